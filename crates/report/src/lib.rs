@@ -1,0 +1,1 @@
+//! How results are shown: terminal and mail tables, the HTML page, exchange formats.

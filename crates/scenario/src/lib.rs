@@ -1,0 +1,1 @@
+//! Memory workloads: one file per scenario, and what all of them share.
