@@ -1,1 +1,26 @@
 //! What a trial produced: the schema, the record file, the store and its index.
+//!
+//! A [`Record`] is all that one trial produced, immutable once written. Its [`Subject`] says what was tried, its
+//! [`Maker`] with what, its results are metrics, counters, histograms, series and blobs. Everything but [`Wall`] is
+//! under the record's digest: two exact trials of the same subject have equal digests on any machine.
+//!
+//! This crate knows nothing of arenas, statistics or reports: it is what they all share. Begin reading in
+//! [`subject`] (what determines a trial) and [`record`] (what comes out), then [`file`] (how it lies on disk) and
+//! [`wire`] (how it leaves a guest).
+
+pub mod file;
+pub mod metric;
+pub mod outcome;
+pub mod record;
+pub mod series;
+pub mod subject;
+pub mod units;
+pub mod wire;
+
+pub use file::{FileError, RecordReader, RecordWriter};
+pub use metric::{Direction, Metric, MetricDef, Unit, Value};
+pub use outcome::{Invalid, Warning};
+pub use record::{Counters, Halts, Histogram, Machine, Maker, Record, Results, Wall};
+pub use series::{Column, ColumnData, Series};
+pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};
+pub use units::{Bytes, Nanos, Pages};

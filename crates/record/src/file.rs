@@ -1,0 +1,528 @@
+//! The record file: how a record lies on disk.
+//!
+//! `PTREC01\n`, then sections one after the other, then a last section `end`. A section is a head of 32 bytes, little
+//! endian (magic `SECT`, CRC-32 of the stored bytes, stored length u64, original length u64, kind u16, name length u16,
+//! CRC-32 of this head's first 28 bytes), the name, and the stored bytes, compressed with zstd. The file is written
+//! front to back, once: bulk sections first, streamed in bounded memory, then the record itself as JSON. It gets its
+//! name only when it is complete and on the disk, so that a reader never sees half a record.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::record::{Record, SCHEMA, SectionInfo};
+use crate::series::{Series, SeriesError};
+use crate::subject::hex;
+use crate::units::Bytes;
+
+const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
+const SECTION_MAGIC: u32 = u32::from_le_bytes(*b"SECT");
+const HEAD: usize = 32;
+/// Level 1: a record is written between two trials, and its bulk is already delta coded.
+const LEVEL: i32 = 1;
+
+/// Kinds of section, as numbered in the file.
+const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
+
+/// What can be wrong with a record file.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file system refused.
+    #[error("{what} {path}: {source}")]
+    Io {
+        /// What was attempted, such as "reading record".
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The bytes are not a record.
+    #[error(
+        "{path} is not a whole pagetide record ({why}): run `pagetide store rebuild` to leave it out"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The record is of a later version.
+    #[error(
+        "{path} was written by a newer pagetide (schema {found}, this one reads up to {SCHEMA}): upgrade pagetide"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+    /// There is no such section.
+    #[error("{path} has no {kind} `{name}`: `pagetide show` lists what it has")]
+    NoSection {
+        /// The file.
+        path: PathBuf,
+        /// Kind of section.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A series cannot be decoded.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+}
+
+/// Adds path and attempt to an I/O error.
+fn io_at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
+    move |source| FileError::Io {
+        what,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Writes one record file, front to back.
+pub struct RecordWriter {
+    file: BufWriter<File>,
+    part: PathBuf,
+    sections: Vec<SectionInfo>,
+    finished: bool,
+}
+
+impl RecordWriter {
+    /// Starts a record in the folder `dir`, under a temporary name.
+    pub fn create(dir: &Path) -> Result<Self, FileError> {
+        let nonce = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos());
+        let part = dir.join(format!("{}-{nonce:x}.part", std::process::id()));
+        let file = File::options()
+            .write(true)
+            .read(true)
+            .create_new(true)
+            .open(&part)
+            .map_err(io_at("creating record", &part))?;
+        let mut writer = Self {
+            file: BufWriter::new(file),
+            part,
+            sections: Vec::new(),
+            finished: false,
+        };
+        let part = writer.part.clone();
+        writer
+            .file
+            .write_all(FILE_MAGIC)
+            .map_err(io_at("writing record", &part))?;
+        Ok(writer)
+    }
+
+    /// Adds a series.
+    pub fn series(&mut self, series: &Series) -> Result<(), FileError> {
+        self.section("series", &series.name, &series.encode())
+    }
+
+    /// Adds a bulk section of kind `series` (already encoded) or `blob`, compressing as it goes.
+    pub fn section(
+        &mut self,
+        kind: &'static str,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), FileError> {
+        let part = self.part.clone();
+        self.put(kind, name, bytes)
+            .map_err(io_at("writing record", &part))?;
+        self.sections.push(SectionInfo {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            size: Bytes(bytes.len() as u64),
+            digest: hex(&Sha256::digest(bytes)),
+        });
+        Ok(())
+    }
+
+    fn put(&mut self, kind: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let number = KINDS
+            .iter()
+            .find(|(_, k)| *k == kind)
+            .map_or(0, |(n, _)| *n);
+        self.file.flush()?;
+        let file = self.file.get_mut();
+        let start = file.stream_position()?;
+        // The head is written last, when the stored length is known.
+        file.write_all(&[0; HEAD])?;
+        file.write_all(name.as_bytes())?;
+        let stored_from = file.stream_position()?;
+        let crc = {
+            let inner = BufWriter::with_capacity(1 << 16, &mut *file);
+            let mut sink = Checked {
+                inner,
+                crc: crc32fast::Hasher::new(),
+            };
+            if !bytes.is_empty() {
+                zstd::stream::copy_encode(bytes, &mut sink, LEVEL)?;
+            }
+            sink.flush()?;
+            sink.crc.finalize()
+        };
+        let end = file.stream_position()?;
+        let mut head = [0_u8; HEAD];
+        head[0..4].copy_from_slice(&SECTION_MAGIC.to_le_bytes());
+        head[4..8].copy_from_slice(&crc.to_le_bytes());
+        head[8..16].copy_from_slice(&(end - stored_from).to_le_bytes());
+        head[16..24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        head[24..26].copy_from_slice(&number.to_le_bytes());
+        let length =
+            u16::try_from(name.len()).map_err(|_| io::Error::other("section name too long"))?;
+        head[26..28].copy_from_slice(&length.to_le_bytes());
+        let check = crc32fast::hash(&head[..28]);
+        head[28..32].copy_from_slice(&check.to_le_bytes());
+        file.seek(SeekFrom::Start(start))?;
+        file.write_all(&head)?;
+        file.seek(SeekFrom::Start(end))?;
+        Ok(())
+    }
+
+    /// Completes the record: fills in its digest and sections, writes it, brings it to the disk and gives the file its
+    /// name, `ID.record` in its folder. Returns the path.
+    pub fn finish(mut self, record: &mut Record) -> Result<PathBuf, FileError> {
+        record.schema = SCHEMA;
+        record.sections = std::mem::take(&mut self.sections);
+        record.digest = Record::digest_of(&record.results, &record.sections);
+        let json = serde_json::to_vec(record).unwrap_or_default();
+        let part = self.part.clone();
+        (|| {
+            self.put("record", "", &json)?;
+            self.put("end", "", &[])?;
+            self.file.flush()?;
+            self.file.get_ref().sync_data()
+        })()
+        .map_err(io_at("writing record", &part))?;
+        let path = part.with_file_name(format!("{}.record", record.id()));
+        std::fs::rename(&part, &path).map_err(io_at("naming record", &path))?;
+        self.finished = true;
+        Ok(path)
+    }
+}
+
+impl Drop for RecordWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing half-written is left; what cannot be removed now is cleaned at the next start.
+            let _ = std::fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// Checksums what passes.
+struct Checked<W> {
+    inner: W,
+    crc: crc32fast::Hasher,
+}
+
+impl<W: Write> Write for Checked<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(bytes)?;
+        self.crc.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The schema alone, which every version's record has.
+#[derive(serde::Deserialize)]
+struct Version {
+    schema: u32,
+}
+
+/// Where a section lies.
+#[derive(Clone, Debug)]
+struct Place {
+    kind: &'static str,
+    name: String,
+    offset: u64,
+    stored: u64,
+    size: u64,
+    crc: u32,
+}
+
+/// An open record file: the record at once, its bulk sections on demand.
+pub struct RecordReader {
+    path: PathBuf,
+    places: Vec<Place>,
+    record: Record,
+}
+
+impl RecordReader {
+    /// Opens a record file and reads the record itself.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let mut file = File::open(path).map_err(io_at("reading record", path))?;
+        let damaged = |why| FileError::Damaged {
+            path: path.to_owned(),
+            why,
+        };
+        let mut magic = [0; 8];
+        file.read_exact(&mut magic)
+            .map_err(|_| damaged("it is too short"))?;
+        if &magic != FILE_MAGIC {
+            return Err(damaged("it does not begin as one"));
+        }
+        let length = file
+            .metadata()
+            .map_err(io_at("reading record", path))?
+            .len();
+        let places = places(&mut file, length).map_err(damaged)?;
+        let mut reader = Self {
+            path: path.to_owned(),
+            places,
+            record: Record::default(),
+        };
+        let json = reader.bytes("record", "")?;
+        // The schema is looked at before the rest, which may have changed shape.
+        let version: Version =
+            serde_json::from_slice(&json).map_err(|_| damaged("its record is no JSON"))?;
+        if version.schema > SCHEMA {
+            return Err(FileError::Newer {
+                path: path.to_owned(),
+                found: version.schema,
+            });
+        }
+        reader.record = serde_json::from_slice(&json)
+            .map_err(|_| damaged("its record does not fit the schema"))?;
+        Ok(reader)
+    }
+
+    /// The record.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Takes the record out.
+    pub fn into_record(self) -> Record {
+        self.record
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads a series.
+    pub fn series(&self, name: &str) -> Result<Series, FileError> {
+        Ok(Series::decode(name, &self.bytes("series", name)?)?)
+    }
+
+    /// Names of the series.
+    pub fn series_names(&self) -> impl Iterator<Item = &str> {
+        self.places
+            .iter()
+            .filter(|p| p.kind == "series")
+            .map(|p| p.name.as_str())
+    }
+
+    /// Opens a blob for reading front to back in bounded memory. The checksum is not verified on this way; see
+    /// [`RecordReader::verify`].
+    pub fn blob(&self, name: &str) -> Result<Box<dyn Read>, FileError> {
+        let place = self.place("blob", name)?;
+        if place.size == 0 {
+            return Ok(Box::new(io::empty()));
+        }
+        let mut file = File::open(&self.path).map_err(io_at("reading record", &self.path))?;
+        file.seek(SeekFrom::Start(place.offset))
+            .map_err(io_at("reading record", &self.path))?;
+        let decoder = zstd::stream::Decoder::new(file.take(place.stored))
+            .map_err(io_at("reading record", &self.path))?;
+        Ok(Box::new(decoder))
+    }
+
+    /// Reads every section and compares checksums and digests.
+    pub fn verify(&self) -> Result<(), FileError> {
+        let damaged = |why| FileError::Damaged {
+            path: self.path.clone(),
+            why,
+        };
+        for info in &self.record.sections {
+            let kind = if info.kind == "series" {
+                "series"
+            } else {
+                "blob"
+            };
+            let bytes = self.bytes(kind, &info.name)?;
+            if hex(&Sha256::digest(&bytes)) != info.digest {
+                return Err(damaged("a section's digest differs"));
+            }
+        }
+        if Record::digest_of(&self.record.results, &self.record.sections) != self.record.digest {
+            return Err(damaged("its digest differs"));
+        }
+        Ok(())
+    }
+
+    fn place(&self, kind: &'static str, name: &str) -> Result<&Place, FileError> {
+        self.places
+            .iter()
+            .find(|p| p.kind == kind && p.name == name)
+            .ok_or_else(|| FileError::NoSection {
+                path: self.path.clone(),
+                kind,
+                name: name.to_owned(),
+            })
+    }
+
+    fn bytes(&self, kind: &'static str, name: &str) -> Result<Vec<u8>, FileError> {
+        let place = self.place(kind, name)?;
+        let damaged = |why| FileError::Damaged {
+            path: self.path.clone(),
+            why,
+        };
+        let mut file = File::open(&self.path).map_err(io_at("reading record", &self.path))?;
+        file.seek(SeekFrom::Start(place.offset))
+            .map_err(io_at("reading record", &self.path))?;
+        let mut stored = Vec::new();
+        file.take(place.stored)
+            .read_to_end(&mut stored)
+            .map_err(io_at("reading record", &self.path))?;
+        if crc32fast::hash(&stored) != place.crc {
+            return Err(damaged("a section's checksum differs"));
+        }
+        if stored.is_empty() && place.size == 0 {
+            return Ok(stored);
+        }
+        let mut bytes = Vec::new();
+        zstd::stream::Decoder::new(&stored[..])
+            .and_then(|decoder| {
+                decoder
+                    .take(place.size.saturating_add(1))
+                    .read_to_end(&mut bytes)
+            })
+            .map_err(|_| damaged("a section cannot be decompressed"))?;
+        if bytes.len() as u64 != place.size {
+            return Err(damaged("a section's length differs"));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Walks the section heads of a file of `length` bytes.
+fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
+    let mut places = Vec::new();
+    let mut at = FILE_MAGIC.len() as u64;
+    let mut file = BufReader::with_capacity(512, file);
+    loop {
+        file.seek(SeekFrom::Start(at))
+            .map_err(|_| "it cannot be read")?;
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head).map_err(|_| "it ends early")?;
+        let word = |o: usize| u32::from_le_bytes([head[o], head[o + 1], head[o + 2], head[o + 3]]);
+        let long = |o: usize| u64::from(word(o)) | u64::from(word(o + 4)) << 32;
+        if word(0) != SECTION_MAGIC || word(28) != crc32fast::hash(&head[..28]) {
+            return Err("a section's head is damaged");
+        }
+        let number = u16::from_le_bytes([head[24], head[25]]);
+        let name_length = u16::from_le_bytes([head[26], head[27]]);
+        let kind = KINDS
+            .iter()
+            .find(|(n, _)| *n == number)
+            .ok_or("a section is of an unknown kind")?
+            .1;
+        let mut name = vec![0; usize::from(name_length)];
+        file.read_exact(&mut name).map_err(|_| "it ends early")?;
+        let name = String::from_utf8(name).map_err(|_| "a section's name is no text")?;
+        let offset = at + HEAD as u64 + u64::from(name_length);
+        let (stored, size) = (long(8), long(16));
+        at = offset
+            .checked_add(stored)
+            .filter(|end| *end <= length)
+            .ok_or("it ends early")?;
+        if kind == "end" {
+            return Ok(places);
+        }
+        places.push(Place {
+            kind,
+            name,
+            offset,
+            stored,
+            size,
+            crc: word(4),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Unit;
+
+    fn written() -> (tempfile::TempDir, PathBuf, Record) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = RecordWriter::create(dir.path()).unwrap();
+        writer
+            .series(&Series::new("ages").int("page", Unit::Pages, 0..1000))
+            .unwrap();
+        writer.section("blob", "log", &vec![7; 100_000]).unwrap();
+        let mut record = Record::default();
+        record.subject.scenario = "contswap".into();
+        let path = writer.finish(&mut record).unwrap();
+        (dir, path, record)
+    }
+
+    #[test]
+    fn a_record_survives_its_file() {
+        let (_dir, path, record) = written();
+        let reader = RecordReader::open(&path).unwrap();
+        assert_eq!(reader.record(), &record);
+        reader.verify().unwrap();
+        assert_eq!(reader.series("ages").unwrap().rows(), 1000);
+        let mut log = Vec::new();
+        reader.blob("log").unwrap().read_to_end(&mut log).unwrap();
+        assert_eq!(log, vec![7; 100_000]);
+        assert!(matches!(
+            reader.series("no"),
+            Err(FileError::NoSection { .. })
+        ));
+    }
+
+    #[test]
+    fn a_record_cut_anywhere_or_with_a_flipped_byte_is_refused() {
+        let (dir, path, _) = written();
+        let bytes = std::fs::read(&path).unwrap();
+        let other = dir.path().join("other");
+        for cut in 0..bytes.len() {
+            std::fs::write(&other, &bytes[..cut]).unwrap();
+            assert!(RecordReader::open(&other).is_err(), "cut at {cut}");
+        }
+        for at in (0..bytes.len()).step_by(7) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x10;
+            std::fs::write(&other, &bytes).unwrap();
+            let result = RecordReader::open(&other).and_then(|r| r.verify());
+            assert!(result.is_err(), "flipped byte {at}");
+        }
+    }
+
+    #[test]
+    fn wall_time_is_outside_the_digest() {
+        let (dir, _, record) = written();
+        let mut writer = RecordWriter::create(dir.path()).unwrap();
+        writer
+            .series(&Series::new("ages").int("page", Unit::Pages, 0..1000))
+            .unwrap();
+        writer.section("blob", "log", &vec![7; 100_000]).unwrap();
+        let mut later = record.clone();
+        later.wall.total.0 = 5;
+        writer.finish(&mut later).unwrap();
+        assert_eq!(later.digest, record.digest);
+        assert_ne!(later.id(), record.id());
+    }
+
+    #[test]
+    fn an_abandoned_record_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(RecordWriter::create(dir.path()).unwrap());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

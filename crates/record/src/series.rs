@@ -1,0 +1,235 @@
+//! A series: named columns of equal length, such as pages over time or one row for each process.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Unit;
+
+/// Head of a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name in kebab case.
+    pub name: String,
+    /// What its values count.
+    pub unit: Unit,
+}
+
+/// Values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnData {
+    /// Whole numbers.
+    Int(Vec<i64>),
+    /// Numbers with a fraction.
+    Float(Vec<f64>),
+}
+
+impl ColumnData {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Int(values) => values.len(),
+            Self::Float(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Value of a row as a floating-point number.
+    pub fn get(&self, row: usize) -> Option<f64> {
+        match self {
+            Self::Int(values) => values.get(row).map(|v| *v as f64),
+            Self::Float(values) => values.get(row).copied(),
+        }
+    }
+}
+
+/// Named columns of equal length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Name in kebab case, unique within the record.
+    pub name: String,
+    /// Heads and values, in the order they are shown.
+    pub columns: Vec<(Column, ColumnData)>,
+}
+
+/// Head of an encoded series.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    columns: Vec<HeadColumn>,
+    rows: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadColumn {
+    #[serde(flatten)]
+    column: Column,
+    float: bool,
+}
+
+/// Bytes that are no series.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "series {name} cannot be decoded ({why}): the record was written by another version or is damaged"
+)]
+pub struct SeriesError {
+    /// Name of the series.
+    pub name: String,
+    /// What is wrong.
+    pub why: &'static str,
+}
+
+impl Series {
+    /// A series without columns.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            columns: Vec::new(),
+        }
+    }
+
+    /// Adds a column of whole numbers.
+    #[must_use]
+    pub fn int(mut self, name: &str, unit: Unit, values: impl IntoIterator<Item = i64>) -> Self {
+        let column = Column {
+            name: name.to_owned(),
+            unit,
+        };
+        self.columns
+            .push((column, ColumnData::Int(values.into_iter().collect())));
+        self
+    }
+
+    /// Adds a column of numbers with a fraction.
+    #[must_use]
+    pub fn float(mut self, name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+        let column = Column {
+            name: name.to_owned(),
+            unit,
+        };
+        self.columns
+            .push((column, ColumnData::Float(values.into_iter().collect())));
+        self
+    }
+
+    /// Number of rows (of the first column; all are equal in a well-formed series).
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |(_, data)| data.len())
+    }
+
+    /// Values of the column of this name.
+    pub fn column(&self, name: &str) -> Option<&ColumnData> {
+        self.columns
+            .iter()
+            .find(|(column, _)| column.name == name)
+            .map(|(_, data)| data)
+    }
+
+    /// Encodes as: length of a JSON head (u32, little endian), the head, then each column's values as 8 bytes little
+    /// endian, whole numbers as differences from the row before (they compress far better).
+    pub fn encode(&self) -> Vec<u8> {
+        let rows = self.rows();
+        let head = Head {
+            columns: self
+                .columns
+                .iter()
+                .map(|(column, data)| HeadColumn {
+                    column: column.clone(),
+                    float: matches!(data, ColumnData::Float(_)),
+                })
+                .collect(),
+            rows,
+        };
+        let head = serde_json::to_vec(&head).unwrap_or_default();
+        let mut out = Vec::with_capacity(4 + head.len() + rows * 8 * self.columns.len());
+        out.extend_from_slice(&u32::try_from(head.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out.extend_from_slice(&head);
+        for (_, data) in &self.columns {
+            match data {
+                ColumnData::Int(values) => {
+                    let mut before = 0_i64;
+                    for value in values {
+                        out.extend_from_slice(&value.wrapping_sub(before).to_le_bytes());
+                        before = *value;
+                    }
+                }
+                ColumnData::Float(values) => {
+                    for value in values {
+                        out.extend_from_slice(&value.to_bits().to_le_bytes());
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// Decodes what [`Series::encode`] wrote.
+    pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, SeriesError> {
+        let fail = |why| SeriesError {
+            name: name.to_owned(),
+            why,
+        };
+        let (length, rest) = bytes
+            .split_first_chunk::<4>()
+            .ok_or_else(|| fail("it is too short"))?;
+        let length = usize::try_from(u32::from_le_bytes(*length))
+            .map_err(|_| fail("its head is too long"))?;
+        let (head, mut rest) = rest
+            .split_at_checked(length)
+            .ok_or_else(|| fail("its head is cut"))?;
+        let head: Head = serde_json::from_slice(head).map_err(|_| fail("its head is no JSON"))?;
+        let size = head
+            .rows
+            .checked_mul(8)
+            .ok_or_else(|| fail("its row count is absurd"))?;
+        let mut series = Series::new(name);
+        for column in head.columns {
+            let (values, after) = rest
+                .split_at_checked(size)
+                .ok_or_else(|| fail("a column is cut"))?;
+            rest = after;
+            let words = values
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .map(|chunk| u64::from_le_bytes(*chunk));
+            let data = if column.float {
+                ColumnData::Float(words.map(f64::from_bits).collect())
+            } else {
+                let mut value = 0_i64;
+                ColumnData::Int(
+                    words
+                        .map(|delta| {
+                            value = value.wrapping_add(delta.cast_signed());
+                            value
+                        })
+                        .collect(),
+                )
+            };
+            series.columns.push((column.column, data));
+        }
+        Ok(series)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_survives_encoding() {
+        let series = Series::new("ages")
+            .int("page", Unit::Pages, [5, -3, i64::MAX, i64::MIN])
+            .float("share", Unit::Share, [0.5, 1e-300, 0.0, -1.0]);
+        assert_eq!(Series::decode("ages", &series.encode()), Ok(series));
+    }
+
+    #[test]
+    fn cut_series_are_refused() {
+        let bytes = Series::new("x").int("a", Unit::Count, [1, 2, 3]).encode();
+        for cut in 0..bytes.len() {
+            assert!(Series::decode("x", &bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! What determines a trial: scenario, parameters, variant, arena, memory, swap and seed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::units::{Bytes, Nanos, UnitError};
+
+/// Identity of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelId {
+    /// Where it came from, as the user named it (`debian:sid`, a path).
+    pub source: String,
+    /// Release (`uname -r`).
+    pub release: String,
+    /// Version string of the image (`uname -v` and compiler), if it says so.
+    pub version: String,
+    /// GNU build id of vmlinux in hex, if it has one.
+    pub build_id: Option<String>,
+    /// Digest over image, configuration and modules.
+    pub digest: String,
+}
+
+/// What is compared: a kernel, boot arguments and settings under a short name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// Short name, the column head in tables.
+    pub name: String,
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Boot arguments added to the arena's own.
+    pub boot: Vec<String>,
+    /// Settings by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Which kind of arena.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArenaKind {
+    /// Emulated with counted instructions: bit for bit reproducible.
+    #[default]
+    Exact,
+    /// A virtual machine in wall-clock time.
+    Vm,
+    /// The running kernel inside a memory cgroup.
+    Host,
+}
+
+impl fmt::Display for ArenaKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Exact => "exact",
+            Self::Vm => "vm",
+            Self::Host => "host",
+        })
+    }
+}
+
+/// The arena as far as it determines a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArenaSpec {
+    /// Which kind.
+    pub kind: ArenaKind,
+    /// Emulator and its version, empty on the host.
+    pub emulator: String,
+    /// Machine type (`pc-q35-7.2`).
+    pub machine: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Kernel command line in full.
+    pub cmdline: String,
+    /// Digest of the guest program (the tool's own binary).
+    pub guest: String,
+}
+
+/// How much memory the workload finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemorySpec {
+    /// Free at the start of the scenario, made equal by a locked ballast.
+    Free(Bytes),
+    /// Total of the machine; the kernel's own footprint is left in.
+    Total(Bytes),
+}
+
+impl MemorySpec {
+    /// The number of bytes, whichever way it is meant.
+    pub const fn bytes(self) -> Bytes {
+        match self {
+            Self::Free(b) | Self::Total(b) => b,
+        }
+    }
+}
+
+impl Default for MemorySpec {
+    fn default() -> Self {
+        Self::Free(Bytes::from_mib(64))
+    }
+}
+
+/// Sizes are written exactly, in the largest binary unit that divides them, so that text and value agree.
+fn exact_size(bytes: Bytes) -> String {
+    for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
+        if bytes.0 != 0 && bytes.0.is_multiple_of(1 << shift) {
+            return format!("{}{unit}", bytes.0 >> shift);
+        }
+    }
+    bytes.0.to_string()
+}
+
+/// Times are written exactly, in the largest unit that divides them.
+fn exact_time(time: Nanos) -> String {
+    for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+        if time.0 != 0 && time.0.is_multiple_of(scale) {
+            return format!("{}{unit}", time.0 / scale);
+        }
+    }
+    format!("{}ns", time.0)
+}
+
+impl fmt::Display for MemorySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Free(b) => write!(f, "{}", exact_size(*b)),
+            Self::Total(b) => write!(f, "total:{}", exact_size(*b)),
+        }
+    }
+}
+
+impl FromStr for MemorySpec {
+    type Err = UnitError;
+
+    /// Parses `160M` (free at start) and `total:160M`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match text.strip_prefix("total:") {
+            Some(rest) => rest.parse().map(Self::Total),
+            None => text
+                .strip_prefix("free:")
+                .unwrap_or(text)
+                .parse()
+                .map(Self::Free),
+        }
+    }
+}
+
+/// What the guest swaps to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SwapSpec {
+    /// No swap.
+    None,
+    /// Compressed memory.
+    #[default]
+    Zram,
+    /// A simulated solid-state disk with this latency per request.
+    Ssd(Nanos),
+}
+
+/// Latency of the simulated solid-state disk where none is given.
+pub const SSD_LATENCY: Nanos = Nanos::from_micros(80);
+
+impl fmt::Display for SwapSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::Zram => f.pad("zram"),
+            Self::Ssd(latency) => f.pad(&format!("ssd:{}", exact_time(*latency))),
+        }
+    }
+}
+
+/// A text that names no kind of swap.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SwapError {
+    /// The kind is unknown.
+    #[error("`{0}` is no kind of swap: use zram, ssd, ssd:LATENCY (such as ssd:80us) or none")]
+    Unknown(String),
+    /// The latency is no time.
+    #[error(transparent)]
+    Latency(#[from] UnitError),
+}
+
+impl FromStr for SwapSpec {
+    type Err = SwapError;
+
+    fn from_str(text: &str) -> Result<Self, SwapError> {
+        match text {
+            "none" => Ok(Self::None),
+            "zram" => Ok(Self::Zram),
+            "ssd" => Ok(Self::Ssd(SSD_LATENCY)),
+            _ => match text.strip_prefix("ssd:") {
+                Some(latency) => Ok(Self::Ssd(latency.parse()?)),
+                None => Err(SwapError::Unknown(text.to_owned())),
+            },
+        }
+    }
+}
+
+/// Serialises a type through its text form.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+serde_as_text!(MemorySpec);
+serde_as_text!(SwapSpec);
+
+/// Which of the two passes of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pass {
+    /// Times are measured; nothing else observes.
+    #[default]
+    Timed,
+    /// The same trial with tracepoints and series; its times carry the observer's cost.
+    Observed,
+}
+
+impl fmt::Display for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Timed => "timed",
+            Self::Observed => "observed",
+        })
+    }
+}
+
+/// All that determines a trial. In the exact arena, equal subjects give equal results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Whether the scenario runs as its original did, faults included.
+    pub as_written: bool,
+    /// Every parameter, resolved to a value in its canonical text.
+    pub params: BTreeMap<String, String>,
+    /// Seed of the references, the start phase and the small ballast.
+    pub seed: u64,
+    /// What is compared.
+    pub variant: Variant,
+    /// Where it runs.
+    pub arena: ArenaSpec,
+    /// Memory the workload finds.
+    pub memory: MemorySpec,
+    /// What it swaps to.
+    pub swap: SwapSpec,
+    /// Size of the swap device.
+    pub swap_size: Bytes,
+    /// Timed or observed.
+    pub pass: Pass,
+}
+
+impl Subject {
+    /// Identity of the trial: equal keys mean the same trial, whatever the variant is called.
+    pub fn key(&self) -> String {
+        let mut subject = self.clone();
+        subject.variant.name = String::new();
+        subject.variant.kernel.source = String::new();
+        hex(&Sha256::digest(
+            serde_json::to_vec(&subject).unwrap_or_default(),
+        ))
+    }
+
+    /// Identity of the cell: what a comparison holds fixed (everything but variant, seed and command line).
+    pub fn cell(&self) -> String {
+        let mut subject = self.clone();
+        subject.variant = Variant::default();
+        subject.seed = 0;
+        // The command line carries the variant's boot arguments, and the guest program may have changed between two
+        // sides of a comparison; comparability of those is judged by the reader of the record, with a warning.
+        subject.arena.cmdline = String::new();
+        subject.arena.guest = String::new();
+        hex(&Sha256::digest(
+            serde_json::to_vec(&subject).unwrap_or_default(),
+        ))
+    }
+
+    /// A short human label of the cell: scenario and what was chosen around it.
+    pub fn cell_label(&self) -> String {
+        let written = if self.as_written { " as written" } else { "" };
+        format!(
+            "{}{written} · {} · {}",
+            self.scenario, self.memory, self.swap
+        )
+    }
+}
+
+/// Lower-case hexadecimal of some bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_swap_survive_their_text_forms() {
+        for text in ["160M", "total:160M", "1000001", "3G"] {
+            assert_eq!(text.parse::<MemorySpec>().unwrap().to_string(), text);
+        }
+        for text in ["none", "zram", "ssd:80us", "ssd:2ms", "ssd:80800ns"] {
+            assert_eq!(text.parse::<SwapSpec>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "ssd".parse::<SwapSpec>().unwrap(),
+            SwapSpec::Ssd(Nanos(80_000))
+        );
+        assert!("disk".parse::<SwapSpec>().is_err());
+    }
+
+    #[test]
+    fn a_variant_of_another_name_is_the_same_trial_but_another_seed_is_not() {
+        let a = Subject {
+            scenario: "linear".into(),
+            seed: 1,
+            ..Subject::default()
+        };
+        let mut b = a.clone();
+        b.variant.name = "b".into();
+        assert_eq!(a.key(), b.key());
+        b.seed = 2;
+        assert_ne!(a.key(), b.key());
+        assert_eq!(a.cell(), b.cell());
+    }
+}

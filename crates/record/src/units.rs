@@ -1,0 +1,320 @@
+//! Units are types: a size is never mistaken for a time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Size of a base page in bytes; pagetide measures x86-64, where it is fixed.
+pub const PAGE_SIZE: u64 = 4096;
+
+/// A size in bytes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// A size in base pages of 4 KiB.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Pages(pub u64);
+
+/// A span of time, or a point of a monotonic clock, in nanoseconds.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+/// A text that is not a quantity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// The number is missing, negative or not a number.
+    #[error("`{text}` is not a {what}: write a positive number and a unit, such as {example}")]
+    NotANumber {
+        /// What was given.
+        text: String,
+        /// What was wanted: "size" or "time".
+        what: &'static str,
+        /// A correct example.
+        example: &'static str,
+    },
+    /// The unit is unknown.
+    #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
+    UnknownUnit {
+        /// What was given.
+        text: String,
+        /// The part that was not understood.
+        unit: String,
+        /// The units that are understood.
+        known: &'static str,
+    },
+    /// The value does not fit.
+    #[error("`{text}` is too large: use a smaller {what}")]
+    TooLarge {
+        /// What was given.
+        text: String,
+        /// What was wanted: "size" or "time".
+        what: &'static str,
+    },
+}
+
+/// Splits `text` into number and unit and scales the number, in exact integer arithmetic where there is no fraction.
+fn parse(
+    text: &str,
+    what: &'static str,
+    example: &'static str,
+    known: &'static str,
+    unit_of: impl Fn(&str) -> Option<u64>,
+) -> Result<u64, UnitError> {
+    let trimmed = text.trim();
+    let digits = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(digits);
+    let (number, unit) = (number.replace('_', ""), unit.trim());
+    let not_a_number = || UnitError::NotANumber {
+        text: text.to_owned(),
+        what,
+        example,
+    };
+    if number.is_empty() {
+        return Err(not_a_number());
+    }
+    let scale = unit_of(unit).ok_or_else(|| UnitError::UnknownUnit {
+        text: text.to_owned(),
+        unit: unit.to_owned(),
+        known,
+    })?;
+    let too_large = || UnitError::TooLarge {
+        text: text.to_owned(),
+        what,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if fraction.contains('.') || fraction.len() > 15 || (whole.is_empty() && fraction.is_empty()) {
+        return Err(not_a_number());
+    }
+    let whole: u64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().map_err(|_| too_large())?
+    };
+    let mut value = whole.checked_mul(scale).ok_or_else(too_large)?;
+    if !fraction.is_empty() {
+        let parts: u128 = fraction.parse().map_err(|_| not_a_number())?;
+        let of = 10_u128.pow(u32::try_from(fraction.len()).map_err(|_| not_a_number())?);
+        let part = u64::try_from(parts * u128::from(scale) / of).map_err(|_| too_large())?;
+        value = value.checked_add(part).ok_or_else(too_large)?;
+    }
+    Ok(value)
+}
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    /// Parses `4096`, `64K`, `160M`, `1.5GiB`; prefixes are binary, as in the kernel's own parameters.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse(
+            text,
+            "size",
+            "160M",
+            "K, M, G, T (binary, with or without iB)",
+            |unit| {
+                let unit = unit.to_ascii_lowercase();
+                let prefix = unit
+                    .strip_suffix("ib")
+                    .or_else(|| unit.strip_suffix('b'))
+                    .unwrap_or(&unit);
+                Some(match prefix {
+                    "" => 1,
+                    "k" => 1 << 10,
+                    "m" => 1 << 20,
+                    "g" => 1 << 30,
+                    "t" => 1 << 40,
+                    _ => return None,
+                })
+            },
+        )
+        .map(Bytes)
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+
+    /// Parses `80us`, `2ms`, `1.5s`, `250ns`, `5min`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        parse(text, "time", "80us", "ns, us, ms, s, min, h", |unit| {
+            Some(match unit {
+                "ns" => 1,
+                "us" | "µs" | "μs" => 1_000,
+                "ms" => 1_000_000,
+                "s" => 1_000_000_000,
+                "min" => 60_000_000_000,
+                "h" => 3_600_000_000_000,
+                _ => return None,
+            })
+        })
+        .map(Nanos)
+    }
+}
+
+impl Bytes {
+    /// A size of `n` KiB.
+    pub const fn from_kib(n: u64) -> Self {
+        Bytes(n << 10)
+    }
+
+    /// A size of `n` MiB.
+    pub const fn from_mib(n: u64) -> Self {
+        Bytes(n << 20)
+    }
+
+    /// Whole pages in this size, rounded down.
+    pub const fn pages(self) -> Pages {
+        Pages(self.0 / PAGE_SIZE)
+    }
+
+    /// MiB as a fraction, for display.
+    pub fn mib(self) -> f64 {
+        self.0 as f64 / f64::from(1 << 20)
+    }
+}
+
+impl Pages {
+    /// This many pages in bytes.
+    pub const fn bytes(self) -> Bytes {
+        Bytes(self.0 * PAGE_SIZE)
+    }
+}
+
+impl Nanos {
+    /// A span of `n` microseconds.
+    pub const fn from_micros(n: u64) -> Self {
+        Nanos(n * 1_000)
+    }
+
+    /// A span of `n` milliseconds.
+    pub const fn from_millis(n: u64) -> Self {
+        Nanos(n * 1_000_000)
+    }
+
+    /// A span of `n` seconds.
+    pub const fn from_secs(n: u64) -> Self {
+        Nanos(n * 1_000_000_000)
+    }
+
+    /// Seconds as a fraction, for display.
+    pub fn secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// Time from `earlier` to this point; zero where time went backwards.
+    #[must_use]
+    pub const fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Prints `value` with three significant digits or so, without trailing zeros.
+fn short(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    let mut text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    write!(f, "{text} {unit}")
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0 as f64;
+        match self.0 {
+            0..1024 => write!(f, "{} B", self.0),
+            1024..1_048_576 => short(f, value / 1024.0, "KiB"),
+            1_048_576..1_073_741_824 => short(f, value / 1_048_576.0, "MiB"),
+            _ => short(f, value / 1_073_741_824.0, "GiB"),
+        }
+    }
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pages", self.0)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0 as f64;
+        match self.0 {
+            0..1_000 => write!(f, "{} ns", self.0),
+            1_000..1_000_000 => short(f, value / 1e3, "µs"),
+            1_000_000..1_000_000_000 => short(f, value / 1e6, "ms"),
+            _ => short(f, value / 1e9, "s"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_parsed_with_binary_prefixes() {
+        assert_eq!("160M".parse(), Ok(Bytes(160 << 20)));
+        assert_eq!("1.5GiB".parse(), Ok(Bytes(3 << 29)));
+        assert_eq!("4096".parse(), Ok(Bytes(4096)));
+        assert_eq!("64 kB".parse(), Ok(Bytes(65536)));
+    }
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!("80us".parse(), Ok(Nanos(80_000)));
+        assert_eq!("1.5s".parse(), Ok(Nanos(1_500_000_000)));
+        assert!(matches!(
+            "80".parse::<Nanos>(),
+            Err(UnitError::UnknownUnit { .. })
+        ));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_reason() {
+        assert!(matches!(
+            "-5M".parse::<Bytes>(),
+            Err(UnitError::NotANumber { .. })
+        ));
+        assert!(matches!(
+            "".parse::<Bytes>(),
+            Err(UnitError::NotANumber { .. })
+        ));
+        assert!(matches!(
+            "1.2.3M".parse::<Bytes>(),
+            Err(UnitError::NotANumber { .. })
+        ));
+        assert!(matches!(
+            "5X".parse::<Bytes>(),
+            Err(UnitError::UnknownUnit { .. })
+        ));
+        assert!(matches!(
+            "99999999999T".parse::<Bytes>(),
+            Err(UnitError::TooLarge { .. })
+        ));
+    }
+
+    #[test]
+    fn quantities_are_shown_in_readable_units() {
+        assert_eq!(Bytes(160 << 20).to_string(), "160 MiB");
+        assert_eq!(Nanos(80_000).to_string(), "80 µs");
+        assert_eq!(Nanos(1_234_000_000).to_string(), "1.23 s");
+    }
+}
