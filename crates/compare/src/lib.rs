@@ -1,0 +1,1 @@
+//! Comparisons: records of several variants, paired by seed, judged and explained.
