@@ -1,1 +1,8 @@
 //! Campaign files, the plan made of them, and the loop that runs it and can be resumed.
+//!
+//! This crate knows nothing of emulators, scenarios' insides or reports: an arena is a trait to it, a scenario a name
+//! with parameters. Begin reading in [`arena`] (the seam).
+
+pub mod arena;
+
+pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
