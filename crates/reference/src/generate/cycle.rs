@@ -1,0 +1,36 @@
+//! The patterns `linear` and `loop`: one page after the other, around and around.
+
+use super::Generate;
+use crate::rng::Rng;
+
+/// 0, 1, … range−1, 0, … for `linear`; the same from a page of the seed for `loop`.
+///
+/// Over a range just larger than memory this is the worst case of LRU: every page is evicted just before it is needed
+/// again, while keeping any fixed part of the range would hit. Origin: VM Regress (2002) for `linear`; the looping
+/// pattern of the studies of LIRS (Jiang and Zhang, 2002) and CLOCK-Pro (2005) for `loop`, where the caller gives the
+/// range and the seed varies the phase.
+#[derive(Debug, Clone)]
+pub(crate) struct Cycle {
+    next: u32,
+    pages: u32,
+}
+
+impl Cycle {
+    pub(crate) fn linear(pages: u32) -> Self {
+        Self { next: 0, pages }
+    }
+
+    pub(crate) fn looping(pages: u32, seed: u64) -> Self {
+        let next = Rng::stream(seed, "loop").below_u32(pages);
+        Self { next, pages }
+    }
+}
+
+impl Generate for Cycle {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        let page = self.next;
+        self.next = if page + 1 == self.pages { 0 } else { page + 1 };
+        page
+    }
+}

@@ -1,0 +1,83 @@
+//! The pattern `hot-cold`.
+
+use super::Generate;
+use crate::number::{part_of, whole_u32, whole_u64};
+use crate::rng::Rng;
+
+/// Parameters of a moving hot set; the catalogue says what each means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HotCold {
+    /// Size of the hot set as a share of all pages, 0 to 1; at least one page is hot and one cold.
+    pub hot: f64,
+    /// Share of the references that go to the hot set, 0 to 1.
+    pub share: f64,
+    /// References between two moves; 0 for never.
+    pub move_every: u64,
+    /// How far it moves as a share of its own size, 0 to 1; at least one page.
+    pub by: f64,
+}
+
+/// The pages of a [`HotCold`].
+///
+/// A working set that moves (Denning, "The working set model for program behavior", 1968), simplified to one window:
+/// what distinguishes policies is how fast they let go of the pages that were hot.
+#[derive(Debug, Clone)]
+pub(crate) struct Moving {
+    pages: u32,
+    hot: u32,
+    /// A draw of 53 bits below this is a hot reference.
+    threshold: u64,
+    start: u32,
+    shift: u32,
+    every: u64,
+    until_move: u64,
+    rng: Rng,
+}
+
+impl Moving {
+    pub(crate) fn new(parameters: &HotCold, pages: u32, seed: u64) -> Self {
+        let hot = part_of(pages, parameters.hot);
+        let shift = whole_u32(libm::round(f64::from(hot) * parameters.by)).max(1);
+        let mut rng = Rng::stream(seed, "hot-cold");
+        Self {
+            pages,
+            hot,
+            threshold: threshold(parameters.share),
+            start: rng.below_u32(pages),
+            shift,
+            every: parameters.move_every,
+            until_move: parameters.move_every,
+            rng,
+        }
+    }
+}
+
+/// The share as a bound on numbers of 53 bits, which is exact for 0 and 1.
+pub(super) fn threshold(share: f64) -> u64 {
+    whole_u64(share * 9_007_199_254_740_992.0)
+}
+
+impl Generate for Moving {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        if self.every > 0 {
+            if self.until_move == 0 {
+                self.start = wrap(self.start + self.shift, self.pages);
+                self.until_move = self.every;
+            }
+            self.until_move -= 1;
+        }
+        let offset = if self.rng.next_u64() >> 11 < self.threshold {
+            self.rng.below_u32(self.hot)
+        } else {
+            self.hot + self.rng.below_u32(self.pages - self.hot)
+        };
+        wrap(self.start + offset, self.pages)
+    }
+}
+
+/// `page` modulo `pages` for a page below twice that.
+#[inline]
+fn wrap(page: u32, pages: u32) -> u32 {
+    if page >= pages { page - pages } else { page }
+}

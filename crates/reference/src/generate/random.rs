@@ -1,0 +1,33 @@
+//! The pattern `random`.
+
+use super::Generate;
+use crate::rng::Rng;
+
+/// One linear pass, so that every page exists, then uniform. Origin: VM Regress (2002).
+#[derive(Debug, Clone)]
+pub(crate) struct Random {
+    passed: u32,
+    pages: u32,
+    rng: Rng,
+}
+
+impl Random {
+    pub(crate) fn new(pages: u32, seed: u64) -> Self {
+        Self {
+            passed: 0,
+            pages,
+            rng: Rng::stream(seed, "random"),
+        }
+    }
+}
+
+impl Generate for Random {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        if self.passed < self.pages {
+            self.passed += 1;
+            return self.passed - 1;
+        }
+        self.rng.below_u32(self.pages)
+    }
+}

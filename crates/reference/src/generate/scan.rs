@@ -1,0 +1,51 @@
+//! The pattern `scan-with-hot-core`.
+
+use super::Generate;
+use super::cycle::Cycle;
+use super::hot_cold::threshold;
+use crate::number::part_of;
+use crate::rng::Rng;
+
+/// Parameters of a scan beside a hot core; the catalogue says what each means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScanWithHotCore {
+    /// Size of the core as a share of all pages, 0 to 1; at least one page is in the core and one outside.
+    pub core: f64,
+    /// Share of the references that go to the core, 0 to 1.
+    pub share: f64,
+}
+
+/// The pages of a [`ScanWithHotCore`].
+///
+/// The test of scan resistance: a policy that counts only recency gives the core's memory to pages that are used once
+/// a round. Origin: O'Neil, O'Neil and Weikum (LRU-K, 1993), Johnson and Shasha (2Q, 1994), Megiddo and Modha (ARC, 2003).
+#[derive(Debug, Clone)]
+pub(crate) struct Scan {
+    core: u32,
+    threshold: u64,
+    rest: Cycle,
+    rng: Rng,
+}
+
+impl Scan {
+    pub(crate) fn new(parameters: &ScanWithHotCore, pages: u32, seed: u64) -> Self {
+        let core = part_of(pages, parameters.core);
+        Self {
+            core,
+            threshold: threshold(parameters.share),
+            rest: Cycle::looping(pages - core, seed),
+            rng: Rng::stream(seed, "scan-with-hot-core"),
+        }
+    }
+}
+
+impl Generate for Scan {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        if self.rng.next_u64() >> 11 < self.threshold {
+            self.rng.below_u32(self.core)
+        } else {
+            self.core + self.rest.next_page()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The pattern `smooth-sin`: how often each page is referenced, and those references in page order.
+
+use super::Generate;
+use crate::number::whole_u32;
+
+/// π as VM Regress wrote it. Two digits short of a double's precision, it decides which side of an integer some
+/// counts fall on, so it is part of the pattern.
+#[expect(
+    clippy::approx_constant,
+    reason = "the original's value is the pattern's definition"
+)]
+const PI: f64 = 3.14159265358979;
+
+/// The counts of smooth-sin over a range, computed page by page and held nowhere.
+///
+/// With step = 1, 2, 4, …: s[i] = step + step·sin(3πi/range), until Σ⌊s[i]⌋ > refs/2; then 1 is added to s[0], s[1], …
+/// in turn until the sum is refs. The sum can be above refs already when doubling ends (1000 pages and 77,000
+/// references give 77,062). As written that stays; the exact form takes 1 away from page 0, 1, … in turn, passing over
+/// pages without a reference, which mirrors the adding. Origin: VM Regress (2002).
+#[derive(Debug, Clone)]
+pub(crate) struct Curve {
+    pages: u32,
+    step: f64,
+    total: u64,
+    change: Change,
+}
+
+/// What is done to the floors of the curve to arrive at the number of references.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    /// `each` for every page, and 1 for the pages below `below`.
+    Add { each: u32, below: u32 },
+    /// As far as there are so many: `each` from every page, and 1 more from the pages below `below`.
+    Take { each: u32, below: u32 },
+}
+
+impl Curve {
+    /// Finds step and change for ranges and references that [`Pattern::check`](crate::Pattern::check) has passed.
+    pub(crate) fn new(pages: u32, refs: u64, as_written: bool) -> Self {
+        let mut curve = Self {
+            pages,
+            step: 1.0,
+            total: 0,
+            change: Change::Add { each: 0, below: 0 },
+        };
+        loop {
+            curve.total = curve.sum();
+            // In whole numbers: count ≤ refs/2, where refs/2 may end in one half.
+            if 2 * curve.total > refs {
+                break;
+            }
+            curve.step *= 2.0;
+        }
+        if curve.total <= refs {
+            let missing = refs - curve.total;
+            let range = u64::from(pages);
+            curve.change = Change::Add {
+                each: narrow(missing / range),
+                below: narrow(missing % range),
+            };
+            curve.total = refs;
+        } else if !as_written {
+            curve.change = curve.take(curve.total - refs);
+            curve.total = refs;
+        }
+        curve
+    }
+
+    /// Sum of all counts.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// References to `page`.
+    pub(crate) fn count(&self, page: u32) -> u32 {
+        let floor = self.floor(page);
+        match self.change {
+            Change::Add { each, below } => floor + each + u32::from(page < below),
+            Change::Take { each, below } => floor.saturating_sub(each + u32::from(page < below)),
+        }
+    }
+
+    /// ⌊s[page]⌋ before anything is added or taken.
+    fn floor(&self, page: u32) -> u32 {
+        let angle = 3.0 * PI * f64::from(page) / f64::from(self.pages);
+        whole_u32(self.step + self.step * libm::sin(angle))
+    }
+
+    fn sum(&self) -> u64 {
+        (0..self.pages)
+            .map(|page| u64::from(self.floor(page)))
+            .sum()
+    }
+
+    /// How to take `excess` references away in turn.
+    fn take(&self, mut excess: u64) -> Change {
+        let mut each = 0;
+        loop {
+            let having = |page: &u32| self.floor(*page) > each;
+            let round = (0..self.pages).filter(having).count() as u64;
+            // An empty round cannot happen before all references are gone, and refs is at least 1.
+            if excess < round || round == 0 {
+                // The page after the last one of an unfinished round.
+                let below = match excess.checked_sub(1) {
+                    Some(before) => (0..self.pages)
+                        .filter(having)
+                        .nth(usize::try_from(before).unwrap_or(usize::MAX))
+                        .map_or(self.pages, |last| last + 1),
+                    None => 0,
+                };
+                return Change::Take { each, below };
+            }
+            excess -= round;
+            each += 1;
+        }
+    }
+}
+
+fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The references of a [`Curve`] in page order.
+#[derive(Debug, Clone)]
+pub(crate) struct SmoothSin {
+    curve: Curve,
+    page: u32,
+    left: u32,
+}
+
+impl SmoothSin {
+    pub(crate) fn new(curve: Curve) -> Self {
+        let left = curve.count(0);
+        Self {
+            curve,
+            page: 0,
+            left,
+        }
+    }
+}
+
+impl Generate for SmoothSin {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        while self.left == 0 {
+            // Beyond the last reference it would start again; the stream ends before.
+            self.page = (self.page + 1) % self.curve.pages;
+            self.left = self.curve.count(self.page);
+        }
+        self.left -= 1;
+        self.page
+    }
+}

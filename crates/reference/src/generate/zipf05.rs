@@ -1,0 +1,37 @@
+//! The pattern `zipf05`.
+
+use super::Generate;
+use crate::number::whole_u32;
+use crate::rng::Rng;
+
+/// k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), drawn again when 0 or above range; page k−1.
+///
+/// The density of r² falls as the square root of the page, hence the name. The formula counts pages from 1, since it
+/// admits `range` itself and not 0. Origin: VM Regress (2002).
+#[derive(Debug, Clone)]
+pub(crate) struct Zipf05 {
+    pages: u32,
+    rng: Rng,
+}
+
+impl Zipf05 {
+    pub(crate) fn new(pages: u32, seed: u64) -> Self {
+        Self {
+            pages,
+            rng: Rng::stream(seed, "zipf05"),
+        }
+    }
+}
+
+impl Generate for Zipf05 {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        loop {
+            let r = self.rng.unit_f64();
+            let k = whole_u32(f64::from(self.pages) * (r * r) + 0.5);
+            if (1..=self.pages).contains(&k) {
+                return k - 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Conversions between the floating-point formulas of patterns and page numbers, each in one place with its reason.
+
+/// The integer part of `x`; values below 0 and no-numbers give 0, values above the type give its maximum.
+#[inline]
+pub(crate) fn whole_u32(x: f64) -> u32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the language defines this cast as truncating and saturating, which is what is wanted"
+    )]
+    {
+        x as u32
+    }
+}
+
+/// The integer part of `x`; values below 0 and no-numbers give 0, values above the type give its maximum.
+#[inline]
+pub(crate) fn whole_u64(x: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the language defines this cast as truncating and saturating, which is what is wanted"
+    )]
+    {
+        x as u64
+    }
+}
+
+/// `share` of `pages`, rounded to nearest, at least 1 and at most `pages` − 1, so that both parts have a page.
+pub(crate) fn part_of(pages: u32, share: f64) -> u32 {
+    whole_u32(libm::round(f64::from(pages) * share)).clamp(1, pages.saturating_sub(1).max(1))
+}
+
+/// `page` as an index into a slice; pages are below 2^28, so no platform pagetide runs on is too narrow.
+#[inline]
+pub(crate) fn index(page: u32) -> usize {
+    page as usize
+}

@@ -1,0 +1,355 @@
+//! The patterns and their parameters: what a user writes, what a record keeps, what the help shows.
+
+mod catalogue;
+mod parse;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use catalogue::{About, Parameter, ParameterKind, catalogue};
+pub use parse::PatternError;
+
+use crate::generate::hot_cold::HotCold;
+use crate::generate::scan::ScanWithHotCore;
+use crate::generate::smooth_sin::Curve;
+use crate::generate::zipf::Zipf;
+use crate::number::whole_u64;
+use crate::references::References;
+
+/// Most pages a pattern can spread over: 2^28, a tebibyte of 4 KiB pages.
+pub const MAX_PAGES: u32 = 1 << 28;
+
+/// Most references a string can have: every count then fits 32 bits.
+pub const MAX_REFS: u64 = u32::MAX as u64;
+
+/// Which page is touched when: a reference pattern with its parameters.
+///
+/// Written as a name with parameters in parentheses, by position or by name; what is left out has its default.
+/// [`catalogue`] describes every name and parameter. `Display` writes a form that reads back equal, with every
+/// parameter in it, so that a record does not depend on later defaults.
+///
+/// ```
+/// use pagetide_reference::Pattern;
+///
+/// let pattern: Pattern = "hot-cold(0.2, move=5000)".parse()?;
+/// assert_eq!(pattern.to_string(), "hot-cold(hot=0.2,share=0.9,move=5000,by=0.1)");
+/// # Ok::<(), pagetide_reference::PatternError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Pattern {
+    /// 0, 1, … range−1, 0, …
+    Linear,
+    /// One linear pass, then uniform.
+    Random,
+    /// Counts on a sine curve, in page order.
+    SmoothSin {
+        /// Keep the original's overshoot instead of the exact number of references.
+        as_written: bool,
+    },
+    /// The counts of `SmoothSin` in random order.
+    SmoothSinRandom {
+        /// Keep the original's overshoot instead of the exact number of references.
+        as_written: bool,
+    },
+    /// VM Regress's approximation of a zipf distribution with exponent one half.
+    Zipf05,
+    /// Zipf's law with a free exponent.
+    Zipf(Zipf),
+    /// VM Regress's log-normal pattern.
+    Lognormal,
+    /// A hot set that moves, and a cold rest.
+    HotCold(HotCold),
+    /// A linear scan interleaved with a hot core.
+    ScanWithHotCore(ScanWithHotCore),
+    /// A cyclic scan from a page chosen by the seed.
+    Loop,
+    /// References read from a file.
+    File(PathBuf),
+}
+
+/// Why a string of this pattern cannot be made.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StringError {
+    /// The range has no pages.
+    #[error("cannot make references over 0 pages: give a range of at least {least} page(s)")]
+    NoPages {
+        /// The fewest pages this pattern works with.
+        least: u32,
+    },
+    /// The range is too small for the pattern.
+    #[error("cannot make {pattern} references over {pages} page(s): give at least {least}")]
+    TooFewPages {
+        /// Name of the pattern.
+        pattern: &'static str,
+        /// Pages asked for.
+        pages: u32,
+        /// The fewest pages this pattern works with.
+        least: u32,
+    },
+    /// The range is larger than [`MAX_PAGES`].
+    #[error("cannot make references over {pages} pages: give at most {MAX_PAGES}")]
+    TooManyPages {
+        /// Pages asked for.
+        pages: u32,
+    },
+    /// No references were asked for.
+    #[error("cannot make a string of 0 references: give at least 1")]
+    NoRefs,
+    /// More references than [`MAX_REFS`] were asked for, or the original's overshoot leads there.
+    #[error("cannot make a string of {refs} references: give at most {MAX_REFS}")]
+    TooManyRefs {
+        /// References asked for.
+        refs: u64,
+    },
+    /// A parameter set in code lies outside the bounds that the text form would have refused.
+    #[error(transparent)]
+    Parameter(#[from] PatternError),
+    /// The pattern's references lie in a file, which this function does not open.
+    #[error(
+        "cannot make the references of {path}: they are read, not made; read the file or its compact form"
+    )]
+    InFile {
+        /// The file named by the pattern.
+        path: PathBuf,
+    },
+}
+
+impl Pattern {
+    /// The name before the parentheses, as [`catalogue`] lists it.
+    pub fn name(&self) -> &'static str {
+        self.about().name
+    }
+
+    /// What the pattern is, where it comes from, and its parameters.
+    pub fn about(&self) -> &'static About {
+        use catalogue as c;
+        match self {
+            Self::Linear => &c::LINEAR,
+            Self::Random => &c::RANDOM,
+            Self::SmoothSin { .. } => &c::SMOOTH_SIN,
+            Self::SmoothSinRandom { .. } => &c::SMOOTH_SIN_RANDOM,
+            Self::Zipf05 => &c::ZIPF05,
+            Self::Zipf(_) => &c::ZIPF,
+            Self::Lognormal => &c::LOGNORMAL,
+            Self::HotCold(_) => &c::HOT_COLD,
+            Self::ScanWithHotCore(_) => &c::SCAN_WITH_HOT_CORE,
+            Self::Loop => &c::LOOP,
+            Self::File(_) => &c::FILE,
+        }
+    }
+
+    /// The same pattern in its original's form, faults included, where it has one that differs.
+    #[must_use]
+    pub fn as_written(self) -> Self {
+        match self {
+            Self::SmoothSin { .. } => Self::SmoothSin { as_written: true },
+            Self::SmoothSinRandom { .. } => Self::SmoothSinRandom { as_written: true },
+            other => other,
+        }
+    }
+
+    /// Refuses a range, a number of references or a parameter with which no string can be made.
+    ///
+    /// A pattern that names a file passes if the numbers are in order; the file itself is
+    /// [`check_file`](crate::check_file)'s to judge.
+    pub fn check(&self, pages: u32, refs: u64) -> Result<(), StringError> {
+        let least = match self {
+            Self::Lognormal | Self::HotCold(_) | Self::ScanWithHotCore(_) => 2,
+            _ => 1,
+        };
+        if pages == 0 {
+            return Err(StringError::NoPages { least });
+        }
+        if pages < least {
+            let pattern = self.name();
+            return Err(StringError::TooFewPages {
+                pattern,
+                pages,
+                least,
+            });
+        }
+        if pages > MAX_PAGES {
+            return Err(StringError::TooManyPages { pages });
+        }
+        if refs == 0 {
+            return Err(StringError::NoRefs);
+        }
+        // The original's form may give more references than asked for; its excess is at most two a page.
+        let most = if self.is_as_written() {
+            refs.saturating_add(2 * u64::from(pages))
+        } else {
+            refs
+        };
+        if most > MAX_REFS {
+            return Err(StringError::TooManyRefs { refs });
+        }
+        self.check_values()?;
+        Ok(())
+    }
+
+    /// How many references a string of `refs` has: `refs`, except in an original's form that overshoots.
+    pub fn total(&self, pages: u32, refs: u64) -> Result<u64, StringError> {
+        self.check(pages, refs)?;
+        Ok(if self.is_as_written() {
+            Curve::new(pages, refs, true).total()
+        } else {
+            refs
+        })
+    }
+
+    /// The references over `pages` pages, always the same for the same arguments.
+    ///
+    /// Randomness comes from [`Rng::stream`](crate::Rng::stream) with `seed` and a label of the pattern's own.
+    pub fn references(&self, pages: u32, refs: u64, seed: u64) -> Result<References, StringError> {
+        self.check(pages, refs)?;
+        References::generate(self, pages, refs, seed).ok_or_else(|| StringError::InFile {
+            path: self.path().map(PathBuf::from).unwrap_or_default(),
+        })
+    }
+
+    /// How often each page is referenced, in page order.
+    ///
+    /// Computed from the formula for the sine patterns, whatever the seed; counted off the string for all others.
+    pub fn counts(&self, pages: u32, refs: u64, seed: u64) -> Result<Vec<u32>, StringError> {
+        match self {
+            Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
+                self.check(pages, refs)?;
+                let curve = Curve::new(pages, refs, *as_written);
+                Ok((0..pages).map(|page| curve.count(page)).collect())
+            }
+            _ => Ok(crate::tally(self.references(pages, refs, seed)?, pages)),
+        }
+    }
+
+    /// Heap memory that the generator of this pattern holds over `pages` pages, in bytes.
+    ///
+    /// It counts towards what a harness may take beside its workload. Only the random order without replacement holds
+    /// any.
+    pub fn held_bytes(&self, pages: u32) -> u64 {
+        match self {
+            Self::SmoothSinRandom { .. } => 4 * u64::from(pages),
+            _ => 0,
+        }
+    }
+
+    /// The file that holds the references, if the pattern names one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    fn is_as_written(&self) -> bool {
+        matches!(
+            self,
+            Self::SmoothSin { as_written: true } | Self::SmoothSinRandom { as_written: true }
+        )
+    }
+
+    /// Values in the order of the catalogue's parameters; flags as 0 and 1.
+    fn values(&self) -> Vec<f64> {
+        match self {
+            Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
+                vec![f64::from(u8::from(*as_written))]
+            }
+            Self::Zipf(zipf) => vec![zipf.exponent, f64::from(u8::from(zipf.scatter))],
+            Self::HotCold(p) => vec![p.hot, p.share, p.move_every as f64, p.by],
+            Self::ScanWithHotCore(p) => vec![p.core, p.share],
+            Self::Linear
+            | Self::Random
+            | Self::Zipf05
+            | Self::Lognormal
+            | Self::Loop
+            | Self::File(_) => Vec::new(),
+        }
+    }
+
+    /// The pattern called `name` with `values` in the order of its parameters, or nothing if there is none.
+    fn from_values(name: &str, values: &[f64]) -> Option<Self> {
+        let flag = |value: f64| value > 0.0;
+        Some(match (name, values) {
+            ("linear", []) => Self::Linear,
+            ("random", []) => Self::Random,
+            ("smooth-sin", &[as_written]) => Self::SmoothSin {
+                as_written: flag(as_written),
+            },
+            ("smooth-sin-random", &[as_written]) => Self::SmoothSinRandom {
+                as_written: flag(as_written),
+            },
+            ("zipf05", []) => Self::Zipf05,
+            ("zipf", &[exponent, scatter]) => Self::Zipf(Zipf {
+                exponent,
+                scatter: flag(scatter),
+            }),
+            ("lognormal", []) => Self::Lognormal,
+            ("hot-cold", &[hot, share, move_every, by]) => Self::HotCold(HotCold {
+                hot,
+                share,
+                move_every: whole_u64(move_every),
+                by,
+            }),
+            ("scan-with-hot-core", &[core, share]) => {
+                Self::ScanWithHotCore(ScanWithHotCore { core, share })
+            }
+            ("loop", []) => Self::Loop,
+            _ => return None,
+        })
+    }
+
+    fn check_values(&self) -> Result<(), PatternError> {
+        for (parameter, value) in self.about().parameters.iter().zip(self.values()) {
+            parameter.check(self.name(), value)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::File(path) = self {
+            return write!(f, "file:{}", path.display());
+        }
+        let about = self.about();
+        f.write_str(about.name)?;
+        let numbers = about
+            .parameters
+            .iter()
+            .filter(|parameter| parameter.kind != ParameterKind::Flag)
+            .count();
+        let mut before = "(";
+        for (parameter, value) in about.parameters.iter().zip(self.values()) {
+            match parameter.kind {
+                ParameterKind::Flag if value > 0.0 => write!(f, "{before}{}", parameter.name)?,
+                ParameterKind::Flag => continue,
+                // A single number needs no name: zipf(1.1).
+                _ if numbers == 1 => write!(f, "{before}{value}")?,
+                _ => write!(f, "{before}{}={value}", parameter.name)?,
+            }
+            before = ",";
+        }
+        if before == "," {
+            f.write_str(")")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(text: String) -> Result<Self, PatternError> {
+        text.parse()
+    }
+}

@@ -1,0 +1,236 @@
+//! From text to a pattern, with a near suggestion for what is not known.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::Pattern;
+use super::catalogue::{About, Parameter, ParameterKind, catalogue};
+
+/// Why a text is no pattern.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PatternError {
+    /// No pattern has this name.
+    #[error("cannot use pattern \"{given}\": {hint}")]
+    Unknown {
+        /// The name as given.
+        given: String,
+        /// A near name, or all names.
+        hint: String,
+    },
+    /// The pattern has no parameter of this name.
+    #[error("cannot set \"{given}\" of pattern {pattern}: {hint}")]
+    UnknownParameter {
+        /// Name of the pattern.
+        pattern: &'static str,
+        /// The parameter as given.
+        given: String,
+        /// A near name, or all names.
+        hint: String,
+    },
+    /// More values were given than the pattern has parameters.
+    #[error("cannot use value \"{given}\" of pattern {pattern}: {hint}")]
+    TooManyValues {
+        /// Name of the pattern.
+        pattern: &'static str,
+        /// The value as given.
+        given: String,
+        /// What the pattern takes.
+        hint: String,
+    },
+    /// A parameter was set more than once.
+    #[error("cannot set {parameter} of pattern {pattern} twice: keep one")]
+    Twice {
+        /// Name of the pattern.
+        pattern: &'static str,
+        /// Name of the parameter.
+        parameter: &'static str,
+    },
+    /// A value cannot be read.
+    #[error("cannot set {parameter} of pattern {pattern} to \"{given}\": give {bounds}")]
+    NotAValue {
+        /// Name of the pattern.
+        pattern: &'static str,
+        /// Name of the parameter.
+        parameter: &'static str,
+        /// The value as given.
+        given: String,
+        /// What is allowed.
+        bounds: String,
+    },
+    /// A value lies outside its bounds.
+    #[error("cannot set {parameter} of pattern {pattern} to {value}: give {bounds}")]
+    OutOfBounds {
+        /// Name of the pattern.
+        pattern: &'static str,
+        /// Name of the parameter.
+        parameter: &'static str,
+        /// The value given.
+        value: f64,
+        /// What is allowed.
+        bounds: String,
+    },
+    /// Parentheses do not match.
+    #[error("cannot read pattern \"{given}\": write it as name or name(value, parameter=value)")]
+    Parentheses {
+        /// The text as given.
+        given: String,
+    },
+    /// `file:` without a path.
+    #[error("cannot read references from \"file:\": name the file, as in file:trace.txt")]
+    NoPath,
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        // A path is taken as it stands: spaces at its end may belong to it.
+        if let Some(path) = text.strip_prefix("file:") {
+            return if path.is_empty() {
+                Err(PatternError::NoPath)
+            } else {
+                Ok(Self::File(PathBuf::from(path)))
+            };
+        }
+        let (name, arguments) = split(text.trim())?;
+        let about = catalogue()
+            .iter()
+            .find(|about| about.name == name)
+            .ok_or_else(|| unknown(name))?;
+        let values = values(about, arguments)?;
+        Self::from_values(about.name, &values).ok_or_else(|| unknown(name))
+    }
+}
+
+/// Splits `name(arguments)`; without parentheses the arguments are empty.
+fn split(text: &str) -> Result<(&str, &str), PatternError> {
+    let broken = || PatternError::Parentheses {
+        given: text.to_owned(),
+    };
+    let Some((name, rest)) = text.split_once('(') else {
+        return if text.contains(')') {
+            Err(broken())
+        } else {
+            Ok((text, ""))
+        };
+    };
+    let arguments = rest.strip_suffix(')').ok_or_else(broken)?;
+    if arguments.contains(['(', ')']) {
+        return Err(broken());
+    }
+    Ok((name.trim(), arguments.trim()))
+}
+
+/// One value for each parameter of `about`: by position, by name, or by default.
+fn values(about: &'static About, arguments: &str) -> Result<Vec<f64>, PatternError> {
+    let mut given: Vec<Option<f64>> = vec![None; about.parameters.len()];
+    // `linear()` is `linear`; an empty part anywhere else is refused as a value that cannot be read.
+    let parts = Some(arguments)
+        .filter(|arguments| !arguments.is_empty())
+        .into_iter()
+        .flat_map(|arguments| arguments.split(','))
+        .map(str::trim);
+    for (position, part) in parts.enumerate() {
+        let (index, text) = place(about, position, part)?;
+        let parameter = &about.parameters[index];
+        let value = read(about.name, parameter, text)?;
+        if given[index].replace(value).is_some() {
+            return Err(PatternError::Twice {
+                pattern: about.name,
+                parameter: parameter.name,
+            });
+        }
+    }
+    Ok(given
+        .into_iter()
+        .zip(about.parameters)
+        .map(|(value, parameter)| value.unwrap_or(parameter.default))
+        .collect())
+}
+
+/// Which parameter the part at `position` sets, and the text of its value.
+fn place<'a>(
+    about: &'static About,
+    position: usize,
+    part: &'a str,
+) -> Result<(usize, &'a str), PatternError> {
+    let find = |name: &str| about.parameters.iter().position(|p| p.name == name);
+    if let Some((name, value)) = part.split_once('=') {
+        let name = name.trim();
+        let index = find(name).ok_or_else(|| unknown_parameter(about, name))?;
+        return Ok((index, value.trim()));
+    }
+    match find(part) {
+        Some(index) if about.parameters[index].kind == ParameterKind::Flag => Ok((index, "true")),
+        _ if position < about.parameters.len() => Ok((position, part)),
+        _ => Err(PatternError::TooManyValues {
+            pattern: about.name,
+            given: part.to_owned(),
+            hint: takes(about),
+        }),
+    }
+}
+
+fn read(pattern: &'static str, parameter: &Parameter, text: &str) -> Result<f64, PatternError> {
+    let value = match parameter.kind {
+        ParameterKind::Flag => text.parse().ok().map(|on: bool| f64::from(u8::from(on))),
+        // Underscores group digits, as in 10_000.
+        _ => text.replace('_', "").parse().ok(),
+    };
+    let value = value
+        .filter(|value: &f64| value.is_finite())
+        .ok_or_else(|| PatternError::NotAValue {
+            pattern,
+            parameter: parameter.name,
+            given: text.to_owned(),
+            bounds: parameter.bounds(),
+        })?;
+    parameter.check(pattern, value)?;
+    // Adding zero turns negative zero into zero, which prints as it was read.
+    Ok(value + 0.0)
+}
+
+fn unknown(name: &str) -> PatternError {
+    let names: Vec<_> = catalogue().iter().map(|about| about.name).collect();
+    PatternError::Unknown {
+        given: name.to_owned(),
+        hint: hint(name, &names),
+    }
+}
+
+fn unknown_parameter(about: &'static About, name: &str) -> PatternError {
+    let names: Vec<_> = about.parameters.iter().map(|p| p.name).collect();
+    PatternError::UnknownParameter {
+        pattern: about.name,
+        given: name.to_owned(),
+        hint: if names.is_empty() {
+            takes(about)
+        } else {
+            hint(name, &names)
+        },
+    }
+}
+
+fn takes(about: &About) -> String {
+    let names: Vec<_> = about.parameters.iter().map(|p| p.name).collect();
+    if names.is_empty() {
+        "it takes no parameters".to_owned()
+    } else {
+        format!("it takes {}", names.join(", "))
+    }
+}
+
+/// A suggestion if a name is near enough, else all names.
+fn hint(given: &str, names: &[&str]) -> String {
+    let given = given.to_lowercase().replace([' ', '_'], "-");
+    let nearest = names
+        .iter()
+        .map(|name| (strsim::jaro_winkler(&given, name), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((likeness, name)) if likeness > 0.8 => format!("did you mean \"{name}\"?"),
+        _ => format!("use one of {}", names.join(", ")),
+    }
+}

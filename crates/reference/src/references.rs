@@ -1,0 +1,144 @@
+//! The stream of page indices that a scenario touches.
+
+use std::iter::FusedIterator;
+
+use crate::generate::Generate;
+use crate::generate::cycle::Cycle;
+use crate::generate::hot_cold::Moving;
+use crate::generate::lognormal::Lognormal;
+use crate::generate::random::Random;
+use crate::generate::scan::Scan;
+use crate::generate::smooth_sin::{Curve, SmoothSin};
+use crate::generate::urn::Urn;
+use crate::generate::zipf::ZipfPages;
+use crate::generate::zipf05::Zipf05;
+use crate::pattern::Pattern;
+
+/// Page indices in the order in which they are to be touched, one by one or in batches.
+///
+/// Made as they are asked for and held nowhere, so that a string of any length costs the guest no memory. Taking them
+/// one by one and taking them in batches gives the same string, in any mixture; a caller that times each touch takes a
+/// batch outside of the timed part.
+///
+/// ```
+/// use pagetide_reference::Pattern;
+///
+/// let mut references = Pattern::SmoothSinRandom { as_written: false }.references(50_000, 2_000_000, 1)?;
+/// let mut batch = [0; 512];
+/// while let filled @ 1.. = references.fill(&mut batch) {
+///     assert!(batch[..filled].iter().all(|&page| page < 50_000));
+/// }
+/// # Ok::<(), pagetide_reference::StringError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct References {
+    source: Source,
+    left: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Cycle(Cycle),
+    Random(Random),
+    SmoothSin(SmoothSin),
+    Urn(Urn),
+    Zipf05(Zipf05),
+    Zipf(ZipfPages),
+    Lognormal(Lognormal),
+    HotCold(Moving),
+    Scan(Scan),
+}
+
+/// Runs `$use` with the generator at hand, once per kind of generator, so that loops are compiled for each.
+macro_rules! with_generator {
+    ($source:expr, $generator:ident => $use:expr) => {
+        match $source {
+            Source::Cycle($generator) => $use,
+            Source::Random($generator) => $use,
+            Source::SmoothSin($generator) => $use,
+            Source::Urn($generator) => $use,
+            Source::Zipf05($generator) => $use,
+            Source::Zipf($generator) => $use,
+            Source::Lognormal($generator) => $use,
+            Source::HotCold($generator) => $use,
+            Source::Scan($generator) => $use,
+        }
+    };
+}
+
+impl References {
+    /// Starts the string of a checked pattern; nothing for a pattern whose references lie in a file.
+    pub(crate) fn generate(pattern: &Pattern, pages: u32, refs: u64, seed: u64) -> Option<Self> {
+        let mut left = refs;
+        let source = match pattern {
+            Pattern::Linear => Source::Cycle(Cycle::linear(pages)),
+            Pattern::Random => Source::Random(Random::new(pages, seed)),
+            Pattern::SmoothSin { as_written } => {
+                let curve = Curve::new(pages, refs, *as_written);
+                left = curve.total();
+                Source::SmoothSin(SmoothSin::new(curve))
+            }
+            Pattern::SmoothSinRandom { as_written } => {
+                let curve = Curve::new(pages, refs, *as_written);
+                left = curve.total();
+                Source::Urn(Urn::new((0..pages).map(|page| curve.count(page)), seed))
+            }
+            Pattern::Zipf05 => Source::Zipf05(Zipf05::new(pages, seed)),
+            Pattern::Zipf(zipf) => Source::Zipf(ZipfPages::new(zipf, pages, seed)),
+            Pattern::Lognormal => Source::Lognormal(Lognormal::new(pages, seed)),
+            Pattern::HotCold(hot_cold) => Source::HotCold(Moving::new(hot_cold, pages, seed)),
+            Pattern::ScanWithHotCore(scan) => Source::Scan(Scan::new(scan, pages, seed)),
+            Pattern::Loop => Source::Cycle(Cycle::looping(pages, seed)),
+            Pattern::File(_) => return None,
+        };
+        Some(Self { source, left })
+    }
+
+    /// References not yet taken.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Writes the next references to the start of `batch` and says how many: fewer than its length only at the end.
+    pub fn fill(&mut self, batch: &mut [u32]) -> usize {
+        let filled = usize::try_from(self.left).map_or(batch.len(), |left| left.min(batch.len()));
+        let batch = &mut batch[..filled];
+        self.left -= filled as u64;
+        with_generator!(&mut self.source, generator => {
+            for page in batch {
+                *page = generator.next_page();
+            }
+        });
+        filled
+    }
+}
+
+impl Iterator for References {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        self.left = self.left.checked_sub(1)?;
+        Some(with_generator!(&mut self.source, generator => generator.next_page()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match usize::try_from(self.left) {
+            Ok(left) => (left, Some(left)),
+            Err(_) => (usize::MAX, None),
+        }
+    }
+}
+
+impl FusedIterator for References {}
+
+/// How often each of `pages` pages occurs in `references`; indices outside are passed over.
+pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {
+    let mut counts = vec![0_u32; crate::number::index(pages)];
+    for page in references {
+        if let Some(count) = counts.get_mut(crate::number::index(page)) {
+            *count = count.saturating_add(1);
+        }
+    }
+    counts
+}
