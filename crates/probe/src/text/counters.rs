@@ -1,0 +1,414 @@
+//! Named counters: the common shape of `vmstat`, `meminfo`, `memory.stat` and their like.
+//!
+//! Every key the kernel prints is kept, known or not. The first parse learns the names; later ones only compare them at
+//! the place where they stood last time, so that a sample allocates nothing as long as the kernel prints the same keys.
+
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::scan;
+
+/// How the lines of a counter file are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// `key value`: vmstat, memory.stat.
+    KeyValue,
+    /// `key: value kB`, values turned into bytes; a line without `kB` is a bare count: meminfo.
+    KeyColonKib,
+    /// One line of numbers, named in this order; further numbers are kept as `column N`: zram's mm_stat.
+    Columns(&'static [&'static str]),
+}
+
+/// Counters by name, in the order the kernel printed them. Serialises as a map that keeps this order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    keys: Vec<Box<str>>,
+    values: Vec<u64>,
+    unparsed: u32,
+}
+
+impl Counters {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces all values by those in `text`. Lines that do not fit the syntax are counted in [`Self::unparsed`].
+    pub fn parse(&mut self, text: &[u8], syntax: Syntax) {
+        let mut filler = self.refill();
+        match syntax {
+            Syntax::KeyValue => {
+                for line in scan::lines(text) {
+                    let mut words = scan::words(line);
+                    match (words.next(), words.next().and_then(scan::number)) {
+                        (Some(key), Some(value)) => filler.put(b"", key, value),
+                        _ => filler.skip(),
+                    }
+                }
+            }
+            Syntax::KeyColonKib => {
+                for line in scan::lines(text) {
+                    match key_colon_kib(line) {
+                        Some((key, value)) => filler.put(b"", key, value),
+                        None => filler.skip(),
+                    }
+                }
+            }
+            Syntax::Columns(names) => {
+                for (at, word) in scan::words(text).enumerate() {
+                    let Some(value) = scan::number(word) else {
+                        filler.skip();
+                        continue;
+                    };
+                    match names.get(at) {
+                        Some(name) => filler.put(b"", name.as_bytes(), value),
+                        None => filler.put(b"column ", digits(at).as_slice(), value),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts to replace all values; what is not put again is gone when the filler is dropped.
+    pub(crate) fn refill(&mut self) -> Refill<'_> {
+        self.unparsed = 0;
+        Refill {
+            counters: self,
+            at: 0,
+        }
+    }
+
+    /// The value of a key, or `None` where the kernel printed no such key.
+    pub fn get(&self, key: &str) -> Option<u64> {
+        self.index(key).map(|at| self.values[at])
+    }
+
+    /// The place of a key in [`Self::values`].
+    pub fn index(&self, key: &str) -> Option<usize> {
+        self.keys.iter().position(|known| &**known == key)
+    }
+
+    /// The sum of the keys that exist; `None` where none of them does.
+    pub fn sum(&self, keys: &[&str]) -> Option<u64> {
+        keys.iter()
+            .filter_map(|key| self.get(key))
+            .reduce(u64::saturating_add)
+    }
+
+    /// All keys and values in the kernel's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.keys
+            .iter()
+            .map(|key| &**key)
+            .zip(self.values.iter().copied())
+    }
+
+    /// The values alone, in the kernel's order.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// The names alone, in the kernel's order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|key| &**key)
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether nothing was read.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Lines of the last text that did not fit the syntax.
+    pub fn unparsed(&self) -> u32 {
+        self.unparsed
+    }
+
+    /// Sets one value, adding the key at the end where it is new.
+    pub fn set(&mut self, key: &str, value: u64) {
+        if let Some(at) = self.index(key) {
+            self.values[at] = value;
+        } else {
+            self.keys.push(key.into());
+            self.values.push(value);
+        }
+    }
+
+    /// What changed since `before`: later minus earlier, for keys that stand in both.
+    pub fn delta(&self, before: &Self) -> Delta {
+        let mut changes = Vec::with_capacity(self.len());
+        let mut only_after = Vec::new();
+        for (at, (key, value)) in self.iter().enumerate() {
+            // Nearly always the same key stands at the same place; look it up only when it moved.
+            let earlier = match before.keys.get(at) {
+                Some(same) if &**same == key => Some(before.values[at]),
+                _ => before.get(key),
+            };
+            match earlier {
+                Some(earlier) => changes.push((Box::from(key), difference(value, earlier))),
+                None => only_after.push(key.into()),
+            }
+        }
+        let only_before = before
+            .keys
+            .iter()
+            .filter(|key| self.index(key).is_none())
+            .cloned()
+            .collect();
+        Delta {
+            changes,
+            only_before,
+            only_after,
+        }
+    }
+}
+
+impl<K: AsRef<str>> FromIterator<(K, u64)> for Counters {
+    fn from_iter<T: IntoIterator<Item = (K, u64)>>(pairs: T) -> Self {
+        let mut counters = Self::new();
+        for (key, value) in pairs {
+            counters.set(key.as_ref(), value);
+        }
+        counters
+    }
+}
+
+/// Later minus earlier; a counter that wrapped around 64 bits still gives the right small difference.
+fn difference(later: u64, earlier: u64) -> i64 {
+    later.wrapping_sub(earlier).cast_signed()
+}
+
+/// Puts values in order into [`Counters`], reusing names that stand where they stood last time.
+pub(crate) struct Refill<'a> {
+    counters: &'a mut Counters,
+    at: usize,
+}
+
+impl Refill<'_> {
+    /// The next counter; its name is `prefix` followed by `key`.
+    pub(crate) fn put(&mut self, prefix: &[u8], key: &[u8], value: u64) {
+        let known = self.counters.keys.get(self.at).is_some_and(|name| {
+            let name = name.as_bytes();
+            name.len() == prefix.len() + key.len()
+                && name.starts_with(prefix)
+                && name.ends_with(key)
+        });
+        if known {
+            self.counters.values[self.at] = value;
+        } else {
+            // The kernel prints other keys than before (or this is the first time): learn the rest anew.
+            self.counters.keys.truncate(self.at);
+            self.counters.values.truncate(self.at);
+            let mut name = String::from_utf8_lossy(prefix).into_owned();
+            name.push_str(&String::from_utf8_lossy(key));
+            self.counters.keys.push(name.into());
+            self.counters.values.push(value);
+        }
+        self.at += 1;
+    }
+
+    /// Counts a line that could not be read.
+    pub(crate) fn skip(&mut self) {
+        self.counters.unparsed = self.counters.unparsed.saturating_add(1);
+    }
+}
+
+impl Drop for Refill<'_> {
+    fn drop(&mut self) {
+        self.counters.keys.truncate(self.at);
+        self.counters.values.truncate(self.at);
+    }
+}
+
+/// `MemTotal:  123 kB` as bytes, `HugePages_Total: 3` as it stands.
+fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
+    let (key, rest) = scan::split_once(line, b':')?;
+    let mut words = scan::words(rest);
+    let value = scan::number(words.next()?)?;
+    match words.next() {
+        Some(b"kB") => Some((key, value.checked_mul(1024)?)),
+        _ => Some((key, value)),
+    }
+}
+
+/// A small number as text on the stack.
+pub(crate) struct Digits {
+    text: [u8; 20],
+    from: usize,
+}
+
+impl Digits {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.text[self.from..]
+    }
+}
+
+/// Writes a number as decimal digits without allocating.
+pub(crate) fn digits(mut value: usize) -> Digits {
+    let mut out = Digits {
+        text: [b'0'; 20],
+        from: 20,
+    };
+    loop {
+        out.from -= 1;
+        out.text[out.from] = b'0' + u8::try_from(value % 10).unwrap_or(0);
+        value /= 10;
+        if value == 0 {
+            return out;
+        }
+    }
+}
+
+/// What changed between two readings of the same source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    changes: Vec<(Box<str>, i64)>,
+    /// Keys that the later reading no longer had.
+    pub only_before: Vec<Box<str>>,
+    /// Keys that the earlier reading did not have yet.
+    pub only_after: Vec<Box<str>>,
+}
+
+impl Delta {
+    /// Later minus earlier for one key; `None` where either reading lacks it.
+    pub fn get(&self, key: &str) -> Option<i64> {
+        self.changes
+            .iter()
+            .find(|(name, _)| &**name == key)
+            .map(|&(_, change)| change)
+    }
+
+    /// Growth of a counter that never falls; `None` where it is missing or fell.
+    pub fn growth(&self, key: &str) -> Option<u64> {
+        self.get(key).and_then(|change| u64::try_from(change).ok())
+    }
+
+    /// The sum of the growth of those keys that exist; `None` where none does.
+    pub fn growth_of(&self, keys: &[&str]) -> Option<u64> {
+        keys.iter()
+            .filter_map(|key| self.growth(key))
+            .reduce(u64::saturating_add)
+    }
+
+    /// All keys and changes in the kernel's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.changes.iter().map(|(key, change)| (&**key, *change))
+    }
+}
+
+impl<K: Into<Box<str>>> FromIterator<(K, i64)> for Delta {
+    fn from_iter<T: IntoIterator<Item = (K, i64)>>(pairs: T) -> Self {
+        Self {
+            changes: pairs.into_iter().map(|(k, v)| (k.into(), v)).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Serialize for Counters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.len()))?;
+        for (key, value) in self.iter() {
+            map.serialize_entry(key, &value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Counters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Counters;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a map of counter names to unsigned numbers")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Counters, M::Error> {
+                let mut counters = Counters::new();
+                while let Some((key, value)) = map.next_entry::<String, u64>()? {
+                    counters.keys.push(key.into());
+                    counters.values.push(value);
+                }
+                Ok(counters)
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_kept_in_the_kernels_order() {
+        let mut counters = Counters::new();
+        counters.parse(b"pgscan_direct 12\na_key_of_tomorrow 3\n", Syntax::KeyValue);
+        let all: Vec<_> = counters.iter().collect();
+        assert_eq!(all, [("pgscan_direct", 12), ("a_key_of_tomorrow", 3)]);
+    }
+
+    #[test]
+    fn a_key_that_disappears_is_gone_and_one_that_appears_is_learned() {
+        let mut counters = Counters::new();
+        counters.parse(b"a 1\nb 2\nc 3\n", Syntax::KeyValue);
+        let before = counters.clone();
+        counters.parse(b"a 5\nc 4\nd 9\n", Syntax::KeyValue);
+        assert_eq!(counters.get("b"), None);
+        assert_eq!(counters.get("c"), Some(4));
+        let delta = counters.delta(&before);
+        assert_eq!(delta.get("a"), Some(4));
+        assert_eq!(delta.get("c"), Some(1));
+        assert_eq!(delta.get("b"), None);
+        assert_eq!(&*delta.only_before[0], "b");
+        assert_eq!(&*delta.only_after[0], "d");
+    }
+
+    #[test]
+    fn lines_without_a_number_are_counted_and_not_guessed() {
+        let mut counters = Counters::new();
+        counters.parse(b"a 1\nb\nc x\nd 99999999999999999999\n", Syntax::KeyValue);
+        assert_eq!(counters.len(), 1);
+        assert_eq!(counters.unparsed(), 3);
+    }
+
+    #[test]
+    fn meminfo_is_in_bytes_and_bare_counts_stay() {
+        let mut counters = Counters::new();
+        let text =
+            b"MemTotal:       24684208 kB\nActive(anon):          0 kB\nHugePages_Total:       7\n";
+        counters.parse(text, Syntax::KeyColonKib);
+        assert_eq!(counters.get("MemTotal"), Some(24_684_208 * 1024));
+        assert_eq!(counters.get("Active(anon)"), Some(0));
+        assert_eq!(counters.get("HugePages_Total"), Some(7));
+    }
+
+    #[test]
+    fn columns_beyond_the_named_ones_are_kept() {
+        let mut counters = Counters::new();
+        counters.parse(b"1 2 3\n", Syntax::Columns(&["x", "y"]));
+        assert_eq!(counters.get("y"), Some(2));
+        assert_eq!(counters.get("column 2"), Some(3));
+    }
+
+    #[test]
+    fn a_counter_that_wraps_gives_the_small_difference() {
+        assert_eq!(difference(5, u64::MAX - 4), 10);
+        assert_eq!(difference(3, 9), -6);
+    }
+
+    #[test]
+    fn the_map_form_keeps_the_order() {
+        let counters: Counters = [("z", 1), ("a", 2)].into_iter().collect();
+        let text = serde_json::to_string(&counters).unwrap();
+        assert_eq!(text, r#"{"z":1,"a":2}"#);
+        assert_eq!(serde_json::from_str::<Counters>(&text).unwrap(), counters);
+    }
+}

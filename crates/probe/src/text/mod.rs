@@ -1,0 +1,35 @@
+//! Counters the kernel prints as text: before, after and as a series; parsed without allocating per sample.
+//!
+//! [`Counters`] holds what is a name and a number; the files with more structure have types of their own. [`TextFile`]
+//! keeps a source open and its buffer ready, [`Snapshot`] is before and after, [`Series`] what happened in between.
+
+mod buddyinfo;
+mod counters;
+mod diskstats;
+mod file;
+mod keyed;
+mod known;
+mod psi;
+pub(crate) mod scan;
+mod series;
+mod snapshot;
+mod swaps;
+mod taskstat;
+mod timerlist;
+mod zoneinfo;
+mod zswap;
+
+pub use buddyinfo::{BuddyZone, Buddyinfo, ORDERS};
+pub use counters::{Counters, Delta, Syntax};
+pub use diskstats::{DiskActivity, Diskstats};
+pub use file::{Parse, TextFile};
+pub use keyed::{Keyed, KeyedSource};
+pub use known::{KNOWN, Kind, Known, Unit, known};
+pub use psi::{Psi, PsiLine};
+pub use series::Series;
+pub use snapshot::Snapshot;
+pub use swaps::{SwapArea, Swaps};
+pub use taskstat::{SchedStat, TaskStat};
+pub use timerlist::{IdleCpu, TimerList};
+pub use zoneinfo::{Zone, Zoneinfo};
+pub use zswap::Zswap;

@@ -1,0 +1,76 @@
+//! Sampling allocates nothing once a source is open: an observer that allocates under memory pressure disturbs the trial.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+
+use pagetide_probe::Nanos;
+use pagetide_probe::text::{
+    Buddyinfo, Diskstats, KeyedSource, SchedStat, Series, Swaps, TaskStat, TextFile, Zoneinfo,
+};
+
+/// Counts the allocations of each thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator, which upholds the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller upholds `alloc`'s contract, and it is the same here.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `System.alloc` above with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn a_sample_of_any_text_source_allocates_nothing() {
+    let root = Path::new("/");
+    let mut vmstat = KeyedSource::Vmstat.open(root).unwrap();
+    let mut meminfo = KeyedSource::Meminfo.open(root).unwrap();
+    let mut zoneinfo = TextFile::open(Path::new("/proc/zoneinfo"), Zoneinfo::default()).unwrap();
+    let mut buddyinfo = TextFile::open(Path::new("/proc/buddyinfo"), Buddyinfo::default()).unwrap();
+    let mut disks = TextFile::open(Path::new("/proc/diskstats"), Diskstats::default()).unwrap();
+    let mut swaps = TextFile::open(Path::new("/proc/swaps"), Swaps::default()).unwrap();
+    let mut task = TextFile::open(Path::new("/proc/self/stat"), TaskStat::default()).unwrap();
+    let mut sched =
+        TextFile::open(Path::new("/proc/self/schedstat"), SchedStat::default()).unwrap();
+    let names = vmstat.latest().counters.keys().map(str::to_owned).collect();
+    let mut series = Series::new(names, 16);
+    // A swap area or a loop device may come up while this runs; a second round settles what the first one learned.
+    let mut fewest = u64::MAX;
+    for _ in 0..5 {
+        let count = allocations(|| {
+            for tick in 0..50 {
+                vmstat.sample().unwrap();
+                meminfo.sample().unwrap();
+                zoneinfo.sample().unwrap();
+                buddyinfo.sample().unwrap();
+                disks.sample().unwrap();
+                swaps.sample().unwrap();
+                task.sample().unwrap();
+                sched.sample().unwrap();
+                series.push(Nanos(tick), vmstat.latest().counters.values());
+            }
+        });
+        fewest = fewest.min(count);
+    }
+    assert_eq!(fewest, 0);
+    assert!(task.latest().valid && sched.latest().valid);
+}
