@@ -4,5 +4,9 @@
 //! with parameters. Begin reading in [`arena`] (the seam).
 
 pub mod arena;
+pub mod campaign;
+pub mod plan;
 
 pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
+pub use campaign::{Campaign, Observe, Sampling, ScenarioSpec, Until, even_looks};
+pub use plan::{Cell, Plan, Planned};

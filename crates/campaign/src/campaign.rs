@@ -1,0 +1,133 @@
+//! A campaign as data: what a campaign file says, or what a command line amounts to.
+
+use std::collections::BTreeMap;
+
+use pagetide_record::{ArenaKind, Bytes, MemorySpec, SwapSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::arena::VariantSpec;
+
+/// Seeds for each variant and cell where a campaign names no number: the least with which a paired test can reach 5 %.
+pub const DEFAULT_SEEDS: u32 = 6;
+/// Most seeds of a campaign that samples until it is sure, where it names no cap.
+pub const DEFAULT_CAP: u32 = 40;
+/// Number of times such a campaign looks at its results, where it names no looks.
+pub const DEFAULT_LOOKS: u32 = 4;
+
+/// A set of variants, scenarios and seeds, and how to sample them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    /// Short name, under which its records are found again.
+    pub name: String,
+    /// Where its trials run.
+    pub arena: ArenaKind,
+    /// Seed of the order of the trials.
+    pub seed: u64,
+    /// What is compared; the first is the baseline.
+    pub variants: Vec<VariantSpec>,
+    /// Under which workloads.
+    pub scenarios: Vec<ScenarioSpec>,
+    /// How many trials.
+    pub sampling: Sampling,
+    /// Which trials run a second time with all probes.
+    pub observe: Observe,
+}
+
+/// A scenario with its parameters; lists make a matrix of cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioSpec {
+    /// Name of the scenario.
+    pub name: String,
+    /// Whether it runs as its original did, faults included.
+    pub as_written: bool,
+    /// Parameters that are given, each with one or more values.
+    pub params: BTreeMap<String, Vec<String>>,
+    /// Memory the workload finds, one or more; empty for one cell with the default.
+    pub memory: Vec<MemorySpec>,
+    /// What it swaps to, one or more; empty for one cell with the default.
+    pub swap: Vec<SwapSpec>,
+    /// Size of the swap device; `None` for the arena's default.
+    pub swap_size: Option<Bytes>,
+    /// Metrics that decide, where they are not the scenario's own primary ones.
+    pub primary: Option<Vec<String>>,
+    /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %); the others have their defaults.
+    pub margins: BTreeMap<String, f64>,
+}
+
+/// How many trials a campaign runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// Seed of the first block; block `n` uses the seeds that follow.
+    pub first_seed: u64,
+    /// Trials within one sampling unit (a boot); only where the arena has noise.
+    pub repetitions: u32,
+    /// When it ends.
+    pub until: Until,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            first_seed: 1,
+            repetitions: 1,
+            until: Until::Blocks(DEFAULT_SEEDS),
+        }
+    }
+}
+
+/// When sampling ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// After this many blocks: so many seeds (or sampling units) for each variant and cell.
+    Blocks(u32),
+    /// When the primary metrics of a cell are decided, looked at after each of these numbers of blocks (ascending); the
+    /// last one is the cap.
+    Sure(Vec<u32>),
+}
+
+impl Until {
+    /// The number of blocks after which it ends at the latest.
+    pub fn cap(&self) -> u32 {
+        match self {
+            Self::Blocks(blocks) => *blocks,
+            Self::Sure(looks) => looks.last().copied().unwrap_or(0),
+        }
+    }
+}
+
+/// `looks` sample sizes up to `cap`, evenly spaced, the first not below the least that can decide anything.
+pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
+    let looks = looks.clamp(1, cap.max(1));
+    let mut sizes: Vec<u32> = (1..=looks)
+        .map(|look| (cap * look).div_ceil(looks).max(DEFAULT_SEEDS.min(cap)))
+        .collect();
+    sizes.dedup();
+    sizes
+}
+
+/// Which trials run a second time, observed: with tracepoints and series, their times unused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observe {
+    /// None.
+    #[default]
+    None,
+    /// The first seed of each variant and cell.
+    First,
+    /// Every trial.
+    All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_even_ascend_and_end_at_the_cap() {
+        assert_eq!(even_looks(40, 4), [10, 20, 30, 40]);
+        assert_eq!(even_looks(20, 5), [6, 8, 12, 16, 20]);
+        assert_eq!(even_looks(3, 4), [3]);
+        assert_eq!(even_looks(1, 9), [1]);
+    }
+}

@@ -1,0 +1,379 @@
+//! The plan: every trial of a campaign, in the order it will run. Plain data, made once.
+//!
+//! Trials come in blocks. A block has every variant once in every cell; cells come in random order, and so do the
+//! variants within a cell, which run next to each other so that a pair shares whatever drifts. The order of a block
+//! depends on the campaign's seed and the block's number alone: asking for more seeds or leaving out a cell that is
+//! already decided changes nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+
+use pagetide_record::{ArenaKind, Bytes, MemorySpec, Pass, SwapSpec};
+use pagetide_reference::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::arena::Trial;
+use crate::campaign::{Campaign, Observe, ScenarioSpec};
+
+/// What a comparison holds fixed: one scenario with one value of each parameter, memory and swap.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Whether it runs as its original did.
+    pub as_written: bool,
+    /// The parameters that are given.
+    pub params: BTreeMap<String, String>,
+    /// Memory the workload finds.
+    pub memory: MemorySpec,
+    /// What it swaps to.
+    pub swap: SwapSpec,
+    /// Size of the swap device; `None` for the arena's default.
+    pub swap_size: Option<Bytes>,
+    /// Metrics that decide, where they are not the scenario's own primary ones.
+    pub primary: Option<Vec<String>>,
+    /// Equivalence margins by metric, as a share of the baseline.
+    pub margins: BTreeMap<String, f64>,
+}
+
+impl Cell {
+    /// A short human label: scenario, parameters that were given, memory and swap.
+    pub fn label(&self) -> String {
+        let written = if self.as_written { " as written" } else { "" };
+        let mut params = String::new();
+        for (name, value) in &self.params {
+            let _ = write!(params, " {name}={value}");
+        }
+        format!(
+            "{}{written}{params} · {} · {}",
+            self.scenario, self.memory, self.swap
+        )
+    }
+}
+
+/// One trial in its place in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Which cell, by its place in [`Plan::cells`].
+    pub cell: usize,
+    /// Which variant, by its place in the campaign.
+    pub variant: usize,
+    /// Number of the block, counted from 0; also the sampling unit within the cell.
+    pub block: u32,
+    /// The trial.
+    pub trial: Trial,
+}
+
+/// Every trial of a campaign in the order it will run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the campaign.
+    pub name: String,
+    /// Where the trials run.
+    pub arena: ArenaKind,
+    /// Names of the variants; the first is the baseline.
+    pub variants: Vec<String>,
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// The trials.
+    pub trials: Vec<Planned>,
+}
+
+impl ScenarioSpec {
+    /// The cells this scenario stands for: all combinations of its lists, the last parameter changing fastest.
+    pub fn cells(&self) -> Vec<Cell> {
+        let memory = one_at_least(&self.memory);
+        let swap = one_at_least(&self.swap);
+        let mut cells = Vec::new();
+        for memory in &memory {
+            for swap in &swap {
+                for params in combinations(&self.params) {
+                    cells.push(Cell {
+                        scenario: self.name.clone(),
+                        as_written: self.as_written,
+                        params,
+                        memory: *memory,
+                        swap: *swap,
+                        swap_size: self.swap_size,
+                        primary: self.primary.clone(),
+                        margins: self.margins.clone(),
+                    });
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// The list, or the default value alone where it is empty.
+fn one_at_least<T: Clone + Default>(list: &[T]) -> Vec<T> {
+    if list.is_empty() {
+        vec![T::default()]
+    } else {
+        list.to_vec()
+    }
+}
+
+/// Every choice of one value for each name.
+fn combinations(lists: &BTreeMap<String, Vec<String>>) -> Vec<BTreeMap<String, String>> {
+    let mut all = vec![BTreeMap::new()];
+    for (name, values) in lists {
+        all = all
+            .iter()
+            .flat_map(|so_far| {
+                values.iter().map(move |value| {
+                    let mut with = so_far.clone();
+                    with.insert(name.clone(), value.clone());
+                    with
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+impl Campaign {
+    /// All cells, scenario by scenario.
+    pub fn cells(&self) -> Vec<Cell> {
+        self.scenarios
+            .iter()
+            .flat_map(ScenarioSpec::cells)
+            .collect()
+    }
+
+    /// The plan up to the last block it may come to.
+    pub fn plan(&self) -> Plan {
+        let cells = self.cells();
+        let trials = self.trials(&cells, 0..self.sampling.until.cap(), |_| true);
+        Plan {
+            name: self.name.clone(),
+            arena: self.arena,
+            variants: self.variants.iter().map(|v| v.name.clone()).collect(),
+            cells,
+            trials,
+        }
+    }
+
+    /// The trials of some blocks in the order they run, for those cells that `wanted` names.
+    pub fn trials(
+        &self,
+        cells: &[Cell],
+        blocks: Range<u32>,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<Planned> {
+        let mut trials = Vec::new();
+        for block in blocks {
+            let order = self.order(cells.len(), block);
+            let wanted = || order.iter().filter(|(cell, _)| wanted(*cell));
+            for &(cell, variant) in wanted() {
+                for repetition in 0..self.sampling.repetitions.max(1) {
+                    trials.push(self.planned(
+                        cells,
+                        cell,
+                        variant,
+                        (block, repetition),
+                        Pass::Timed,
+                    ));
+                }
+            }
+            // Observed passes come last, so that they never stand between the two sides of a timed pair.
+            let observed = match self.observe {
+                Observe::None => false,
+                Observe::First => block == 0,
+                Observe::All => true,
+            };
+            if observed {
+                for &(cell, variant) in wanted() {
+                    trials.push(self.planned(cells, cell, variant, (block, 0), Pass::Observed));
+                }
+            }
+        }
+        trials
+    }
+
+    /// Cells and variants of a block in random order, the variants of a cell side by side.
+    fn order(&self, cells: usize, block: u32) -> Vec<(usize, usize)> {
+        let mut rng = Rng::stream(self.seed, &format!("block {block}"));
+        let mut order: Vec<usize> = (0..cells).collect();
+        rng.shuffle(&mut order);
+        let mut pairs = Vec::with_capacity(cells * self.variants.len());
+        for cell in order {
+            let mut variants: Vec<usize> = (0..self.variants.len()).collect();
+            rng.shuffle(&mut variants);
+            pairs.extend(variants.into_iter().map(|variant| (cell, variant)));
+        }
+        pairs
+    }
+
+    fn planned(
+        &self,
+        cells: &[Cell],
+        cell: usize,
+        variant: usize,
+        (block, repetition): (u32, u32),
+        pass: Pass,
+    ) -> Planned {
+        let spec = &cells[cell];
+        let repetitions = u64::from(self.sampling.repetitions.max(1));
+        // Every repetition has a seed of its own, the same for every variant: pairs are found by seed alone.
+        let seed = self
+            .sampling
+            .first_seed
+            .wrapping_add(u64::from(block) * repetitions + u64::from(repetition));
+        Planned {
+            cell,
+            variant,
+            block,
+            trial: Trial {
+                scenario: spec.scenario.clone(),
+                as_written: spec.as_written,
+                params: spec.params.clone(),
+                seed,
+                variant: self.variants[variant].clone(),
+                memory: spec.memory,
+                swap: spec.swap,
+                swap_size: spec.swap_size,
+                pass,
+                unit: block,
+                repetition,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::VariantSpec;
+    use crate::campaign::{Sampling, Until};
+
+    fn campaign(seeds: u32) -> Campaign {
+        let variant = |name: &str| VariantSpec {
+            name: name.into(),
+            ..VariantSpec::default()
+        };
+        let list = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect();
+        Campaign {
+            name: "test".into(),
+            arena: ArenaKind::Exact,
+            seed: 7,
+            variants: vec![variant("a"), variant("b"), variant("c")],
+            scenarios: vec![ScenarioSpec {
+                name: "linear".into(),
+                params: [
+                    ("pages".to_owned(), list(&["10", "20"])),
+                    ("refs".to_owned(), list(&["5", "6", "7"])),
+                ]
+                .into(),
+                swap: vec!["zram".parse().unwrap(), "ssd".parse().unwrap()],
+                ..ScenarioSpec::default()
+            }],
+            sampling: Sampling {
+                until: Until::Blocks(seeds),
+                ..Sampling::default()
+            },
+            observe: Observe::None,
+        }
+    }
+
+    #[test]
+    fn lists_make_a_matrix_of_distinct_cells() {
+        let cells = campaign(1).cells();
+        assert_eq!(cells.len(), 12);
+        for (i, a) in cells.iter().enumerate() {
+            assert!(cells[i + 1..].iter().all(|b| b != a), "{} twice", a.label());
+        }
+        assert_eq!(cells[0].label(), "linear pages=10 refs=5 · 64M · zram");
+    }
+
+    #[test]
+    fn every_block_has_every_variant_once_in_every_cell_and_pairs_run_side_by_side() {
+        let plan = campaign(5).plan();
+        assert_eq!(plan.trials.len(), 5 * 12 * 3);
+        for (number, block) in (0..).zip(plan.trials.chunks(36)) {
+            assert!(block.iter().all(|t| t.block == number));
+            let mut seen: Vec<_> = block.iter().map(|t| (t.cell, t.variant)).collect();
+            for group in block.chunks(3) {
+                assert!(group.iter().all(|t| t.cell == group[0].cell));
+                assert!(group.iter().all(|t| t.trial.seed == group[0].trial.seed));
+            }
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), 36);
+        }
+    }
+
+    #[test]
+    fn variants_lead_about_equally_often_and_blocks_differ_in_order() {
+        let plan = campaign(50).plan();
+        let mut leads = [0_u32; 3];
+        for group in plan.trials.chunks(3) {
+            leads[group[0].variant] += 1;
+        }
+        // 600 groups, 200 expected each, standard deviation 11.5.
+        assert!(leads.iter().all(|l| (150..250).contains(l)), "{leads:?}");
+        let order = |n: usize| -> Vec<_> {
+            plan.trials[n * 36..(n + 1) * 36]
+                .iter()
+                .map(|t| (t.cell, t.variant))
+                .collect()
+        };
+        assert_ne!(order(0), order(1));
+    }
+
+    #[test]
+    fn more_seeds_only_append_and_a_decided_cell_leaves_the_order_of_the_others() {
+        let (few, many) = (campaign(3).plan(), campaign(9).plan());
+        assert_eq!(few.trials[..], many.trials[..few.trials.len()]);
+        let c = campaign(9);
+        let rest = c.trials(&many.cells, 0..9, |cell| cell != 4);
+        let filtered: Vec<_> = many
+            .trials
+            .iter()
+            .filter(|t| t.cell != 4)
+            .cloned()
+            .collect();
+        assert_eq!(rest, filtered);
+    }
+
+    #[test]
+    fn repetitions_share_their_unit_and_have_seeds_of_their_own() {
+        let mut c = campaign(2);
+        c.sampling.repetitions = 4;
+        let plan = c.plan();
+        assert_eq!(plan.trials.len(), 2 * 12 * 3 * 4);
+        let mut of_one: Vec<_> = plan
+            .trials
+            .iter()
+            .filter(|t| t.cell == 0 && t.variant == 0)
+            .map(|t| (t.trial.seed, t.trial.unit, t.trial.repetition))
+            .collect();
+        of_one.sort_unstable();
+        let expected: Vec<_> = (0..8).map(|n| (u64::from(n) + 1, n / 4, n % 4)).collect();
+        assert_eq!(of_one, expected);
+    }
+
+    #[test]
+    fn observed_passes_follow_the_timed_ones_of_their_block() {
+        let mut c = campaign(2);
+        c.observe = Observe::First;
+        let plan = c.plan();
+        assert_eq!(plan.trials.len(), 36 + 36 + 36);
+        assert!(
+            plan.trials[..36]
+                .iter()
+                .all(|t| t.trial.pass == Pass::Timed)
+        );
+        assert!(
+            plan.trials[36..72]
+                .iter()
+                .all(|t| t.trial.pass == Pass::Observed)
+        );
+        assert!(
+            plan.trials[72..]
+                .iter()
+                .all(|t| t.trial.pass == Pass::Timed)
+        );
+    }
+}
