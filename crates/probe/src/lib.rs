@@ -6,9 +6,14 @@
 //! This crate knows nothing of arenas, records, campaigns or reports: it takes paths and bytes and gives plain data.
 //!
 //! Where to begin reading:
-//! - [`text`]: counters the kernel prints as text (`vmstat`, `zoneinfo`, pressure, …), before, after and as a series.
+//! - [`text`]: counters the kernel prints as text (`vmstat`, `zoneinfo`, pressure, …), before, after and as a series;
+//! - [`page`]: page maps and the layout of swap;
+//! - [`trace`]: tracefs' binary ring buffers, from capture to decoded fields;
+//! - [`meaning`]: what decoded events say: begin/end pairs, the reclaim table, where a task's time went;
+//! - [`block`]: block requests, and what they would have cost on a disk with seeks.
 
 mod error;
+pub mod page;
 pub mod text;
 mod units;
 
