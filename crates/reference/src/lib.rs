@@ -7,14 +7,19 @@
 //!
 //! It knows nothing of memory, kernels, scenarios or records: a page is an index, time does not exist.
 //!
-//! Begin reading at [`Pattern`], then `generate/`, one file per pattern; [`Rng`] stands alone.
+//! Begin reading at [`Pattern`], then `generate/`, one file per pattern, and `file/`, one per form; [`Rng`] stands alone.
 
+mod file;
 mod generate;
 mod number;
 mod pattern;
 mod references;
 mod rng;
 
+pub use file::{
+    FileError, FileSummary, Form, Packed, Place, ReadError, Reader, check_file, open_file,
+    pack_file, write_binary, write_counts, write_text,
+};
 pub use generate::hot_cold::HotCold;
 pub use generate::scan::ScanWithHotCore;
 pub use generate::zipf::Zipf;

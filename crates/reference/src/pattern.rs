@@ -204,7 +204,12 @@ impl Pattern {
     /// The references over `pages` pages, always the same for the same arguments.
     ///
     /// Randomness comes from [`Rng::stream`](crate::Rng::stream) with `seed` and a label of the pattern's own.
-    pub fn references(&self, pages: u32, refs: u64, seed: u64) -> Result<References, StringError> {
+    pub fn references(
+        &self,
+        pages: u32,
+        refs: u64,
+        seed: u64,
+    ) -> Result<References<'static>, StringError> {
         self.check(pages, refs)?;
         References::generate(self, pages, refs, seed).ok_or_else(|| StringError::InFile {
             path: self.path().map(PathBuf::from).unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use std::iter::FusedIterator;
 
+use crate::file::PackedReferences;
 use crate::generate::Generate;
 use crate::generate::cycle::Cycle;
 use crate::generate::hot_cold::Moving;
@@ -31,13 +32,13 @@ use crate::pattern::Pattern;
 /// # Ok::<(), pagetide_reference::StringError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct References {
-    source: Source,
+pub struct References<'a> {
+    source: Source<'a>,
     left: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum Source<'a> {
     Cycle(Cycle),
     Random(Random),
     SmoothSin(SmoothSin),
@@ -47,6 +48,7 @@ enum Source {
     Lognormal(Lognormal),
     HotCold(Moving),
     Scan(Scan),
+    Packed(PackedReferences<'a>),
 }
 
 /// Runs `$use` with the generator at hand, once per kind of generator, so that loops are compiled for each.
@@ -62,11 +64,20 @@ macro_rules! with_generator {
             Source::Lognormal($generator) => $use,
             Source::HotCold($generator) => $use,
             Source::Scan($generator) => $use,
+            Source::Packed($generator) => $use,
         }
     };
 }
 
-impl References {
+impl<'a> References<'a> {
+    /// `refs` references of those that lie packed in memory.
+    pub(crate) fn packed(packed: PackedReferences<'a>, refs: u64) -> Self {
+        Self {
+            source: Source::Packed(packed),
+            left: refs,
+        }
+    }
+
     /// Starts the string of a checked pattern; nothing for a pattern whose references lie in a file.
     pub(crate) fn generate(pattern: &Pattern, pages: u32, refs: u64, seed: u64) -> Option<Self> {
         let mut left = refs;
@@ -113,7 +124,7 @@ impl References {
     }
 }
 
-impl Iterator for References {
+impl Iterator for References<'_> {
     type Item = u32;
 
     #[inline]
@@ -130,7 +141,7 @@ impl Iterator for References {
     }
 }
 
-impl FusedIterator for References {}
+impl FusedIterator for References<'_> {}
 
 /// How often each of `pages` pages occurs in `references`; indices outside are passed over.
 pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {

@@ -1,0 +1,133 @@
+//! The binary form held in memory, read where it lies.
+
+use super::binary::{HEADER, Header, Step, TRAILER, check_trailer};
+use super::error::{Place, ReadError};
+use crate::generate::Generate;
+use crate::references::References;
+
+/// Bytes of the binary form, checked once from end to end, so that reading references from them cannot fail.
+///
+/// Nothing is copied: this is how a file's references reach a place where the file cannot be opened. Where the bytes
+/// themselves would be too large to hold, a [`Reader`](super::Reader) over a stream of them does the same piecewise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packed<'a> {
+    steps: &'a [u8],
+    header: Header,
+    highest: u32,
+}
+
+impl<'a> Packed<'a> {
+    /// Checks header, steps, range and checksum; `pages` is the range the references must keep to.
+    pub fn new(bytes: &'a [u8], pages: u32) -> Result<Self, ReadError> {
+        let header = Header::read(bytes)?;
+        let mut rest = &bytes[HEADER..];
+        let mut given = 0;
+        let mut page = 0;
+        let mut highest = 0;
+        while given < header.refs {
+            let (step, length) = Step::take(rest, Place::Reference(given + 1))?;
+            rest = &rest[length..];
+            // The ends of a run bound all of it.
+            for walked in [1, step.times] {
+                let reached = i64::try_from(walked)
+                    .ok()
+                    .and_then(|walked| step.distance.checked_mul(walked))
+                    .and_then(|way| i64::from(page).checked_add(way))
+                    .and_then(|reached| u32::try_from(reached).ok())
+                    .filter(|&reached| reached < header.pages);
+                let Some(reached) = reached else {
+                    return Err(ReadError::Damaged {
+                        what: "a step leads outside the file's own range",
+                    });
+                };
+                if reached >= pages {
+                    return Err(ReadError::OutOfRange {
+                        place: Place::Reference(given + walked),
+                        page: reached.to_string(),
+                        pages,
+                    });
+                }
+                highest = highest.max(reached);
+                if walked == step.times {
+                    page = reached;
+                    break;
+                }
+            }
+            given += step.times;
+        }
+        if given > header.refs {
+            return Err(ReadError::Damaged {
+                what: "a step goes on beyond the last reference",
+            });
+        }
+        let (summed, trailer) = bytes.split_at(bytes.len() - rest.len());
+        check_trailer(
+            trailer,
+            crc32fast::hash(summed),
+            Place::Reference(header.refs),
+        )?;
+        Ok(Self {
+            steps: &bytes[HEADER..bytes.len() - TRAILER],
+            header,
+            highest,
+        })
+    }
+
+    /// Number of references held.
+    pub fn refs(&self) -> u64 {
+        self.header.refs
+    }
+
+    /// The smallest range that holds them all: one more than the highest page index.
+    pub fn pages(&self) -> u32 {
+        self.highest + 1
+    }
+
+    /// The references, as many as are asked for: cut off, or repeated from the start.
+    pub fn references(&self, refs: u64) -> References<'a> {
+        References::packed(PackedReferences::new(*self), refs)
+    }
+}
+
+/// A place in the references of a [`Packed`], going around.
+#[derive(Debug, Clone)]
+pub(crate) struct PackedReferences<'a> {
+    packed: Packed<'a>,
+    rest: &'a [u8],
+    page: u32,
+    step: Step,
+}
+
+impl<'a> PackedReferences<'a> {
+    fn new(packed: Packed<'a>) -> Self {
+        Self {
+            packed,
+            rest: packed.steps,
+            page: 0,
+            step: Step {
+                distance: 0,
+                times: 0,
+            },
+        }
+    }
+}
+
+impl Generate for PackedReferences<'_> {
+    #[inline]
+    fn next_page(&mut self) -> u32 {
+        if self.step.times == 0 {
+            if self.rest.is_empty() {
+                self.rest = self.packed.steps;
+                self.page = 0;
+            }
+            // `Packed::new` has read every step before.
+            if let Some((step, length)) = Step::read(self.rest) {
+                self.step = step;
+                self.rest = &self.rest[length..];
+            }
+        }
+        self.step.times = self.step.times.saturating_sub(1);
+        self.page = u32::try_from(i64::from(self.page) + self.step.distance).unwrap_or(0);
+        self.page
+    }
+}

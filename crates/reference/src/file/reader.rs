@@ -1,0 +1,81 @@
+//! One reader for all forms.
+
+use std::io::BufRead;
+use std::iter::FusedIterator;
+
+use super::Form;
+use super::binary::{MAGIC, Steps, wait};
+use super::error::ReadError;
+use super::text::Lines;
+
+/// The references in a stream, in order; the form is told by its first bytes.
+///
+/// Ends after the first error. A stream without any reference is an error too.
+#[derive(Debug)]
+pub struct Reader<R> {
+    form: Form,
+    source: Source<R>,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Source<R> {
+    Lines(Lines<R>),
+    Steps(Steps<R>),
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads as far as is needed to know the form; page indices must be below `pages`.
+    pub fn new(mut input: R, pages: u32) -> Result<Self, ReadError> {
+        wait(&mut input)?;
+        let (form, source) = match input.fill_buf()?.first() {
+            None => return Err(ReadError::Empty),
+            Some(&first) if first == MAGIC[0] => {
+                (Form::Binary, Source::Steps(Steps::new(input, pages)?))
+            }
+            Some(_) => {
+                let lines = Lines::new(input, pages)?;
+                (lines.form(), Source::Lines(lines))
+            }
+        };
+        Ok(Self {
+            form,
+            source,
+            ended: false,
+        })
+    }
+
+    /// How the stream holds its references.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Writes the next references to the start of `batch` and says how many: fewer than its length only at the end.
+    pub fn fill(&mut self, batch: &mut [u32]) -> Result<usize, ReadError> {
+        for (filled, place) in batch.iter_mut().enumerate() {
+            match self.next() {
+                Some(page) => *place = page?,
+                None => return Ok(filled),
+            }
+        }
+        Ok(batch.len())
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<u32, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let page = match &mut self.source {
+            Source::Lines(lines) => lines.next_page(),
+            Source::Steps(steps) => steps.next_page(),
+        };
+        self.ended = !matches!(page, Ok(Some(_)));
+        page.transpose()
+    }
+}
+
+impl<R: BufRead> FusedIterator for Reader<R> {}
