@@ -1,1 +1,41 @@
-//! Estimators, intervals, tests and decision rules: is B better than A, by how much, how sure?
+//! Is B better than A, by how much, how sure? Estimators, intervals, tests and decision rules.
+//!
+//! This crate is arithmetic only. It reads no files and knows nothing of arenas, kernels, trials or reports: whoever
+//! calls it turns records into [`MetricSample`]s and prints the [`Judgement`]s that come back.
+//!
+//! Begin with [`judge()`], which takes a [`Family`] of metrics that share one error rate and judges each. Sampling until
+//! sure is [`sequential`]; series over kernels or dates are [`change`]; what a number of seeds can find is [`power`];
+//! what an arena's noise does to verdicts is [`calibrate`]. The estimators below them are public, because a figure that
+//! others are asked to trust must be checkable on its own; `tests/golden` compares them with scipy.
+//!
+//! What is random here (large permutation tests, the bootstrap) is drawn from the family's seed by a generator that
+//! never changes, so that the same data give the same judgement everywhere.
+
+pub mod adjust;
+mod error;
+mod evidence;
+mod interval;
+mod judge;
+pub mod judgement;
+pub mod margin;
+pub mod nested;
+pub mod normal;
+pub mod number;
+pub mod outlier;
+pub mod proportion;
+mod rank;
+pub mod rank_sum;
+pub mod rng;
+mod rule;
+pub mod sample;
+pub mod sign_flip;
+pub mod signed_rank;
+pub mod tail;
+
+pub use error::{Result, Side, StatError};
+pub use interval::{EXACT_PAIRS, EXACT_UNPAIRED, Interval, Test};
+pub use judge::{judge, judge_by};
+pub use judgement::{Judgement, Verdict};
+pub use margin::Margin;
+pub use rule::Rule;
+pub use sample::{Data, Direction, Family, MetricSample, Pair};

@@ -1,0 +1,166 @@
+//! What one metric's data say, before the family is looked at: estimate, interval, p-value, on a working scale on which
+//! no effect is zero (log ratios or differences).
+
+mod count;
+mod paired;
+mod tails;
+mod unpaired;
+
+use crate::error::{Result, Side, StatError};
+use crate::interval::{Interval, Test};
+use crate::judgement::{EffectKind, Methods, Note, Summary};
+use crate::nested::Components;
+use crate::number::{all_finite, log_ratio, mean, median, not_empty, standard_deviation};
+use crate::outlier::Outlier;
+use crate::sample::{Data, MetricSample, Scale};
+
+/// How to look at the data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// Confidence level of intervals.
+    pub level: f64,
+    /// Seed for this metric.
+    pub seed: u64,
+    /// Random patterns and resamples.
+    pub resamples: u32,
+}
+
+/// What one metric's data say.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    pub kind: EffectKind,
+    /// Log ratio or difference.
+    pub estimate: f64,
+    /// On the same scale.
+    pub interval: Option<Interval>,
+    pub test: Test,
+    pub p_sign_flip: Option<f64>,
+    pub n: u64,
+    pub n_b: Option<u64>,
+    pub identical_pairs: Option<u64>,
+    /// Nothing differs anywhere: such a hypothesis can never be rejected and leaves the family (Tarone 1990).
+    pub no_difference: bool,
+    pub a: Summary,
+    pub b: Summary,
+    pub outliers: Vec<Outlier>,
+    pub components: Option<Components>,
+    pub methods: Methods,
+    pub notes: Vec<Note>,
+}
+
+impl Evidence {
+    /// Whether the records of all pairs are equal to the bit.
+    pub fn all_identical(&self) -> bool {
+        self.identical_pairs == Some(self.n)
+    }
+
+    /// From an effect on the working scale to the one that is shown.
+    pub fn shown(&self, effect: f64) -> f64 {
+        match self.kind {
+            EffectKind::Ratio => libm::exp(effect).clamp(f64::MIN_POSITIVE, f64::MAX),
+            EffectKind::Difference => effect,
+        }
+    }
+
+    /// The smallest p-value that `n` pairs, or trials of each variant, can give.
+    pub fn smallest_p(&self, n: u64) -> f64 {
+        if self.n_b.is_some() {
+            crate::rank_sum::smallest_p(n, n)
+        } else {
+            crate::signed_rank::smallest_p(n)
+        }
+    }
+
+    /// Trials of one variant that carry as much information: n for pairs, the harmonic mean of both groups otherwise.
+    pub fn effective_n(&self) -> f64 {
+        let n = self.n as f64;
+        self.n_b.map_or(n, |m| 2.0 / (1.0 / n + 1.0 / m as f64))
+    }
+}
+
+/// Looks at one metric's data.
+pub(crate) fn weigh(sample: &MetricSample, look: Look) -> Result<Evidence> {
+    match &sample.data {
+        Data::Paired { pairs } => paired::weigh(sample, pairs, look),
+        Data::NestedPaired { units } => paired::weigh_nested(sample, units, look),
+        Data::Unpaired { a, b } => unpaired::weigh(sample, a, b, look),
+        Data::NestedUnpaired { a, b } => unpaired::weigh_nested(sample, a, b, look),
+        Data::PairedCounts { pairs } => count::weigh_paired(sample, pairs, look),
+        Data::UnpairedCounts { a, b } => count::weigh_unpaired(sample, a, b, look),
+        Data::PairedTails { quantile, pairs } => {
+            tails::weigh_paired(sample, *quantile, pairs, look)
+        }
+        Data::UnpairedTails { quantile, a, b } => {
+            tails::weigh_unpaired(sample, *quantile, a, b, look)
+        }
+        Data::Invalid { reason } => Err(StatError::Refused {
+            reason: reason.clone(),
+        }),
+    }
+}
+
+/// Ratio or difference for these values. An explicit ratio refuses values that are not positive.
+fn choose_kind(sample: &MetricSample, a: &[f64], b: &[f64]) -> Result<(EffectKind, Option<Note>)> {
+    not_empty("A", a)?;
+    not_empty("B", b)?;
+    all_finite(Side::A, a)?;
+    all_finite(Side::B, b)?;
+    let refused = [(Side::A, a), (Side::B, b)]
+        .into_iter()
+        .find_map(|(side, values)| {
+            let index = values.iter().position(|&value| value <= 0.0)?;
+            Some((side, index, values[index]))
+        });
+    match (sample.scale, refused) {
+        (Scale::Difference, _) => Ok((EffectKind::Difference, None)),
+        (Scale::Auto, _) if is_share(&sample.unit) => Ok((EffectKind::Difference, None)),
+        (Scale::Auto, Some(_)) => Ok((EffectKind::Difference, Some(Note::NotPositive))),
+        (Scale::Ratio, Some((side, index, value))) => {
+            Err(StatError::NotPositive { side, index, value })
+        }
+        (Scale::Ratio | Scale::Auto, None) => Ok((EffectKind::Ratio, None)),
+    }
+}
+
+/// Shares are compared in points: from 1 % to 2 % is one point, not a doubling.
+fn is_share(unit: &str) -> bool {
+    matches!(unit, "share" | "percent" | "points")
+}
+
+/// Log ratio or difference of each pair.
+fn effects(kind: EffectKind, a: &[f64], b: &[f64]) -> Result<Vec<f64>> {
+    a.iter()
+        .zip(b)
+        .enumerate()
+        .map(|(index, (&a, &b))| {
+            let effect = match kind {
+                EffectKind::Ratio => log_ratio(a, b),
+                EffectKind::Difference => b - a,
+            };
+            if effect.is_finite() {
+                Ok(effect)
+            } else {
+                Err(StatError::Overflow { index })
+            }
+        })
+        .collect()
+}
+
+/// Values on the working scale: logarithms for ratios.
+fn working(kind: EffectKind, values: &[f64]) -> Vec<f64> {
+    match kind {
+        EffectKind::Ratio => values.iter().map(|&value| libm::log(value)).collect(),
+        EffectKind::Difference => values.to_vec(),
+    }
+}
+
+fn summary(values: &[f64]) -> Result<Summary> {
+    Ok(Summary {
+        n: values.len() as u64,
+        mean: mean(values)?,
+        deviation: standard_deviation(values)?.filter(|deviation| deviation.is_finite()),
+        median: median(values)?,
+        least: values.iter().copied().fold(f64::INFINITY, f64::min),
+        most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    })
+}

@@ -1,0 +1,317 @@
+//! From evidence to verdicts: the family's error rate, margins and directions.
+
+use crate::adjust::{benjamini_hochberg, step_down};
+use crate::error::{Result, StatError};
+use crate::evidence::{Evidence, Look, weigh};
+use crate::interval::Interval;
+use crate::judgement::{Effect, EffectKind, Judgement, Methods, Note, Shift, Verdict};
+use crate::margin::{Margin, MarginUsed, default_for};
+use crate::normal;
+use crate::number::floor_u64;
+use crate::rule::Rule;
+use crate::sample::{Direction, Family, MetricSample};
+
+/// Chance of a verdict that [`Verdict::Inconclusive`]'s `n_needed` aims at.
+const POWER: f64 = 0.8;
+/// A number of trials nobody will run.
+const MOST: u64 = 10_000_000;
+
+/// Judges every metric of a family sampled with a fixed number of trials, in the order given.
+///
+/// Refused is only an error rate outside (0, 1); a metric that cannot be judged gets the verdict [`Verdict::Invalid`].
+///
+/// ```no_run
+/// use pagetide_verdict::{Data, Direction, Family, MetricSample, judge};
+///
+/// let a = [10.1, 10.4, 9.8, 10.0, 10.2, 9.9, 10.3, 10.1];
+/// let b = [9.1, 9.5, 8.7, 9.2, 9.1, 9.0, 9.2, 9.3];
+/// let metric = MetricSample {
+///     name: "swap-in".into(),
+///     unit: "nanos".into(),
+///     direction: Direction::Lower,
+///     primary: true,
+///     margin: None,
+///     scale: Default::default(),
+///     data: Data::paired(&a, &b),
+/// };
+/// let judgements = judge(&Family::new(1, vec![metric]))?;
+/// assert_eq!(judgements[0].verdict.to_string(), "improved");
+/// # Ok::<(), pagetide_verdict::StatError>(())
+/// ```
+pub fn judge(family: &Family) -> Result<Vec<Judgement>> {
+    Ok(judge_by(family, &Rule::fixed(family.alpha)?))
+}
+
+/// Judges by the thresholds of one look of a sequential plan.
+pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
+    let evidence: Vec<Result<Evidence>> = family
+        .metrics
+        .iter()
+        .zip(0_u64..)
+        .map(|(sample, position)| {
+            let look = Look {
+                level: rule.level,
+                // A stream of its own for each metric, so that adding one does not change the others.
+                seed: family.seed.wrapping_add(position.wrapping_mul(0x9e37_79b9)),
+                resamples: family.resamples,
+            };
+            weigh(sample, look)
+        })
+        .collect();
+    let adjusted = adjust_all(family, &evidence, rule);
+    let deciding = family
+        .metrics
+        .iter()
+        .zip(&evidence)
+        .filter(|(sample, evidence)| sample.primary && is_tested(evidence))
+        .count();
+    family
+        .metrics
+        .iter()
+        .zip(evidence)
+        .zip(adjusted)
+        .map(|((sample, evidence), p_adjusted)| match evidence {
+            Ok(evidence) => {
+                let remaining = if sample.primary { deciding.max(1) } else { 1 };
+                decide(sample, evidence, p_adjusted, rule, remaining)
+            }
+            Err(error) => invalid(sample, &error, rule),
+        })
+        .collect()
+}
+
+/// Whether a metric takes part in the family: what cannot be rejected whatever the signs takes nothing from the others.
+fn is_tested(evidence: &Result<Evidence>) -> bool {
+    evidence
+        .as_ref()
+        .is_ok_and(|evidence| !evidence.no_difference && !evidence.all_identical())
+}
+
+/// Adjusted p-values: Holm's steps over primary metrics, Benjamini-Hochberg over the others.
+fn adjust_all(family: &Family, evidence: &[Result<Evidence>], rule: &Rule) -> Vec<f64> {
+    let mut adjusted = vec![1.0; evidence.len()];
+    for primary in [true, false] {
+        let chosen: Vec<(usize, f64)> = evidence
+            .iter()
+            .enumerate()
+            .filter(|&(index, evidence)| {
+                family.metrics[index].primary == primary && is_tested(evidence)
+            })
+            .filter_map(|(index, evidence)| Some((index, evidence.as_ref().ok()?.test.p)))
+            .collect();
+        let p: Vec<f64> = chosen.iter().map(|&(_, p)| p).collect();
+        let result = if primary {
+            step_down(&p, |p, remaining| rule.rescale(p, remaining))
+        } else {
+            let rescaled: Vec<f64> = p.iter().map(|&p| rule.rescale(p, 1)).collect();
+            benjamini_hochberg(&rescaled)
+        };
+        for (&(index, _), p) in chosen.iter().zip(result) {
+            adjusted[index] = p;
+        }
+    }
+    adjusted
+}
+
+fn invalid(sample: &MetricSample, error: &StatError, rule: &Rule) -> Judgement {
+    Judgement {
+        name: sample.name.clone(),
+        unit: sample.unit.clone(),
+        direction: sample.direction,
+        primary: sample.primary,
+        verdict: Verdict::Invalid {
+            reason: error.to_string(),
+        },
+        shift: None,
+        effect: None,
+        p: None,
+        p_adjusted: None,
+        p_sign_flip: None,
+        alpha: rule.alpha,
+        n: 0,
+        n_b: None,
+        identical_pairs: None,
+        a: None,
+        b: None,
+        outliers: Vec::new(),
+        margin: None,
+        components: None,
+        methods: Methods::default(),
+        notes: Vec::new(),
+    }
+}
+
+fn decide(
+    sample: &MetricSample,
+    mut evidence: Evidence,
+    p_adjusted: f64,
+    rule: &Rule,
+    remaining: usize,
+) -> Judgement {
+    let bounds = bounds(sample, &evidence);
+    let excludes_zero = evidence
+        .interval
+        .is_some_and(|interval| !interval.contains(0.0));
+    let shift = (p_adjusted <= rule.alpha * (1.0 + 1e-12) && excludes_zero).then_some(
+        if evidence.estimate > 0.0 {
+            Shift::Up
+        } else {
+            Shift::Down
+        },
+    );
+    let equivalent = evidence
+        .interval
+        .is_some_and(|interval| interval.is_attained() && bounds.enclose(interval));
+    let verdict = if evidence.all_identical() {
+        Verdict::Identical
+    } else if equivalent {
+        Verdict::Equivalent
+    } else if let Some(shift) = shift {
+        claim(sample.direction, shift)
+    } else {
+        Verdict::Inconclusive {
+            n_needed: needed(&evidence, bounds, rule, remaining),
+        }
+    };
+    if verdict == Verdict::Equivalent && shift.is_some() {
+        evidence.notes.push(Note::SmallButReal);
+    }
+    let groups = evidence.n_b.map_or(evidence.n, |n_b| n_b.min(evidence.n));
+    let least = fewest(&evidence, rule.threshold(remaining));
+    if groups < least && verdict != Verdict::Identical {
+        evidence.notes.push(Note::TooFew { least });
+    }
+    let adjustment = match (sample.primary, is_one_look(rule)) {
+        (true, true) => "Holm",
+        (true, false) => "Holm with the thresholds of this look",
+        (false, true) => "Benjamini-Hochberg",
+        (false, false) => "Benjamini-Hochberg with the threshold of this look",
+    };
+    let margin = shown_margin(sample, &evidence, bounds);
+    Judgement {
+        name: sample.name.clone(),
+        unit: sample.unit.clone(),
+        direction: sample.direction,
+        primary: sample.primary,
+        verdict,
+        shift,
+        effect: Some(Effect {
+            kind: evidence.kind,
+            estimate: evidence.shown(evidence.estimate),
+            interval: evidence
+                .interval
+                .map(|interval| interval.map(|end| evidence.shown(end))),
+        }),
+        p: Some(evidence.test.p),
+        p_adjusted: Some(p_adjusted),
+        p_sign_flip: evidence.p_sign_flip,
+        alpha: rule.alpha,
+        n: evidence.n,
+        n_b: evidence.n_b,
+        identical_pairs: evidence.identical_pairs,
+        a: Some(evidence.a),
+        b: Some(evidence.b),
+        outliers: evidence.outliers,
+        margin: Some(margin),
+        components: evidence.components,
+        methods: Methods {
+            adjustment: adjustment.into(),
+            ..evidence.methods
+        },
+        notes: evidence.notes,
+    }
+}
+
+fn is_one_look(rule: &Rule) -> bool {
+    (rule.threshold(1) - rule.alpha).abs() < 1e-12
+}
+
+fn claim(direction: Direction, shift: Shift) -> Verdict {
+    match (direction, shift) {
+        (Direction::Neutral, _) => Verdict::Changed,
+        (Direction::Lower, Shift::Down) | (Direction::Higher, Shift::Up) => Verdict::Improved,
+        (Direction::Lower, Shift::Up) | (Direction::Higher, Shift::Down) => Verdict::Regressed,
+    }
+}
+
+/// Bounds of equivalence on the working scale.
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    /// The slack keeps an effect of exactly the margin inside, although 1.01 has no exact logarithm.
+    fn enclose(self, interval: Interval) -> bool {
+        let slack = 1e-12 * self.high.abs();
+        interval.is_inside(self.low - slack, self.high + slack)
+    }
+}
+
+fn margin_of(sample: &MetricSample) -> (Margin, Option<String>) {
+    if let Some(margin) = sample.margin {
+        return (margin, None);
+    }
+    let default = default_for(&sample.name, &sample.unit);
+    (default.margin, Some(default.reason.to_owned()))
+}
+
+fn bounds(sample: &MetricSample, evidence: &Evidence) -> Bounds {
+    let (margin, _) = margin_of(sample);
+    // What one margin means on the other's scale is measured at A's median.
+    let centre = evidence.a.median.abs();
+    let size = margin.size().max(0.0);
+    let high = match (evidence.kind, margin) {
+        (EffectKind::Ratio, Margin::Relative(_)) => libm::log1p(size),
+        (EffectKind::Ratio, Margin::Absolute(_)) => libm::log1p(size / centre),
+        (EffectKind::Difference, Margin::Relative(_)) => size * centre,
+        (EffectKind::Difference, Margin::Absolute(_)) => size,
+    };
+    Bounds { low: -high, high }
+}
+
+fn shown_margin(sample: &MetricSample, evidence: &Evidence, bounds: Bounds) -> MarginUsed {
+    let (margin, reason) = margin_of(sample);
+    MarginUsed {
+        margin,
+        low: evidence.shown(bounds.low),
+        high: evidence.shown(bounds.high),
+        reason,
+    }
+}
+
+/// The fewest pairs, or trials of each variant, whose clearest result is at most `threshold`.
+fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
+    (1..=4_000)
+        .find(|&n| evidence.smallest_p(n) <= threshold * (1.0 + 1e-12))
+        .unwrap_or(4_000)
+}
+
+/// How many pairs, or trials of each variant, would probably decide, if the effect is what it now seems to be: enough
+/// that the interval leaves zero, or enough that it fits inside the margin, whichever is sooner.
+///
+/// Widths shrink with the square root of n. The estimate has its own noise, so the interval is asked to clear its bound
+/// by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known variance).
+fn needed(evidence: &Evidence, bounds: Bounds, rule: &Rule, remaining: usize) -> Option<u64> {
+    let threshold = rule.threshold(remaining);
+    let floor = fewest(evidence, threshold).max(evidence.n + 1);
+    let Some(interval) = evidence.interval.filter(|interval| interval.level > 0.0) else {
+        return Some(floor);
+    };
+    let z = |error: f64| -normal::quantile(error / 2.0);
+    let spread = interval.half_width() * evidence.effective_n().sqrt() / z(1.0 - interval.level);
+    let power = normal::quantile(POWER);
+    let size = evidence.estimate.abs();
+    let count = |target: f64, error: f64| {
+        (target > 0.0).then(|| ((z(error) + power) * spread / target).powi(2).ceil())
+    };
+    let to_detect = count(size, threshold);
+    let to_enclose = count(bounds.high - size, 1.0 - rule.level);
+    let wanted = match (to_detect, to_enclose) {
+        (Some(x), Some(y)) => x.min(y),
+        (x, y) => x.or(y)?,
+    };
+    let wanted = floor_u64(wanted).max(floor);
+    (wanted <= MOST).then_some(wanted)
+}

@@ -1,0 +1,218 @@
+//! Equivalence margins: how large a difference may be and still not matter. All defaults stand here, with their reasons.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How far B may be from A and still count as equivalent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Margin {
+    /// As a part of A: 0.01 is one percent. For ratios the bounds are 1 + m and 1 / (1 + m).
+    Relative(f64),
+    /// In the metric's unit.
+    Absolute(f64),
+}
+
+impl Margin {
+    /// The number, whatever it is measured in.
+    pub fn size(self) -> f64 {
+        match self {
+            Self::Relative(size) | Self::Absolute(size) => size,
+        }
+    }
+}
+
+impl fmt::Display for Margin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Relative(part) => write!(f, "{} %", round(part * 100.0)),
+            Self::Absolute(size) => write!(f, "{size}"),
+        }
+    }
+}
+
+/// Hides that 0.07 times 100 is not 7 in binary.
+fn round(percent: f64) -> f64 {
+    (percent * 1e9).round() / 1e9
+}
+
+/// A default margin: which metrics it is for, and why it is what it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Default {
+    /// Metric names it is for; `*` stands for any characters.
+    pub metric: &'static str,
+    /// Units it is for; `*` stands for any.
+    pub unit: &'static str,
+    /// The margin.
+    pub margin: Margin,
+    /// Why, as one sentence.
+    pub reason: &'static str,
+}
+
+/// All defaults; the first that fits is used, so the special stand before the general.
+pub const DEFAULTS: &[Default] = &[
+    Default {
+        metric: "*success*",
+        unit: "share",
+        margin: Margin::Absolute(0.01),
+        reason: "success is reported in whole percent by the suites that measure it, so one point is the least they show",
+    },
+    Default {
+        metric: "*p99*",
+        unit: "*",
+        margin: Margin::Relative(0.05),
+        reason: "few accesses make a tail, and placement of single faults moves it by some percent",
+    },
+    Default {
+        metric: "*max*",
+        unit: "*",
+        margin: Margin::Relative(0.10),
+        reason: "a maximum is one access, the least stable of all statistics",
+    },
+    Default {
+        metric: "*stall*",
+        unit: "nanos",
+        margin: Margin::Relative(0.02),
+        reason: "stalls are the sum of few long waits, and pressure itself is averaged over seconds",
+    },
+    Default {
+        metric: "*",
+        unit: "nanos",
+        margin: Margin::Relative(0.01),
+        reason: "mailing-list tables argue about times from about one percent on",
+    },
+    Default {
+        metric: "*",
+        unit: "share",
+        margin: Margin::Absolute(0.005),
+        reason: "half a point disappears when shares are shown in whole percent",
+    },
+    Default {
+        metric: "*",
+        unit: "percent",
+        margin: Margin::Absolute(0.5),
+        reason: "half a point disappears when shares are shown in whole percent",
+    },
+    Default {
+        metric: "*",
+        unit: "count",
+        margin: Margin::Relative(0.01),
+        reason: "one fault, scan or migration in a hundred costs less than a percent of any time it is part of",
+    },
+    Default {
+        metric: "*",
+        unit: "pages",
+        margin: Margin::Relative(0.01),
+        reason: "one page in a hundred is less than kernels differ in their own footprint",
+    },
+    Default {
+        metric: "*",
+        unit: "bytes",
+        margin: Margin::Relative(0.01),
+        reason: "one byte in a hundred is less than kernels differ in their own footprint",
+    },
+    Default {
+        metric: "*",
+        unit: "bytes-per-second",
+        margin: Margin::Relative(0.01),
+        reason: "rates are times upside down",
+    },
+    Default {
+        metric: "*",
+        unit: "per-second",
+        margin: Margin::Relative(0.01),
+        reason: "rates are times upside down",
+    },
+    Default {
+        metric: "*",
+        unit: "*",
+        margin: Margin::Relative(0.01),
+        reason: "nothing is known about this unit, and one percent is what most tables show",
+    },
+];
+
+/// The default for a metric's name and unit.
+pub fn default_for(name: &str, unit: &str) -> Default {
+    DEFAULTS
+        .iter()
+        .copied()
+        .find(|entry| fits(entry.metric, name) && fits(entry.unit, unit))
+        .unwrap_or(DEFAULTS[DEFAULTS.len() - 1])
+}
+
+/// Whether `name` fits a pattern in which `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// The margin a judgement used, and where it came from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarginUsed {
+    /// The margin.
+    pub margin: Margin,
+    /// Lower bound of equivalence, on the scale of the effect.
+    pub low: f64,
+    /// Upper bound of equivalence, on the scale of the effect.
+    pub high: f64,
+    /// The reason of the default; `None` when the margin was given.
+    pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_special_default_wins() {
+        assert_eq!(
+            default_for("thp-success", "share").margin,
+            Margin::Absolute(0.01)
+        );
+        assert_eq!(
+            default_for("contiguity", "share").margin,
+            Margin::Absolute(0.005)
+        );
+        assert_eq!(
+            default_for("swap-in", "nanos").margin,
+            Margin::Relative(0.01)
+        );
+        assert_eq!(
+            default_for("access-p99.9", "nanos").margin,
+            Margin::Relative(0.05)
+        );
+        assert_eq!(
+            default_for("whatever", "furlongs").margin,
+            Margin::Relative(0.01)
+        );
+    }
+
+    #[test]
+    fn every_default_says_why() {
+        assert!(DEFAULTS.iter().all(|entry| entry.reason.len() > 20));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters_and_nothing_else_does() {
+        assert!(fits("*p99*", "read-p99.9"));
+        assert!(fits("count", "count"));
+        assert!(!fits("count", "counts"));
+        assert!(!fits("*max*", "mix"));
+        assert!(fits("a*c", "abc") && !fits("a*c", "abd"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Repetitions inside a boot or a fresh arena are not independent of each other: the boot is the sampling unit.
+//!
+//! Kalibera and Jones (2013), "Rigorous benchmarking in reasonable time": what varies between units cannot be averaged
+//! away by repeating inside them. Each unit becomes one value, and only units count as n.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, StatError};
+use crate::number::mean;
+use crate::signed_rank::pseudo_median;
+
+/// One value for each unit: the Hodges-Lehmann estimate of its repetitions.
+pub fn aggregate(units: &[Vec<f64>]) -> Result<Vec<f64>> {
+    units.iter().map(|unit| pseudo_median(unit)).collect()
+}
+
+/// Where the variation of nested data comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Components {
+    /// Variance between units, not below zero.
+    pub between: f64,
+    /// Variance of repetitions inside a unit.
+    pub within: f64,
+    /// Repetitions per unit, as the analysis of variance weighs them.
+    pub repetitions: f64,
+}
+
+impl Components {
+    /// Share of the variance of a single repetition that lies between units (the intraclass correlation). Near 1, more
+    /// repetitions teach nothing and more units everything. `None` when nothing varies.
+    pub fn between_share(&self) -> Option<f64> {
+        let total = self.between + self.within;
+        (total > 0.0).then(|| self.between / total)
+    }
+}
+
+/// Variance components by the one-way analysis of variance (Searle, Casella and McCulloch 1992, section 3.6).
+pub fn components(units: &[Vec<f64>]) -> Result<Components> {
+    let count: usize = units.iter().map(Vec::len).sum();
+    if units.len() < 2 || count <= units.len() {
+        return Err(StatError::TooFew {
+            what: "the variance between and within units".into(),
+            need: 2 * units.len().max(2),
+            got: count,
+        });
+    }
+    let all: Vec<f64> = units.iter().flatten().copied().collect();
+    let overall = mean(&all)?;
+    let (mut across, mut inside, mut squares) = (0.0, 0.0, 0.0);
+    for unit in units {
+        let centre = mean(unit)?;
+        let size = unit.len() as f64;
+        across += size * (centre - overall).powi(2);
+        inside += unit.iter().map(|x| (x - centre).powi(2)).sum::<f64>();
+        squares += size * size;
+    }
+    let (groups, total) = (units.len() as f64, count as f64);
+    let repetitions = (total - squares / total) / (groups - 1.0);
+    let within = inside / (total - groups);
+    let between = ((across / (groups - 1.0) - within) / repetitions).max(0.0);
+    Ok(Components {
+        between,
+        within,
+        repetitions,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variation_between_boots_is_told_from_variation_inside_them() {
+        let boots = vec![
+            vec![10.0, 10.1, 9.9],
+            vec![20.0, 20.1, 19.9],
+            vec![15.0, 15.1, 14.9],
+        ];
+        let parts = components(&boots).unwrap();
+        assert!((parts.within - 0.01).abs() < 1e-9);
+        assert!(parts.between_share().unwrap() > 0.99);
+        let shuffled = vec![vec![10.0, 20.0, 15.0], vec![15.0, 10.0, 20.0]];
+        assert!(components(&shuffled).unwrap().between_share().unwrap() < 1e-12);
+    }
+}

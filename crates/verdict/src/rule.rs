@@ -1,0 +1,72 @@
+//! How sure is sure enough: thresholds for p-values and the level of intervals, at one look at the data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::number::probability;
+
+/// Thresholds of one look. For a fixed number of trials there is one look and Holm's thresholds; a plan that looks
+/// several times makes one rule for each look.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Error rate of the whole family over all looks.
+    pub alpha: f64,
+    /// Confidence level of intervals at this look.
+    pub level: f64,
+    /// Threshold for a p-value when 1, 2, … hypotheses remain; beyond its end the last is shared out evenly.
+    thresholds: Vec<f64>,
+}
+
+impl Rule {
+    /// One look, as many trials as were planned: Holm's procedure at `alpha`, intervals of level 1 − `alpha`.
+    pub fn fixed(alpha: f64) -> Result<Self> {
+        probability("the error rate", alpha)?;
+        Ok(Self {
+            alpha,
+            level: 1.0 - alpha,
+            thresholds: vec![alpha],
+        })
+    }
+
+    /// Largest p-value that rejects a hypothesis when `remaining` are still in question.
+    pub fn threshold(&self, remaining: usize) -> f64 {
+        let last = self.thresholds.len();
+        match self.thresholds.get(remaining.max(1) - 1) {
+            Some(threshold) => *threshold,
+            None => self.thresholds[last - 1] * last as f64 / remaining as f64,
+        }
+    }
+
+    /// `p` rescaled such that it is at most `alpha` exactly where it is at most the threshold.
+    pub(crate) fn rescale(&self, p: f64, remaining: usize) -> f64 {
+        let threshold = self.threshold(remaining);
+        if threshold > 0.0 {
+            // Multiplying before dividing keeps a p-value that meets its threshold exactly from being lost to rounding.
+            (p * self.alpha / threshold).min(1.0)
+        } else {
+            1.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_rule_is_holm() {
+        let rule = Rule::fixed(0.05).unwrap();
+        assert!((rule.threshold(1) - 0.05).abs() < 1e-15);
+        assert!((rule.threshold(5) - 0.01).abs() < 1e-15);
+        assert!((rule.rescale(0.01, 3) - 0.03).abs() < 1e-15);
+    }
+
+    #[test]
+    fn an_error_rate_outside_zero_and_one_is_refused() {
+        assert!(
+            Rule::fixed(0.0).is_err()
+                && Rule::fixed(1.0).is_err()
+                && Rule::fixed(f64::NAN).is_err()
+        );
+    }
+}

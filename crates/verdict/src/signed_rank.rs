@@ -1,0 +1,308 @@
+//! Paired data: Wilcoxon's signed-rank test, the Hodges-Lehmann estimate and the interval that belongs to both.
+//!
+//! Sources: Wilcoxon (1945); Pratt (1959) for differences of zero; Hodges and Lehmann (1963); Hollander, Wolfe and
+//! Chicken, "Nonparametric Statistical Methods" (3rd edition), sections 3.1 to 3.3.
+
+use crate::error::{Result, Side};
+use crate::interval::{EXACT_PAIRS, Interval, Test};
+use crate::normal;
+use crate::number::{
+    all_finite, bisect_floats, floor_u64, median_of_sorted, not_empty, probability, sorted,
+};
+use crate::rank::rank;
+
+/// What becomes of differences that are exactly zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeros {
+    /// They are ranked with the others, then their ranks are dropped (Pratt 1959).
+    Pratt,
+    /// They are dropped before ranking (Wilcoxon 1945).
+    Drop,
+}
+
+/// Two-sided signed-rank test of "the differences are symmetric about zero".
+///
+/// Up to [`EXACT_PAIRS`] differences the conditional null distribution given the (possibly tied) absolute values is
+/// enumerated; beyond, the normal approximation with its tie correction and a continuity correction of one half.
+pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
+    not_empty("a signed-rank test", differences)?;
+    all_finite(Side::Effect, differences)?;
+    let kept: Vec<f64> = differences
+        .iter()
+        .copied()
+        .filter(|&d| zeros == Zeros::Pratt || d != 0.0)
+        .collect();
+    let sizes: Vec<f64> = kept.iter().map(|d| d.abs()).collect();
+    let ranks: Vec<(u32, bool)> = rank(&sizes)
+        .doubled
+        .into_iter()
+        .zip(&kept)
+        .filter(|&(_, &d)| d != 0.0)
+        .map(|(doubled, &d)| (doubled, d > 0.0))
+        .collect();
+    if ranks.is_empty() {
+        return Ok(Test {
+            p: 1.0,
+            exact: true,
+        });
+    }
+    let positive: u64 = ranks
+        .iter()
+        .filter(|(_, up)| *up)
+        .map(|(doubled, _)| u64::from(*doubled))
+        .sum();
+    if differences.len() <= EXACT_PAIRS {
+        let doubled: Vec<u32> = ranks.iter().map(|(doubled, _)| *doubled).collect();
+        let p = exact_two_sided(&doubled, positive);
+        return Ok(Test { p, exact: true });
+    }
+    let total: f64 = ranks.iter().map(|(doubled, _)| f64::from(*doubled)).sum();
+    let squares: f64 = ranks
+        .iter()
+        .map(|(doubled, _)| f64::from(*doubled).powi(2))
+        .sum();
+    // In units of doubled ranks: mean Σr/2, variance Σr²/4, and half a rank is 1.
+    let distance = (positive as f64 - total / 2.0).abs();
+    let z = (distance - 1.0).max(0.0) / (squares / 4.0).sqrt();
+    Ok(Test {
+        p: normal::two_sided(z).min(1.0),
+        exact: false,
+    })
+}
+
+/// Probability, over all signs, of a positive rank sum at least as extreme as `observed`, doubled ranks given.
+fn exact_two_sided(doubled: &[u32], observed: u64) -> f64 {
+    let distribution = sign_distribution(doubled);
+    let observed = usize::try_from(observed).unwrap_or(usize::MAX);
+    // The distribution is symmetric, so the smaller tail decides and is doubled.
+    let mirrored = (distribution.len() - 1).saturating_sub(observed);
+    let tail: f64 = distribution[..=observed.min(mirrored)].iter().sum();
+    (2.0 * tail).min(1.0)
+}
+
+/// Probability of every sum of `weights` when each is counted with probability one half.
+fn sign_distribution(weights: &[u32]) -> Vec<f64> {
+    let mut reached = 0;
+    let total: usize = weights.iter().map(|&weight| weight as usize).sum();
+    let mut distribution = vec![0.0; total + 1];
+    distribution[0] = 1.0;
+    for &weight in weights {
+        let weight = weight as usize;
+        reached += weight;
+        for sum in (0..=reached).rev() {
+            let with = if sum >= weight {
+                distribution[sum - weight]
+            } else {
+                0.0
+            };
+            distribution[sum] = 0.5 * (distribution[sum] + with);
+        }
+    }
+    distribution
+}
+
+/// Where the interval of level at least `level` cuts the sorted Walsh averages of `n` values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cut {
+    /// Averages left out at each end.
+    pub outside: u64,
+    /// Two-sided error rate of the test that the interval inverts.
+    pub error: f64,
+}
+
+/// The widest cut whose error rate is at most `alpha`; with too few values, nothing is cut and the error rate is larger.
+pub(crate) fn cut(n: usize, alpha: f64) -> Cut {
+    if n > EXACT_PAIRS {
+        let n = n as f64;
+        let mean = n * (n + 1.0) / 4.0;
+        let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
+        let outside = (mean - 0.5 + normal::quantile(alpha / 2.0) * deviation).max(0.0);
+        let outside = floor_u64(outside);
+        let error = normal::two_sided((mean - 0.5 - outside as f64).max(0.0) / deviation);
+        return Cut { outside, error };
+    }
+    let ranks: Vec<u32> = (1..=u32::try_from(n).unwrap_or(u32::MAX)).collect();
+    cut_of(&sign_distribution(&ranks), alpha)
+}
+
+/// As [`cut`], for the null distribution of any symmetric rank statistic that starts at 0.
+pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cut {
+    let mut best = Cut {
+        outside: 0,
+        error: (2.0 * distribution[0]).min(1.0),
+    };
+    let mut tail = 0.0;
+    for (outside, probability) in (0_u64..).zip(distribution) {
+        tail += probability;
+        // The slack keeps a level that is met exactly, such as 2/64 of 0.03125, from being lost to rounding.
+        if 2.0 * tail > alpha * (1.0 + 1e-12) {
+            break;
+        }
+        best = Cut {
+            outside,
+            error: 2.0 * tail,
+        };
+    }
+    best
+}
+
+/// An estimate with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The point estimate, in the unit of the data.
+    pub value: f64,
+    /// The interval; `None` when one value alone allows no statement about others.
+    pub interval: Option<Interval>,
+}
+
+/// Hodges-Lehmann estimate (the median of all Walsh averages) with the interval that inverts the signed-rank test.
+///
+/// The ends are order statistics of the Walsh averages, as in R's `wilcox.test(conf.int = TRUE)` for data without ties.
+/// With ties the closed interval keeps at least its level (Randles and Wolfe 1979, section 6.2).
+pub fn estimate(differences: &[f64], level: f64) -> Result<Estimate> {
+    not_empty("a Hodges-Lehmann estimate", differences)?;
+    all_finite(Side::Effect, differences)?;
+    probability("a confidence level", level)?;
+    let n = differences.len();
+    let walsh = Walsh::new(sorted(differences));
+    let value = walsh.median();
+    if n == 1 {
+        return Ok(Estimate {
+            value,
+            interval: None,
+        });
+    }
+    let Cut { outside, error } = cut(n, 1.0 - level);
+    let interval = Interval {
+        low: walsh.order_statistic(outside + 1),
+        high: walsh.order_statistic(walsh.count() - outside),
+        level: 1.0 - error,
+        wanted: level,
+    };
+    Ok(Estimate {
+        value,
+        interval: Some(interval),
+    })
+}
+
+/// Hodges-Lehmann estimate alone.
+pub fn pseudo_median(values: &[f64]) -> Result<f64> {
+    not_empty("a Hodges-Lehmann estimate", values)?;
+    all_finite(Side::Effect, values)?;
+    Ok(Walsh::new(sorted(values)).median())
+}
+
+/// The averages of all pairs of a sample, each value with itself included.
+struct Walsh {
+    values: Vec<f64>,
+    /// All averages, sorted, where they are few enough to be kept.
+    averages: Option<Vec<f64>>,
+}
+
+impl Walsh {
+    fn new(values: Vec<f64>) -> Self {
+        let averages = (values.len() <= 2 * EXACT_PAIRS).then(|| {
+            let mut all = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
+            for (i, &x) in values.iter().enumerate() {
+                all.extend(values[i..].iter().map(|&y| x.midpoint(y)));
+            }
+            all.sort_unstable_by(f64::total_cmp);
+            all
+        });
+        Self { values, averages }
+    }
+
+    fn count(&self) -> u64 {
+        let n = self.values.len() as u64;
+        n * (n + 1) / 2
+    }
+
+    fn median(&self) -> f64 {
+        if let Some(averages) = &self.averages {
+            return median_of_sorted(averages);
+        }
+        let count = self.count();
+        let upper = self.order_statistic(count / 2 + 1);
+        if count % 2 == 1 {
+            upper
+        } else {
+            self.order_statistic(count / 2).midpoint(upper)
+        }
+    }
+
+    /// The average at `position` in ascending order, counted from 1. For large samples found by bisection over all
+    /// floating-point numbers, which needs memory for the values only.
+    fn order_statistic(&self, position: u64) -> f64 {
+        if let Some(averages) = &self.averages {
+            let last = averages.len() - 1;
+            return averages[usize::try_from(position - 1).map_or(last, |index| index.min(last))];
+        }
+        let (low, high) = (self.values[0], self.values[self.values.len() - 1]);
+        bisect_floats(low, high, position, |limit| self.at_most(limit))
+    }
+
+    /// How many averages are at most `limit`: two indices that move towards each other.
+    fn at_most(&self, limit: f64) -> u64 {
+        let mut count = 0;
+        let mut end = self.values.len();
+        for (i, &x) in self.values.iter().enumerate() {
+            while end > i && x.midpoint(self.values[end - 1]) > limit {
+                end -= 1;
+            }
+            if end <= i {
+                break;
+            }
+            count += (end - i) as u64;
+        }
+        count
+    }
+}
+
+/// The smallest two-sided p-value that `n` pairs can give: all differences on one side.
+pub fn smallest_p(n: u64) -> f64 {
+    libm::exp2(1.0 - n as f64).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_pairs_are_the_fewest_that_reach_ninety_five_percent() {
+        let five = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
+        let six = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).unwrap();
+        let (five, six) = (five.interval.unwrap(), six.interval.unwrap());
+        assert!(!five.is_attained() && (five.level - 0.9375).abs() < 1e-12);
+        assert!(six.is_attained() && (six.level - 0.96875).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_value_gives_an_estimate_but_no_interval() {
+        let one = estimate(&[3.5], 0.95).unwrap();
+        assert!(one.interval.is_none());
+        assert!((one.value - 3.5).abs() < 1e-15);
+    }
+
+    #[test]
+    fn bisection_finds_the_same_order_statistics_as_sorting() {
+        let mut random = crate::rng::Xoshiro::new(3);
+        let values = sorted(
+            &(0..90)
+                .map(|_| (random.normal() * 8.0).round())
+                .collect::<Vec<_>>(),
+        );
+        let kept = Walsh::new(values.clone());
+        let bisected = Walsh {
+            values,
+            averages: None,
+        };
+        for position in [1, 2, 700, kept.count() / 2, kept.count()] {
+            let (a, b) = (
+                kept.order_statistic(position),
+                bisected.order_statistic(position),
+            );
+            assert!((a - b).abs() < f64::EPSILON, "{position}: {a} {b}");
+        }
+        assert!((kept.median() - bisected.median()).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,431 @@
+//! Tail quantiles of many accesses, compared by resampling trials.
+//!
+//! Accesses inside a trial follow each other and are anything but independent: a bootstrap over them claims a precision
+//! that no second trial confirms. So trials are drawn, each with its whole distribution (Davison and Hinkley 1997,
+//! section 3.8), and pairs stay together. The percentile interval is widened to what Student's t would give for as few
+//! trials (Hesterberg 2015, "What teachers should know about the bootstrap", section 4.2). The p-value comes from
+//! swapping the labels of whole trials.
+
+use crate::error::{Result, Side, StatError};
+use crate::interval::{Interval, Test};
+use crate::normal;
+use crate::number::{floor_u64, floor_usize, log_ratio, probability};
+use crate::rng::Xoshiro;
+use crate::sample::Bin;
+
+/// The most label patterns that are enumerated; beyond, they are drawn at random.
+const ENUMERATED: u64 = 4_096;
+/// The most resamples drawn for one interval: its ends are then known to about 1/50 of its width.
+const MOST_RESAMPLES: u32 = 1_999;
+
+/// What a comparison of pooled quantiles gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TailComparison {
+    /// A's quantile over all trials together.
+    pub a: f64,
+    /// B's quantile over all trials together.
+    pub b: f64,
+    /// Log ratio or difference of the two.
+    pub effect: f64,
+    /// Bootstrap interval of the effect; `None` with a single trial.
+    pub interval: Option<Interval>,
+    /// Permutation test of the effect.
+    pub test: Test,
+    /// Accesses beyond the quantile in the smaller of the two pools. Below ten, the quantile is hardly more than a maximum.
+    pub beyond: f64,
+}
+
+/// How to compare tails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TailQuestion {
+    /// Which quantile, in (0, 1).
+    pub quantile: f64,
+    /// Whether trials of A and B with the same position belong together.
+    pub paired: bool,
+    /// Ratio (then the effect is a log ratio), or difference.
+    pub ratio: bool,
+    /// Confidence level.
+    pub level: f64,
+    /// Resamples wanted; at most 1,999 are drawn.
+    pub resamples: u32,
+    /// Seed of the resampling.
+    pub seed: u64,
+}
+
+/// The quantile of several distributions pooled: the smallest value that at least the share `quantile` of all accesses
+/// does not exceed (Hyndman and Fan 1996, definition 1, which is also HdrHistogram's).
+pub fn pooled_quantile(trials: &[Vec<Bin>], quantile: f64) -> Result<f64> {
+    probability("a quantile", quantile)?;
+    let pool = Pool::new(Side::Effect, trials, &[])?;
+    let weights = vec![1; trials.len()];
+    Ok(pool.quantile(&weights, quantile))
+}
+
+/// Compares the pooled quantile of B's trials with that of A's.
+pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Result<TailComparison> {
+    probability("a quantile", question.quantile)?;
+    probability("a confidence level", question.level)?;
+    if a.is_empty() || b.is_empty() || (question.paired && a.len() != b.len()) {
+        return Err(StatError::Empty {
+            what: "a comparison of tails".into(),
+        });
+    }
+    let pool = Pool::new(Side::A, a, b)?;
+    if question.ratio && pool.values[0] <= 0.0 {
+        return Err(StatError::NotPositive {
+            side: Side::Effect,
+            index: 0,
+            value: pool.values[0],
+        });
+    }
+    let draw = Draw {
+        pool: &pool,
+        of_a: a.len(),
+        of_b: b.len(),
+        question,
+    };
+    let start = draw.identity();
+    let (quantile_a, quantile_b) = draw.quantiles(&start);
+    let effect = draw.effect(&start);
+    let total = |from: usize, to: usize| pool.totals[from..to].iter().sum::<u64>() as f64;
+    let fewest = total(0, a.len()).min(total(a.len(), a.len() + b.len()));
+    Ok(TailComparison {
+        a: quantile_a,
+        b: quantile_b,
+        effect,
+        interval: draw.interval(effect),
+        test: draw.test(effect),
+        beyond: fewest * (1.0 - question.quantile),
+    })
+}
+
+/// Distributions over one common, ascending list of values.
+struct Pool {
+    values: Vec<f64>,
+    /// For each trial (A's first, then B's), the positions of its values with their counts.
+    trials: Vec<Vec<(usize, u64)>>,
+    totals: Vec<u64>,
+}
+
+impl Pool {
+    fn new(side: Side, a: &[Vec<Bin>], b: &[Vec<Bin>]) -> Result<Self> {
+        let mut values = Vec::new();
+        for (trial, bins) in a.iter().chain(b).enumerate() {
+            let (side, index) = if trial < a.len() {
+                (side, trial)
+            } else {
+                (Side::B, trial - a.len())
+            };
+            if bins.iter().any(|bin| !bin.value.is_finite()) {
+                return Err(StatError::NotFinite { side, index });
+            }
+            if bins.iter().all(|bin| bin.count == 0) {
+                return Err(StatError::Empty {
+                    what: format!("the distribution of trial {index} of {side}"),
+                });
+            }
+            values.extend(
+                bins.iter()
+                    .filter(|bin| bin.count > 0)
+                    .map(|bin| bin.value + 0.0),
+            );
+        }
+        values.sort_unstable_by(f64::total_cmp);
+        values.dedup_by(|x, y| x.total_cmp(y).is_eq());
+        let place = |bin: &Bin| {
+            let position = values.partition_point(|value| *value < bin.value);
+            (position, bin.count)
+        };
+        let trials: Vec<Vec<(usize, u64)>> = a
+            .iter()
+            .chain(b)
+            .map(|bins| bins.iter().filter(|bin| bin.count > 0).map(place).collect())
+            .collect();
+        let totals = trials
+            .iter()
+            .map(|bins| bins.iter().map(|(_, count)| count).sum())
+            .collect();
+        Ok(Self {
+            values,
+            trials,
+            totals,
+        })
+    }
+
+    /// The quantile with every trial counted `weights[trial]` times.
+    fn quantile(&self, weights: &[u64], quantile: f64) -> f64 {
+        let mut counts = vec![0_u64; self.values.len()];
+        let mut total = 0;
+        for (trial, &weight) in weights
+            .iter()
+            .enumerate()
+            .filter(|(_, weight)| **weight > 0)
+        {
+            for &(position, count) in &self.trials[trial] {
+                counts[position] += weight * count;
+            }
+            total += weight * self.totals[trial];
+        }
+        // The slack keeps 0.99 of 100 at 99, although 0.99 times 100 is a little more in binary.
+        let wanted = total as f64 * quantile * (1.0 - 1e-12);
+        let mut seen = 0;
+        for (value, count) in self.values.iter().zip(&counts) {
+            seen += count;
+            if *count > 0 && seen as f64 >= wanted {
+                return *value;
+            }
+        }
+        self.values[self.values.len() - 1]
+    }
+}
+
+/// How often each trial of the pool counts for A and for B.
+struct Weights {
+    a: Vec<u64>,
+    b: Vec<u64>,
+}
+
+struct Draw<'a> {
+    pool: &'a Pool,
+    of_a: usize,
+    of_b: usize,
+    question: &'a TailQuestion,
+}
+
+impl Draw<'_> {
+    fn none(&self) -> Weights {
+        let zero = vec![0; self.of_a + self.of_b];
+        Weights {
+            a: zero.clone(),
+            b: zero,
+        }
+    }
+
+    fn identity(&self) -> Weights {
+        let mut weights = self.none();
+        weights.a[..self.of_a].fill(1);
+        weights.b[self.of_a..].fill(1);
+        weights
+    }
+
+    fn quantiles(&self, weights: &Weights) -> (f64, f64) {
+        let quantile = self.question.quantile;
+        (
+            self.pool.quantile(&weights.a, quantile),
+            self.pool.quantile(&weights.b, quantile),
+        )
+    }
+
+    fn effect(&self, weights: &Weights) -> f64 {
+        let (a, b) = self.quantiles(weights);
+        if self.question.ratio {
+            log_ratio(a, b)
+        } else {
+            b - a
+        }
+    }
+
+    fn interval(&self, effect: f64) -> Option<Interval> {
+        let fewest = self.of_a.min(self.of_b);
+        if fewest < 2 || self.question.resamples == 0 {
+            return None;
+        }
+        let mut random = Xoshiro::new(self.question.seed);
+        let resamples = self.question.resamples.min(MOST_RESAMPLES);
+        let mut effects: Vec<f64> = (0..resamples)
+            .map(|_| {
+                let mut weights = self.none();
+                for _ in 0..self.of_a {
+                    let drawn = random.below(self.of_a);
+                    weights.a[drawn] += 1;
+                    if self.question.paired {
+                        weights.b[self.of_a + drawn] += 1;
+                    }
+                }
+                if !self.question.paired {
+                    for _ in 0..self.of_b {
+                        weights.b[self.of_a + random.below(self.of_b)] += 1;
+                    }
+                }
+                self.effect(&weights)
+            })
+            .collect();
+        effects.sort_unstable_by(f64::total_cmp);
+        let n = fewest as f64;
+        let alpha = 1.0 - self.question.level;
+        let widened = normal::student_quantile(alpha / 2.0, n - 1.0) * (n / (n - 1.0)).sqrt();
+        let tail = normal::cdf(widened);
+        let outside = floor_usize(tail * f64::from(resamples)).min(effects.len() / 2);
+        // Too few trials for a rank test at this level are too few for a bootstrap as well; say what they are worth.
+        let floor = self.smallest_p();
+        Some(Interval {
+            low: effects[outside].min(effect),
+            high: effects[effects.len() - 1 - outside].max(effect),
+            level: 1.0 - alpha.max(floor),
+            wanted: self.question.level,
+        })
+    }
+
+    fn smallest_p(&self) -> f64 {
+        let (n, m) = (self.of_a as u64, self.of_b as u64);
+        if self.question.paired {
+            crate::signed_rank::smallest_p(n)
+        } else {
+            crate::rank_sum::smallest_p(n, m)
+        }
+    }
+
+    fn test(&self, effect: f64) -> Test {
+        let extreme = effect.abs() * (1.0 - 1e-12);
+        let patterns = if self.question.paired {
+            1_u64.checked_shl(u32::try_from(self.of_a).unwrap_or(u32::MAX))
+        } else {
+            Some(floor_u64(2.0 / self.smallest_p() + 0.5))
+        };
+        let all = patterns.filter(|&patterns| patterns <= ENUMERATED);
+        let (mut extreme_ones, mut seen) = (0_u64, 0_u64);
+        let mut look = |weights: &Weights| {
+            seen += 1;
+            extreme_ones += u64::from(self.effect(weights).abs() >= extreme);
+        };
+        match all {
+            Some(patterns) if self.question.paired => {
+                for pattern in 0..patterns {
+                    look(&self.swapped(|pair| pattern >> pair & 1 == 1));
+                }
+            }
+            Some(_) => {
+                let trials = self.of_a + self.of_b;
+                // Up to 4,096 ways means at most 90 trials with one or two on a side, or 14 in all.
+                for_each_choice(trials, self.of_a, &mut |chosen| look(&self.chosen(chosen)));
+            }
+            None => {
+                let mut random = Xoshiro::new(self.question.seed ^ 0x7a69);
+                let resamples = self.question.resamples.min(MOST_RESAMPLES);
+                look(&self.identity());
+                let mut order: Vec<usize> = (0..self.of_a + self.of_b).collect();
+                for _ in 0..resamples {
+                    if self.question.paired {
+                        look(&self.swapped(|_| random.bits() >> 63 == 1));
+                    } else {
+                        random.shuffle(&mut order);
+                        look(&self.chosen(&order[..self.of_a]));
+                    }
+                }
+            }
+        }
+        Test {
+            p: extreme_ones as f64 / seen as f64,
+            exact: all.is_some(),
+        }
+    }
+
+    /// Labels of some pairs swapped.
+    fn swapped(&self, mut swap: impl FnMut(usize) -> bool) -> Weights {
+        let mut weights = self.none();
+        for pair in 0..self.of_a {
+            let (first, second) = if swap(pair) {
+                (self.of_a + pair, pair)
+            } else {
+                (pair, self.of_a + pair)
+            };
+            weights.a[first] = 1;
+            weights.b[second] = 1;
+        }
+        weights
+    }
+
+    /// The chosen trials are A's, all others B's.
+    fn chosen(&self, chosen: &[usize]) -> Weights {
+        let mut weights = self.none();
+        weights.b.fill(1);
+        for &trial in chosen {
+            weights.a[trial] = 1;
+            weights.b[trial] = 0;
+        }
+        weights
+    }
+}
+
+/// Calls `visit` with every choice of `size` positions below `count`, in lexicographic order.
+fn for_each_choice(count: usize, size: usize, visit: &mut impl FnMut(&[usize])) {
+    let mut choice: Vec<usize> = (0..size).collect();
+    loop {
+        visit(&choice);
+        let Some(moving) = (0..size).rev().find(|&i| choice[i] < count - size + i) else {
+            return;
+        };
+        choice[moving] += 1;
+        for i in moving + 1..size {
+            choice[i] = choice[i - 1] + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(values: &[f64]) -> Vec<Bin> {
+        values
+            .iter()
+            .map(|&value| Bin { value, count: 1 })
+            .collect()
+    }
+
+    fn question(paired: bool) -> TailQuestion {
+        TailQuestion {
+            quantile: 0.99,
+            paired,
+            ratio: true,
+            level: 0.95,
+            resamples: 1_999,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_pooled_quantile_is_a_value_that_was_seen() {
+        let trials = vec![vec![
+            Bin {
+                value: 1.0,
+                count: 99,
+            },
+            Bin {
+                value: 9.0,
+                count: 1,
+            },
+        ]];
+        assert!((pooled_quantile(&trials, 0.99).unwrap() - 1.0).abs() < 1e-15);
+        assert!((pooled_quantile(&trials, 0.991).unwrap() - 9.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn every_choice_is_visited_once() {
+        let mut seen = 0;
+        for_each_choice(8, 4, &mut |_| seen += 1);
+        assert_eq!(seen, 70);
+    }
+
+    #[test]
+    fn a_tail_that_is_longer_in_every_trial_is_found() {
+        let mut random = Xoshiro::new(9);
+        let mut draw = |factor: f64| -> Vec<Vec<Bin>> {
+            (0..8)
+                .map(|_| {
+                    let values: Vec<f64> = (0..500)
+                        .map(|_| factor * (10.0 + random.normal()))
+                        .collect();
+                    trial(&values)
+                })
+                .collect()
+        };
+        let (a, b) = (draw(1.0), draw(1.3));
+        for paired in [true, false] {
+            let found = compare(&a, &b, &question(paired)).unwrap();
+            assert!((found.effect.exp() - 1.3).abs() < 0.05);
+            assert!(found.test.p < 0.01);
+            assert!(!found.interval.unwrap().contains(0.0));
+        }
+    }
+}
