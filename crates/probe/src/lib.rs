@@ -15,6 +15,7 @@
 mod error;
 pub mod page;
 pub mod text;
+pub mod trace;
 mod units;
 
 pub use error::ProbeError;

@@ -1,0 +1,328 @@
+//! Reading the buffers while or after they are written.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::container::{CpuBuffer, TraceFile, TraceMeta};
+use super::instance::Instance;
+use super::subbuffer::{Losses, pack};
+use crate::{Nanos, ProbeError};
+
+/// A CPU's own statistics (`per_cpu/cpuN/stats`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuStats {
+    /// The CPU.
+    pub cpu: u32,
+    /// Events still in the buffer.
+    pub entries: u64,
+    /// Events overwritten before they were read.
+    pub overrun: u64,
+    /// Events that could not be written because one interrupted another at a bad moment.
+    pub commit_overrun: u64,
+    /// Events dropped because the buffer was full.
+    pub dropped: u64,
+    /// Events read.
+    pub read: u64,
+}
+
+impl CpuStats {
+    /// Reads the file's text.
+    pub fn parse(cpu: u32, text: &str) -> Self {
+        let value = |key: &str| {
+            text.lines()
+                .find_map(|line| {
+                    line.strip_prefix(key)?
+                        .strip_prefix(':')?
+                        .trim()
+                        .parse()
+                        .ok()
+                })
+                .unwrap_or(0)
+        };
+        Self {
+            cpu,
+            entries: value("entries"),
+            overrun: value("overrun"),
+            commit_overrun: value("commit overrun"),
+            dropped: value("dropped events"),
+            read: value("read events"),
+        }
+    }
+}
+
+/// One CPU's pipe and what was read from it.
+#[derive(Debug)]
+struct Pipe {
+    cpu: u32,
+    file: File,
+    packed: Vec<u8>,
+}
+
+/// An instance being read into memory.
+#[derive(Debug)]
+pub struct Capture {
+    // Dropped before the instance: an instance cannot be removed while its files are open.
+    pipes: Vec<Pipe>,
+    page: Vec<u8>,
+    damaged: u64,
+    begin: Nanos,
+    tasks: BTreeMap<u32, String>,
+    instance: Instance,
+}
+
+impl Capture {
+    /// Opens the buffers of all CPUs.
+    pub fn new(instance: Instance) -> Result<Self, ProbeError> {
+        let directory = instance.path().join("per_cpu");
+        let listing =
+            fs::read_dir(&directory).map_err(|error| ProbeError::io("list", &directory, error))?;
+        let mut pipes = Vec::new();
+        for entry in listing.flatten() {
+            let name = entry.file_name();
+            let cpu = name.to_str().and_then(|name| name.strip_prefix("cpu"));
+            let Some(cpu) = cpu.and_then(|cpu| cpu.parse().ok()) else {
+                continue;
+            };
+            let path = entry.path().join("trace_pipe_raw");
+            let file = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(&path)
+                .map_err(|error| ProbeError::io("open", &path, error))?;
+            pipes.push(Pipe {
+                cpu,
+                file,
+                packed: Vec::new(),
+            });
+        }
+        pipes.sort_by_key(|pipe| pipe.cpu);
+        Ok(Self {
+            pipes,
+            page: vec![0; instance.layout().page],
+            damaged: 0,
+            begin: Nanos(0),
+            tasks: BTreeMap::new(),
+            instance,
+        })
+    }
+
+    /// Starts recording.
+    pub fn start(&mut self) -> Result<(), ProbeError> {
+        self.note_tasks();
+        self.begin = self.now();
+        self.instance.start()
+    }
+
+    /// Reads what has been written so far, without waiting; gives how many sub-buffers there were.
+    pub fn drain(&mut self) -> Result<u64, ProbeError> {
+        let layout = self.instance.layout();
+        let mut pages = 0;
+        for pipe in &mut self.pipes {
+            loop {
+                match rustix::io::read(&pipe.file, &mut self.page[..]) {
+                    Ok(0) | Err(Errno::AGAIN) => break,
+                    Ok(length) => {
+                        pages += 1;
+                        if !pack(&self.page[..length], &layout, &mut pipe.packed) {
+                            self.damaged += 1;
+                        }
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => {
+                        let path = format!("per_cpu/cpu{}/trace_pipe_raw", pipe.cpu);
+                        return Err(ProbeError::io("read", path, error));
+                    }
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Stops recording, reads the rest, and gives the trace; the instance is removed.
+    pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
+        self.instance.stop()?;
+        let end = self.now();
+        self.drain()?;
+        self.note_tasks();
+        let mut losses = Losses {
+            damaged: self.damaged,
+            ..Losses::default()
+        };
+        for stats in self.stats() {
+            // Overruns also show in the buffers as gaps; drops show nowhere else.
+            let lost = stats.dropped.saturating_add(stats.commit_overrun);
+            losses.events = losses.events.saturating_add(lost);
+        }
+        let meta = TraceMeta {
+            kernel_release: kernel_release(),
+            clock: self.instance.clock().to_owned(),
+            layout: self.instance.layout(),
+            formats: self.instance.formats().to_vec(),
+            absent: self.instance.absent().to_vec(),
+            lru_gen: lru_gen(),
+            tasks: std::mem::take(&mut self.tasks).into_iter().collect(),
+            begin: self.begin,
+            end,
+            losses,
+        };
+        let cpus = self
+            .pipes
+            .drain(..)
+            .map(|pipe| CpuBuffer {
+                cpu: pipe.cpu,
+                bytes: pipe.packed,
+            })
+            .collect();
+        Ok(TraceFile { meta, cpus })
+    }
+
+    /// Every CPU's statistics.
+    pub fn stats(&self) -> Vec<CpuStats> {
+        self.pipes
+            .iter()
+            .map(|pipe| {
+                let path = self
+                    .instance
+                    .path()
+                    .join(format!("per_cpu/cpu{}/stats", pipe.cpu));
+                CpuStats::parse(pipe.cpu, &fs::read_to_string(path).unwrap_or_default())
+            })
+            .collect()
+    }
+
+    /// Bytes read so far.
+    pub fn size(&self) -> usize {
+        self.pipes.iter().map(|pipe| pipe.packed.len()).sum()
+    }
+
+    /// The instance it reads.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Goes on reading on a thread of its own, every `interval`, until [`BackgroundCapture::finish`].
+    pub fn in_background(mut self, interval: Duration) -> Result<BackgroundCapture, ProbeError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("pagetide-trace".into())
+            .spawn(move || {
+                while !seen.load(Ordering::Acquire) {
+                    self.drain()?;
+                    std::thread::park_timeout(interval);
+                }
+                Ok(self)
+            })
+            .map_err(|error| ProbeError::io("start", "the thread that reads traces", error))?;
+        Ok(BackgroundCapture {
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// The time on the trace's clock, where that is a clock user space can read.
+    fn now(&self) -> Nanos {
+        let clock = match self.instance.clock() {
+            "mono" => ClockId::Monotonic,
+            "mono_raw" => ClockId::MonotonicRaw,
+            "boot" => ClockId::Boottime,
+            _ => return Nanos(0),
+        };
+        let now = clock_gettime(clock);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        Nanos(seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0))
+    }
+
+    /// Remembers the names of the tasks there are.
+    fn note_tasks(&mut self) {
+        let Ok(listing) = fs::read_dir("/proc") else {
+            return;
+        };
+        for entry in listing.flatten() {
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if let Ok(comm) = fs::read_to_string(entry.path().join("comm")) {
+                self.tasks.insert(pid, comm.trim_end().to_owned());
+            }
+        }
+    }
+}
+
+/// A capture that reads itself; dropping it ends the thread and removes the instance.
+#[derive(Debug)]
+pub struct BackgroundCapture {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Capture, ProbeError>>>,
+}
+
+impl BackgroundCapture {
+    /// Stops recording and gives the trace.
+    pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
+        self.join()
+            .unwrap_or_else(|| {
+                Err(ProbeError::malformed(
+                    "a trace",
+                    "the thread that reads it ended early",
+                ))
+            })?
+            .finish()
+    }
+
+    fn join(&mut self) -> Option<Result<Capture, ProbeError>> {
+        self.stop.store(true, Ordering::Release);
+        let thread = self.thread.take()?;
+        thread.thread().unpark();
+        thread.join().ok()
+    }
+}
+
+impl Drop for BackgroundCapture {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn kernel_release() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// `/sys/kernel/mm/lru_gen/enabled`, written as hexadecimal (`0x0007`).
+fn lru_gen() -> Option<u64> {
+    let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").ok()?;
+    u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statistics_name_what_was_lost() {
+        let text = "entries: 4\noverrun: 1\ncommit overrun: 2\nbytes: 100\noldest event ts:  1.5\nnow ts:  2.5\ndropped events: 7\nread events: 9\n";
+        let stats = CpuStats::parse(3, text);
+        assert_eq!(
+            (
+                stats.overrun,
+                stats.commit_overrun,
+                stats.dropped,
+                stats.read
+            ),
+            (1, 2, 7, 9)
+        );
+        assert_eq!(CpuStats::parse(0, "").dropped, 0);
+    }
+}

@@ -1,0 +1,237 @@
+//! A tracing instance of our own: separate buffers and events, never the global ones.
+//!
+//! Its name tells who made it (`pagetide-PID-START-N`, the start in clock ticks since boot), so that the next start can
+//! tell what a killed process left behind and remove it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::container::StoredFormat;
+use super::format::PageLayout;
+use super::tracefs::Tracefs;
+use crate::ProbeError;
+
+/// An event by system and name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventName {
+    /// `vmscan`, ….
+    pub system: &'static str,
+    /// `mm_vmscan_lru_isolate`, ….
+    pub name: &'static str,
+}
+
+/// How to trace.
+#[derive(Debug, Clone)]
+pub struct TraceSettings {
+    /// Events to enable; those the kernel lacks are listed in [`Instance::absent`].
+    pub events: Vec<EventName>,
+    /// Buffer of each CPU, in KiB. What does not fit is dropped (the newest) and counted.
+    pub buffer_kib: u64,
+    /// The clock: `mono` keeps times comparable with `CLOCK_MONOTONIC`.
+    pub clock: &'static str,
+    /// Trace these tasks only; empty for all.
+    pub pids: Vec<u32>,
+}
+
+impl Default for TraceSettings {
+    fn default() -> Self {
+        Self {
+            events: Vec::new(),
+            buffer_kib: 4096,
+            clock: "mono",
+            pids: Vec::new(),
+        }
+    }
+}
+
+/// An instance; switched off and removed when dropped.
+#[derive(Debug)]
+pub struct Instance {
+    // Declared before the file system so that it is dropped, and its directory removed, while that is still there.
+    path: PathBuf,
+    formats: Vec<StoredFormat>,
+    absent: Vec<String>,
+    layout: PageLayout,
+    clock: String,
+    tracefs: Tracefs,
+}
+
+const PREFIX: &str = "pagetide-";
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Instance {
+    /// Removes what dead processes left behind, makes an instance and enables its events; it does not record yet.
+    pub fn new(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
+        let instances = tracefs.root().join("instances");
+        remove_stale(&instances);
+        let pid = std::process::id();
+        let start = start_ticks(pid).unwrap_or(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = instances.join(format!("{PREFIX}{pid}-{start}-{number}"));
+        fs::create_dir(&path).map_err(|error| ProbeError::io("make", &path, error))?;
+        let mut instance = Self {
+            path,
+            formats: Vec::new(),
+            absent: Vec::new(),
+            layout: PageLayout::default(),
+            clock: settings.clock.to_owned(),
+            tracefs,
+        };
+        instance.set_up(settings)?;
+        Ok(instance)
+    }
+
+    fn set_up(&mut self, settings: &TraceSettings) -> Result<(), ProbeError> {
+        self.write("tracing_on", "0")?;
+        self.write("trace_clock", settings.clock)?;
+        self.write("buffer_size_kb", &settings.buffer_kib.to_string())?;
+        // Keep the oldest: a begin whose end is missing is better than ends whose begins are.
+        self.write("options/overwrite", "0")?;
+        // Recording task names hooks every task switch of the machine; names are looked up in /proc instead.
+        // Older kernels have the option only for the global buffer: then it is left alone.
+        let _ = self.write("options/record-cmd", "0");
+        let _ = self.write("options/record-tgid", "0");
+        if !settings.pids.is_empty() {
+            let list: Vec<_> = settings.pids.iter().map(u32::to_string).collect();
+            self.write("set_event_pid", &list.join(" "))?;
+        }
+        let header = self.tracefs.root().join("events/header_page");
+        let text =
+            fs::read_to_string(&header).map_err(|error| ProbeError::io("read", &header, error))?;
+        self.layout = PageLayout::parse(&text)?;
+        for event in &settings.events {
+            let directory = format!("events/{}/{}", event.system, event.name);
+            let Ok(text) = fs::read_to_string(self.path.join(&directory).join("format")) else {
+                self.absent.push(format!("{}/{}", event.system, event.name));
+                continue;
+            };
+            self.formats.push(StoredFormat {
+                system: event.system.to_owned(),
+                name: event.name.to_owned(),
+                text,
+            });
+            self.write(&format!("{directory}/enable"), "1")?;
+        }
+        Ok(())
+    }
+
+    /// Writes one of the instance's control files.
+    fn write(&self, file: &str, value: &str) -> Result<(), ProbeError> {
+        let path = self.path.join(file);
+        fs::write(&path, value).map_err(|error| ProbeError::io("write", path, error))
+    }
+
+    /// Starts recording.
+    pub fn start(&self) -> Result<(), ProbeError> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Stops recording; what is in the buffers stays.
+    pub fn stop(&self) -> Result<(), ProbeError> {
+        self.write("tracing_on", "0")
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The formats of the enabled events.
+    pub fn formats(&self) -> &[StoredFormat] {
+        &self.formats
+    }
+
+    /// Events asked for that this kernel lacks, as `system/name`.
+    pub fn absent(&self) -> &[String] {
+        &self.absent
+    }
+
+    /// How this kernel's sub-buffers begin.
+    pub fn layout(&self) -> PageLayout {
+        self.layout
+    }
+
+    /// The clock in use.
+    pub fn clock(&self) -> &str {
+        &self.clock
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Switches an instance off and removes it; nothing more can be done where that does not work.
+fn remove(path: &Path) {
+    let _ = fs::write(path.join("tracing_on"), "0");
+    let _ = fs::write(path.join("events/enable"), "0");
+    let _ = fs::remove_dir(path);
+}
+
+/// Removes the instances of processes that are gone.
+fn remove_stale(instances: &Path) {
+    let Ok(listing) = fs::read_dir(instances) else {
+        return;
+    };
+    for entry in listing.flatten() {
+        let name = entry.file_name();
+        if let Some((pid, start)) = name.to_str().and_then(maker)
+            && start_ticks(pid) != Some(start)
+        {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Process and start time out of an instance's name.
+fn maker(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// When a process started, in ticks since boot: with its number this names it for good.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let after = stat.rsplit_once(')')?.1;
+    // Field 22; the first after the name is field 3.
+    after.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_instances_named_by_us_are_candidates_for_removal() {
+        assert_eq!(maker("pagetide-12-345-0"), Some((12, 345)));
+        assert_eq!(maker("pagetide-x-345-0"), None);
+        assert_eq!(maker("someone-elses"), None);
+    }
+
+    #[test]
+    fn instances_of_dead_processes_are_removed_and_those_of_living_ones_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        let start = start_ticks(own).unwrap();
+        let living = format!("pagetide-{own}-{start}-0");
+        // The same number, started at another time: the number was given out again.
+        let reused = format!("pagetide-{own}-{}-0", start + 1);
+        for name in [living.as_str(), &reused, "pagetide-4194305-1-0", "foreign"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        remove_stale(directory.path());
+        let mut left: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        // Plain directories keep the control files that were written, hence are not removed: look at what was attempted.
+        let off = |name: &str| directory.path().join(name).join("tracing_on").exists();
+        assert!(left.contains(&living) && !off(&living));
+        assert!(!off("foreign"));
+        assert!(off(&reused) || !left.contains(&reused));
+    }
+}

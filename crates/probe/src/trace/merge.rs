@@ -1,0 +1,101 @@
+//! The events of all CPUs by time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::subbuffer::{CpuReader, Losses, RawEvent};
+
+/// Merges the CPUs' events into one stream in order of time; equal times by CPU. Memory depends on the number of CPUs
+/// alone.
+#[derive(Debug)]
+pub struct Merge<'a> {
+    readers: Vec<CpuReader<'a>>,
+    heads: Vec<Option<RawEvent<'a>>>,
+    /// The CPUs that have a next event, but for the one in hand.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The CPU whose next event comes first.
+    hand: Option<usize>,
+}
+
+impl<'a> Merge<'a> {
+    /// Merges these CPUs.
+    pub fn new(readers: impl IntoIterator<Item = CpuReader<'a>>) -> Self {
+        let mut readers: Vec<_> = readers.into_iter().collect();
+        let heads: Vec<_> = readers.iter_mut().map(Iterator::next).collect();
+        let mut waiting: BinaryHeap<_> = heads
+            .iter()
+            .enumerate()
+            .filter_map(|(at, head)| head.map(|event| Reverse((event.time, at))))
+            .collect();
+        let hand = waiting.pop().map(|Reverse((_, at))| at);
+        Self {
+            readers,
+            heads,
+            waiting,
+            hand,
+        }
+    }
+
+    /// What was missing or damaged so far, all CPUs together.
+    pub fn losses(&self) -> Losses {
+        self.readers
+            .iter()
+            .fold(Losses::default(), |sum, reader| sum.plus(reader.losses()))
+    }
+}
+
+impl<'a> Iterator for Merge<'a> {
+    type Item = RawEvent<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RawEvent<'a>> {
+        let at = self.hand?;
+        let event = self.heads[at];
+        let next = self.readers[at].next();
+        self.heads[at] = next;
+        match (next, self.waiting.peek()) {
+            // Mostly the same CPU goes on for a while: then nothing moves in the heap.
+            (Some(next), Some(&Reverse(first))) if (next.time, at) > first => {
+                if let Some(mut top) = self.waiting.peek_mut() {
+                    *top = Reverse((next.time, at));
+                }
+                self.hand = Some(first.1);
+            }
+            (Some(_), _) => {}
+            (None, _) => self.hand = self.waiting.pop().map(|Reverse((_, at))| at),
+        }
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::PageLayout;
+    use super::super::subbuffer::{Stride, tests::PageBuilder};
+    use super::*;
+
+    #[test]
+    fn events_of_several_cpus_come_in_order_of_time_and_none_is_lost() {
+        let buffers: Vec<Vec<u8>> = (0..3_u32)
+            .map(|cpu| {
+                (0..50)
+                    .fold(PageBuilder::default(), |page, at| {
+                        page.event(1 + (at * 7 + cpu * 3) % 5, &[1, 0, 0, 0])
+                    })
+                    .packed(u64::from(cpu), 0)
+            })
+            .collect();
+        let readers = buffers
+            .iter()
+            .zip(0..)
+            .map(|(bytes, cpu)| CpuReader::new(cpu, bytes, PageLayout::default(), Stride::Packed));
+        let events: Vec<_> = Merge::new(readers).map(|e| (e.time, e.cpu)).collect();
+        assert_eq!(events.len(), 150);
+        assert!(events.windows(2).all(|pair| pair[0] <= pair[1]));
+    }
+
+    #[test]
+    fn no_cpu_gives_no_event() {
+        assert_eq!(Merge::new([]).next(), None);
+    }
+}
