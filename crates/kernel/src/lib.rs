@@ -1,1 +1,76 @@
-//! Kernels: where they come from, how packages are unpacked into the cache, which modules they need.
+//! Kernels: where they come from, how they are kept, and which modules they need.
+//!
+//! A [`KernelRef`] is what a user types after `--kernel`; [`Cache::resolve`] turns it into a [`Kernel`]: a boot image,
+//! its configuration and its modules, unpacked under a folder named after their content. Debian's kernels are fetched
+//! with the machine's own apt in a private state, so nothing is installed and apt itself checks every signature.
+//!
+//! This crate knows nothing of emulators, guests, trials or records. It hands out paths, bytes and facts.
+//!
+//! Begin with [`KernelRef`] (the forms a user may type), then `resolve.rs` (the way from reference to kernel), then
+//! [`Kernel`] (what comes out).
+//!
+//! ```no_run
+//! use pagetide_kernel::{Cache, Freshness, KernelRef, Need, cache_root};
+//!
+//! let cache = Cache::open(cache_root()?)?;
+//! let reference: KernelRef = "debian:bookworm/6.12".parse()?;
+//! let kernel = cache.resolve(&reference, Freshness::Pinned, &mut |step| eprintln!("{step}"))?;
+//! kernel.require(Need::NullBlk)?;
+//! for module in kernel.modules_for(&["null_blk"])? {
+//!     println!("{} ({} bytes)", module.name, module.bytes.len());
+//! }
+//! # Ok::<(), pagetide_kernel::KernelError>(())
+//! ```
+
+mod apt;
+mod cache;
+mod compress;
+mod config;
+mod deb;
+mod digest;
+mod error;
+mod image;
+mod kernel;
+mod kernel_ref;
+mod lock;
+mod modinfo;
+mod modules;
+mod need;
+mod pin;
+mod resolve;
+mod stage;
+mod suggest;
+mod tree;
+mod version;
+
+pub use cache::{Cache, cache_root};
+pub use config::{Config, Setting};
+pub use digest::Digest;
+pub use error::KernelError;
+pub use image::{BuildId, Image};
+pub use kernel::Kernel;
+pub use kernel_ref::{KernelRef, Suite};
+pub use modinfo::Modinfo;
+pub use modules::Module;
+pub use need::{Missing, Need};
+pub use resolve::{Freshness, Step};
+
+/// The three kernels a first run compares: Debian 12's 6.1, the same Debian's 6.12, and the newest in sid.
+///
+/// Suites are always addressed through a private apt state, so they mean the same on every Debian host.
+pub fn defaults() -> [KernelRef; 3] {
+    [
+        KernelRef::Debian {
+            suite: Suite::new("bookworm"),
+            series: None,
+        },
+        KernelRef::Debian {
+            suite: Suite::new("bookworm"),
+            series: Some("6.12".into()),
+        },
+        KernelRef::Debian {
+            suite: Suite::new("sid"),
+            series: None,
+        },
+    ]
+}

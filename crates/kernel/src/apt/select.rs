@@ -1,0 +1,404 @@
+//! Which packages make up the kernel that was asked for.
+
+use std::collections::BTreeSet;
+
+use crate::apt::Archive;
+use crate::deb::Control;
+use crate::error::KernelError;
+use crate::kernel::series;
+use crate::suggest::nearest;
+use crate::version;
+
+/// What to look for in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The newest cloud kernel of the suite's own series.
+    Default,
+    /// The newest cloud kernel of a series, or of a release that begins so.
+    Series(String),
+    /// A package, in an exact version or the newest.
+    Package(String, Option<String>),
+}
+
+/// The packages to fetch: the one asked for first, then those split off from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// In the order in which they were found.
+    pub packages: Vec<Control>,
+}
+
+impl Choice {
+    /// The packages as `NAME=VERSION`.
+    pub fn ids(&self) -> Vec<String> {
+        self.packages
+            .iter()
+            .map(|package| format!("{}={}", package.package, package.version))
+            .collect()
+    }
+}
+
+/// The package that always depends on a suite's newest cloud kernel.
+const META: &str = "linux-image-cloud-amd64";
+/// Between these two stands the release. Unsigned ones lack only Secure Boot's signature, and come out first.
+const START: &str = "linux-image-";
+const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
+
+/// Chooses packages; nothing is fetched.
+pub fn choose(archive: &dyn Archive, wanted: &Wanted) -> Result<Choice, KernelError> {
+    let first = match wanted {
+        Wanted::Default => {
+            let series = default_series(archive)?;
+            newest(archive, series.as_deref())?
+        }
+        Wanted::Series(series) => newest(archive, Some(series))?,
+        Wanted::Package(name, version) => exact(archive, name, version.as_deref())?,
+    };
+    let mut names: BTreeSet<String> = BTreeSet::from([first.package.clone()]);
+    let mut packages = vec![first];
+    let mut at = 0;
+    while let Some(package) = packages.get(at) {
+        let version = package.version.clone();
+        let parts: Vec<String> = package
+            .parts()
+            .into_iter()
+            .filter(|part| names.insert(part.clone()))
+            .collect();
+        for part in parts {
+            packages.push(exact(archive, &part, Some(&version))?);
+        }
+        at += 1;
+    }
+    Ok(Choice { packages })
+}
+
+/// The release in the name of a cloud kernel's package: three numbers at least, else it is a meta-package.
+fn release_of(package: &str) -> Option<&str> {
+    let rest = package.strip_prefix(START)?;
+    let release = ENDINGS
+        .iter()
+        .find_map(|ending| rest.strip_suffix(ending))?;
+    let numbers = release
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .next()?;
+    (numbers.split('.').filter(|part| !part.is_empty()).count() >= 3).then_some(release)
+}
+
+/// The series the suite's meta-package stands for. Backports are another suite's kernels.
+fn default_series(archive: &dyn Archive) -> Result<Option<String>, KernelError> {
+    let mut metas = archive.show(&[META])?;
+    metas.retain(|meta| !is_backport(meta));
+    metas.sort_by(|a, b| version::compare(&a.version, &b.version));
+    let parts = metas.pop().map(|meta| meta.parts()).unwrap_or_default();
+    Ok(parts
+        .iter()
+        .find_map(|part| release_of(part))
+        .map(|release| series(release).to_owned()))
+}
+
+fn is_backport(package: &Control) -> bool {
+    package.version.contains("~bpo")
+}
+
+/// The newest cloud kernel whose release belongs to the series; unsigned before signed in the same version.
+fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Control, KernelError> {
+    let names = archive.names(START)?;
+    let all: BTreeSet<&str> = names.iter().filter_map(|name| release_of(name)).collect();
+    let fitting: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| {
+            release_of(name)
+                .is_some_and(|release| series.is_none_or(|series| belongs(release, series)))
+        })
+        .collect();
+    let mut candidates = if fitting.is_empty() {
+        Vec::new()
+    } else {
+        archive.show(&fitting)?
+    };
+    candidates.sort_by(|a, b| {
+        let unsigned = |package: &Control| package.package.ends_with("-unsigned");
+        version::compare(&a.version, &b.version).then_with(|| unsigned(a).cmp(&unsigned(b)))
+    });
+    candidates.pop().ok_or_else(|| {
+        let there: BTreeSet<&str> = all
+            .iter()
+            .map(|release| super::select::series(release))
+            .collect();
+        let there: Vec<&str> = there.into_iter().collect();
+        KernelError::NoPackage {
+            wanted: series.map_or_else(
+                || "a cloud kernel for amd64".to_owned(),
+                |s| format!("a cloud kernel {s}"),
+            ),
+            place: archive.place(),
+            hint: if there.is_empty() {
+                "name another suite, such as `debian:trixie`".to_owned()
+            } else {
+                format!("it has {}", there.join(", "))
+            },
+        }
+    })
+}
+
+/// Whether a release is of the series, or begins with it at a boundary: `6.1` takes 6.1.0-56 but not 6.12.1.
+fn belongs(release: &str, series: &str) -> bool {
+    release
+        .strip_prefix(series)
+        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn exact(archive: &dyn Archive, name: &str, wanted: Option<&str>) -> Result<Control, KernelError> {
+    let mut found = archive.show(&[name])?;
+    found.retain(|package| package.package == name);
+    found.sort_by(|a, b| version::compare(&a.version, &b.version));
+    let versions: Vec<String> = found
+        .iter()
+        .map(|package| package.version.clone())
+        .collect();
+    let chosen = found
+        .into_iter()
+        .rev()
+        .find(|package| wanted.is_none_or(|wanted| package.version == wanted));
+    if let Some(chosen) = chosen {
+        return Ok(chosen);
+    }
+    let hint = if versions.is_empty() {
+        let names = archive.names(START)?;
+        match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "add the suite, as in `deb:NAME/sid`".to_owned(),
+        }
+    } else {
+        format!("it has {}", versions.join(", "))
+    };
+    let wanted = wanted.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"));
+    Err(KernelError::NoPackage {
+        wanted,
+        place: archive.place(),
+        hint,
+    })
+}
+
+#[cfg(test)]
+pub mod double {
+    //! An archive that is a list.
+
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// Offers what it was given; fetches by copying from `files`, if the file is there.
+    #[derive(Default)]
+    pub struct Shelf {
+        pub packages: Vec<Control>,
+        pub files: PathBuf,
+        pub updates: u32,
+        pub age: Option<u64>,
+        pub offline: bool,
+    }
+
+    impl Archive for Shelf {
+        fn place(&self) -> String {
+            "the shelf".into()
+        }
+
+        fn update(&mut self) -> Result<(), KernelError> {
+            self.updates += 1;
+            if self.offline {
+                return Err(KernelError::Apt {
+                    attempt: "update the lists".into(),
+                    said: "no network".into(),
+                });
+            }
+            self.age = Some(0);
+            Ok(())
+        }
+
+        fn age(&self) -> Option<u64> {
+            self.age
+        }
+
+        fn names(&self, start: &str) -> Result<Vec<String>, KernelError> {
+            let names = self.packages.iter().map(|package| package.package.clone());
+            Ok(names.filter(|name| name.starts_with(start)).collect())
+        }
+
+        fn show(&self, names: &[&str]) -> Result<Vec<Control>, KernelError> {
+            let wanted = |package: &&Control| names.contains(&package.package.as_str());
+            Ok(self.packages.iter().filter(wanted).cloned().collect())
+        }
+
+        fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError> {
+            let name = format!("{}_{}.deb", package.package, package.version);
+            let to = into.join(&name);
+            std::fs::copy(self.files.join(&name), &to)
+                .map_err(KernelError::read(&self.files.join(name)))?;
+            Ok(to)
+        }
+    }
+
+    /// A package of this name and version, depending on these.
+    pub fn package(name: &str, version: &str, depends: &str) -> Control {
+        Control {
+            package: name.into(),
+            version: version.into(),
+            architecture: "amd64".into(),
+            depends: depends.into(),
+            ..Control::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::double::{Shelf, package};
+    use super::*;
+
+    fn bookworm() -> Shelf {
+        let packages = vec![
+            package(
+                META,
+                "6.1.176-1",
+                "linux-image-6.1.0-50-cloud-amd64 (= 6.1.176-1)",
+            ),
+            package(
+                META,
+                "6.1.192-2",
+                "linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)",
+            ),
+            package(
+                META,
+                "6.12.9-1~bpo12+1",
+                "linux-image-6.12.9+bpo-cloud-amd64 (= 6.12.9-1~bpo12+1)",
+            ),
+            package(
+                "linux-image-6.1.0-9-cloud-amd64-unsigned",
+                "6.1.20-1",
+                "kmod",
+            ),
+            package(
+                "linux-image-6.1.0-56-cloud-amd64-unsigned",
+                "6.1.192-2",
+                "kmod, linux-base (>= 4.3~)",
+            ),
+            package("linux-image-6.1.0-56-cloud-amd64", "6.1.192-2", "kmod"),
+            package("linux-image-6.1.0-56-cloud-amd64-dbg", "6.1.192-2", ""),
+            package("linux-image-6.1.0-56-amd64", "6.1.192-2", ""),
+            package("linux-image-6.12-cloud-amd64", "6.12.117-1~deb12u1", ""),
+            package(
+                "linux-image-6.12.117+deb12-cloud-amd64-unsigned",
+                "6.12.117-1~deb12u1",
+                "kmod",
+            ),
+            package(
+                "linux-image-6.12.99+deb12-cloud-amd64-unsigned",
+                "6.12.99-1~deb12u1",
+                "kmod",
+            ),
+        ];
+        Shelf {
+            packages,
+            ..Shelf::default()
+        }
+    }
+
+    fn first(shelf: &Shelf, wanted: &Wanted) -> String {
+        choose(shelf, wanted).unwrap().ids().remove(0)
+    }
+
+    #[test]
+    fn a_suite_stands_for_the_newest_kernel_of_its_own_series() {
+        assert_eq!(
+            first(&bookworm(), &Wanted::Default),
+            "linux-image-6.1.0-56-cloud-amd64-unsigned=6.1.192-2"
+        );
+    }
+
+    #[test]
+    fn a_series_is_not_taken_for_another_that_begins_alike() {
+        let shelf = bookworm();
+        let of = |series: &str| first(&shelf, &Wanted::Series(series.into()));
+        assert_eq!(
+            of("6.12"),
+            "linux-image-6.12.117+deb12-cloud-amd64-unsigned=6.12.117-1~deb12u1"
+        );
+        assert_eq!(
+            of("6.1"),
+            "linux-image-6.1.0-56-cloud-amd64-unsigned=6.1.192-2"
+        );
+        assert_eq!(
+            of("6.1.0-9"),
+            "linux-image-6.1.0-9-cloud-amd64-unsigned=6.1.20-1"
+        );
+    }
+
+    #[test]
+    fn a_series_that_is_not_there_is_answered_with_those_that_are() {
+        let text = choose(&bookworm(), &Wanted::Series("6.6".into()))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("6.6") && text.contains("it has 6.1, 6.12"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn split_packages_are_followed_to_the_last() {
+        let v = "7.2.13-1";
+        let packages = vec![
+            package(
+                META,
+                v,
+                "linux-base-cloud-amd64 (= 7.2.13-1), linux-image-7.2.13+deb14-cloud-amd64 (= 7.2.13-1)",
+            ),
+            package(
+                "linux-image-7.2.13+deb14-cloud-amd64",
+                v,
+                "dracut | x, linux-base-7.2 (= 7.2.13-1), linux-binary-7.2 (= 7.2.13-1), linux-modules-7.2 (= 7.2.13-1)",
+            ),
+            package("linux-binary-7.2", v, "linux-base-7.2 (= 7.2.13-1)"),
+            package("linux-modules-7.2", v, "kmod, linux-base-7.2 (= 7.2.13-1)"),
+            package("linux-base-7.2", v, ""),
+        ];
+        let ids = choose(
+            &Shelf {
+                packages,
+                ..Shelf::default()
+            },
+            &Wanted::Default,
+        )
+        .unwrap()
+        .ids();
+        let names: Vec<&str> = ids.iter().filter_map(|id| id.split('=').next()).collect();
+        assert_eq!(
+            names,
+            [
+                "linux-image-7.2.13+deb14-cloud-amd64",
+                "linux-base-7.2",
+                "linux-binary-7.2",
+                "linux-modules-7.2"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_exact_package_or_version_that_is_not_there_is_answered_with_the_nearest() {
+        let slip = Wanted::Package("linux-image-6.1.0-56-cloud-amd46".into(), None);
+        let text = choose(&bookworm(), &slip).unwrap_err().to_string();
+        assert!(
+            text.contains("did you mean `linux-image-6.1.0-56-cloud-amd64`"),
+            "{text}"
+        );
+        let old = Wanted::Package(
+            "linux-image-6.1.0-9-cloud-amd64-unsigned".into(),
+            Some("6.1.19-1".into()),
+        );
+        let text = choose(&bookworm(), &old).unwrap_err().to_string();
+        assert!(
+            text.contains("=6.1.19-1") && text.contains("it has 6.1.20-1"),
+            "{text}"
+        );
+    }
+}

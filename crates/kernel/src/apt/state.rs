@@ -1,0 +1,362 @@
+//! apt in a folder of its own: its lists, caches and downloads are apart from the machine's, and nothing is installed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use crate::apt::Archive;
+use crate::deb::Control;
+use crate::error::KernelError;
+use crate::lock::Lock;
+
+/// Where apt's programs are found.
+#[derive(Debug, Clone, Default)]
+pub struct Programs {
+    /// The folder they lie in; empty for the usual search path.
+    pub folder: PathBuf,
+}
+
+impl Programs {
+    fn run(
+        &self,
+        program: &str,
+        config: Option<&Path>,
+        arguments: &[&str],
+        at: &Path,
+    ) -> Result<Output, KernelError> {
+        let path = if self.folder.as_os_str().is_empty() {
+            program.into()
+        } else {
+            self.folder.join(program)
+        };
+        let mut command = Command::new(path);
+        command
+            .args(arguments)
+            .current_dir(at)
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(std::process::Stdio::null());
+        if let Some(config) = config {
+            command.env("APT_CONFIG", config);
+        }
+        command.output().map_err(|cause| KernelError::NoApt {
+            package: "Debian's kernels".to_owned(),
+            program: program.to_owned(),
+            cause,
+        })
+    }
+}
+
+/// A private apt state for one list of sources; held by one process at a time.
+#[derive(Debug)]
+pub struct Apt {
+    folder: PathBuf,
+    place: String,
+    programs: Programs,
+    _lock: Lock,
+}
+
+/// Settings of the machine that apply to fetching (proxies, time-outs, validity checks) are taken over; these are not:
+/// they would fetch more than lists of packages, or belong to other commands.
+const NOT_TAKEN: [&str; 3] = [
+    "Acquire::IndexTargets",
+    "Acquire::Languages",
+    "Acquire::Changelogs",
+];
+
+impl Apt {
+    /// Opens, or makes, the state in `folder` for these sources; `place` is its name in messages.
+    pub fn open(
+        folder: &Path,
+        place: &str,
+        sources: &str,
+        programs: Programs,
+    ) -> Result<Self, KernelError> {
+        for inner in ["lists/partial", "cache/archives/partial"] {
+            let path = folder.join(inner);
+            fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;
+        }
+        let lock_path = folder.join("held");
+        let lock = Lock::wait(&lock_path).map_err(KernelError::cache("locking", &lock_path))?;
+        let apt = Self {
+            folder: folder.to_owned(),
+            place: place.to_owned(),
+            programs,
+            _lock: lock,
+        };
+        if fs::read_to_string(apt.path("sources.list")).ok().as_deref() != Some(sources) {
+            // Lists of other sources are worth nothing.
+            apt.forget_lists()?;
+            apt.write("sources.list", sources)?;
+        }
+        apt.write("status", "")?;
+        apt.write("apt.conf", &apt.config(&apt.machine_settings()?))?;
+        Ok(apt)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), KernelError> {
+        let path = self.path(name);
+        fs::write(&path, text).map_err(KernelError::cache("writing", &path))
+    }
+
+    fn forget_lists(&self) -> Result<(), KernelError> {
+        let path = self.path("updated");
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(KernelError::cache("removing", &path)(e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The machine's own settings for fetching, as lines of an apt.conf.
+    fn machine_settings(&self) -> Result<String, KernelError> {
+        let output = self
+            .programs
+            .run("apt-config", None, &["dump", "Acquire"], &self.folder)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let taken = text.lines().filter(|line| {
+            let key = line.split_whitespace().next().unwrap_or_default();
+            key.starts_with("Acquire::")
+                && !key.ends_with("::")
+                && !line.ends_with("\"\";")
+                && !NOT_TAKEN.iter().any(|not| key.starts_with(not))
+        });
+        Ok(taken.fold(String::new(), |all, line| all + line + "\n"))
+    }
+
+    /// The private configuration. The machine's own is not read, so that its hooks (which clean up or tell others after
+    /// an update) do not run for ours.
+    fn config(&self, machine: &str) -> String {
+        let folder = self.folder.display();
+        format!(
+            "{machine}Dir::Etc::main \"/dev/null\";\n\
+             Dir::Etc::parts \"/dev/null\";\n\
+             Dir::Etc::sourcelist \"{folder}/sources.list\";\n\
+             Dir::Etc::sourceparts \"/dev/null\";\n\
+             Dir::Etc::preferences \"/dev/null\";\n\
+             Dir::Etc::preferencesparts \"/dev/null\";\n\
+             Dir::State \"{folder}\";\n\
+             Dir::State::lists \"{folder}/lists\";\n\
+             Dir::State::status \"{folder}/status\";\n\
+             Dir::Cache \"{folder}/cache\";\n\
+             Dir::Log \"{folder}\";\n\
+             APT::Architecture \"amd64\";\n\
+             APT::Architectures {{ \"amd64\"; }};\n\
+             APT::Sandbox::User \"root\";\n\
+             APT::Update::Error-Mode \"any\";\n\
+             Acquire::Languages \"none\";\n\
+             Acquire::GzipIndexes \"true\";\n\
+             Acquire::Retries \"2\";\n\
+             Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n"
+        )
+    }
+
+    /// Runs an apt program and gives what it printed, or its own words on why not.
+    fn run(
+        &self,
+        attempt: &str,
+        program: &str,
+        arguments: &[&str],
+        at: &Path,
+    ) -> Result<String, KernelError> {
+        let output = self
+            .programs
+            .run(program, Some(&self.path("apt.conf")), arguments, at)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(KernelError::Apt {
+            attempt: attempt.to_owned(),
+            said: its_words(&errors, &output.status.to_string()),
+        })
+    }
+}
+
+impl Drop for Apt {
+    fn drop(&mut self) {
+        // apt's binary caches are large and made anew in a second.
+        for name in ["cache/pkgcache.bin", "cache/srcpkgcache.bin"] {
+            let _ = fs::remove_file(self.path(name));
+        }
+    }
+}
+
+/// The first errors apt printed, else its last line, without markers and line ends.
+fn its_words(errors: &str, status: &str) -> String {
+    let marked: Vec<&str> = errors
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("E: ")
+                .or_else(|| line.strip_prefix("W: "))
+        })
+        .take(2)
+        .collect();
+    let words = if marked.is_empty() {
+        errors.lines().next_back().unwrap_or(status).to_owned()
+    } else {
+        marked.join("; ")
+    };
+    words.trim().trim_end_matches('.').to_owned()
+}
+
+impl Archive for Apt {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn update(&mut self) -> Result<(), KernelError> {
+        let attempt = format!("update the list of packages in {}", self.place);
+        self.run(&attempt, "apt-get", &["-q", "update"], &self.folder)?;
+        self.write("updated", "")
+    }
+
+    fn age(&self) -> Option<u64> {
+        let updated = fs::metadata(self.path("updated")).ok()?.modified().ok()?;
+        // A clock set back makes lists of the future; they count as fresh.
+        Some(
+            SystemTime::now()
+                .duration_since(updated)
+                .unwrap_or_default()
+                .as_secs(),
+        )
+    }
+
+    fn names(&self, start: &str) -> Result<Vec<String>, KernelError> {
+        // `search` rather than `pkgnames`, which also lists what others merely depend on.
+        let pattern = format!("^{}", start.replace('.', "\\.").replace('+', "\\+"));
+        let text = self.run(
+            "list packages",
+            "apt-cache",
+            &["search", "--names-only", &pattern],
+            &self.folder,
+        )?;
+        Ok(text
+            .lines()
+            .filter_map(|line| line.split(" - ").next())
+            .map(str::to_owned)
+            .collect())
+    }
+
+    fn show(&self, names: &[&str]) -> Result<Vec<Control>, KernelError> {
+        let arguments: Vec<&str> = ["show", "--"]
+            .into_iter()
+            .chain(names.iter().copied())
+            .collect();
+        match self.run("look up packages", "apt-cache", &arguments, &self.folder) {
+            Ok(text) => Ok(text
+                .split("\n\n")
+                .filter(|p| !p.trim().is_empty())
+                .map(Control::parse)
+                .collect()),
+            Err(KernelError::Apt { said, .. }) if said.contains("No packages found") => {
+                Ok(Vec::new())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError> {
+        let id = format!("{}={}", package.package, package.version);
+        self.run(
+            &format!("fetch {id}"),
+            "apt-get",
+            &["-q", "download", "--", &id],
+            into,
+        )?;
+        let entries = fs::read_dir(into).map_err(KernelError::cache("reading", into))?;
+        let file = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|e| e == "deb"));
+        file.ok_or_else(|| KernelError::Apt {
+            attempt: format!("fetch {id}"),
+            said: "it left no file behind".into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Stand-ins for apt's programs: shell scripts.
+    fn programs(folder: &Path, scripts: &[(&str, &str)]) -> Programs {
+        for (name, script) in scripts {
+            let path = folder.join(name);
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Programs {
+            folder: folder.to_owned(),
+        }
+    }
+
+    const DUMP: &str = "cat <<'END'\nAcquire \"\";\nAcquire::http::Proxy \"http://proxy:3128\";\n\
+                        Acquire::Languages:: \"de\";\nAcquire::IndexTargets::deb::Packages::MetaKey \"x\";\nEND";
+
+    #[test]
+    fn the_machines_proxy_is_kept_and_its_hooks_are_not_run() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let programs = programs(bin.path(), &[("apt-config", DUMP)]);
+        Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        let config = fs::read_to_string(state.path().join("apt.conf")).unwrap();
+        assert!(
+            config.contains("Acquire::http::Proxy \"http://proxy:3128\";"),
+            "{config}"
+        );
+        assert!(
+            !config.contains("MetaKey") && !config.contains("\"de\""),
+            "{config}"
+        );
+        assert!(config.contains("Dir::Etc::parts \"/dev/null\""), "{config}");
+    }
+
+    #[test]
+    fn apts_own_words_are_in_the_error_and_nothing_counts_as_updated() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let get = "echo 'W: Failed to fetch http://m/sid  Could not resolve host.' >&2; exit 100";
+        let programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", get)]);
+        let mut apt = Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        let text = apt.update().unwrap_err().to_string();
+        assert!(
+            text.contains("Could not resolve host") && text.contains("sid"),
+            "{text}"
+        );
+        assert_eq!(apt.age(), None);
+    }
+
+    #[test]
+    fn lists_stay_fresh_until_the_sources_change() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", "exit 0")]);
+        let open =
+            |sources: &str| Apt::open(state.path(), "sid", sources, programs.clone()).unwrap();
+        open("deb a\n").update().unwrap();
+        assert!(open("deb a\n").age().is_some_and(|age| age < 60));
+        assert_eq!(open("deb b\n").age(), None);
+    }
+
+    #[test]
+    fn a_machine_without_apt_is_told_what_else_to_give() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let programs = Programs {
+            folder: bin.path().to_owned(),
+        };
+        let text = Apt::open(state.path(), "sid", "deb x\n", programs)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("apt-config") && text.contains(".deb"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! The folder where unpacked kernels are kept.
+//!
+//! ```text
+//! kernels/DIGEST/   image, config, System.map, modules/, kernel.json
+//! pins/             what each reference was last resolved to
+//! apt/SUITE/        private apt state: lists and sources, nothing of the machine's own
+//! tmp/              kernels on their way in; each folder locked by its maker
+//! lock              held while a folder in tmp/ is made
+//! ```
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::digest::Digest;
+use crate::error::KernelError;
+use crate::kernel::Kernel;
+use crate::modules::files_under;
+use crate::pin::Pins;
+use crate::stage::{Stage, names};
+use crate::version;
+
+/// Where the cache lies: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`.
+pub fn cache_root() -> Result<PathBuf, KernelError> {
+    root_from(|name| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    })
+}
+
+fn root_from(var: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, KernelError> {
+    let absolute = |name: &str| var(name).filter(|path| path.is_absolute());
+    // Relative XDG folders are invalid and to be ignored (XDG Base Directory Specification).
+    var("PAGETIDE_CACHE")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|folder| folder.join("pagetide")))
+        .or_else(|| var("HOME").map(|folder| folder.join(".cache/pagetide")))
+        .ok_or(KernelError::NoCacheRoot)
+}
+
+/// The kernels kept on this machine.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Opens the cache at `root`, making it if need be, and clears away what interrupted runs left half-written.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, KernelError> {
+        let root = root.into();
+        for folder in ["kernels", "pins", "tmp"] {
+            let path = root.join(folder);
+            fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;
+        }
+        Stage::clean(&root);
+        Ok(Self { root })
+    }
+
+    /// The folder all of it lies in.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn pins(&self) -> Pins {
+        Pins::of(&self.root)
+    }
+
+    /// The kernel of this digest.
+    pub fn get(&self, digest: &Digest) -> Result<Kernel, KernelError> {
+        Kernel::open(&self.folder_of(digest))
+    }
+
+    fn folder_of(&self, digest: &Digest) -> PathBuf {
+        self.root.join("kernels").join(digest.as_str())
+    }
+
+    /// All kernels, oldest release first. A damaged one is left out.
+    pub fn list(&self) -> Result<Vec<Kernel>, KernelError> {
+        let folder = self.root.join("kernels");
+        let entries = fs::read_dir(&folder).map_err(KernelError::cache("reading", &folder))?;
+        let mut kernels: Vec<Kernel> = entries
+            .flatten()
+            .filter_map(|entry| Kernel::open(&entry.path()).ok())
+            .collect();
+        kernels.sort_by(|a, b| {
+            version::compare(&a.release, &b.release).then_with(|| a.digest.cmp(&b.digest))
+        });
+        Ok(kernels)
+    }
+
+    /// The kernel with this release, label, series, or digest (or its first 6 digits or more).
+    ///
+    /// `None` if there is none; an error if there are several.
+    pub fn find(&self, name: &str) -> Result<Option<Kernel>, KernelError> {
+        let kernels = self.list()?;
+        let by_digest = name.len() >= 6 && name.bytes().all(|c| c.is_ascii_hexdigit());
+        let tests: [&dyn Fn(&Kernel) -> bool; 4] = [
+            &|kernel| kernel.release == name,
+            &|kernel| kernel.label() == name,
+            &|kernel| by_digest && kernel.digest.as_str().starts_with(name),
+            &|kernel| kernel.series() == name,
+        ];
+        for test in tests {
+            let mut found: Vec<&Kernel> = kernels.iter().filter(|kernel| test(kernel)).collect();
+            if found.len() > 1 {
+                let names: Vec<String> = found
+                    .iter()
+                    .map(|kernel| format!("{} {}", kernel.release, kernel.digest.short()))
+                    .collect();
+                return Err(KernelError::Ambiguous {
+                    name: name.to_owned(),
+                    candidates: names.join(", "),
+                });
+            }
+            if let Some(kernel) = found.pop() {
+                return Ok(Some(kernel.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// References that stand for this kernel.
+    pub fn references_to(&self, digest: &Digest) -> Vec<String> {
+        let mut references: Vec<String> = self
+            .pins()
+            .all()
+            .into_iter()
+            .filter(|pin| pin.digest == *digest)
+            .map(|pin| pin.reference)
+            .collect();
+        references.sort_unstable();
+        references
+    }
+
+    /// Removes a kernel and every reference to it.
+    pub fn remove(&self, digest: &Digest) -> Result<(), KernelError> {
+        let folder = self.folder_of(digest);
+        // Out of sight in one step; what an interruption leaves behind is cleared at the next start.
+        let stage = Stage::new(&self.root, &folder)?;
+        let gone = stage.folder().join("removed");
+        fs::rename(&folder, &gone).map_err(KernelError::cache("removing", &folder))?;
+        self.pins().forget(digest)?;
+        fs::remove_dir_all(&gone).map_err(KernelError::cache("removing", &folder))
+    }
+
+    /// Bytes everything in the cache takes, apt's lists included.
+    pub fn size(&self) -> Result<u64, KernelError> {
+        let mut bytes = 0;
+        for path in files_under(&self.root)? {
+            // Others may remove files meanwhile.
+            bytes += fs::metadata(&path).map_or(0, |data| data.len());
+        }
+        Ok(bytes)
+    }
+
+    /// Reads all of a kernel again and compares it with its digest.
+    pub fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
+        let mut sums = Vec::new();
+        for path in files_under(kernel.folder())? {
+            let name = path
+                .strip_prefix(kernel.folder())
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
+            if name != names::FACTS && name != names::SYSTEM_MAP {
+                let bytes = fs::read(&path).map_err(KernelError::cache("reading", &path))?;
+                sums.push((name, Digest::of(&bytes)));
+            }
+        }
+        let found = Digest::of_files(sums.iter().map(|(name, sum)| (name.as_str(), sum.as_str())));
+        if found == kernel.digest {
+            Ok(())
+        } else {
+            let what = format!("its content has digest {}", found.short());
+            Err(KernelError::CacheDamaged {
+                path: kernel.folder().to_owned(),
+                what,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(vars: &[(&str, &str)]) -> Option<PathBuf> {
+        let var = |name: &str| {
+            vars.iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| PathBuf::from(value))
+        };
+        root_from(var).ok()
+    }
+
+    #[test]
+    fn the_root_follows_our_own_variable_then_xdg_then_home() {
+        let all = [
+            ("PAGETIDE_CACHE", "/own"),
+            ("XDG_CACHE_HOME", "/xdg"),
+            ("HOME", "/home/me"),
+        ];
+        assert_eq!(root(&all), Some("/own".into()));
+        assert_eq!(root(&all[1..]), Some("/xdg/pagetide".into()));
+        assert_eq!(root(&all[2..]), Some("/home/me/.cache/pagetide".into()));
+        assert_eq!(
+            root(&[("XDG_CACHE_HOME", "relative"), ("HOME", "/h")]),
+            Some("/h/.cache/pagetide".into())
+        );
+        assert_eq!(root(&[]), None);
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_cache_folder_is_named_with_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache");
+        fs::write(&path, "in the way").unwrap();
+        let text = Cache::open(&path).unwrap_err().to_string();
+        assert!(
+            text.contains(&path.display().to_string()) && text.contains("PAGETIDE_CACHE"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! A kernel in the cache: what it is, where its files lie, what it can do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, Setting};
+use crate::digest::Digest;
+use crate::error::KernelError;
+use crate::image::{BuildId, Image};
+use crate::modules::{Module, Modules, files_under};
+use crate::need::{Need, option_of_module};
+use crate::stage::names;
+
+/// Where a kernel came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The reference it was first added by, as the user would type it.
+    pub reference: String,
+    /// Debian packages it was unpacked from, as `NAME=VERSION`; empty for images and trees.
+    pub packages: Vec<String>,
+}
+
+/// A kernel in the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Its name: the digest of image, configuration and modules.
+    pub digest: Digest,
+    /// What `uname -r` prints on it.
+    pub release: String,
+    /// The whole version line of its image, with builder and build date.
+    pub banner: String,
+    /// The GNU build id.
+    pub build_id: BuildId,
+    /// Where it came from.
+    pub origin: Origin,
+    /// When it was added, in seconds since 1970.
+    pub added: u64,
+    /// How many modules there are to load.
+    pub modules: usize,
+    #[serde(skip)]
+    folder: PathBuf,
+}
+
+impl Kernel {
+    pub(crate) fn new(
+        folder: &Path,
+        digest: Digest,
+        image: &Image,
+        modules: usize,
+        origin: Origin,
+        added: u64,
+    ) -> Self {
+        Self {
+            digest,
+            release: image.release().to_owned(),
+            banner: image.banner.clone(),
+            build_id: image.build_id(),
+            origin,
+            added,
+            modules,
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Opens the kernel in this folder of the cache.
+    pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
+        let facts = folder.join(names::FACTS);
+        let text = fs::read(&facts).map_err(KernelError::cache("reading", &facts))?;
+        let damaged = |what: String| KernelError::CacheDamaged {
+            path: folder.to_owned(),
+            what,
+        };
+        let mut kernel: Self =
+            serde_json::from_slice(&text).map_err(|e| damaged(format!("{}: {e}", names::FACTS)))?;
+        if folder.file_name().and_then(|name| name.to_str()) != Some(kernel.digest.as_str()) {
+            return Err(damaged(
+                "the folder's name is not the kernel's digest".into(),
+            ));
+        }
+        folder.clone_into(&mut kernel.folder);
+        if !kernel.image().is_file() {
+            return Err(damaged("the image is gone".into()));
+        }
+        Ok(kernel)
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The boot image, to be given to a boot loader or emulator.
+    pub fn image(&self) -> PathBuf {
+        self.folder.join(names::IMAGE)
+    }
+
+    /// The folder in the cache with all its files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The table of symbol addresses, if it came with the kernel.
+    pub fn system_map(&self) -> Option<PathBuf> {
+        Some(self.folder.join(names::SYSTEM_MAP)).filter(|path| path.is_file())
+    }
+
+    /// A short name for tables: the release without architecture, flavour and distribution, `6.12.117` say.
+    pub fn label(&self) -> &str {
+        label(&self.release)
+    }
+
+    /// The series: the first two numbers of the release, `6.12` say.
+    pub fn series(&self) -> &str {
+        series(&self.release)
+    }
+
+    /// The build configuration.
+    pub fn config(&self) -> Result<Config, KernelError> {
+        let path = self.folder.join(names::CONFIG);
+        let bytes = fs::read(&path).map_err(KernelError::cache("reading", &path))?;
+        Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Whether the kernel gives what is needed; if not, the error is [`KernelError::Missing`] and names the option.
+    pub fn require(&self, need: Need) -> Result<(), KernelError> {
+        Ok(need.check(&self.release, &self.config()?)?)
+    }
+
+    /// Checks several needs at once, reporting the first that is missing.
+    pub fn require_all(&self, needs: &[Need]) -> Result<(), KernelError> {
+        let config = self.config()?;
+        for need in needs {
+            need.check(&self.release, &config)?;
+        }
+        Ok(())
+    }
+
+    /// The modules of these names and all they depend on, uncompressed, in an order in which they can be loaded.
+    ///
+    /// Names are taken with `-` or `_`. What is compiled in needs no loading and is left out; a name that is neither is
+    /// [`KernelError::NoModule`].
+    pub fn modules_for(&self, wanted: &[&str]) -> Result<Vec<Module>, KernelError> {
+        let modules = Modules::scan(&self.folder.join(names::MODULES))?;
+        let config = self.config()?;
+        // Without a list of what is compiled in, the configuration knows it too.
+        let built_in = |name: &str| config.get(&option_of_module(name)) == Setting::Yes;
+        let wanted: Vec<&str> = wanted
+            .iter()
+            .copied()
+            .filter(|name| modules.contains(name) || !built_in(name))
+            .collect();
+        modules.in_order(&wanted, |name| KernelError::NoModule {
+            release: self.release.clone(),
+            module: name.to_owned(),
+            option: option_of_module(name),
+        })
+    }
+
+    /// The modules a zram device with this compressor needs, in loading order; `None` stands for the kernel's default.
+    ///
+    /// Up to 6.11 zram compresses through the crypto API, whose modules nothing in zram's own dependencies names; from
+    /// 6.12 on it brings its own (CONFIG_ZRAM_BACKEND_*).
+    pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
+        let config = self.config()?;
+        Need::Zram.check(&self.release, &config)?;
+        let own_backends = ["LZO", "LZ4", "LZ4HC", "ZSTD", "DEFLATE", "842"]
+            .iter()
+            .any(|name| config.get(&format!("CONFIG_ZRAM_BACKEND_{name}")).is_on());
+        if own_backends {
+            return self.modules_for(&["zram"]);
+        }
+        let default = match config.get("CONFIG_ZRAM_DEF_COMP") {
+            Setting::Value(name) => name,
+            _ => "lzo-rle".to_owned(),
+        };
+        self.modules_for(&[compressor.unwrap_or(&default), "zram"])
+    }
+
+    /// Bytes its files take.
+    pub fn size(&self) -> Result<u64, KernelError> {
+        let mut bytes = 0;
+        for path in files_under(&self.folder)? {
+            bytes += fs::metadata(&path).map_err(KernelError::read(&path))?.len();
+        }
+        Ok(bytes)
+    }
+}
+
+/// The first two numbers of a release.
+pub fn series(release: &str) -> &str {
+    let mut dots = 0;
+    let end = release.find(|c: char| {
+        dots += u32::from(c == '.');
+        dots == 2 || !(c.is_ascii_digit() || c == '.')
+    });
+    release
+        .get(..end.unwrap_or(release.len()))
+        .unwrap_or(release)
+}
+
+/// A release without what is the same for all kernels of a distribution.
+fn label(release: &str) -> &str {
+    let mut label = release;
+    for ending in ["-amd64", "-cloud"] {
+        label = label.strip_suffix(ending).unwrap_or(label);
+    }
+    match label.split_once("+deb") {
+        Some((upstream, rest)) if rest.bytes().all(|c| c.is_ascii_digit() || c == b'.') => upstream,
+        _ => label,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_drop_what_all_debian_kernels_share_and_keep_a_developers_own() {
+        assert_eq!(label("6.1.0-56-cloud-amd64"), "6.1.0-56");
+        assert_eq!(label("6.12.117+deb12-cloud-amd64"), "6.12.117");
+        assert_eq!(label("6.12.115+deb13.1-cloud-amd64"), "6.12.115");
+        assert_eq!(
+            label("6.19.0-rc3-00012-gdeadbeef"),
+            "6.19.0-rc3-00012-gdeadbeef"
+        );
+    }
+
+    #[test]
+    fn the_series_is_the_first_two_numbers() {
+        assert_eq!(series("6.12.117+deb12-cloud-amd64"), "6.12");
+        assert_eq!(series("7.2-rc1"), "7.2");
+        assert_eq!(series("6.1"), "6.1");
+        assert_eq!(series("odd"), "");
+    }
+}

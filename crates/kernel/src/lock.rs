@@ -1,0 +1,57 @@
+//! Locks that die with their holder: `flock` on an open file or folder, released by the kernel however the holder ends.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// A held lock; dropping it (or dying) releases it.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock on the file at `path`, which is made if need be.
+    pub fn wait(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
+        loop {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Takes the lock on an existing file or folder if nobody holds it.
+    pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_lock_is_refused_and_a_dropped_one_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Lock::try_existing(folder.path()).unwrap();
+        assert!(held.is_some());
+        assert!(Lock::try_existing(folder.path()).unwrap().is_none());
+        drop(held);
+        assert!(Lock::try_existing(folder.path()).unwrap().is_some());
+    }
+}

@@ -1,0 +1,302 @@
+//! A folder of kernel modules: finding one by name, and the order in which several must be loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compress;
+use crate::error::KernelError;
+use crate::modinfo::Modinfo;
+
+/// A module ready to be loaded: `init_module` takes its bytes as they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Its name with `_` for `-`, as `/proc/modules` shows it.
+    pub name: String,
+    /// Where it lies in the cache.
+    pub path: PathBuf,
+    /// The ELF file, uncompressed.
+    pub bytes: Vec<u8>,
+}
+
+/// Modules of a kernel by name, and what is built into it.
+#[derive(Debug, Clone, Default)]
+pub struct Modules {
+    files: BTreeMap<String, PathBuf>,
+    built_in: BTreeSet<String>,
+}
+
+/// More than the largest module with debug information, in bytes.
+const LARGEST: u64 = 512 << 20;
+
+impl Modules {
+    /// Reads a folder as `/lib/modules/RELEASE` is laid out; one that does not exist holds no modules.
+    pub fn scan(folder: &Path) -> Result<Self, KernelError> {
+        let mut modules = Self::default();
+        for path in files_under(folder)? {
+            let relative = path.strip_prefix(folder).unwrap_or(&path);
+            let Some(name) = path
+                .file_name()
+                .and_then(|name| module_name(name.to_str()?))
+            else {
+                continue;
+            };
+            match modules.files.entry(name) {
+                std::collections::btree_map::Entry::Vacant(slot) => {
+                    slot.insert(path);
+                }
+                // `updates` and the like override what came with the kernel, as depmod does.
+                std::collections::btree_map::Entry::Occupied(mut slot)
+                    if !relative.starts_with("kernel") =>
+                {
+                    slot.insert(path);
+                }
+                std::collections::btree_map::Entry::Occupied(_) => {}
+            }
+        }
+        let list = folder.join("modules.builtin");
+        match fs::read_to_string(&list) {
+            Ok(text) => modules
+                .built_in
+                .extend(text.lines().filter_map(|line| module_name(file_name(line)))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(KernelError::read(&list)(e)),
+        }
+        Ok(modules)
+    }
+
+    /// How many modules there are to load.
+    pub fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether a module of this name can be loaded.
+    pub fn contains(&self, name: &str) -> bool {
+        self.files.contains_key(&normal(name))
+    }
+
+    /// Whether what the module carries is compiled in.
+    pub fn is_built_in(&self, name: &str) -> bool {
+        self.built_in.contains(&normal(name))
+    }
+
+    /// The release the modules were built for, read from one of them.
+    pub fn release(&self) -> Option<String> {
+        let path = self.files.values().next()?;
+        read(path).ok()?.1.release
+    }
+
+    /// The modules of these names and all they depend on, each after what it depends on.
+    ///
+    /// What is compiled in needs no loading and is left out. `missing` makes the error for a name that is neither.
+    pub fn in_order(
+        &self,
+        names: &[&str],
+        missing: impl Fn(&str) -> KernelError,
+    ) -> Result<Vec<Module>, KernelError> {
+        let mut order = Order {
+            modules: self,
+            seen: BTreeSet::new(),
+            found: Vec::new(),
+        };
+        for name in names {
+            if !order.add(name)? {
+                return Err(missing(name));
+            }
+        }
+        Ok(order.found)
+    }
+}
+
+/// Depth-first walk over dependencies; a ring of soft ones ends where it began.
+struct Order<'a> {
+    modules: &'a Modules,
+    seen: BTreeSet<String>,
+    found: Vec<Module>,
+}
+
+impl Order<'_> {
+    /// Adds a module after its dependencies; false if there is none of that name.
+    fn add(&mut self, name: &str) -> Result<bool, KernelError> {
+        let name = normal(name);
+        if self.seen.contains(&name) {
+            return Ok(true);
+        }
+        let Some(path) = self.modules.files.get(&name) else {
+            return Ok(self.modules.is_built_in(&name));
+        };
+        self.seen.insert(name.clone());
+        let (bytes, info) = read(path)?;
+        for other in &info.before {
+            self.add(other)?;
+        }
+        for other in &info.depends {
+            if !self.add(other)? {
+                return Err(KernelError::Damaged {
+                    path: path.clone(),
+                    what: format!("it depends on the module {other}, which is not there"),
+                });
+            }
+        }
+        self.found.push(Module {
+            name,
+            path: path.clone(),
+            bytes,
+        });
+        for other in &info.after {
+            self.add(other)?;
+        }
+        Ok(true)
+    }
+}
+
+fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
+    let packed = fs::read(path).map_err(KernelError::read(path))?;
+    let bytes = compress::unpack(&packed, LARGEST)
+        .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;
+    let info = Modinfo::parse(&bytes).map_err(|why| KernelError::Damaged {
+        path: path.to_owned(),
+        what: format!("it is no kernel module: {why}"),
+    })?;
+    Ok((bytes, info))
+}
+
+/// The name of the module in a file of this name, if it is one.
+pub fn module_name(file: &str) -> Option<String> {
+    let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
+        .iter()
+        .find_map(|ending| file.strip_suffix(ending))?;
+    Some(normal(stem))
+}
+
+/// Names differ between files and lists only in `-` and `_`.
+fn normal(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+fn file_name(line: &str) -> &str {
+    line.rsplit('/').next().unwrap_or(line).trim()
+}
+
+/// All regular files under a folder, sorted; symbolic links are not followed.
+pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(KernelError::read(&folder)(e)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(KernelError::read(&folder))?;
+            let kind = entry.file_type().map_err(KernelError::read(&folder))?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modinfo::sample;
+
+    fn folder(modules: &[(&str, &[&str])]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, statements) in modules {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let module = sample::module(statements);
+            let bytes = if path.extension().unwrap() == "zst" {
+                zstd::encode_all(&module[..], 1).unwrap()
+            } else {
+                module
+            };
+            fs::write(path, bytes).unwrap();
+        }
+        fs::write(
+            folder.path().join("modules.builtin"),
+            "kernel/crypto/lzo-rle.ko\n",
+        )
+        .unwrap();
+        folder
+    }
+
+    fn names(folder: &Path, wanted: &[&str]) -> Result<Vec<String>, KernelError> {
+        let missing = |name: &str| KernelError::NoModule {
+            release: "r".into(),
+            module: name.into(),
+            option: "o".into(),
+        };
+        let found = Modules::scan(folder)?.in_order(wanted, missing)?;
+        Ok(found.into_iter().map(|module| module.name).collect())
+    }
+
+    #[test]
+    fn a_module_comes_after_all_it_depends_on_and_only_once() {
+        let folder = folder(&[
+            ("kernel/a/zram.ko.zst", &["depends=zs-malloc,lz4_compress"]),
+            ("kernel/b/zs-malloc.ko", &["depends=base"]),
+            ("kernel/b/lz4_compress.ko", &["depends=base"]),
+            ("kernel/c/base.ko", &[]),
+        ]);
+        assert_eq!(
+            names(folder.path(), &["zram", "base"]).unwrap(),
+            ["base", "zs_malloc", "lz4_compress", "zram"]
+        );
+        assert_eq!(
+            names(folder.path(), &["zs_malloc"]).unwrap(),
+            ["base", "zs_malloc"]
+        );
+    }
+
+    #[test]
+    fn what_is_built_in_needs_no_loading_and_what_is_nowhere_is_named() {
+        let folder = folder(&[("kernel/a/zram.ko", &["depends=lzo_rle"])]);
+        assert_eq!(
+            names(folder.path(), &["lzo-rle", "zram"]).unwrap(),
+            ["zram"]
+        );
+        assert!(matches!(names(folder.path(), &["null_blk"]),
+            Err(KernelError::NoModule { module, .. }) if module == "null_blk"));
+    }
+
+    #[test]
+    fn soft_dependencies_are_loaded_around_a_module_when_they_are_there() {
+        let folder = folder(&[
+            ("kernel/a/fs.ko", &["softdep=pre: sum nowhere post: late"]),
+            ("kernel/a/sum.ko", &["softdep=pre: fs"]),
+            ("kernel/a/late.ko", &[]),
+        ]);
+        assert_eq!(
+            names(folder.path(), &["fs"]).unwrap(),
+            ["sum", "fs", "late"]
+        );
+    }
+
+    #[test]
+    fn an_updated_module_overrides_the_one_that_came_with_the_kernel() {
+        let folder = folder(&[
+            ("kernel/a/x.ko", &[]),
+            ("updates/x.ko", &["depends=y"]),
+            ("updates/y.ko", &[]),
+        ]);
+        assert_eq!(names(folder.path(), &["x"]).unwrap(), ["y", "x"]);
+    }
+
+    #[test]
+    fn a_dependency_that_is_not_there_or_a_file_that_is_no_module_names_the_file() {
+        let folder = folder(&[("kernel/a/x.ko", &["depends=gone"])]);
+        fs::write(folder.path().join("kernel/a/bad.ko"), "rubbish").unwrap();
+        for (name, word) in [("x", "gone"), ("bad", "bad.ko")] {
+            let text = names(folder.path(), &[name]).unwrap_err().to_string();
+            assert!(text.contains(word), "{text}");
+        }
+    }
+}

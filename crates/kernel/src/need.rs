@@ -1,0 +1,241 @@
+//! What a trial may need of a kernel, and the option that gives it.
+
+use std::fmt::{self, Display};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::config::Config;
+
+/// Something a scenario, a swap device or a probe needs of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Swapping at all.
+    Swap,
+    /// The modelled SSD.
+    NullBlk,
+    /// Devices set up through configfs, as the modelled SSD may be.
+    Configfs,
+    /// Swap on compressed memory.
+    Zram,
+    /// The compressed cache in front of swap.
+    Zswap,
+    /// The multi-generational LRU.
+    LruGen,
+    /// Transparent huge pages.
+    Thp,
+    /// The pool of explicit huge pages.
+    Hugetlb,
+    /// Memory compaction.
+    Compaction,
+    /// Memory control groups.
+    Memcg,
+    /// Pressure stall information.
+    Psi,
+    /// The ext4 filesystem.
+    Ext4,
+    /// Packet sockets, whose rings allocate blocks of any order.
+    Packet,
+    /// Tracepoints.
+    Tracing,
+    /// `/proc/PID/pagemap` and `/proc/kpageflags`.
+    PageMonitor,
+    /// Memory filesystems.
+    Tmpfs,
+    /// Device nodes made by the kernel.
+    Devtmpfs,
+    /// Booting from an archive in memory, without any disk.
+    Initramfs,
+    /// Port access from user space, by which trials go in and results come out.
+    PortAccess,
+    /// Timers finer than the tick.
+    HighResTimers,
+    /// Loading modules.
+    Modules,
+}
+
+impl Need {
+    /// Everything that can be asked for.
+    pub const ALL: [Self; 21] = [
+        Self::Swap,
+        Self::NullBlk,
+        Self::Configfs,
+        Self::Zram,
+        Self::Zswap,
+        Self::LruGen,
+        Self::Thp,
+        Self::Hugetlb,
+        Self::Compaction,
+        Self::Memcg,
+        Self::Psi,
+        Self::Ext4,
+        Self::Packet,
+        Self::Tracing,
+        Self::PageMonitor,
+        Self::Tmpfs,
+        Self::Devtmpfs,
+        Self::Initramfs,
+        Self::PortAccess,
+        Self::HighResTimers,
+        Self::Modules,
+    ];
+
+    /// The kernel option that gives it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Swap => "CONFIG_SWAP",
+            Self::NullBlk => "CONFIG_BLK_DEV_NULL_BLK",
+            Self::Configfs => "CONFIG_CONFIGFS_FS",
+            Self::Zram => "CONFIG_ZRAM",
+            Self::Zswap => "CONFIG_ZSWAP",
+            Self::LruGen => "CONFIG_LRU_GEN",
+            Self::Thp => "CONFIG_TRANSPARENT_HUGEPAGE",
+            Self::Hugetlb => "CONFIG_HUGETLBFS",
+            Self::Compaction => "CONFIG_COMPACTION",
+            Self::Memcg => "CONFIG_MEMCG",
+            Self::Psi => "CONFIG_PSI",
+            Self::Ext4 => "CONFIG_EXT4_FS",
+            Self::Packet => "CONFIG_PACKET",
+            Self::Tracing => "CONFIG_EVENT_TRACING",
+            Self::PageMonitor => "CONFIG_PROC_PAGE_MONITOR",
+            Self::Tmpfs => "CONFIG_TMPFS",
+            Self::Devtmpfs => "CONFIG_DEVTMPFS",
+            Self::Initramfs => "CONFIG_BLK_DEV_INITRD",
+            Self::PortAccess => "CONFIG_X86_IOPL_IOPERM",
+            Self::HighResTimers => "CONFIG_HIGH_RES_TIMERS",
+            Self::Modules => "CONFIG_MODULES",
+        }
+    }
+
+    /// What cannot be done without it, as the subject of a sentence.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Swap => "swapping",
+            Self::NullBlk => "the modelled SSD",
+            Self::Configfs => "setting up the modelled SSD",
+            Self::Zram => "swap on zram",
+            Self::Zswap => "the zswap setting",
+            Self::LruGen => "the MGLRU setting",
+            Self::Thp => "a scenario with transparent huge pages",
+            Self::Hugetlb => "a scenario with explicit huge pages",
+            Self::Compaction => "a scenario with compaction",
+            Self::Memcg => "a memory limit",
+            Self::Psi => "the pressure probe",
+            Self::Ext4 => "a scenario with files on ext4",
+            Self::Packet => "allocation through packet rings",
+            Self::Tracing => "the tracepoint probe",
+            Self::PageMonitor => "the page map probe",
+            Self::Tmpfs => "a scenario with files in memory",
+            Self::Devtmpfs => "the guest's device nodes",
+            Self::Initramfs => "booting the guest",
+            Self::PortAccess => "talking with the guest",
+            Self::HighResTimers => "an exact device latency",
+            Self::Modules => "loading modules",
+        }
+    }
+
+    /// The module that carries it where it is built as one, as `modprobe` would name it.
+    pub fn module(self) -> Option<&'static str> {
+        match self {
+            Self::NullBlk => Some("null_blk"),
+            Self::Configfs => Some("configfs"),
+            Self::Zram => Some("zram"),
+            Self::Ext4 => Some("ext4"),
+            Self::Packet => Some("af_packet"),
+            _ => None,
+        }
+    }
+
+    /// Whether a kernel of this release and configuration gives it.
+    pub fn check(self, release: &str, config: &Config) -> Result<(), Missing> {
+        if config.get(self.option()).is_on() {
+            Ok(())
+        } else {
+            Err(Missing {
+                need: self,
+                release: release.to_owned(),
+            })
+        }
+    }
+}
+
+impl Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.purpose())
+    }
+}
+
+/// A kernel lacks an option something needs.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[error("{} needs {}, which {release} was built without: choose another kernel, or build this one with it", need.purpose(), need.option())]
+pub struct Missing {
+    /// What is needed.
+    pub need: Need,
+    /// The release of the kernel that lacks it.
+    pub release: String,
+}
+
+/// The option that builds a module, for the modules a trial may ask for; a guess by name for others.
+pub fn option_of_module(name: &str) -> String {
+    let name = name.replace('-', "_");
+    if let Some(need) = Need::ALL
+        .into_iter()
+        .find(|need| need.module() == Some(name.as_str()))
+    {
+        return need.option().to_owned();
+    }
+    let option = match name.as_str() {
+        "zsmalloc" => "CONFIG_ZSMALLOC",
+        "lzo" | "lzo_rle" => "CONFIG_CRYPTO_LZO",
+        "lz4" => "CONFIG_CRYPTO_LZ4",
+        "lz4hc" => "CONFIG_CRYPTO_LZ4HC",
+        "zstd" => "CONFIG_CRYPTO_ZSTD",
+        "loop" => "CONFIG_BLK_DEV_LOOP",
+        "virtio_blk" => "CONFIG_VIRTIO_BLK",
+        "virtio_pci" => "CONFIG_VIRTIO_PCI",
+        "qemu_fw_cfg" => "CONFIG_FW_CFG_SYSFS",
+        "xfs" => "CONFIG_XFS_FS",
+        "btrfs" => "CONFIG_BTRFS_FS",
+        "brd" => "CONFIG_BLK_DEV_RAM",
+        _ => return format!("CONFIG_{} (a guess by its name)", name.to_uppercase()),
+    };
+    option.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_option_is_named_together_with_what_needs_it() {
+        let config = Config::parse("CONFIG_SWAP=y\nCONFIG_ZRAM=m\n");
+        assert_eq!(Need::Swap.check("6.1.0", &config), Ok(()));
+        assert_eq!(Need::Zram.check("6.1.0", &config), Ok(()));
+        let missing = Need::LruGen
+            .check("6.1.0", &config)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.contains("CONFIG_LRU_GEN")
+                && missing.contains("MGLRU")
+                && missing.contains("6.1.0"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn every_need_has_its_own_option_and_purpose() {
+        let options: std::collections::BTreeSet<_> =
+            Need::ALL.iter().map(|need| need.option()).collect();
+        assert_eq!(options.len(), Need::ALL.len());
+        assert!(options.iter().all(|option| option.starts_with("CONFIG_")));
+    }
+
+    #[test]
+    fn modules_are_traced_to_the_option_that_builds_them() {
+        assert_eq!(option_of_module("null-blk"), "CONFIG_BLK_DEV_NULL_BLK");
+        assert_eq!(option_of_module("lzo-rle"), "CONFIG_CRYPTO_LZO");
+        assert!(option_of_module("frob").starts_with("CONFIG_FROB"));
+    }
+}

@@ -1,0 +1,124 @@
+//! What a reference was last resolved to, so that a second run needs neither network nor apt.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::error::KernelError;
+
+/// A reference and the kernel it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// The reference in its canonical form.
+    pub reference: String,
+    /// The kernel.
+    pub digest: Digest,
+    /// Fingerprint of the local files it was made from; empty for what apt fetched.
+    pub stamp: String,
+    /// When it was resolved, in seconds since 1970.
+    pub at: u64,
+}
+
+/// The folder of pins, one small file each.
+#[derive(Debug, Clone)]
+pub struct Pins {
+    folder: PathBuf,
+}
+
+impl Pins {
+    /// Pins of the cache at `root`.
+    pub fn of(root: &Path) -> Self {
+        Self {
+            folder: root.join("pins"),
+        }
+    }
+
+    fn path(&self, reference: &str) -> PathBuf {
+        self.folder
+            .join(format!("{}.json", Digest::of(reference.as_bytes()).short()))
+    }
+
+    /// The pin of a reference; one that cannot be read counts as none.
+    pub fn get(&self, reference: &str) -> Option<Pin> {
+        let pin: Pin = serde_json::from_slice(&fs::read(self.path(reference)).ok()?).ok()?;
+        (pin.reference == reference).then_some(pin)
+    }
+
+    /// Pins a reference, replacing what it stood for.
+    pub fn set(&self, reference: &str, digest: &Digest, stamp: &str) -> Result<(), KernelError> {
+        let at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        let (reference, stamp) = (reference.to_owned(), stamp.to_owned());
+        let path = self.path(&reference);
+        let pin = Pin {
+            reference,
+            digest: digest.clone(),
+            stamp,
+            at,
+        };
+        let text = serde_json::to_string_pretty(&pin).unwrap_or_default() + "\n";
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        fs::create_dir_all(&self.folder).map_err(KernelError::cache("making", &self.folder))?;
+        fs::write(&fresh, text).map_err(KernelError::cache("writing", &fresh))?;
+        fs::rename(&fresh, &path).map_err(KernelError::cache("writing", &path))
+    }
+
+    /// All pins, in no particular order.
+    pub fn all(&self) -> Vec<Pin> {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return Vec::new();
+        };
+        entries
+            .flatten()
+            .filter_map(|entry| serde_json::from_slice(&fs::read(entry.path()).ok()?).ok())
+            .collect()
+    }
+
+    /// Forgets every reference that stands for this kernel.
+    pub fn forget(&self, digest: &Digest) -> Result<(), KernelError> {
+        for pin in self.all().iter().filter(|pin| pin.digest == *digest) {
+            let path = self.path(&pin.reference);
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(KernelError::cache("removing", &path)(e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_is_kept_replaced_and_forgotten() {
+        let root = tempfile::tempdir().unwrap();
+        let pins = Pins::of(root.path());
+        let (a, b) = (Digest::of(b"a"), Digest::of(b"b"));
+        assert_eq!(pins.get("debian:sid"), None);
+        pins.set("debian:sid", &a, "").unwrap();
+        pins.set("debian:sid", &b, "").unwrap();
+        pins.set("x.deb", &b, "stamp").unwrap();
+        assert_eq!(pins.get("debian:sid").unwrap().digest, b);
+        assert_eq!(pins.all().len(), 2);
+        pins.forget(&b).unwrap();
+        assert_eq!(pins.all(), []);
+    }
+
+    #[test]
+    fn a_damaged_pin_counts_as_none() {
+        let root = tempfile::tempdir().unwrap();
+        let pins = Pins::of(root.path());
+        pins.set("debian:sid", &Digest::of(b"a"), "").unwrap();
+        fs::write(pins.path("debian:sid"), "{\"reference\":").unwrap();
+        assert_eq!(pins.get("debian:sid"), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! A kernel on its way into the cache: files are written to a locked temporary folder and digested as they pass, then
+//! the whole folder is renamed to its digest. A folder whose maker died is unlocked, so the next start can remove it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::config::Config;
+use crate::digest::{Digest, hex};
+use crate::error::KernelError;
+use crate::image::Image;
+use crate::kernel::{Kernel, Origin};
+use crate::lock::Lock;
+use crate::modules::Modules;
+
+/// Names of what a kernel's folder holds.
+pub mod names {
+    /// The boot image.
+    pub const IMAGE: &str = "image";
+    /// The build configuration.
+    pub const CONFIG: &str = "config";
+    /// Addresses of symbols; not part of the digest.
+    pub const SYSTEM_MAP: &str = "System.map";
+    /// The folder of modules, laid out as `/lib/modules/RELEASE`.
+    pub const MODULES: &str = "modules";
+    /// What is known of the kernel; not part of the digest.
+    pub const FACTS: &str = "kernel.json";
+}
+
+/// A temporary folder in the cache being filled.
+#[derive(Debug)]
+pub struct Stage {
+    folder: PathBuf,
+    kernels: PathBuf,
+    _lock: Lock,
+    sums: BTreeMap<String, String>,
+    /// Where the files come from, for messages.
+    origin: PathBuf,
+}
+
+impl Stage {
+    /// Makes an empty one inside the cache at `root`, for files from `origin`.
+    pub fn new(root: &Path, origin: &Path) -> Result<Self, KernelError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let tmp = root.join("tmp");
+        let gate_path = root.join("lock");
+        // Held while a folder exists that is not locked yet, so that no cleaner takes it for abandoned.
+        let gate = Lock::wait(&gate_path).map_err(KernelError::cache("locking", &gate_path))?;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos();
+        let name = format!(
+            "{}-{}-{now}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let folder = tmp.join(name);
+        fs::create_dir_all(&folder).map_err(KernelError::cache("making", &folder))?;
+        let lock = Lock::try_existing(&folder).map_err(KernelError::cache("locking", &folder))?;
+        drop(gate);
+        let lock = lock.ok_or_else(|| {
+            KernelError::cache("locking", &folder)(io::Error::other(
+                "another process holds a folder just made",
+            ))
+        })?;
+        let sums = BTreeMap::new();
+        Ok(Self {
+            folder,
+            kernels: root.join("kernels"),
+            _lock: lock,
+            sums,
+            origin: origin.to_owned(),
+        })
+    }
+
+    /// Removes folders whose makers died. Problems are left to whoever writes next.
+    pub fn clean(root: &Path) {
+        let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) else {
+            return;
+        };
+        let Ok(entries) = fs::read_dir(root.join("tmp")) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if let Ok(Some(_abandoned)) = Lock::try_existing(&entry.path()) {
+                let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
+            }
+        }
+    }
+
+    /// The folder, for scratch files that are removed before it is finished.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Names the file that is read from now on, for messages.
+    pub fn reading_from(&mut self, origin: &Path) {
+        origin.clone_into(&mut self.origin);
+    }
+
+    /// Whether a file of this name was stored.
+    pub fn has(&self, name: &str) -> bool {
+        self.sums.contains_key(name)
+    }
+
+    /// Stores what `from` yields under `name`; `what` says for messages what was being read from the origin.
+    pub fn put(&mut self, name: &str, from: &mut dyn Read, what: &str) -> Result<(), KernelError> {
+        let path = self.folder.join(name);
+        let write_error = |e| KernelError::cache("writing", &path)(e);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(write_error)?;
+        }
+        let mut file = BufWriter::new(File::create(&path).map_err(write_error)?);
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let count = match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(KernelError::decode(&self.origin, what, e)),
+            };
+            let piece = buffer.get(..count).unwrap_or_default();
+            hasher.update(piece);
+            file.write_all(piece).map_err(write_error)?;
+        }
+        file.flush().map_err(write_error)?;
+        self.sums.insert(name.to_owned(), hex(&hasher.finalize()));
+        Ok(())
+    }
+
+    /// Stores a copy of a file.
+    pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
+        let mut file = File::open(from).map_err(KernelError::read(from))?;
+        self.put(name, &mut file, name)
+    }
+
+    /// Checks that image, configuration and modules belong together, and moves the folder to its place.
+    ///
+    /// If the same kernel is there already, that one is kept.
+    pub fn finish(mut self, origin: Origin) -> Result<Kernel, KernelError> {
+        let image =
+            Image::open(&self.folder.join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;
+        if !self.has(names::CONFIG) {
+            let config = image
+                .built_in_config()
+                .ok_or_else(|| KernelError::NoConfig {
+                    path: self.origin.clone(),
+                })?;
+            self.put(
+                names::CONFIG,
+                &mut config.as_bytes(),
+                "the built-in configuration",
+            )?;
+        }
+        let config_path = self.folder.join(names::CONFIG);
+        let config = fs::read(&config_path).map_err(KernelError::cache("reading", &config_path))?;
+        if Config::parse(&String::from_utf8_lossy(&config)).is_empty() {
+            return Err(KernelError::NoConfig {
+                path: self.origin.clone(),
+            });
+        }
+        let modules = Modules::scan(&self.folder.join(names::MODULES))?;
+        if let Some(release) = modules
+            .release()
+            .filter(|release| release != image.release())
+        {
+            return Err(KernelError::OtherRelease {
+                path: self.origin.clone(),
+                image: image.release().to_owned(),
+                modules: release,
+            });
+        }
+        let outside_digest = [names::SYSTEM_MAP, names::FACTS];
+        let digest = Digest::of_files(
+            self.sums
+                .iter()
+                .filter(|(name, _)| !outside_digest.contains(&name.as_str()))
+                .map(|(name, sum)| (name.as_str(), sum.as_str())),
+        );
+        let target = self.kernels.join(digest.as_str());
+        if let Ok(kernel) = Kernel::open(&target) {
+            return Ok(kernel);
+        }
+        let added = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        let kernel = Kernel::new(&target, digest, &image, modules.count(), origin, added);
+        let facts = kernel.to_json();
+        self.put(names::FACTS, &mut facts.as_bytes(), "facts")?;
+        self.place(&target)?;
+        Ok(kernel)
+    }
+
+    /// Renames the folder; whoever comes second keeps the first one's.
+    fn place(self, target: &Path) -> Result<(), KernelError> {
+        fs::create_dir_all(&self.kernels).map_err(KernelError::cache("making", &self.kernels))?;
+        match fs::rename(&self.folder, target) {
+            Ok(()) => Ok(()),
+            Err(_) if Kernel::open(target).is_ok() => Ok(()),
+            Err(_) if target.exists() => {
+                // What stands there is no whole kernel, which a rename alone never leaves behind: replace it.
+                fs::remove_dir_all(target).map_err(KernelError::cache("removing", target))?;
+                fs::rename(&self.folder, target).map_err(KernelError::cache("making", target))
+            }
+            Err(e) => Err(KernelError::cache("making", target)(e)),
+        }
+    }
+
+    /// Lets an error about the stored image name the file it came from.
+    fn blame_origin(&self, error: KernelError) -> KernelError {
+        let path = self.origin.clone();
+        match error {
+            KernelError::NotAKernel { why, .. } => KernelError::NotAKernel { path, why },
+            KernelError::Truncated { what, .. } => KernelError::Truncated { path, what },
+            KernelError::Read { cause, .. } if cause.kind() == io::ErrorKind::NotFound => {
+                KernelError::NoKernelInside {
+                    path,
+                    beside: Vec::new(),
+                }
+            }
+            other => other,
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // After a rename there is nothing left here to remove.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
