@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -83,6 +84,9 @@ fn io_at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Fi
     }
 }
 
+/// Records this process has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
 /// Writes one record file, front to back.
 pub struct RecordWriter {
     file: BufWriter<File>,
@@ -97,7 +101,9 @@ impl RecordWriter {
         let nonce = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| d.as_nanos());
-        let part = dir.join(format!("{}-{nonce:x}.part", std::process::id()));
+        // Threads may begin at the same moment.
+        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
+        let part = dir.join(format!("{}-{nonce:x}-{number}.part", std::process::id()));
         let file = File::options()
             .write(true)
             .read(true)
@@ -123,26 +129,41 @@ impl RecordWriter {
         self.section("series", &series.name, &series.encode())
     }
 
-    /// Adds a bulk section of kind `series` (already encoded) or `blob`, compressing as it goes.
+    /// Adds a bulk section of kind `series` (already encoded) or `blob`.
     pub fn section(
         &mut self,
         kind: &'static str,
         name: &str,
         bytes: &[u8],
     ) -> Result<(), FileError> {
+        self.stream(kind, name, bytes.len() as u64, bytes)
+    }
+
+    /// Adds a bulk section of `size` bytes read from `source`, in bounded memory.
+    pub fn stream(
+        &mut self,
+        kind: &'static str,
+        name: &str,
+        size: u64,
+        source: impl Read,
+    ) -> Result<(), FileError> {
         let part = self.part.clone();
-        self.put(kind, name, bytes)
+        let mut source = Hashing {
+            inner: source.take(size),
+            hash: Sha256::new(),
+        };
+        self.put(kind, name, size, &mut source)
             .map_err(io_at("writing record", &part))?;
         self.sections.push(SectionInfo {
             kind: kind.to_owned(),
             name: name.to_owned(),
-            size: Bytes(bytes.len() as u64),
-            digest: hex(&Sha256::digest(bytes)),
+            size: Bytes(size),
+            digest: hex(&source.hash.finalize()),
         });
         Ok(())
     }
 
-    fn put(&mut self, kind: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fn put(&mut self, kind: &str, name: &str, size: u64, mut source: impl Read) -> io::Result<()> {
         let number = KINDS
             .iter()
             .find(|(_, k)| *k == kind)
@@ -160,8 +181,13 @@ impl RecordWriter {
                 inner,
                 crc: crc32fast::Hasher::new(),
             };
-            if !bytes.is_empty() {
-                zstd::stream::copy_encode(bytes, &mut sink, LEVEL)?;
+            if size > 0 {
+                let mut encoder = zstd::stream::Encoder::new(&mut sink, LEVEL)?;
+                let copied = io::copy(&mut source, &mut encoder)?;
+                encoder.finish()?;
+                if copied != size {
+                    return Err(io::Error::other("the section's source ended early"));
+                }
             }
             sink.flush()?;
             sink.crc.finalize()
@@ -171,7 +197,7 @@ impl RecordWriter {
         head[0..4].copy_from_slice(&SECTION_MAGIC.to_le_bytes());
         head[4..8].copy_from_slice(&crc.to_le_bytes());
         head[8..16].copy_from_slice(&(end - stored_from).to_le_bytes());
-        head[16..24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        head[16..24].copy_from_slice(&size.to_le_bytes());
         head[24..26].copy_from_slice(&number.to_le_bytes());
         let length =
             u16::try_from(name.len()).map_err(|_| io::Error::other("section name too long"))?;
@@ -193,8 +219,8 @@ impl RecordWriter {
         let json = serde_json::to_vec(record).unwrap_or_default();
         let part = self.part.clone();
         (|| {
-            self.put("record", "", &json)?;
-            self.put("end", "", &[])?;
+            self.put("record", "", json.len() as u64, &json[..])?;
+            self.put("end", "", 0, io::empty())?;
             self.file.flush()?;
             self.file.get_ref().sync_data()
         })()
@@ -212,6 +238,20 @@ impl Drop for RecordWriter {
             // Nothing half-written is left; what cannot be removed now is cleaned at the next start.
             let _ = std::fs::remove_file(&self.part);
         }
+    }
+}
+
+/// Digests what is read.
+struct Hashing<R> {
+    inner: R,
+    hash: Sha256,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..n]);
+        Ok(n)
     }
 }
 
