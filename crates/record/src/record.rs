@@ -54,6 +54,12 @@ pub struct Wall {
     pub side_by_side: u32,
     /// Campaign this trial belongs to.
     pub campaign: String,
+    /// Sampling unit within cell and variant: trials of one unit share a boot or a fresh arena.
+    #[serde(default)]
+    pub unit: u32,
+    /// Repetition within the unit.
+    #[serde(default)]
+    pub repetition: u32,
     /// The machine.
     pub machine: Machine,
 }

@@ -1,0 +1,161 @@
+//! What the store refuses, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::file::FileError;
+
+use super::FORMAT;
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No folder is named and none can be derived.
+    #[error(
+        "the store has no folder, because neither PAGETIDE_STORE, XDG_DATA_HOME nor HOME is set: set one of them"
+    )]
+    NoHome,
+    /// The folder cannot be read or written: read-only, full, or not a folder.
+    #[error(
+        "{what} {path}: {source}; free space there, or name a writable folder with PAGETIDE_STORE"
+    )]
+    Folder {
+        /// What was attempted, such as "creating".
+        what: &'static str,
+        /// File or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A later version of pagetide wrote the store.
+    #[error(
+        "the store {path} was written by a newer pagetide (format {found}, this one knows {FORMAT}): upgrade pagetide, or name another folder with PAGETIDE_STORE"
+    )]
+    Newer {
+        /// The store's folder.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+    },
+    /// The index cannot take more.
+    #[error(
+        "writing the index {path}: {source}; free space there, or name a writable folder with PAGETIDE_STORE"
+    )]
+    IndexFull {
+        /// The index.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
+    /// Another process holds the index for too long.
+    #[error(
+        "another pagetide has kept the index {path} locked for {seconds} s: wait for it to end, then try again"
+    )]
+    Busy {
+        /// The index.
+        path: PathBuf,
+        /// How long was waited, in seconds.
+        seconds: u64,
+    },
+    /// The index is damaged or not what it should be.
+    #[error("reading the index {path}: {source}; run `pagetide store rebuild`")]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
+    /// A record file cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] FileError),
+    /// No record has an identity that begins so.
+    #[error("no record's id begins with `{prefix}`: `pagetide list records` shows them")]
+    Unknown {
+        /// What was given.
+        prefix: String,
+    },
+    /// Several records' identities begin so.
+    #[error("`{prefix}` is the beginning of {count} record ids ({some}): give more of it")]
+    Ambiguous {
+        /// What was given.
+        prefix: String,
+        /// How many there are.
+        count: u64,
+        /// The first of them, each with its trial.
+        some: String,
+    },
+    /// What is known of a campaign cannot be understood.
+    #[error(
+        "{path} does not say what campaign it was ({why}): remove it and run the campaign again, its records are kept"
+    )]
+    Note {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// Says of a record that could not be written what the user can do about the store.
+    pub fn writing(error: FileError) -> Self {
+        match error {
+            FileError::Io { what, path, source } => Self::Folder { what, path, source },
+            other => Self::Record(other),
+        }
+    }
+}
+
+/// What can go wrong within a transaction.
+pub(super) enum Trouble {
+    /// SQLite refused.
+    Index(rusqlite::Error),
+    /// Something beside it.
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Index(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Adds path and attempt to an I/O error.
+pub(super) fn at<'a>(
+    what: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| StoreError::Folder {
+        what,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Sorts SQLite's reasons by what the user can do.
+pub(super) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
+    use rusqlite::ErrorCode as Code;
+    move |source| {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(
+                Code::DiskFull
+                | Code::ReadOnly
+                | Code::CannotOpen
+                | Code::SystemIoFailure
+                | Code::PermissionDenied,
+            ) => StoreError::IndexFull { path, source },
+            Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Busy {
+                path,
+                seconds: super::PATIENCE.as_secs(),
+            },
+            _ => StoreError::Index { path, source },
+        }
+    }
+}

@@ -1,0 +1,526 @@
+//! The store: where records live.
+//!
+//! ```text
+//! STORE/format                  version of this layout
+//! STORE/incoming/               records being written (PID-….part) and complete ones not yet in their place
+//! STORE/records/ab/ID.record    records, by the first two digits of their identity
+//! STORE/campaigns/ID.json       which trials a campaign consists of
+//! STORE/index.sqlite            index over the records; can be made anew from them
+//! ```
+//!
+//! A record is written in `incoming`, entered into the index, then moved to its place. Whoever is killed in between
+//! leaves at most a file in `incoming`, which is nearly always empty: the next process to open the store looks there
+//! alone, enters and moves what is complete, and removes what is not and whose writer is gone.
+//!
+//! Any number of processes may use a store at once; SQLite's write-ahead log and a busy timeout order them. Begin
+//! reading at [`Store`].
+
+mod error;
+mod note;
+mod row;
+mod schema;
+mod select;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use crate::file::{FileError, RecordReader, RecordWriter};
+use crate::metric::Metric;
+use crate::record::Record;
+use crate::units::Nanos;
+
+pub use error::StoreError;
+pub use note::{CampaignNote, CellNote, Entry, is_campaign_name};
+pub use row::{CellInfo, Row};
+pub use select::{Filter, Point};
+
+use error::{Trouble, at, index};
+
+/// Version of the layout; a store of a later one is refused.
+pub const FORMAT: u32 = 1;
+/// How long a process waits for another to finish writing the index.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Names of records shown where a prefix fits several.
+const SOME: u32 = 4;
+
+/// An open store.
+pub struct Store {
+    root: PathBuf,
+    database: PathBuf,
+    index: Connection,
+}
+
+/// A record file that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Damaged {
+    /// The file.
+    pub path: PathBuf,
+    /// Why, in one sentence.
+    pub why: String,
+}
+
+/// What a rebuild found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Rebuilt {
+    /// Records in the index.
+    pub records: u64,
+    /// Files that cannot be used; they stay where they are.
+    pub damaged: Vec<Damaged>,
+}
+
+/// Gives a file new contents at once: a reader sees the old or the new ones.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let part = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&part, bytes).map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        at("writing", path)(error)
+    })?;
+    std::fs::rename(&part, path).map_err(at("writing", path))
+}
+
+impl Store {
+    /// The folder that is used where none is named: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else below
+    /// `~/.local/share`.
+    pub fn default_folder() -> Result<PathBuf, StoreError> {
+        let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(folder) = var("PAGETIDE_STORE") {
+            return Ok(folder.into());
+        }
+        let data = match var("XDG_DATA_HOME") {
+            Some(data) => PathBuf::from(data),
+            None => PathBuf::from(var("HOME").ok_or(StoreError::NoHome)?).join(".local/share"),
+        };
+        Ok(data.join("pagetide"))
+    }
+
+    /// Opens a store, making it where there is none, and takes in what a killed process left behind.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        check_format(root)?;
+        for folder in ["", "incoming", "records", "campaigns"] {
+            let folder = root.join(folder);
+            std::fs::create_dir_all(&folder).map_err(at("creating", &folder))?;
+        }
+        let format = root.join("format");
+        if !format.exists() {
+            replace(&format, format!("{FORMAT}\n").as_bytes())?;
+        }
+        let database = root.join("index.sqlite");
+        let mut store = match connect(&database) {
+            Ok(connection) => Self {
+                root: root.to_owned(),
+                index: connection,
+                database,
+            },
+            Err(StoreError::Index { .. }) => {
+                // A damaged index holds nothing that the files do not: make it anew.
+                remove_index(&database)?;
+                let index = connect(&database)?;
+                Self {
+                    root: root.to_owned(),
+                    index,
+                    database,
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        if schema::version(&store.index).map_err(index(&store.database))? != schema::VERSION {
+            store.fill(false)?;
+        }
+        store.take_in()?;
+        Ok(store)
+    }
+
+    /// The store's folder.
+    pub fn folder(&self) -> &Path {
+        &self.root
+    }
+
+    /// Begins a record in this store. Needs no lock and may go on in any thread; see [`Store::admit`].
+    pub fn writer(&self) -> Result<RecordWriter, StoreError> {
+        RecordWriter::create(&self.root.join("incoming")).map_err(StoreError::writing)
+    }
+
+    /// Completes a record and adds it.
+    pub fn add(
+        &mut self,
+        writer: RecordWriter,
+        record: &mut Record,
+    ) -> Result<PathBuf, StoreError> {
+        let path = writer.finish(record).map_err(StoreError::writing)?;
+        self.admit(&path, record)
+    }
+
+    /// Adds a record that [`RecordWriter::finish`] left at `path`, which lies in this store's `incoming`. Returns where
+    /// it lies for good.
+    pub fn admit(&mut self, path: &Path, record: &Record) -> Result<PathBuf, StoreError> {
+        self.transaction(|index| Ok(row::insert(index, record)?))?;
+        let place = self.place(&record.id());
+        if let Some(folder) = place.parent() {
+            std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
+        }
+        match std::fs::rename(path, &place) {
+            Ok(()) => Ok(place),
+            // Another process opened the store in between and has moved it already.
+            Err(_) if place.exists() => Ok(place),
+            Err(error) => Err(at("moving a record to", &place)(error)),
+        }
+    }
+
+    /// Adds rows to the index alone, in one transaction: for measuring, and for whoever keeps the files elsewhere. A
+    /// rebuild forgets them.
+    pub fn index_only(
+        &mut self,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<(), StoreError> {
+        self.transaction(|index| {
+            for record in records {
+                row::insert(index, &record)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes the index anew from the files. Damaged files are listed and left out.
+    pub fn rebuild(&mut self) -> Result<Rebuilt, StoreError> {
+        self.fill(true)?;
+        self.take_in()?;
+        Ok(Rebuilt {
+            records: self.count(&Filter::default())?,
+            damaged: self.damaged()?,
+        })
+    }
+
+    /// Files that cannot be used and are still there.
+    pub fn damaged(&self) -> Result<Vec<Damaged>, StoreError> {
+        let damaged = || -> rusqlite::Result<Vec<Damaged>> {
+            self.index
+                .prepare_cached("SELECT path, why FROM damaged ORDER BY path")?
+                .query_map([], |row| {
+                    Ok(Damaged {
+                        path: PathBuf::from(row.get::<_, String>(0)?),
+                        why: row.get(1)?,
+                    })
+                })?
+                .collect()
+        };
+        let mut damaged = damaged().map_err(index(&self.database))?;
+        damaged.retain(|file| file.path.exists());
+        Ok(damaged)
+    }
+
+    /// Records that fit, newest first.
+    pub fn select(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
+        select::select(&self.index, filter).map_err(index(&self.database))
+    }
+
+    /// Number of records that fit, whatever the filter's limit.
+    pub fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
+        select::count(&self.index, filter).map_err(index(&self.database))
+    }
+
+    /// The record whose identity begins with `prefix`.
+    pub fn find(&self, prefix: &str) -> Result<Row, StoreError> {
+        let prefix = prefix.to_ascii_lowercase();
+        let hexadecimal = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_hexdigit());
+        let mut found = if hexadecimal {
+            select::by_prefix(&self.index, &prefix, SOME).map_err(index(&self.database))?
+        } else {
+            Vec::new()
+        };
+        match found.len() {
+            0 => Err(StoreError::Unknown { prefix }),
+            1 => Ok(found.remove(0)),
+            _ => {
+                let count =
+                    select::count_prefix(&self.index, &prefix).map_err(index(&self.database))?;
+                let mut some: Vec<String> = found.iter().map(describe).collect();
+                if count > u64::from(SOME) {
+                    some.push("…".to_owned());
+                }
+                Err(StoreError::Ambiguous {
+                    prefix,
+                    count,
+                    some: some.join(", "),
+                })
+            }
+        }
+    }
+
+    /// Records of these trials ([`Subject::key`](crate::Subject::key)), newest first.
+    pub fn by_keys(&self, keys: &[String]) -> Result<Vec<Row>, StoreError> {
+        select::by_keys(&self.index, keys).map_err(index(&self.database))
+    }
+
+    /// Metrics of some records of one scenario, each with the [`Row::row`] it belongs to, metric by metric.
+    pub fn metrics(&self, scenario: &str, rows: &[i64]) -> Result<Vec<(i64, Metric)>, StoreError> {
+        select::metrics(&self.index, scenario, rows).map_err(index(&self.database))
+    }
+
+    /// A metric over all records that fit and have it, oldest first. Invalid records are in it unless the filter leaves
+    /// them out; the limit keeps the newest.
+    pub fn history(&self, metric: &str, filter: &Filter) -> Result<Vec<Point>, StoreError> {
+        select::history(&self.index, metric, filter).map_err(index(&self.database))
+    }
+
+    /// Median wall-clock time of the newest valid trials of a cell, or of its scenario where the cell is new.
+    pub fn typical_wall(
+        &self,
+        cell: Option<&str>,
+        scenario: &str,
+    ) -> Result<Option<Nanos>, StoreError> {
+        select::typical_wall(&self.index, cell, scenario).map_err(index(&self.database))
+    }
+
+    /// Where the file of a record lies.
+    pub fn path(&self, id: &str) -> PathBuf {
+        let place = self.place(id);
+        if place.exists() {
+            return place;
+        }
+        // In the moment between index and place the record is still where it was written.
+        let waiting = self.root.join("incoming").join(format!("{id}.record"));
+        if waiting.exists() { waiting } else { place }
+    }
+
+    /// Opens a record.
+    pub fn load(&self, id: &str) -> Result<RecordReader, StoreError> {
+        match RecordReader::open(&self.path(id)) {
+            Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                // It was moved between the look and the opening.
+                Ok(RecordReader::open(&self.path(id))?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Remembers a campaign, or what it has become.
+    pub fn note(&self, note: &CampaignNote) -> Result<(), StoreError> {
+        note::write(&self.root.join("campaigns"), note)
+    }
+
+    /// The campaign of this identity; `None` where there is none.
+    pub fn campaign(&self, id: &str) -> Result<Option<CampaignNote>, StoreError> {
+        note::read(&self.root.join("campaigns"), id)
+    }
+
+    /// Identities of all campaigns, the one run last first.
+    pub fn campaigns(&self) -> Result<Vec<String>, StoreError> {
+        note::ids(&self.root.join("campaigns"))
+    }
+
+    /// The latest run of the campaign of this name; `None` where there is none.
+    pub fn latest_of(&self, name: &str) -> Result<Option<CampaignNote>, StoreError> {
+        let mut latest = self.campaign(name)?;
+        while let Some(note) = &latest {
+            let next = CampaignNote {
+                name: note.name.clone(),
+                generation: note.generation.max(1) + 1,
+                ..CampaignNote::default()
+            };
+            match self.campaign(&next.id())? {
+                Some(note) => latest = Some(note),
+                None => break,
+            }
+        }
+        Ok(latest)
+    }
+
+    fn place(&self, id: &str) -> PathBuf {
+        let folder = id.get(..2).unwrap_or("xx");
+        self.root
+            .join("records")
+            .join(folder)
+            .join(format!("{id}.record"))
+    }
+
+    fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        let run = || -> Result<T, Trouble> {
+            let transaction = self
+                .index
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let result = work(&transaction)?;
+            transaction.commit()?;
+            Ok(result)
+        };
+        run().map_err(|trouble| match trouble {
+            Trouble::Index(error) => index(&self.database)(error),
+            Trouble::Store(error) => error,
+        })
+    }
+
+    /// Fills the index from all files, in one transaction; unless `anew`, only where nobody else has done so.
+    fn fill(&mut self, anew: bool) -> Result<(), StoreError> {
+        let root = self.root.clone();
+        self.transaction(|index| {
+            if !anew && schema::version(index)? == schema::VERSION {
+                return Ok(());
+            }
+            schema::create(index)?;
+            for path in all_files(&root)? {
+                enter(index, &path)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes in what lies in `incoming`: complete records are entered and moved, parts of dead writers removed.
+    fn take_in(&mut self) -> Result<(), StoreError> {
+        for path in entries(&self.root.join("incoming"))? {
+            match path.extension().and_then(|e| e.to_str()) {
+                Some("record") => self.take(&path)?,
+                Some("part") if !has_writer(&path) => {
+                    // Another process may be cleaning up as well.
+                    let _ = std::fs::remove_file(&path);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, path: &Path) -> Result<(), StoreError> {
+        if let Ok(reader) = RecordReader::open(path) {
+            let record = reader.into_record();
+            match self.admit(path, &record) {
+                // Its own writer moved it in between; that is as good.
+                Err(StoreError::Folder { .. }) if !path.exists() => return Ok(()),
+                other => return other.map(drop),
+            }
+        }
+        if path.exists() {
+            self.transaction(|index| Ok(enter(index, path)?))?;
+        }
+        Ok(())
+    }
+}
+
+/// Enters one file into the index, or into the list of damaged ones. Belongs into a transaction.
+fn enter(index: &Connection, path: &Path) -> rusqlite::Result<()> {
+    match RecordReader::open(path) {
+        Ok(reader) => row::insert(index, reader.record()),
+        // It was moved to its place, where it is found as well.
+        Err(_) if !path.exists() => Ok(()),
+        Err(why) => {
+            index
+                .prepare_cached("INSERT OR REPLACE INTO damaged (path, why) VALUES (?1, ?2)")?
+                .execute(params![path.to_string_lossy(), why.to_string()])?;
+            Ok(())
+        }
+    }
+}
+
+/// All complete record files. `incoming` is looked at first: what is moved meanwhile is then found in its place.
+fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = entries(&root.join("incoming"))?;
+    for folder in entries(&root.join("records"))? {
+        if folder.is_dir() {
+            files.extend(entries(&folder)?);
+        }
+    }
+    files.retain(|path| path.extension().is_some_and(|e| e == "record"));
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// What a folder holds, in no order.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    std::fs::read_dir(folder)
+        .map_err(at("reading", folder))?
+        .map(|entry| {
+            entry
+                .map(|entry| entry.path())
+                .map_err(at("reading", folder))
+        })
+        .collect()
+}
+
+/// Whether the process that writes a part still runs. A part's name begins with its writer's process id.
+fn has_writer(part: &Path) -> bool {
+    let pid = part
+        .file_name()
+        .and_then(|name| name.to_str())
+        .and_then(|name| name.split('-').next())
+        .and_then(|pid| pid.parse::<u32>().ok());
+    pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
+}
+
+/// Refuses a store of a later format.
+fn check_format(root: &Path) -> Result<(), StoreError> {
+    let path = root.join("format");
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
+        Ok(text) => Err(StoreError::Newer {
+            path: root.to_owned(),
+            found: text.trim().chars().take(20).collect(),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(at("opening", &path)(error)),
+    }
+}
+
+/// Opens the index in the mode that lets others read while one writes.
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        // Switching to the write-ahead log does not wait for others by itself.
+        let mut tries = 0;
+        loop {
+            let mode = connection
+                .query_row("PRAGMA journal_mode = WAL", [], |row| {
+                    row.get::<_, String>(0)
+                })
+                .optional();
+            match mode {
+                Err(error)
+                    if tries < 500
+                        && error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) =>
+                {
+                    tries += 1;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(error) => return Err(error),
+                Ok(_) => break,
+            }
+        }
+        // The files are the truth; the index need not survive a power failure to the last row.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "cache_size", -32_768)?;
+        schema::version(&connection)?;
+        Ok(connection)
+    };
+    open().map_err(index(path))
+}
+
+/// Removes a damaged index.
+fn remove_index(path: &Path) -> Result<(), StoreError> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let file = PathBuf::from(name);
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(at("removing", &file)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A record in a few words, for choosing among several.
+fn describe(row: &Row) -> String {
+    format!(
+        "{} is {} {} seed {}",
+        row.id.get(..12).unwrap_or(&row.id),
+        row.cell.subject.scenario,
+        row.variant.name,
+        row.seed
+    )
+}

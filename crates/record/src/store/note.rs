@@ -1,0 +1,131 @@
+//! What the store keeps of a campaign: which trials belong to it, under which variant and cell.
+//!
+//! A record may serve several campaigns, for a trial that was run once is not run again. So the campaign's own file
+//! `campaigns/ID.json` says which trials it consists of; it is written before they run and again when sampling adds
+//! some.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::subject::ArenaKind;
+use crate::units::Nanos;
+
+use super::error::{StoreError, at};
+
+/// A campaign as the store remembers it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CampaignNote {
+    /// Name.
+    pub name: String,
+    /// 1 for the first run of that name, one more each time it was run afresh.
+    pub generation: u32,
+    /// First start, nanoseconds since 1970.
+    pub started: Nanos,
+    /// Where its trials run.
+    pub arena: ArenaKind,
+    /// Names of the variants; the first is the baseline.
+    pub variants: Vec<String>,
+    /// The cells.
+    pub cells: Vec<CellNote>,
+    /// Its trials, in the order they were planned.
+    pub entries: Vec<Entry>,
+    /// Sample sizes at which it looks at its results, where it samples until it is sure; else empty.
+    #[serde(default)]
+    pub looks: Vec<u32>,
+}
+
+/// How a campaign judges a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellNote {
+    /// A short human label.
+    pub label: String,
+    /// Metrics that decide, where they are not the scenario's own primary ones.
+    pub primary: Option<Vec<String>>,
+    /// Equivalence margins by metric, as a share of the baseline.
+    pub margins: BTreeMap<String, f64>,
+}
+
+/// A trial's part in a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Identity of the trial.
+    pub key: String,
+    /// Which cell, by its place in the note.
+    pub cell: usize,
+    /// Which variant, by its place in the note.
+    pub variant: usize,
+    /// Sampling unit within cell and variant.
+    pub unit: u32,
+    /// Repetition within the unit.
+    pub repetition: u32,
+}
+
+impl CampaignNote {
+    /// Identity of this run of the campaign: `NAME`, or `NAME.2` and so on once it was run afresh.
+    pub fn id(&self) -> String {
+        if self.generation <= 1 {
+            self.name.clone()
+        } else {
+            format!("{}.{}", self.name, self.generation)
+        }
+    }
+}
+
+/// Whether a text may be a campaign's name: it becomes a file name, and `NAME:VARIANT` and `NAME.2` on command lines.
+pub fn is_campaign_name(name: &str) -> bool {
+    let first = name
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_ascii_alphanumeric());
+    first
+        && name.len() <= 100
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+fn file(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.json"))
+}
+
+/// Writes a note so that a reader sees the old one or the new one, never half of one.
+pub(super) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
+    let path = file(folder, &note.id());
+    let json = serde_json::to_vec(note).unwrap_or_default();
+    super::replace(&path, &json)
+}
+
+/// Reads a note; `None` where there is none.
+pub(super) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
+    let path = file(folder, id);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(at("reading", &path)(error)),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| StoreError::Note {
+            path,
+            why: error.to_string(),
+        })
+}
+
+/// Identities of all campaigns, the one that was last written first.
+pub(super) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
+        let entry = entry.map_err(at("reading", folder))?;
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else {
+            continue;
+        };
+        if let Ok(written) = entry.metadata().and_then(|data| data.modified()) {
+            found.push((written, id.to_owned()));
+        }
+    }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(found.into_iter().map(|(_, id)| id).collect())
+}

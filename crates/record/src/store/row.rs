@@ -1,0 +1,227 @@
+//! A record as the index knows it: enough to list, pair and resume without opening its file.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{Direction, Metric, Unit, Value};
+use crate::record::Record;
+use crate::subject::{Subject, Variant};
+use crate::units::Nanos;
+
+/// What the index knows of a record.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Place in the index; means nothing outside this store and until the next rebuild.
+    #[serde(skip)]
+    pub row: i64,
+    /// Identity of the record.
+    pub id: String,
+    /// Identity of the trial, [`Subject::key`].
+    pub key: String,
+    /// Digest over results and bulk sections.
+    pub digest: String,
+    /// Identity of the cell, [`Subject::cell`], and what it holds fixed.
+    pub cell: Arc<CellInfo>,
+    /// What was compared.
+    pub variant: Arc<Variant>,
+    /// Kernel command line in full.
+    pub cmdline: Arc<str>,
+    /// Digest of the guest program.
+    pub guest: Arc<str>,
+    /// Campaign the trial ran for first.
+    pub campaign: Arc<str>,
+    /// Seed.
+    pub seed: u64,
+    /// Sampling unit within cell and variant.
+    pub unit: u32,
+    /// Repetition within the unit.
+    pub repetition: u32,
+    /// Start of the trial, nanoseconds since 1970.
+    pub started: Nanos,
+    /// Whole trial in wall-clock time.
+    pub wall: Nanos,
+    /// From the scenario's start to its end on the trial's clock.
+    pub elapsed: Nanos,
+    /// Why the numbers must not be used, in one line; `None` for a valid trial.
+    pub invalid: Option<Arc<str>>,
+    /// Number of warnings.
+    pub warnings: u32,
+}
+
+/// What a cell holds fixed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellInfo {
+    /// Its identity, [`Subject::cell`].
+    pub hash: String,
+    /// The subject without variant, seed, command line and guest program.
+    pub subject: Subject,
+}
+
+/// Head of a metric as the index keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) unit: Unit,
+    pub(super) direction: Direction,
+    pub(super) primary: bool,
+}
+
+impl Row {
+    /// Whether the numbers may be used.
+    pub fn is_valid(&self) -> bool {
+        self.invalid.is_none()
+    }
+
+    /// The whole subject of the trial.
+    pub fn subject(&self) -> Subject {
+        let mut subject = self.cell.subject.clone();
+        subject.variant = (*self.variant).clone();
+        subject.seed = self.seed;
+        subject.arena.cmdline = self.cmdline.to_string();
+        subject.arena.guest = self.guest.to_string();
+        subject
+    }
+}
+
+/// What a cell's hash stands for: the subject without all that [`Subject::cell`] leaves out.
+fn cell_subject(subject: &Subject) -> Subject {
+    let mut cell = subject.clone();
+    cell.variant = Variant::default();
+    cell.seed = 0;
+    cell.arena.cmdline = String::new();
+    cell.arena.guest = String::new();
+    cell
+}
+
+/// Id of the row of a table of things that are kept once, adding it where it is new.
+fn once(
+    index: &Connection,
+    find: &str,
+    add: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> rusqlite::Result<i64> {
+    let found = index
+        .prepare_cached(find)?
+        .query_row(values, |row| row.get(0))
+        .optional()?;
+    if let Some(id) = found {
+        return Ok(id);
+    }
+    index.prepare_cached(add)?.insert(values)
+}
+
+fn text(index: &Connection, text: &str) -> rusqlite::Result<i64> {
+    once(
+        index,
+        "SELECT id FROM text WHERE text = ?1",
+        "INSERT INTO text (text) VALUES (?1)",
+        &[&text],
+    )
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Adds a record; a record that is there already is left as it is. Belongs into a transaction.
+pub(super) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()> {
+    let subject = &record.subject;
+    let cell = subject.cell();
+    let known = index
+        .prepare_cached("SELECT id FROM cell WHERE hash = ?1")?
+        .query_row([&cell], |row| row.get(0))
+        .optional()?;
+    let cell: i64 = if let Some(id) = known {
+        id
+    } else {
+        index
+            .prepare_cached("INSERT INTO cell (hash, scenario, subject) VALUES (?1, ?2, ?3)")?
+            .insert(params![
+                cell,
+                subject.scenario,
+                json(&cell_subject(subject))
+            ])?
+    };
+    let variant = once(
+        index,
+        "SELECT id FROM variant WHERE name = ?1 AND spec = ?2",
+        "INSERT INTO variant (name, spec) VALUES (?1, ?2)",
+        &[&subject.variant.name, &json(&subject.variant)],
+    )?;
+    let invalid = if record.results.invalid.is_empty() {
+        None
+    } else {
+        let reasons: Vec<String> = record
+            .results
+            .invalid
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        Some(text(index, &reasons.join("; "))?)
+    };
+    let wall = &record.wall;
+    let time = |time: Nanos| time.0.cast_signed();
+    let added = index
+        .prepare_cached(
+            "INSERT OR IGNORE INTO record (id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit,
+             repetition, started, wall, elapsed, invalid, warnings)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        )?
+        .execute(params![
+            record.id(),
+            subject.key(),
+            record.digest,
+            cell,
+            variant,
+            text(index, &subject.arena.cmdline)?,
+            text(index, &subject.arena.guest)?,
+            text(index, &wall.campaign)?,
+            subject.seed.cast_signed(),
+            wall.unit,
+            wall.repetition,
+            time(wall.started),
+            time(wall.total),
+            time(record.results.elapsed),
+            invalid,
+            u32::try_from(record.results.warnings.len()).unwrap_or(u32::MAX),
+        ])?;
+    if added == 0 {
+        return Ok(());
+    }
+    let row = index.last_insert_rowid();
+    for metric in &record.results.metrics {
+        insert_metric(index, &subject.scenario, row, metric)?;
+    }
+    Ok(())
+}
+
+fn insert_metric(
+    index: &Connection,
+    scenario: &str,
+    row: i64,
+    metric: &Metric,
+) -> rusqlite::Result<()> {
+    let head = Head {
+        unit: metric.unit,
+        direction: metric.direction,
+        primary: metric.primary,
+    };
+    let definition = once(
+        index,
+        "SELECT id FROM definition WHERE scenario = ?1 AND name = ?2 AND head = ?3",
+        "INSERT INTO definition (scenario, name, head) VALUES (?1, ?2, ?3)",
+        &[&scenario, &metric.name, &json(&head)],
+    )?;
+    let (value, absent) = match &metric.value {
+        Value::Number(value) => (Some(*value), None),
+        Value::Absent(why) => (None, Some(text(index, why)?)),
+    };
+    // A scenario that names a metric twice keeps its first value here; the record has both.
+    index
+        .prepare_cached(
+            "INSERT OR IGNORE INTO metric (definition, record, value, absent) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![definition, row, value, absent])?;
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The index: which tables there are and why.
+//!
+//! The index holds nothing that the record files do not say, so that it can be thrown away. What repeats is kept once:
+//! the cell (a [`Subject`](crate::Subject) without variant and seed), the variant, and long texts. A metric's
+//! definition belongs to a scenario, and values are ordered by definition first: a history is one walk over
+//! neighbouring rows, and a comparison looks up a few definitions for a few hundred records.
+
+use rusqlite::Connection;
+
+/// Version of the tables; an index of another version is made anew from the files.
+pub(super) const VERSION: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE cell (
+    id INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    scenario TEXT NOT NULL,
+    subject TEXT NOT NULL
+);
+CREATE TABLE variant (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    spec TEXT NOT NULL UNIQUE
+);
+CREATE TABLE record (
+    row INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    cell INTEGER NOT NULL REFERENCES cell,
+    variant INTEGER NOT NULL REFERENCES variant,
+    cmdline INTEGER NOT NULL REFERENCES text,
+    guest INTEGER NOT NULL REFERENCES text,
+    campaign INTEGER NOT NULL REFERENCES text,
+    seed INTEGER NOT NULL,
+    unit INTEGER NOT NULL,
+    repetition INTEGER NOT NULL,
+    started INTEGER NOT NULL,
+    wall INTEGER NOT NULL,
+    elapsed INTEGER NOT NULL,
+    invalid INTEGER REFERENCES text,
+    warnings INTEGER NOT NULL
+);
+CREATE INDEX record_key ON record (key);
+CREATE INDEX record_cell ON record (cell, started);
+CREATE INDEX record_campaign ON record (campaign);
+CREATE INDEX record_started ON record (started);
+CREATE TABLE definition (
+    id INTEGER PRIMARY KEY,
+    scenario TEXT NOT NULL,
+    name TEXT NOT NULL,
+    head TEXT NOT NULL,
+    UNIQUE (scenario, name, head)
+);
+CREATE TABLE metric (
+    definition INTEGER NOT NULL,
+    record INTEGER NOT NULL,
+    value REAL,
+    absent INTEGER REFERENCES text,
+    PRIMARY KEY (definition, record)
+) WITHOUT ROWID;
+CREATE TABLE damaged (path TEXT PRIMARY KEY, why TEXT NOT NULL);
+";
+
+/// All tables, in an order in which they can be emptied.
+const NAMES: [&str; 7] = [
+    "metric",
+    "definition",
+    "record",
+    "variant",
+    "cell",
+    "text",
+    "damaged",
+];
+
+/// Version of the tables in an open index; 0 for a new one.
+pub(super) fn version(index: &Connection) -> rusqlite::Result<i64> {
+    index.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Makes all tables anew, empty. Belongs into a transaction.
+pub(super) fn create(index: &Connection) -> rusqlite::Result<()> {
+    for name in NAMES {
+        index.execute_batch(&format!("DROP TABLE IF EXISTS {name}"))?;
+    }
+    index.execute_batch(TABLES)?;
+    index.pragma_update(None, "user_version", VERSION)
+}

@@ -1,0 +1,398 @@
+//! Questions to the index.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, params, params_from_iter};
+
+use crate::metric::{Metric, Value};
+use crate::subject::{ArenaKind, Pass, Subject, Variant};
+use crate::units::Nanos;
+
+use super::row::{CellInfo, Head, Row};
+
+/// Which records are wanted; everything that is `None` does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Name of the scenario.
+    pub scenario: Option<String>,
+    /// Identity of the cell.
+    pub cell: Option<String>,
+    /// Name of the variant.
+    pub variant: Option<String>,
+    /// Kernel release.
+    pub release: Option<String>,
+    /// Identity of the campaign the trial ran for.
+    pub campaign: Option<String>,
+    /// Kind of arena.
+    pub arena: Option<ArenaKind>,
+    /// Timed or observed.
+    pub pass: Option<Pass>,
+    /// Valid or invalid.
+    pub valid: Option<bool>,
+    /// At most so many, the newest.
+    pub limit: Option<u32>,
+}
+
+/// A value of one metric in the course of time.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Point {
+    /// The record it comes from.
+    pub record: Row,
+    /// The metric with its value.
+    pub metric: Metric,
+}
+
+const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
+                       wall, elapsed, invalid, warnings";
+
+/// What is kept once, as far as it was met in one answer.
+struct Shared<'a> {
+    index: &'a Connection,
+    cells: HashMap<i64, Arc<CellInfo>>,
+    variants: HashMap<i64, Arc<Variant>>,
+    texts: HashMap<i64, Arc<str>>,
+}
+
+/// What `map` has for `key`, asking for it the first time.
+fn shared<K: Hash + Eq + Copy, V: Clone>(
+    map: &mut HashMap<K, V>,
+    key: K,
+    ask: impl FnOnce() -> rusqlite::Result<V>,
+) -> rusqlite::Result<V> {
+    if let Some(value) = map.get(&key) {
+        return Ok(value.clone());
+    }
+    let value = ask()?;
+    map.insert(key, value.clone());
+    Ok(value)
+}
+
+/// JSON that the index itself wrote.
+fn parse<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(
+            column,
+            rusqlite::types::Type::Text,
+            Box::new(error),
+        )
+    })
+}
+
+impl<'a> Shared<'a> {
+    fn new(index: &'a Connection) -> Self {
+        Self {
+            index,
+            cells: HashMap::new(),
+            variants: HashMap::new(),
+            texts: HashMap::new(),
+        }
+    }
+
+    fn text(&mut self, id: i64) -> rusqlite::Result<Arc<str>> {
+        shared(&mut self.texts, id, || {
+            self.index
+                .prepare_cached("SELECT text FROM text WHERE id = ?1")?
+                .query_row([id], |row| row.get(0))
+        })
+    }
+
+    fn cell(&mut self, id: i64) -> rusqlite::Result<Arc<CellInfo>> {
+        shared(&mut self.cells, id, || {
+            let (hash, subject): (String, String) = self
+                .index
+                .prepare_cached("SELECT hash, subject FROM cell WHERE id = ?1")?
+                .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let subject: Subject = parse(1, &subject)?;
+            Ok(Arc::new(CellInfo { hash, subject }))
+        })
+    }
+
+    fn variant(&mut self, id: i64) -> rusqlite::Result<Arc<Variant>> {
+        shared(&mut self.variants, id, || {
+            let spec: String = self
+                .index
+                .prepare_cached("SELECT spec FROM variant WHERE id = ?1")?
+                .query_row([id], |row| row.get(0))?;
+            Ok(Arc::new(parse(0, &spec)?))
+        })
+    }
+
+    /// A row whose first columns are [`COLUMNS`].
+    fn row(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+        let time = |column| row.get(column).map(|t: i64| Nanos(t.cast_unsigned()));
+        Ok(Row {
+            row: row.get(0)?,
+            id: row.get(1)?,
+            key: row.get(2)?,
+            digest: row.get(3)?,
+            cell: self.cell(row.get(4)?)?,
+            variant: self.variant(row.get(5)?)?,
+            cmdline: self.text(row.get(6)?)?,
+            guest: self.text(row.get(7)?)?,
+            campaign: self.text(row.get(8)?)?,
+            seed: row.get(9).map(|s: i64| s.cast_unsigned())?,
+            unit: row.get(10)?,
+            repetition: row.get(11)?,
+            started: time(12)?,
+            wall: time(13)?,
+            elapsed: time(14)?,
+            invalid: row
+                .get::<_, Option<i64>>(15)?
+                .map(|id| self.text(id))
+                .transpose()?,
+            warnings: row.get(16)?,
+        })
+    }
+
+    fn rows(&mut self, sql: &str, values: &[Sql]) -> rusqlite::Result<Vec<Row>> {
+        let mut statement = self.index.prepare_cached(sql)?;
+        let mut found = statement.query(params_from_iter(values))?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next()? {
+            rows.push(self.row(row)?);
+        }
+        Ok(rows)
+    }
+}
+
+impl Filter {
+    /// Conditions and their values.
+    fn conditions(&self) -> (String, Vec<Sql>) {
+        let mut sql = String::from("1");
+        let mut values = Vec::new();
+        let mut also = |condition: &str, value: Option<String>| {
+            if let Some(value) = value {
+                values.push(Sql::Text(value));
+                sql.push_str(" AND ");
+                sql.push_str(&condition.replace('?', &format!("?{}", values.len())));
+            }
+        };
+        // Cells, variants and texts are few: they are chosen first, and records found through them.
+        also(
+            "cell IN (SELECT id FROM cell WHERE scenario = ?)",
+            self.scenario.clone(),
+        );
+        also(
+            "cell IN (SELECT id FROM cell WHERE hash = ?)",
+            self.cell.clone(),
+        );
+        also(
+            "cell IN (SELECT id FROM cell WHERE subject ->> '$.arena.kind' = ?)",
+            self.arena.map(|kind| kind.to_string()),
+        );
+        also(
+            "cell IN (SELECT id FROM cell WHERE subject ->> '$.pass' = ?)",
+            self.pass.map(|pass| pass.to_string()),
+        );
+        also(
+            "variant IN (SELECT id FROM variant WHERE name = ?)",
+            self.variant.clone(),
+        );
+        also(
+            "variant IN (SELECT id FROM variant WHERE spec ->> '$.kernel.release' = ?)",
+            self.release.clone(),
+        );
+        also(
+            "campaign = (SELECT id FROM text WHERE text = ?)",
+            self.campaign.clone(),
+        );
+        match self.valid {
+            Some(true) => sql.push_str(" AND invalid IS NULL"),
+            Some(false) => sql.push_str(" AND invalid IS NOT NULL"),
+            None => {}
+        }
+        (sql, values)
+    }
+}
+
+/// Records that fit, newest first.
+pub(super) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
+    let (conditions, values) = filter.conditions();
+    let limit = filter
+        .limit
+        .map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
+    Shared::new(index).rows(
+        &format!(
+            "SELECT {COLUMNS} FROM record WHERE {conditions} ORDER BY started DESC, row DESC{limit}"
+        ),
+        &values,
+    )
+}
+
+/// Number of records that fit.
+pub(super) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64> {
+    let (conditions, values) = filter.conditions();
+    index
+        .prepare_cached(&format!("SELECT count(*) FROM record WHERE {conditions}"))?
+        .query_row(params_from_iter(values), |row| row.get(0))
+        .map(i64::cast_unsigned)
+}
+
+/// Records of these trials, newest first.
+pub(super) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
+    let keys = serde_json::to_string(keys).unwrap_or_default();
+    Shared::new(index).rows(
+        &format!(
+            "SELECT {COLUMNS} FROM record WHERE key IN (SELECT value FROM json_each(?1))
+             ORDER BY started DESC, row DESC"
+        ),
+        &[Sql::Text(keys)],
+    )
+}
+
+/// The first `limit` records whose identity begins with `prefix`, by identity.
+pub(super) fn by_prefix(
+    index: &Connection,
+    prefix: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<Row>> {
+    // Identities are hexadecimal, so that every one that begins so lies before `prefix` followed by `g`.
+    Shared::new(index).rows(
+        &format!(
+            "SELECT {COLUMNS} FROM record WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT {limit}"
+        ),
+        &[
+            Sql::Text(prefix.to_owned()),
+            Sql::Text(format!("{prefix}g")),
+        ],
+    )
+}
+
+/// Number of records whose identity begins with `prefix`.
+pub(super) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
+    index
+        .prepare_cached("SELECT count(*) FROM record WHERE id >= ?1 AND id < ?2")?
+        .query_row(params![prefix, format!("{prefix}g")], |row| row.get(0))
+        .map(i64::cast_unsigned)
+}
+
+/// Metrics of some records of one scenario: for each metric, in the order it was first met, its values by record row.
+pub(super) fn metrics(
+    index: &Connection,
+    scenario: &str,
+    rows: &[i64],
+) -> rusqlite::Result<Vec<(i64, Metric)>> {
+    let rows = serde_json::to_string(rows).unwrap_or_default();
+    let mut shared = Shared::new(index);
+    let mut all = Vec::new();
+    for (definition, name, head) in definitions(index, scenario, None)? {
+        let mut statement = index.prepare_cached(
+            "SELECT record, metric.value, absent FROM json_each(?2) AS wanted
+             CROSS JOIN metric ON definition = ?1 AND record = wanted.value",
+        )?;
+        let mut found = statement.query(params![definition, rows])?;
+        while let Some(row) = found.next()? {
+            let value = value(&mut shared, row.get(1)?, row.get(2)?)?;
+            all.push((row.get(0)?, metric(&name, head, value)));
+        }
+    }
+    Ok(all)
+}
+
+/// A metric over all valid records that fit, oldest first.
+pub(super) fn history(
+    index: &Connection,
+    name: &str,
+    filter: &Filter,
+) -> rusqlite::Result<Vec<Point>> {
+    let (conditions, mut values) = filter.conditions();
+    let definition = values.len() + 1;
+    let columns = COLUMNS.replace("row,", "record.row,");
+    let limit = filter
+        .limit
+        .map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
+    let sql = format!(
+        "SELECT {columns}, metric.value FROM metric CROSS JOIN record ON record.row = metric.record
+         WHERE definition = ?{definition} AND metric.value IS NOT NULL AND {conditions}
+         ORDER BY started DESC, record.row DESC{limit}"
+    );
+    let scenarios = match &filter.scenario {
+        Some(scenario) => vec![scenario.clone()],
+        None => index
+            .prepare_cached("SELECT DISTINCT scenario FROM definition WHERE name = ?1")?
+            .query_map([name], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?,
+    };
+    let mut shared = Shared::new(index);
+    let mut points = Vec::new();
+    values.push(Sql::Null);
+    for scenario in scenarios {
+        for (id, name, head) in definitions(index, &scenario, Some(name))? {
+            values[definition - 1] = Sql::Integer(id);
+            let mut statement = index.prepare_cached(&sql)?;
+            let mut found = statement.query(params_from_iter(&values))?;
+            while let Some(row) = found.next()? {
+                points.push(Point {
+                    record: shared.row(row)?,
+                    metric: metric(&name, head, Value::Number(row.get(17)?)),
+                });
+            }
+        }
+    }
+    points.sort_by_key(|point| (point.record.started, point.record.row));
+    Ok(points)
+}
+
+/// Definitions of a scenario's metrics, all or those of one name.
+fn definitions(
+    index: &Connection,
+    scenario: &str,
+    name: Option<&str>,
+) -> rusqlite::Result<Vec<(i64, String, Head)>> {
+    index
+        .prepare_cached(
+            "SELECT id, name, head FROM definition WHERE scenario = ?1 AND (?2 IS NULL OR name = ?2) ORDER BY id",
+        )?
+        .query_map(params![scenario, name], |row| {
+            Ok((row.get(0)?, row.get(1)?, parse(2, &row.get::<_, String>(2)?)?))
+        })?
+        .collect()
+}
+
+fn value(
+    shared: &mut Shared<'_>,
+    value: Option<f64>,
+    absent: Option<i64>,
+) -> rusqlite::Result<Value> {
+    Ok(match (value, absent) {
+        (Some(value), _) => Value::Number(value),
+        (None, Some(why)) => Value::Absent(shared.text(why)?.to_string()),
+        (None, None) => Value::Absent(String::new()),
+    })
+}
+
+fn metric(name: &str, head: Head, value: Value) -> Metric {
+    Metric {
+        name: name.to_owned(),
+        unit: head.unit,
+        direction: head.direction,
+        primary: head.primary,
+        value,
+    }
+}
+
+/// Median wall-clock time of the newest valid trials of a cell, or of a scenario where the cell is new.
+pub(super) fn typical_wall(
+    index: &Connection,
+    cell: Option<&str>,
+    scenario: &str,
+) -> rusqlite::Result<Option<Nanos>> {
+    for (condition, value) in [("hash = ?1", cell), ("scenario = ?1", Some(scenario))] {
+        let Some(value) = value else { continue };
+        let mut times: Vec<i64> = index
+            .prepare_cached(&format!(
+                "SELECT wall FROM record WHERE cell IN (SELECT id FROM cell WHERE {condition}) AND invalid IS NULL
+                 AND wall > 0 ORDER BY started DESC LIMIT 31"
+            ))?
+            .query_map([value], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        times.sort_unstable();
+        if let Some(median) = times.get(times.len() / 2) {
+            return Ok(Some(Nanos(median.cast_unsigned())));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,590 @@
+//! The store from outside: what is added is found again, also after the worst.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use pagetide_record::store::{CampaignNote, Filter};
+use pagetide_record::{
+    Direction, Invalid, Metric, MetricDef, Nanos, Record, RecordReader, RecordWriter, Store,
+    StoreError,
+};
+use proptest::prelude::*;
+
+const TIME: MetricDef = MetricDef::time("run", "whole run");
+const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
+
+/// A small record; `moment` makes it another record of the same trial.
+fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
+    let mut record = Record::default();
+    record.subject.scenario = scenario.into();
+    record.subject.variant.name = variant.into();
+    record.subject.variant.kernel.release = format!("6.1-{variant}");
+    record.subject.seed = seed;
+    record.results.metrics = vec![
+        Metric::new(&TIME, seed as f64 + 0.25),
+        Metric::absent(&SCANNED, "not on this kernel"),
+    ];
+    record.results.elapsed = Nanos(seed);
+    record.wall.started = Nanos(1_000_000 + moment);
+    record.wall.total = Nanos::from_millis(10 + moment);
+    record.wall.campaign = format!("of-{variant}");
+    record
+}
+
+fn add(store: &mut Store, mut record: Record) -> Record {
+    let writer = store.writer().unwrap();
+    let path = store.add(writer, &mut record).unwrap();
+    assert_eq!(path, store.path(&record.id()));
+    record
+}
+
+fn ids(store: &Store) -> Vec<String> {
+    let mut ids: Vec<String> = store
+        .select(&Filter::default())
+        .unwrap()
+        .into_iter()
+        .map(|row| row.id)
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn what_was_added_is_found_by_id_key_and_filter_also_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let first = add(&mut store, record("linear", "off", 1, 0));
+    let again = add(&mut store, record("linear", "off", 1, 5));
+    let other = add(&mut store, record("linear", "on", 1, 7));
+    drop(store);
+
+    let store = Store::open(dir.path()).unwrap();
+    let row = store.find(&first.id()[..12]).unwrap();
+    assert_eq!(row.id, first.id());
+    assert_eq!(row.digest, first.digest);
+    assert_eq!(row.subject(), first.subject);
+    assert_eq!(row.subject().cell(), row.cell.hash);
+    assert_eq!(store.load(&row.id).unwrap().record(), &first);
+
+    let of_trial = store.by_keys(&[first.subject.key()]).unwrap();
+    let found: Vec<&str> = of_trial.iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(found, [again.id(), first.id()], "newest first");
+
+    let on = Filter {
+        campaign: Some("of-on".into()),
+        ..Filter::default()
+    };
+    let found = store.select(&on).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].id, other.id());
+    assert_eq!(
+        store.typical_wall(None, "linear").unwrap(),
+        Some(Nanos::from_millis(15))
+    );
+}
+
+#[test]
+fn a_prefix_of_several_records_is_refused_with_a_list_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let all: Vec<Record> = (0..40)
+        .map(|seed| add(&mut store, record("linear", "off", seed, 0)))
+        .collect();
+    // Of 40 hexadecimal identities some share their first digit.
+    let mut by_digit: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+    for record in &all {
+        by_digit
+            .entry(record.id()[..1].to_owned())
+            .or_default()
+            .push(record);
+    }
+    let (digit, sharing) = by_digit.iter().find(|(_, of)| of.len() > 1).unwrap();
+    let error = store.find(digit).unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Ambiguous { count, .. } if *count == sharing.len() as u64),
+        "{error}"
+    );
+    assert!(error.to_string().contains("linear off seed"), "{error}");
+    for nonsense in ["", "zzz", "%", "0123456789abcdef"] {
+        assert!(matches!(
+            store.find(nonsense),
+            Err(StoreError::Unknown { .. })
+        ));
+    }
+}
+
+#[test]
+fn metrics_come_with_their_heads_and_absent_ones_with_their_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let first = add(&mut store, record("linear", "off", 1, 0));
+    let row = store.find(&first.id()).unwrap();
+    let metrics: Vec<Metric> = store
+        .metrics("linear", &[row.row])
+        .unwrap()
+        .into_iter()
+        .map(|(of, metric)| {
+            assert_eq!(of, row.row);
+            metric
+        })
+        .collect();
+    assert_eq!(metrics, first.results.metrics);
+}
+
+#[test]
+fn a_history_is_in_order_of_time_and_leaves_out_what_its_filter_leaves_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    for moment in [5, 1, 9, 3] {
+        add(&mut store, record("linear", "off", moment, moment));
+    }
+    let mut invalid = record("linear", "off", 7, 7);
+    invalid.results.invalid.push(Invalid::NoReclaim);
+    add(&mut store, invalid);
+    add(&mut store, record("random", "off", 8, 8));
+    let valid = Filter {
+        scenario: Some("linear".into()),
+        valid: Some(true),
+        ..Filter::default()
+    };
+    let values = |filter: &Filter| -> Vec<f64> {
+        store
+            .history("run", filter)
+            .unwrap()
+            .into_iter()
+            .map(|point| point.metric.value.number().unwrap())
+            .collect()
+    };
+    assert_eq!(values(&valid), [1.25, 3.25, 5.25, 9.25]);
+    assert_eq!(
+        values(&Filter::default()),
+        [1.25, 3.25, 5.25, 7.25, 8.25, 9.25]
+    );
+    let newest = Filter {
+        limit: Some(2),
+        ..valid
+    };
+    assert_eq!(values(&newest), [5.25, 9.25]);
+    assert!(
+        store
+            .history("scanned", &Filter::default())
+            .unwrap()
+            .is_empty()
+    );
+}
+
+/// A complete record in `incoming`, as a writer leaves it that is killed before it enters it.
+fn finished_only(store: &Store, mut record: Record) -> PathBuf {
+    store.writer().unwrap().finish(&mut record).unwrap()
+}
+
+#[test]
+fn whatever_a_killed_writer_left_is_taken_in_or_removed_at_the_next_opening() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    // Killed between finishing and entering.
+    let not_entered = finished_only(&store, record("linear", "a", 1, 0));
+    // Killed between entering and moving.
+    let entered = finished_only(&store, record("linear", "b", 1, 0));
+    let known = RecordReader::open(&entered).unwrap().into_record();
+    store.index_only([known]).unwrap();
+    // Killed while writing, by a process that is gone: this system's process ids end at 2^22.
+    let incoming = dir.path().join("incoming");
+    std::fs::write(incoming.join("9999999-1-1.part"), b"PTREC01\n").unwrap();
+    // Still being written, by this process.
+    let writer = store.writer().unwrap();
+    drop(store);
+
+    let mut store = Store::open(dir.path()).unwrap();
+    assert_eq!(store.count(&Filter::default()).unwrap(), 2);
+    assert!(!not_entered.exists() && !entered.exists());
+    for row in store.select(&Filter::default()).unwrap() {
+        assert!(store.path(&row.id).starts_with(dir.path().join("records")));
+        store.load(&row.id).unwrap().verify().unwrap();
+    }
+    assert_eq!(
+        std::fs::read_dir(&incoming).unwrap().count(),
+        1,
+        "the part whose writer lives stays"
+    );
+    store.add(writer, &mut record("linear", "c", 1, 0)).unwrap();
+    assert_eq!(std::fs::read_dir(&incoming).unwrap().count(), 0);
+    assert_eq!(store.count(&Filter::default()).unwrap(), 3);
+}
+
+#[test]
+fn damaged_records_are_listed_and_the_others_stay_usable() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let whole = add(&mut store, record("linear", "a", 1, 0));
+    let broken = add(&mut store, record("linear", "a", 2, 0));
+    let path = store.path(&broken.id());
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let cut = store.folder().join("incoming/cut.record");
+    std::fs::write(&cut, &bytes[..40]).unwrap();
+    drop(store);
+
+    let mut store = Store::open(dir.path()).unwrap();
+    assert_eq!(store.damaged().unwrap().len(), 1, "the one in incoming");
+    let rebuilt = store.rebuild().unwrap();
+    assert_eq!(rebuilt.records, 1);
+    let paths: Vec<&Path> = rebuilt.damaged.iter().map(|d| d.path.as_path()).collect();
+    assert_eq!(paths, [cut.as_path(), path.as_path()]);
+    assert_eq!(ids(&store), [whole.id()]);
+    std::fs::remove_file(&cut).unwrap();
+    assert_eq!(store.damaged().unwrap().len(), 1);
+}
+
+#[test]
+fn an_index_that_is_lost_or_garbage_is_made_anew_without_asking() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    for seed in 0..5 {
+        add(&mut store, record("linear", "a", seed, 0));
+    }
+    let before = ids(&store);
+    drop(store);
+    let index = dir.path().join("index.sqlite");
+    for damage in [
+        None,
+        Some(vec![0x5a; 70_000]),
+        Some(b"SQLite format 3\0".to_vec()),
+    ] {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(dir.path().join(format!("index.sqlite{suffix}")));
+        }
+        if let Some(bytes) = damage {
+            std::fs::write(&index, bytes).unwrap();
+        }
+        assert_eq!(ids(&Store::open(dir.path()).unwrap()), before);
+    }
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_in_one_sentence_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Store::open(dir.path()).unwrap());
+    for newer in ["2\n", "2026-beta with words\n"] {
+        std::fs::write(dir.path().join("format"), newer).unwrap();
+        let Err(error) = Store::open(dir.path()) else {
+            panic!("opened format {newer}");
+        };
+        let text = error.to_string();
+        assert!(matches!(error, StoreError::Newer { .. }), "{text}");
+        assert!(
+            text.contains("newer pagetide") && text.contains("upgrade"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1);
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("format")).unwrap(),
+            newer
+        );
+    }
+}
+
+#[test]
+fn a_store_where_no_folder_can_be_is_refused_naming_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    let Err(error) = Store::open(&file.join("store")) else {
+        panic!("opened below a file");
+    };
+    let text = error.to_string();
+    assert!(matches!(error, StoreError::Folder { .. }), "{text}");
+    assert!(
+        text.contains("/file/") && text.contains("PAGETIDE_STORE"),
+        "{text}"
+    );
+}
+
+/// Runs `test` in a thread whose mounts are its own, with a small file system at `at`. False where that is not allowed.
+fn with_small_disk(at: &Path, test: impl FnOnce() + Send) -> bool {
+    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                // SAFETY: the thread shares neither mounts nor working directory with others afterwards and ends here;
+                // no file descriptor table is unshared.
+                let private = unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) };
+                let apart = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+                if private.is_err()
+                    || mount_change("/", apart).is_err()
+                    || mount("none", at, "tmpfs", MountFlags::empty(), c"size=512k").is_err()
+                {
+                    return false;
+                }
+                test();
+                true
+            })
+            .join()
+            .unwrap()
+    })
+}
+
+#[test]
+fn root_a_full_disk_and_a_read_only_folder_are_one_clear_error_and_lose_nothing() {
+    use rustix::mount::{MountFlags, mount_remount};
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    let done = with_small_disk(at, || {
+        let mut store = Store::open(at).unwrap();
+        let mut added = Vec::new();
+        let error = loop {
+            let mut next = record("linear", "a", added.len() as u64, 0);
+            let tried = store.writer().and_then(|mut writer| {
+                // Noise does not compress, so that the disk is full soon.
+                let mut state = 1_u64;
+                let noise: Vec<u8> = (0..40_000)
+                    .map(|_| {
+                        state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                        state.to_le_bytes()[7]
+                    })
+                    .collect();
+                writer.section("blob", "noise", &noise)?;
+                store.add(writer, &mut next)
+            });
+            match tried {
+                Ok(_) => added.push(next.id()),
+                Err(error) => break error,
+            }
+        };
+        assert!(!added.is_empty());
+        let text = error.to_string();
+        assert!(
+            text.contains("No space left")
+                || text.contains("disk is full")
+                || text.contains("disk I/O"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1);
+        added.sort_unstable();
+        assert!(ids(&store).iter().all(|id| store.load(id).is_ok()));
+        assert!(added.iter().all(|id| store.find(id).is_ok()));
+        drop(store);
+
+        mount_remount(at, MountFlags::RDONLY, c"").unwrap();
+        // What is there can still be read; what would write is refused.
+        let store = Store::open(at).unwrap();
+        assert!(added.iter().all(|id| store.find(id).is_ok()));
+        let Err(error) = store.writer() else {
+            panic!("began a record in a read-only store");
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains("Read-only") && text.contains("PAGETIDE_STORE"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1);
+    });
+    if !done {
+        println!("skipped: mounting a file system of one's own needs root");
+    }
+}
+
+#[test]
+fn campaigns_are_remembered_with_the_latest_run_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut note = CampaignNote {
+        name: "quick".into(),
+        generation: 1,
+        variants: vec!["off".into(), "on".into()],
+        ..CampaignNote::default()
+    };
+    store.note(&note).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    note.generation = 2;
+    store.note(&note).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let other = CampaignNote {
+        name: "kernels".into(),
+        generation: 1,
+        ..CampaignNote::default()
+    };
+    store.note(&other).unwrap();
+    assert_eq!(store.campaigns().unwrap(), ["kernels", "quick.2", "quick"]);
+    assert_eq!(store.latest_of("quick").unwrap(), Some(note));
+    assert_eq!(store.latest_of("none").unwrap(), None);
+    std::fs::write(dir.path().join("campaigns/bad.json"), b"{").unwrap();
+    assert!(matches!(
+        store.campaign("bad"),
+        Err(StoreError::Note { .. })
+    ));
+}
+
+/// Not a test of its own: what the child processes below run.
+#[test]
+#[ignore = "run as a child by other tests"]
+fn child_writes_records() {
+    let Ok(folder) = std::env::var("PAGETIDE_TEST_STORE") else {
+        return;
+    };
+    let number = |name| -> u64 { std::env::var(name).unwrap().parse().unwrap() };
+    let (from, count) = (number("PAGETIDE_TEST_FROM"), number("PAGETIDE_TEST_COUNT"));
+    let mut store = Store::open(Path::new(&folder)).unwrap();
+    for seed in from..from + count {
+        let record = add(&mut store, record("linear", "child", seed, seed));
+        println!("added {}", record.id());
+    }
+}
+
+fn child(folder: &Path, from: u64, count: u64) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "child_writes_records",
+            "--ignored",
+            "--nocapture",
+        ])
+        .env("PAGETIDE_TEST_STORE", folder)
+        .env("PAGETIDE_TEST_FROM", from.to_string())
+        .env("PAGETIDE_TEST_COUNT", count.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The identities a child said it added.
+fn told(child: &mut Child) -> Vec<String> {
+    BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| line.split_once("added ").map(|(_, id)| id.to_owned()))
+        .collect()
+}
+
+#[test]
+fn thirty_writers_killed_at_random_lose_nothing_they_had_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut reported = Vec::new();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..30 {
+        let mut writer = child(dir.path(), round * 1_000_000, 1_000_000);
+        random = random
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        std::thread::sleep(std::time::Duration::from_millis(10 + (random >> 33) % 60));
+        writer.kill().unwrap();
+        reported.extend(told(&mut writer));
+        writer.wait().unwrap();
+    }
+    let mut store = Store::open(dir.path()).unwrap();
+    let found = ids(&store);
+    assert!(
+        reported.iter().all(|id| found.binary_search(id).is_ok()),
+        "a reported record is gone"
+    );
+    assert!(
+        found.len() <= reported.len() + 30,
+        "at most the one in flight is more: {} against {}",
+        found.len(),
+        reported.len()
+    );
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("incoming"))
+            .unwrap()
+            .count(),
+        0,
+        "nothing is left behind"
+    );
+    for id in &found {
+        store.load(id).unwrap().verify().unwrap();
+    }
+    store.rebuild().unwrap();
+    assert_eq!(ids(&store), found);
+}
+
+#[test]
+fn processes_side_by_side_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut children: Vec<Child> = (0..4).map(|n| child(dir.path(), n * 1000, 40)).collect();
+    let mut reported: Vec<String> = children.iter_mut().flat_map(told).collect();
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    // One that rebuilds while others write is tried here too.
+    let mut writer = child(dir.path(), 9000, 60);
+    for _ in 0..10 {
+        Store::open(dir.path()).unwrap().rebuild().unwrap();
+    }
+    reported.extend(told(&mut writer));
+    assert!(writer.wait().unwrap().success());
+    reported.sort_unstable();
+    assert_eq!(reported.len(), 220);
+    assert_eq!(ids(&Store::open(dir.path()).unwrap()), reported);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn a_selection_is_what_looking_at_every_record_gives_and_survives_a_rebuild(
+        made in proptest::collection::vec((0..3_u8, 0..3_u8, 0..4_u64, any::<bool>()), 1..12),
+        scenario in proptest::option::of(0..3_u8),
+        variant in proptest::option::of(0..3_u8),
+        valid in proptest::option::of(any::<bool>()),
+        limit in proptest::option::of(0..5_u32),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(dir.path()).unwrap();
+        let name = |prefix: &str, n: u8| format!("{prefix}{n}");
+        let mut all = Vec::new();
+        for (moment, (scenario, variant, seed, is_valid)) in (0..).zip(made) {
+            let mut record = record(&name("s", scenario), &name("v", variant), seed, moment);
+            if !is_valid {
+                record.results.invalid.push(Invalid::NoReclaim);
+            }
+            all.push(add(&mut store, record));
+        }
+        let filter = Filter {
+            scenario: scenario.map(|n| name("s", n)),
+            variant: variant.map(|n| name("v", n)),
+            valid,
+            limit,
+            ..Filter::default()
+        };
+        let mut expected: Vec<String> = all
+            .iter()
+            .rev()
+            .filter(|r| filter.scenario.as_ref().is_none_or(|s| *s == r.subject.scenario))
+            .filter(|r| filter.variant.as_ref().is_none_or(|v| *v == r.subject.variant.name))
+            .filter(|r| valid.is_none_or(|v| v == r.is_valid()))
+            .map(Record::id)
+            .collect();
+        let without_limit = expected.len() as u64;
+        expected.truncate(limit.map_or(usize::MAX, |l| l as usize));
+        let found = |store: &Store| -> Vec<String> {
+            store.select(&filter).unwrap().into_iter().map(|row| row.id).collect()
+        };
+        prop_assert_eq!(&found(&store), &expected);
+        prop_assert_eq!(store.count(&filter).unwrap(), without_limit);
+        let before = store.select(&Filter::default()).unwrap();
+        let rebuilt = store.rebuild().unwrap();
+        prop_assert_eq!(rebuilt.records, all.len() as u64);
+        let after = store.select(&Filter::default()).unwrap();
+        let text = |rows| serde_json::to_string(rows).unwrap();
+        prop_assert_eq!(text(&before), text(&after));
+        let again: Vec<String> = found(&store);
+        prop_assert_eq!(&again, &expected);
+    }
+}
+
+#[test]
+fn writers_begun_at_the_same_moment_do_not_meet() {
+    let dir = tempfile::tempdir().unwrap();
+    let writers: Vec<RecordWriter> = (0..200)
+        .map(|_| RecordWriter::create(dir.path()).unwrap())
+        .collect();
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        writers.len()
+    );
+}
