@@ -15,6 +15,7 @@ pub use parse::PatternError;
 use crate::generate::hot_cold::HotCold;
 use crate::generate::scan::ScanWithHotCore;
 use crate::generate::smooth_sin::Curve;
+use crate::generate::urn;
 use crate::generate::zipf::Zipf;
 use crate::number::whole_u64;
 use crate::references::References;
@@ -236,7 +237,7 @@ impl Pattern {
     /// any.
     pub fn held_bytes(&self, pages: u32) -> u64 {
         match self {
-            Self::SmoothSinRandom { .. } => 4 * u64::from(pages),
+            Self::SmoothSinRandom { .. } => urn::held_bytes(pages),
             _ => 0,
         }
     }

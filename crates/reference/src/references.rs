@@ -92,7 +92,7 @@ impl<'a> References<'a> {
             Pattern::SmoothSinRandom { as_written } => {
                 let curve = Curve::new(pages, refs, *as_written);
                 left = curve.total();
-                Source::Urn(Urn::new((0..pages).map(|page| curve.count(page)), seed))
+                Source::Urn(Urn::new(pages, |page| curve.count(page), seed))
             }
             Pattern::Zipf05 => Source::Zipf05(Zipf05::new(pages, seed)),
             Pattern::Zipf(zipf) => Source::Zipf(ZipfPages::new(zipf, pages, seed)),

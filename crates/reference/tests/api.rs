@@ -92,6 +92,13 @@ fn smooth_sin_random_holds_the_multiset_of_smooth_sin_in_another_order() {
 }
 
 #[test]
+fn a_long_random_sine_holds_a_fraction_of_what_its_string_would() {
+    let pattern = pattern("smooth-sin-random");
+    assert_eq!(pattern.held_bytes(50_000), 262_144);
+    assert!(pattern.held_bytes(50_000) * 30 < 4 * pattern.total(50_000, 2_000_000).unwrap());
+}
+
+#[test]
 fn smooth_sin_random_puts_every_page_equally_often_at_every_place() {
     // Pages 0 and 1 with counts 2 and 1 (and page 2 with none) give three orders, each a third of the time.
     let counts = pattern("smooth-sin").counts(3, 3, 0).unwrap();
