@@ -131,6 +131,17 @@ pub enum Invalid {
     },
 }
 
+impl Invalid {
+    /// Whether the machine around the arena may be to blame, so that the same trial may go well another time.
+    pub fn is_accident(&self) -> bool {
+        match self {
+            Self::EmulatorDied { .. } => true,
+            Self::Hang { clock, .. } => clock == "wall",
+            _ => false,
+        }
+    }
+}
+
 /// Something a reader of the result should know; the result stands.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]

@@ -421,6 +421,27 @@ fn campaigns_are_remembered_with_the_latest_run_first() {
     ));
 }
 
+#[test]
+fn a_campaign_is_run_by_one_process_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let lock = store.lock_campaign("quick").unwrap();
+    let error = Store::open(dir.path())
+        .unwrap()
+        .lock_campaign("quick")
+        .unwrap_err();
+    let pid = std::process::id().to_string();
+    assert!(error.to_string().contains(&pid), "{error}");
+    let _other = store.lock_campaign("kernels").unwrap();
+    drop(lock);
+    assert!(!dir.path().join("campaigns/quick.lock").exists());
+    store.lock_campaign("quick").unwrap();
+    assert!(
+        store.campaigns().unwrap().is_empty(),
+        "a lock is no campaign"
+    );
+}
+
 /// Not a test of its own: what the child processes below run.
 #[test]
 #[ignore = "run as a child by other tests"]

@@ -84,6 +84,16 @@ pub enum StoreError {
         /// The first of them, each with its trial.
         some: String,
     },
+    /// Another process runs this campaign.
+    #[error(
+        "campaign {name} is being run by process {process}: wait for it to end, or give the campaign another name"
+    )]
+    Running {
+        /// Name of the campaign.
+        name: String,
+        /// Process id, as far as known.
+        process: String,
+    },
     /// What is known of a campaign cannot be understood.
     #[error(
         "{path} does not say what campaign it was ({why}): remove it and run the campaign again, its records are kept"

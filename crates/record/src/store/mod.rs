@@ -32,7 +32,7 @@ use crate::record::Record;
 use crate::units::Nanos;
 
 pub use error::StoreError;
-pub use note::{CampaignNote, CellNote, Entry, is_campaign_name};
+pub use note::{CampaignLock, CampaignNote, CellNote, Entry, is_campaign_name};
 pub use row::{CellInfo, Row};
 pub use select::{Filter, Point};
 
@@ -298,6 +298,11 @@ impl Store {
     /// Remembers a campaign, or what it has become.
     pub fn note(&self, note: &CampaignNote) -> Result<(), StoreError> {
         note::write(&self.root.join("campaigns"), note)
+    }
+
+    /// Keeps other processes from running the campaign of this name until the value is dropped.
+    pub fn lock_campaign(&self, name: &str) -> Result<CampaignLock, StoreError> {
+        note::lock(&self.root.join("campaigns"), name)
     }
 
     /// The campaign of this identity; `None` where there is none.

@@ -5,6 +5,7 @@
 //! some.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct CampaignNote {
     pub name: String,
     /// 1 for the first run of that name, one more each time it was run afresh.
     pub generation: u32,
+    /// Whether it was run afresh: only records of its own count for it, not those made before.
+    #[serde(default)]
+    pub fresh: bool,
     /// First start, nanoseconds since 1970.
     pub started: Nanos,
     /// Where its trials run.
@@ -31,9 +35,9 @@ pub struct CampaignNote {
     pub cells: Vec<CellNote>,
     /// Its trials, in the order they were planned.
     pub entries: Vec<Entry>,
-    /// Sample sizes at which it looks at its results, where it samples until it is sure; else empty.
+    /// Numbers of sampling units at which it looks at its results, where it samples until it is sure; else empty.
     #[serde(default)]
-    pub looks: Vec<u32>,
+    pub looks: Vec<u64>,
 }
 
 /// How a campaign judges a cell.
@@ -84,6 +88,51 @@ pub fn is_campaign_name(name: &str) -> bool {
         && name
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Keeps other processes from running the same campaign; released on drop, and by the kernel when the process dies.
+#[derive(Debug)]
+pub struct CampaignLock {
+    path: PathBuf,
+    _file: std::fs::File,
+}
+
+impl Drop for CampaignLock {
+    fn drop(&mut self) {
+        // Removed while still held: whoever opened it meanwhile sees that it is gone and makes a new one.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Takes the lock of a campaign's name.
+pub(super) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
+    use rustix::fs::{FlockOperation, flock};
+    let path = folder.join(format!("{name}.lock"));
+    loop {
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(at("creating", &path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(StoreError::Running {
+                    name: name.to_owned(),
+                    process: std::fs::read_to_string(&path).unwrap_or_default(),
+                });
+            }
+            Err(error) => return Err(at("locking", &path)(error.into())),
+        }
+        let number = |data: std::io::Result<std::fs::Metadata>| data.map(|d| d.ino()).ok();
+        if number(file.metadata()) == number(std::fs::metadata(&path)) {
+            // For the message of whoever comes second; the lock itself is the kernel's.
+            std::fs::write(&path, std::process::id().to_string()).map_err(at("writing", &path))?;
+            return Ok(CampaignLock { path, _file: file });
+        }
+    }
 }
 
 fn file(folder: &Path, id: &str) -> PathBuf {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Direction, Metric, Unit, Value};
+use crate::outcome::Invalid;
 use crate::record::Record;
 use crate::subject::{Subject, Variant};
 use crate::units::Nanos;
@@ -46,6 +47,8 @@ pub struct Row {
     pub elapsed: Nanos,
     /// Why the numbers must not be used, in one line; `None` for a valid trial.
     pub invalid: Option<Arc<str>>,
+    /// Whether it is invalid for reasons outside the trial alone, so that it may go well another time.
+    pub accident: bool,
     /// Number of warnings.
     pub warnings: u32,
 }
@@ -149,15 +152,11 @@ pub(super) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()
         "INSERT INTO variant (name, spec) VALUES (?1, ?2)",
         &[&subject.variant.name, &json(&subject.variant)],
     )?;
-    let invalid = if record.results.invalid.is_empty() {
+    let reasons = &record.results.invalid;
+    let invalid = if reasons.is_empty() {
         None
     } else {
-        let reasons: Vec<String> = record
-            .results
-            .invalid
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
         Some(text(index, &reasons.join("; "))?)
     };
     let wall = &record.wall;
@@ -165,8 +164,8 @@ pub(super) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()
     let added = index
         .prepare_cached(
             "INSERT OR IGNORE INTO record (id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit,
-             repetition, started, wall, elapsed, invalid, warnings)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+             repetition, started, wall, elapsed, invalid, accident, warnings)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             record.id(),
@@ -184,6 +183,7 @@ pub(super) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()
             time(wall.total),
             time(record.results.elapsed),
             invalid,
+            !reasons.is_empty() && reasons.iter().all(Invalid::is_accident),
             u32::try_from(record.results.warnings.len()).unwrap_or(u32::MAX),
         ])?;
     if added == 0 {

@@ -40,6 +40,7 @@ CREATE TABLE record (
     wall INTEGER NOT NULL,
     elapsed INTEGER NOT NULL,
     invalid INTEGER REFERENCES text,
+    accident INTEGER NOT NULL,
     warnings INTEGER NOT NULL
 );
 CREATE INDEX record_key ON record (key);

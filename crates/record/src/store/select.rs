@@ -46,7 +46,7 @@ pub struct Point {
 }
 
 const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
-                       wall, elapsed, invalid, warnings";
+                       wall, elapsed, invalid, accident, warnings";
 
 /// What is kept once, as far as it was met in one answer.
 struct Shared<'a> {
@@ -143,7 +143,8 @@ impl<'a> Shared<'a> {
                 .get::<_, Option<i64>>(15)?
                 .map(|id| self.text(id))
                 .transpose()?,
-            warnings: row.get(16)?,
+            accident: row.get(16)?,
+            warnings: row.get(17)?,
         })
     }
 
@@ -301,13 +302,13 @@ pub(super) fn history(
     let (conditions, mut values) = filter.conditions();
     let definition = values.len() + 1;
     let columns = COLUMNS.replace("row,", "record.row,");
-    let limit = filter
-        .limit
-        .map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
+    // Without a limit the order is made below, once for all definitions.
+    let order = filter.limit.map_or_else(String::new, |limit| {
+        format!(" ORDER BY started DESC, record.row DESC LIMIT {limit}")
+    });
     let sql = format!(
         "SELECT {columns}, metric.value FROM metric CROSS JOIN record ON record.row = metric.record
-         WHERE definition = ?{definition} AND metric.value IS NOT NULL AND {conditions}
-         ORDER BY started DESC, record.row DESC{limit}"
+         WHERE definition = ?{definition} AND metric.value IS NOT NULL AND {conditions}{order}"
     );
     let scenarios = match &filter.scenario {
         Some(scenario) => vec![scenario.clone()],
@@ -327,12 +328,17 @@ pub(super) fn history(
             while let Some(row) = found.next()? {
                 points.push(Point {
                     record: shared.row(row)?,
-                    metric: metric(&name, head, Value::Number(row.get(17)?)),
+                    metric: metric(&name, head, Value::Number(row.get(18)?)),
                 });
             }
         }
     }
-    points.sort_by_key(|point| (point.record.started, point.record.row));
+    points.sort_unstable_by_key(|point| (point.record.started, point.record.row));
+    // Every definition gave its newest: of all of them the newest are wanted.
+    let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
+    if let Some(more) = limit.and_then(|limit| points.len().checked_sub(limit)) {
+        points.drain(..more);
+    }
     Ok(points)
 }
 
