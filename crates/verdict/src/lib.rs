@@ -28,6 +28,7 @@ pub mod rank_sum;
 pub mod rng;
 mod rule;
 pub mod sample;
+pub mod sequential;
 pub mod sign_flip;
 pub mod signed_rank;
 pub mod tail;

@@ -28,6 +28,16 @@ impl Rule {
         })
     }
 
+    /// A look of a plan; `thresholds[i]` is for i + 1 remaining hypotheses and must not be empty.
+    pub(crate) fn look(alpha: f64, thresholds: Vec<f64>) -> Self {
+        Self {
+            alpha,
+            // An interval of level 1 has no use; with nothing to spend at this look it is as wide as the data.
+            level: 1.0 - thresholds[0].max(1e-12),
+            thresholds,
+        }
+    }
+
     /// Largest p-value that rejects a hypothesis when `remaining` are still in question.
     pub fn threshold(&self, remaining: usize) -> f64 {
         let last = self.thresholds.len();

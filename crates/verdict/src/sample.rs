@@ -11,7 +11,8 @@ pub struct Family {
     pub alpha: f64,
     /// Seed of whatever is drawn at random.
     pub seed: u64,
-    /// Random patterns drawn by permutation tests that cannot be enumerated, and resamples of the bootstrap.
+    /// Random patterns drawn by permutation tests that cannot be enumerated, and resamples of the bootstrap. 0 leaves
+    /// out the sign-flip test and the intervals of tails, which saves most of the time.
     pub resamples: u32,
     /// The metrics, in the order in which judgements come back.
     pub metrics: Vec<MetricSample>,

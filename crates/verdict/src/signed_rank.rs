@@ -3,6 +3,8 @@
 //! Sources: Wilcoxon (1945); Pratt (1959) for differences of zero; Hodges and Lehmann (1963); Hollander, Wolfe and
 //! Chicken, "Nonparametric Statistical Methods" (3rd edition), sections 3.1 to 3.3.
 
+use std::sync::OnceLock;
+
 use crate::error::{Result, Side};
 use crate::interval::{EXACT_PAIRS, Interval, Test};
 use crate::normal;
@@ -33,7 +35,8 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
         .filter(|&d| zeros == Zeros::Pratt || d != 0.0)
         .collect();
     let sizes: Vec<f64> = kept.iter().map(|d| d.abs()).collect();
-    let ranks: Vec<(u32, bool)> = rank(&sizes)
+    let ranked = rank(&sizes);
+    let ranks: Vec<(u32, bool)> = ranked
         .doubled
         .into_iter()
         .zip(&kept)
@@ -53,7 +56,12 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
         .sum();
     if differences.len() <= EXACT_PAIRS {
         let doubled: Vec<u32> = ranks.iter().map(|(doubled, _)| *doubled).collect();
-        let p = exact_two_sided(&doubled, positive);
+        let plain = !ranked.ties && ranks.len() == kept.len();
+        let p = if plain {
+            two_sided_tail(untied(ranks.len()), positive / 2)
+        } else {
+            two_sided_tail(&sign_distribution(&doubled), positive)
+        };
         return Ok(Test { p, exact: true });
     }
     let total: f64 = ranks.iter().map(|(doubled, _)| f64::from(*doubled)).sum();
@@ -70,14 +78,23 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
     })
 }
 
-/// Probability, over all signs, of a positive rank sum at least as extreme as `observed`, doubled ranks given.
-fn exact_two_sided(doubled: &[u32], observed: u64) -> f64 {
-    let distribution = sign_distribution(doubled);
+/// Probability of a sum at least as extreme as `observed` under a symmetric distribution that starts at 0.
+fn two_sided_tail(distribution: &[f64], observed: u64) -> f64 {
     let observed = usize::try_from(observed).unwrap_or(usize::MAX);
     // The distribution is symmetric, so the smaller tail decides and is doubled.
     let mirrored = (distribution.len() - 1).saturating_sub(observed);
     let tail: f64 = distribution[..=observed.min(mirrored)].iter().sum();
     (2.0 * tail).min(1.0)
+}
+
+/// Null distribution of the positive rank sum of up to [`EXACT_PAIRS`] values without ties, computed once.
+fn untied(n: usize) -> &'static [f64] {
+    static TABLES: [OnceLock<Vec<f64>>; EXACT_PAIRS + 1] =
+        [const { OnceLock::new() }; EXACT_PAIRS + 1];
+    TABLES[n].get_or_init(|| {
+        let ranks: Vec<u32> = (1..=u32::try_from(n).unwrap_or(u32::MAX)).collect();
+        sign_distribution(&ranks)
+    })
 }
 
 /// Probability of every sum of `weights` when each is counted with probability one half.
@@ -121,8 +138,7 @@ pub(crate) fn cut(n: usize, alpha: f64) -> Cut {
         let error = normal::two_sided((mean - 0.5 - outside as f64).max(0.0) / deviation);
         return Cut { outside, error };
     }
-    let ranks: Vec<u32> = (1..=u32::try_from(n).unwrap_or(u32::MAX)).collect();
-    cut_of(&sign_distribution(&ranks), alpha)
+    cut_of(untied(n), alpha)
 }
 
 /// As [`cut`], for the null distribution of any symmetric rank statistic that starts at 0.

@@ -56,9 +56,13 @@ pub struct TailQuestion {
 /// does not exceed (Hyndman and Fan 1996, definition 1, which is also HdrHistogram's).
 pub fn pooled_quantile(trials: &[Vec<Bin>], quantile: f64) -> Result<f64> {
     probability("a quantile", quantile)?;
-    let pool = Pool::new(Side::Effect, trials, &[])?;
-    let weights = vec![1; trials.len()];
-    Ok(pool.quantile(&weights, quantile))
+    if trials.is_empty() {
+        return Err(StatError::Empty {
+            what: "a pooled quantile".into(),
+        });
+    }
+    let pool = Pool::new(Side::Effect, trials, &[], quantile)?;
+    Ok(pool.quantile(&vec![1; trials.len()]))
 }
 
 /// Compares the pooled quantile of B's trials with that of A's.
@@ -70,7 +74,7 @@ pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Resul
             what: "a comparison of tails".into(),
         });
     }
-    let pool = Pool::new(Side::A, a, b)?;
+    let pool = Pool::new(Side::A, a, b, question.quantile)?;
     if question.ratio && pool.values[0] <= 0.0 {
         return Err(StatError::NotPositive {
             side: Side::Effect,
@@ -87,8 +91,9 @@ pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Resul
     let start = draw.identity();
     let (quantile_a, quantile_b) = draw.quantiles(&start);
     let effect = draw.effect(&start);
-    let total = |from: usize, to: usize| pool.totals[from..to].iter().sum::<u64>() as f64;
-    let fewest = total(0, a.len()).min(total(a.len(), a.len() + b.len()));
+    let total = |trials: &[Trial]| trials.iter().map(|trial| trial.total).sum::<u64>();
+    let (trials_a, trials_b) = pool.trials.split_at(a.len());
+    let fewest = total(trials_a).min(total(trials_b)) as f64;
     Ok(TailComparison {
         a: quantile_a,
         b: quantile_b,
@@ -100,16 +105,28 @@ pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Resul
 }
 
 /// Distributions over one common, ascending list of values.
+///
+/// Whatever trials are pooled, the pooled quantile lies between the smallest and the largest of their own quantiles. So
+/// only values in that range are kept one by one; of those below, a sum is enough.
 struct Pool {
+    quantile: f64,
     values: Vec<f64>,
-    /// For each trial (A's first, then B's), the positions of its values with their counts.
-    trials: Vec<Vec<(usize, u64)>>,
-    totals: Vec<u64>,
+    trials: Vec<Trial>,
+}
+
+/// One trial's distribution within a pool.
+struct Trial {
+    /// Accesses below the pool's first value.
+    below: u64,
+    /// Positions among the pool's values, with the accesses that have them.
+    bins: Vec<(usize, u64)>,
+    total: u64,
 }
 
 impl Pool {
-    fn new(side: Side, a: &[Vec<Bin>], b: &[Vec<Bin>]) -> Result<Self> {
-        let mut values = Vec::new();
+    /// A's trials first, then B's.
+    fn new(side: Side, a: &[Vec<Bin>], b: &[Vec<Bin>], quantile: f64) -> Result<Self> {
+        let mut own = Vec::with_capacity(a.len() + b.len());
         for (trial, bins) in a.iter().chain(b).enumerate() {
             let (side, index) = if trial < a.len() {
                 (side, trial)
@@ -119,56 +136,63 @@ impl Pool {
             if bins.iter().any(|bin| !bin.value.is_finite()) {
                 return Err(StatError::NotFinite { side, index });
             }
-            if bins.iter().all(|bin| bin.count == 0) {
+            let seen: Vec<Bin> = bins.iter().filter(|bin| bin.count > 0).copied().collect();
+            if seen.is_empty() {
                 return Err(StatError::Empty {
                     what: format!("the distribution of trial {index} of {side}"),
                 });
             }
-            values.extend(
-                bins.iter()
-                    .filter(|bin| bin.count > 0)
-                    .map(|bin| bin.value + 0.0),
-            );
+            own.push((quantile_of(&seen, quantile), seen));
         }
+        let low = own.iter().map(|(q, _)| *q).fold(f64::INFINITY, f64::min);
+        let high = own
+            .iter()
+            .map(|(q, _)| *q)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let mut values: Vec<f64> = own
+            .iter()
+            .flat_map(|(_, bins)| bins)
+            .map(|bin| bin.value + 0.0)
+            .filter(|value| (low..=high).contains(value))
+            .collect();
         values.sort_unstable_by(f64::total_cmp);
         values.dedup_by(|x, y| x.total_cmp(y).is_eq());
-        let place = |bin: &Bin| {
-            let position = values.partition_point(|value| *value < bin.value);
-            (position, bin.count)
-        };
-        let trials: Vec<Vec<(usize, u64)>> = a
+        let trials = own
             .iter()
-            .chain(b)
-            .map(|bins| bins.iter().filter(|bin| bin.count > 0).map(place).collect())
-            .collect();
-        let totals = trials
-            .iter()
-            .map(|bins| bins.iter().map(|(_, count)| count).sum())
+            .map(|(_, seen)| {
+                let below = seen.iter().filter(|bin| bin.value < low);
+                let inside = seen.iter().filter(|bin| (low..=high).contains(&bin.value));
+                Trial {
+                    below: below.map(|bin| bin.count).sum(),
+                    bins: inside
+                        .map(|bin| (values.partition_point(|v| *v < bin.value), bin.count))
+                        .collect(),
+                    total: seen.iter().map(|bin| bin.count).sum(),
+                }
+            })
             .collect();
         Ok(Self {
+            quantile,
             values,
             trials,
-            totals,
         })
     }
 
     /// The quantile with every trial counted `weights[trial]` times.
-    fn quantile(&self, weights: &[u64], quantile: f64) -> f64 {
+    fn quantile(&self, weights: &[u64]) -> f64 {
         let mut counts = vec![0_u64; self.values.len()];
-        let mut total = 0;
-        for (trial, &weight) in weights
-            .iter()
-            .enumerate()
-            .filter(|(_, weight)| **weight > 0)
-        {
-            for &(position, count) in &self.trials[trial] {
+        let (mut seen, mut total) = (0, 0);
+        for (trial, &weight) in self.trials.iter().zip(weights) {
+            if weight == 0 {
+                continue;
+            }
+            for &(position, count) in &trial.bins {
                 counts[position] += weight * count;
             }
-            total += weight * self.totals[trial];
+            seen += weight * trial.below;
+            total += weight * trial.total;
         }
-        // The slack keeps 0.99 of 100 at 99, although 0.99 times 100 is a little more in binary.
-        let wanted = total as f64 * quantile * (1.0 - 1e-12);
-        let mut seen = 0;
+        let wanted = wanted(total, self.quantile);
         for (value, count) in self.values.iter().zip(&counts) {
             seen += count;
             if *count > 0 && seen as f64 >= wanted {
@@ -177,6 +201,27 @@ impl Pool {
         }
         self.values[self.values.len() - 1]
     }
+}
+
+/// How many accesses must lie at or below a quantile. The slack keeps 0.99 of 100 at 99, although 0.99 times 100 may be
+/// a little more in binary.
+fn wanted(total: u64, quantile: f64) -> f64 {
+    total as f64 * quantile * (1.0 - 1e-12)
+}
+
+/// The quantile of one trial's non-empty bins.
+fn quantile_of(bins: &[Bin], quantile: f64) -> f64 {
+    let mut sorted = bins.to_vec();
+    sorted.sort_unstable_by(|x, y| x.value.total_cmp(&y.value));
+    let wanted = wanted(sorted.iter().map(|bin| bin.count).sum(), quantile);
+    let mut seen = 0;
+    for bin in &sorted {
+        seen += bin.count;
+        if seen as f64 >= wanted {
+            return bin.value;
+        }
+    }
+    sorted[sorted.len() - 1].value
 }
 
 /// How often each trial of the pool counts for A and for B.
@@ -209,10 +254,9 @@ impl Draw<'_> {
     }
 
     fn quantiles(&self, weights: &Weights) -> (f64, f64) {
-        let quantile = self.question.quantile;
         (
-            self.pool.quantile(&weights.a, quantile),
-            self.pool.quantile(&weights.b, quantile),
+            self.pool.quantile(&weights.a),
+            self.pool.quantile(&weights.b),
         )
     }
 

@@ -19,7 +19,9 @@ fn metric(name: &str, unit: &str, direction: Direction, data: Data) -> MetricSam
 }
 
 fn one(sample: MetricSample) -> Judgement {
-    judge(&Family::new(1, vec![sample])).unwrap().remove(0)
+    judge(&Family::new(1, vec![sample]))
+        .expect("5 % is an error rate")
+        .remove(0)
 }
 
 fn ratios(factors: &[f64]) -> Data {

@@ -72,8 +72,7 @@ pub(super) fn from_values(
     let differences = effects(kind, a, b)?;
     let estimate = signed_rank::estimate(&differences, look.level)?;
     let test = signed_rank::test(&differences, Zeros::Pratt)?;
-    let enumerable = differences.len() <= sign_flip::ENUMERATED_PAIRS;
-    let p_sign_flip = (enumerable || look.resamples > 0)
+    let p_sign_flip = (look.resamples > 0)
         .then(|| sign_flip::test(&differences, look.resamples, look.seed))
         .transpose()?
         .map(|test| test.p);

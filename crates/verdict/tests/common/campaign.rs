@@ -1,0 +1,231 @@
+//! Campaigns by the thousand, and how often they were right.
+
+use pagetide_verdict::rng::Xoshiro;
+use pagetide_verdict::sample::{Bin, TailPair, UnitPair};
+use pagetide_verdict::sequential::{Decision, Design, Plan};
+use pagetide_verdict::{Data, Direction, Family, Judgement, Margin, MetricSample, Verdict, judge};
+
+use super::noise::Noise;
+
+/// Primary metrics of a simulated campaign; they are independent, which is the worst case for false alarms.
+pub const PRIMARIES: usize = 3;
+
+/// Counts over many simulated campaigns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub campaigns: u32,
+    /// Campaigns in which any primary metric was claimed to differ.
+    pub alarms: u32,
+    /// Intervals of primary metrics, and those that contained the truth.
+    pub intervals: u32,
+    pub covering: u32,
+    /// Primary metrics claimed to differ in the right and in the wrong direction.
+    pub right: u32,
+    pub wrong: u32,
+    /// Primary metrics claimed to be equivalent.
+    pub equivalent: u32,
+    /// Pairs, or trials of each variant, that were run.
+    pub trials: u64,
+}
+
+impl Tally {
+    pub fn alarm_rate(&self) -> f64 {
+        f64::from(self.alarms) / f64::from(self.campaigns)
+    }
+
+    pub fn coverage(&self) -> f64 {
+        f64::from(self.covering) / f64::from(self.intervals)
+    }
+
+    pub fn power(&self) -> f64 {
+        f64::from(self.right) / f64::from(self.intervals)
+    }
+
+    pub fn equivalence_rate(&self) -> f64 {
+        f64::from(self.equivalent) / f64::from(self.intervals)
+    }
+
+    pub fn mean_trials(&self) -> f64 {
+        self.trials as f64 / f64::from(self.campaigns)
+    }
+
+    fn add(&mut self, judgements: &[Judgement], effect: f64) {
+        self.campaigns += 1;
+        let mut alarm = false;
+        for judgement in judgements.iter().filter(|judgement| judgement.primary) {
+            self.intervals += 1;
+            let found = judgement.effect.expect("simulated values are sound");
+            let interval = found.interval.expect("more than one pair was simulated");
+            // Floating-point ends may miss a truth they stand on by their last digit.
+            self.covering += u32::from(
+                interval.is_inside(0.0, f64::MAX) && {
+                    interval.low <= effect * (1.0 + 1e-12)
+                        && effect <= interval.high * (1.0 + 1e-12)
+                },
+            );
+            self.equivalent += u32::from(judgement.verdict == Verdict::Equivalent);
+            match judgement.verdict {
+                Verdict::Regressed => self.right += 1,
+                Verdict::Improved => self.wrong += 1,
+                _ => {}
+            }
+            alarm |= judgement.shift.is_some();
+        }
+        self.alarms += u32::from(alarm);
+        self.trials += judgements[0].n;
+    }
+}
+
+/// What to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    pub noise: Noise,
+    pub campaigns: u32,
+    /// True ratio of B to A.
+    pub effect: f64,
+    pub primaries: usize,
+    pub margin: f64,
+    pub seed: u64,
+}
+
+impl Question {
+    fn family(&self, data: Vec<Data>) -> Family {
+        let metrics = data
+            .into_iter()
+            .map(|data| MetricSample {
+                name: "time".into(),
+                unit: "nanos".into(),
+                direction: Direction::Lower,
+                primary: true,
+                margin: Some(Margin::Relative(self.margin)),
+                scale: pagetide_verdict::sample::Scale::Ratio,
+                data,
+            })
+            .collect();
+        Family {
+            alpha: 0.05,
+            seed: self.seed,
+            // Second opinions that do not decide are left out.
+            resamples: 0,
+            metrics,
+        }
+    }
+
+    fn fixed(&self, mut draw: impl FnMut(&mut Xoshiro) -> Data, resamples: u32) -> Tally {
+        let mut random = Xoshiro::new(self.seed);
+        let mut tally = Tally::default();
+        for _ in 0..self.campaigns {
+            let data = (0..self.primaries).map(|_| draw(&mut random)).collect();
+            let mut family = self.family(data);
+            family.resamples = resamples;
+            family.seed = random.bits();
+            let judgements = judge(&family).expect("5 % is an error rate");
+            tally.add(&judgements, self.effect);
+        }
+        tally
+    }
+
+    /// A fixed number of pairs.
+    pub fn paired(&self, pairs: usize) -> Tally {
+        self.fixed(
+            |random| Data::Paired {
+                pairs: self.noise.pairs(pairs, self.effect, random),
+            },
+            0,
+        )
+    }
+
+    /// A fixed number of trials of each variant, not paired.
+    pub fn unpaired(&self, trials: usize) -> Tally {
+        self.fixed(
+            |random| {
+                let (a, b) = self.noise.groups(trials, self.effect, random);
+                Data::Unpaired { a, b }
+            },
+            0,
+        )
+    }
+
+    /// Paired boots with repetitions nested in each, the variation between boots as large as that inside them.
+    pub fn nested(&self, boots: usize, repetitions: usize) -> Tally {
+        self.fixed(
+            |random| {
+                let levels = self.noise.pairs(boots, self.effect, random);
+                let unit = |level: f64, random: &mut Xoshiro| {
+                    let inside = self.noise.series(repetitions, random);
+                    inside.iter().map(|value| level * value / 100.0).collect()
+                };
+                let units = levels
+                    .iter()
+                    .map(|pair| UnitPair {
+                        a: unit(pair.a, random),
+                        b: unit(pair.b, random),
+                        identical: false,
+                    })
+                    .collect();
+                Data::NestedPaired { units }
+            },
+            0,
+        )
+    }
+
+    /// The 99th percentile of 400 accesses a trial, the trials' own levels differing by the noise.
+    pub fn tails(&self, pairs: usize) -> Tally {
+        self.fixed(
+            |random| {
+                let levels = self.noise.pairs(pairs, self.effect, random);
+                let trial = |level: f64, random: &mut Xoshiro| {
+                    (0..400)
+                        .map(|_| Bin {
+                            value: level * (0.5 * random.normal()).exp(),
+                            count: 1,
+                        })
+                        .collect()
+                };
+                let pairs = levels
+                    .iter()
+                    .map(|pair| TailPair {
+                        a: trial(pair.a, random),
+                        b: trial(pair.b, random),
+                        identical: false,
+                    })
+                    .collect();
+                Data::PairedTails {
+                    quantile: 0.99,
+                    pairs,
+                }
+            },
+            199,
+        )
+    }
+
+    /// Pairs until sure, at most `cap` of them.
+    pub fn until_sure(&self, cap: u64) -> Tally {
+        let plan = Plan::until_sure(0.05, cap, self.primaries, Design::Paired)
+            .expect("the cap allows a look");
+        let mut random = Xoshiro::new(self.seed);
+        let mut tally = Tally::default();
+        for _ in 0..self.campaigns {
+            let all: Vec<_> = (0..self.primaries)
+                .map(|_| {
+                    let cap = usize::try_from(cap).expect("caps are small");
+                    self.noise.pairs(cap, self.effect, &mut random)
+                })
+                .collect();
+            for (look, &n) in plan.looks().iter().enumerate() {
+                let n = usize::try_from(n).expect("looks are small");
+                let data = all
+                    .iter()
+                    .map(|pairs| Data::Paired {
+                        pairs: pairs[..n].to_vec(),
+                    })
+                    .collect();
+                if let Decision::Stop { judgements, .. } = plan.decide(&self.family(data), look) {
+                    tally.add(&judgements, self.effect);
+                    break;
+                }
+            }
+        }
+        tally
+    }
+}

@@ -1,0 +1,86 @@
+//! Noise as benchmarks show it. Each kind makes the values of consecutive trials of one and the same kernel.
+
+use pagetide_verdict::Pair;
+use pagetide_verdict::rng::Xoshiro;
+
+/// A kind of noise around a value of 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Standard deviation 3 %.
+    Normal,
+    /// Skewed: a log standard deviation of 0.3.
+    LogNormal,
+    /// Student with two degrees of freedom, scale 2 %: no finite variance.
+    HeavyTailed,
+    /// Every third trial lands 8 % higher, as when a huge page was not to be had.
+    Bimodal,
+    /// Each trial remembers 80 % of the one before, as on a machine that warms up.
+    Autocorrelated,
+}
+
+/// All kinds, in the order of tables.
+pub const ALL: [Noise; 5] = [
+    Noise::Normal,
+    Noise::LogNormal,
+    Noise::HeavyTailed,
+    Noise::Bimodal,
+    Noise::Autocorrelated,
+];
+
+impl Noise {
+    /// `count` consecutive values.
+    pub fn series(self, count: usize, random: &mut Xoshiro) -> Vec<f64> {
+        let mut memory = random.normal();
+        (0..count)
+            .map(|_| match self {
+                Self::Normal => 100.0 * (1.0 + 0.03 * random.normal()),
+                Self::LogNormal => 100.0 * (0.3 * random.normal()).exp(),
+                Self::HeavyTailed => 100.0 * (0.02 * student_two(random)).exp(),
+                Self::Bimodal => {
+                    let mode = if random.unit() < 1.0 / 3.0 { 1.08 } else { 1.0 };
+                    100.0 * mode * (1.0 + 0.005 * random.normal())
+                }
+                Self::Autocorrelated => {
+                    memory = 0.8 * memory + 0.6 * random.normal();
+                    100.0 * (1.0 + 0.03 * memory)
+                }
+            })
+            .collect()
+    }
+
+    /// Pairs of consecutive trials, A or B first by the toss of a coin as in a real campaign; B is `effect` times as slow.
+    pub fn pairs(self, count: usize, effect: f64, random: &mut Xoshiro) -> Vec<Pair> {
+        let series = self.series(2 * count, random);
+        series
+            .chunks(2)
+            .map(|block| {
+                let (a, b) = if random.bits() >> 63 == 1 {
+                    (block[0], block[1])
+                } else {
+                    (block[1], block[0])
+                };
+                Pair::new(a, b * effect)
+            })
+            .collect()
+    }
+
+    /// The same as groups: blocks of two in random order, but their pairing forgotten.
+    pub fn groups(self, count: usize, effect: f64, random: &mut Xoshiro) -> (Vec<f64>, Vec<f64>) {
+        self.pairs(count, effect, random)
+            .into_iter()
+            .map(|pair| (pair.a, pair.b))
+            .unzip()
+    }
+}
+
+/// Student's t with two degrees of freedom by inversion, which has a closed form.
+fn student_two(random: &mut Xoshiro) -> f64 {
+    let u = loop {
+        let u = random.unit();
+        if u > 0.0 {
+            break u;
+        }
+    };
+    let alpha = 4.0 * u * (1.0 - u);
+    2.0 * (u - 0.5) * (2.0 / alpha).sqrt()
+}
