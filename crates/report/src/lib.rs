@@ -1,1 +1,23 @@
-//! How results are shown: terminal and mail tables, the HTML page, exchange formats.
+//! How results are shown: terminal and mail tables, exchange formats, and what others measured, brought in.
+//!
+//! This crate reads records and comparisons. It knows nothing of arenas, campaigns or how a verdict is reached, and it
+//! measures nothing: every number it prints was there before. Whatever names and logs hold is data; each format's
+//! writer neutralises it (see [`draw::clean`]).
+//!
+//! Begin reading in [`terminal::verdicts`], the table most people see; then [`draw`], the means it is drawn with.
+
+/// Adds formatted text to a `String`, which cannot fail.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => {{
+        use std::fmt::Write as _;
+        let _ = write!($out, $($text)*);
+    }};
+}
+
+pub mod comparison;
+mod date;
+pub mod draw;
+pub mod json;
+pub mod terminal;
+
+pub use draw::Look;

@@ -1,0 +1,12 @@
+//! The means of drawing in text: what the terminal can show, clean text, quantities, grids and small pictures.
+
+pub mod clean;
+pub mod grid;
+pub mod look;
+pub mod picture;
+pub mod quantity;
+
+pub use clean::{clean, escaped, width};
+pub use grid::{Align, Cell, Grid};
+pub use look::{Ink, Look};
+pub use quantity::Scale;

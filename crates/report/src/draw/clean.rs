@@ -1,0 +1,150 @@
+//! Names and logs are data: whatever they hold, they cannot steer a terminal, forge a line or drown the reader.
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+/// Columns a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// Whether a character does something instead of being something: controls, line separators, and the invisible
+/// characters that reorder, join or hide text (Unicode categories Cc and Cf, Zl and Zp, tags, variation selectors).
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// ASCII for the few characters that our own labels use; the rest of Unicode is escaped.
+const fn plain(c: char) -> Option<&'static str> {
+    Some(match c {
+        'µ' | 'μ' => "u",
+        '·' => "/",
+        '–' | '—' | '\u{2212}' => "-",
+        '…' => "...",
+        '≥' => ">=",
+        '≤' => "<=",
+        '×' => "x",
+        '±' => "+-",
+        '→' => "->",
+        '‘' | '’' => "'",
+        '“' | '”' => "\"",
+        _ => return None,
+    })
+}
+
+/// Writes one character so that it is only seen.
+fn push(out: &mut String, c: char, ascii: bool) {
+    match c {
+        _ if ascii && plain(c).is_some() => out.push_str(plain(c).unwrap_or_default()),
+        '\n' => out.push_str("\\n"),
+        '\t' => out.push_str("\\t"),
+        '\r' => out.push_str("\\r"),
+        '\x1b' => out.push_str("\\e"),
+        _ if is_unsafe(c) || (ascii && !c.is_ascii()) => {
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        }
+        _ => out.push(c),
+    }
+}
+
+/// One line of at most `limit` columns: control characters as escapes, what is longer cut with `…` (`...` in ASCII).
+pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
+    let mut out = String::new();
+    let mut columns = 0;
+    // A run of marks without width could go on for ever.
+    let mut marks = 0;
+    let dots = if ascii { "..." } else { "…" };
+    let room = limit.saturating_sub(width(dots));
+    // Length of `out` when it last fitted beside the dots.
+    let mut fits = 0;
+    for c in text.chars() {
+        let before = out.len();
+        push(&mut out, c, ascii);
+        let wide = width(&out[before..]);
+        marks = if wide == 0 { marks + 1 } else { 0 };
+        columns += wide;
+        if columns > limit || marks > 4 {
+            out.truncate(fits);
+            out.push_str(dots);
+            return out;
+        }
+        if columns <= room {
+            fits = out.len();
+        }
+    }
+    out
+}
+
+/// Text for formats that carry it whole: control characters as escapes, but not cut.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        push(&mut out, c, false);
+    }
+    out
+}
+
+/// Breaks a text into lines of at most `limit` columns at its spaces; longer words stand alone and are cut.
+pub fn wrap(text: &str, limit: usize, ascii: bool) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut columns = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let word = clean(word, limit, ascii);
+        let wide = width(&word);
+        let Some(line) = lines.last_mut() else {
+            break;
+        };
+        if columns > 0 && columns + 1 + wide > limit {
+            lines.push(word);
+            columns = wide;
+        } else {
+            if columns > 0 {
+                line.push(' ');
+                columns += 1;
+            }
+            line.push_str(&word);
+            columns += wide;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        assert_eq!(clean("a\x1b[31mb\n", 80, false), "a\\e[31mb\\n");
+        assert_eq!(clean("x\u{9b}2J", 80, false), "x\\u{9b}2J");
+        assert_eq!(clean("safe\u{202e}gnp", 80, false), "safe\\u{202e}gnp");
+        assert_eq!(clean("a · 3 µs", 80, true), "a / 3 us");
+        assert_eq!(clean("naïve", 80, true), "na\\u{ef}ve");
+    }
+
+    #[test]
+    fn a_megabyte_of_text_is_cut_to_its_column() {
+        let huge = "x".repeat(1 << 20);
+        assert_eq!(clean(&huge, 10, false), "xxxxxxxxx…");
+        assert_eq!(clean(&huge, 10, true), "xxxxxxx...");
+        assert_eq!(clean("0123456789", 10, false), "0123456789");
+        let marks = format!("a{}", "\u{301}".repeat(1 << 20));
+        assert!(clean(&marks, 10, false).len() < 30);
+        let wide = "漢".repeat(100);
+        assert!(width(&clean(&wide, 9, false)) <= 9);
+    }
+
+    #[test]
+    fn wrapped_lines_keep_their_limit_and_every_word() {
+        let text = "one instruction is one nanosecond; caches are not modelled";
+        let lines = wrap(text, 20, false);
+        assert!(lines.iter().all(|line| width(line) <= 20), "{lines:?}");
+        assert_eq!(lines.join(" "), text);
+    }
+}

@@ -1,0 +1,174 @@
+//! A grid of text: columns of their natural width, two spaces apart, no rules. The caller decides what fits.
+
+use super::clean::width;
+use super::look::{Ink, Look};
+
+/// Where text stands in its column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// At the left.
+    #[default]
+    Left,
+    /// At the right, for numbers.
+    Right,
+}
+
+/// A cell: pieces of clean text, each in its ink.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    parts: Vec<(Ink, String)>,
+}
+
+impl Cell {
+    /// Text in one ink. The text must be clean.
+    pub fn new(ink: Ink, text: impl Into<String>) -> Self {
+        Self {
+            parts: vec![(ink, text.into())],
+        }
+    }
+
+    /// Plain text.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(Ink::Plain, text)
+    }
+
+    /// Nothing.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The cell with more text behind.
+    #[must_use]
+    pub fn and(mut self, ink: Ink, text: impl Into<String>) -> Self {
+        self.parts.push((ink, text.into()));
+        self
+    }
+
+    /// Columns it takes.
+    pub fn width(&self) -> usize {
+        self.parts.iter().map(|(_, text)| width(text)).sum()
+    }
+
+    /// The text with its inks.
+    pub fn draw(&self, look: &Look) -> String {
+        self.parts
+            .iter()
+            .map(|(ink, text)| look.ink(*ink, text))
+            .collect()
+    }
+}
+
+/// Rows of cells under each other.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    aligns: Vec<Align>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Columns between two columns.
+const GAP: usize = 2;
+
+impl Grid {
+    /// A grid with these columns.
+    pub fn new(aligns: impl IntoIterator<Item = Align>) -> Self {
+        Self {
+            aligns: aligns.into_iter().collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row; missing cells at its end are empty.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds an empty line.
+    pub fn gap(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = vec![0; self.aligns.len()];
+        for row in &self.rows {
+            for (cell, wide) in row.iter().zip(&mut widths) {
+                *wide = (*wide).max(cell.width());
+            }
+        }
+        widths
+    }
+
+    /// Columns the whole grid takes.
+    pub fn width(&self) -> usize {
+        let widths = self.widths();
+        let used = widths.iter().filter(|wide| **wide > 0).count();
+        widths.iter().sum::<usize>() + GAP * used.saturating_sub(1)
+    }
+
+    /// Draws the grid, each line after `indent` spaces, without trailing spaces.
+    pub fn draw(&self, look: &Look, indent: usize) -> String {
+        let widths = self.widths();
+        let mut out = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            // Spaces owed before the next visible text.
+            let mut owed = indent;
+            let mut first = true;
+            for (index, wide) in widths.iter().enumerate() {
+                if *wide == 0 {
+                    continue;
+                }
+                if !first {
+                    owed += GAP;
+                }
+                first = false;
+                let empty = Cell::empty();
+                let cell = row.get(index).unwrap_or(&empty);
+                let space = wide - cell.width();
+                let right = self.aligns.get(index) == Some(&Align::Right);
+                if cell.width() == 0 {
+                    owed += space;
+                    continue;
+                }
+                if right {
+                    owed += space;
+                }
+                line.push_str(&" ".repeat(owed));
+                line.push_str(&cell.draw(look));
+                owed = if right { 0 } else { space };
+            }
+            out.push_str(&line);
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_lines_end_at_their_last_character() {
+        let mut grid = Grid::new([Align::Left, Align::Right, Align::Left]);
+        grid.row([Cell::plain("metric"), Cell::plain("µs"), Cell::plain("x")]);
+        grid.row([Cell::plain("a"), Cell::plain("1.25")]);
+        grid.row([Cell::empty(), Cell::plain("10"), Cell::plain("yy")]);
+        assert_eq!(
+            grid.draw(&Look::plain(80), 1),
+            " metric    µs  x\n a       1.25\n           10  yy\n"
+        );
+        assert_eq!(grid.width(), 6 + 2 + 4 + 2 + 2);
+    }
+
+    #[test]
+    fn colours_do_not_count_as_width() {
+        let look = Look {
+            colour: true,
+            ..Look::plain(80)
+        };
+        let mut grid = Grid::new([Align::Left, Align::Left]);
+        grid.row([Cell::new(Ink::Good, "ok"), Cell::plain("|")]);
+        grid.row([Cell::plain("long"), Cell::plain("|")]);
+        assert_eq!(grid.draw(&look, 0), "\x1b[32mok\x1b[0m    |\nlong  |\n");
+    }
+}

@@ -1,0 +1,155 @@
+//! What a reader's terminal can show: width, colours, Unicode.
+
+use std::io::IsTerminal;
+
+/// Width where there is no terminal to ask.
+const WIDTH: usize = 100;
+/// Nothing is laid out narrower than this.
+const NARROWEST: usize = 40;
+
+/// How text is drawn. Made once from the environment, or by hand in tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Columns available.
+    pub width: usize,
+    /// Whether colours may be used.
+    pub colour: bool,
+    /// Whether only ASCII may be used.
+    pub ascii: bool,
+}
+
+/// What a piece of text is, from which its colour follows. A colour never carries meaning alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ink {
+    /// Text.
+    #[default]
+    Plain,
+    /// Heads and names.
+    Strong,
+    /// What may be read later.
+    Faint,
+    /// An improvement.
+    Good,
+    /// A regression.
+    Bad,
+    /// Not decided.
+    Unsure,
+    /// Not usable.
+    Broken,
+}
+
+impl Ink {
+    /// The sequence that starts this ink (ECMA-48, select graphic rendition).
+    const fn start(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Strong => "\x1b[1m",
+            Self::Faint => "\x1b[2m",
+            Self::Good => "\x1b[32m",
+            Self::Bad => "\x1b[1;31m",
+            Self::Unsure => "\x1b[33m",
+            Self::Broken => "\x1b[35m",
+        }
+    }
+}
+
+impl Look {
+    /// Plain text of this width: no colours, Unicode.
+    pub const fn plain(width: usize) -> Self {
+        Self {
+            width,
+            colour: false,
+            ascii: false,
+        }
+    }
+
+    /// The look of standard output; `ascii` is the user's `--ascii`.
+    pub fn of_stdout(ascii: bool) -> Self {
+        let stdout = std::io::stdout();
+        let terminal = stdout.is_terminal().then(|| {
+            rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col))
+        });
+        Self::of(|name| std::env::var(name).ok(), terminal, ascii)
+    }
+
+    /// The look that follows from environment variables and the terminal's width (`None` where output goes to no
+    /// terminal, zero where it does not tell). Colours need a terminal and heed `NO_COLOR` (<https://no-color.org>);
+    /// the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set decides on Unicode, as POSIX has it.
+    pub fn of(env: impl Fn(&str) -> Option<String>, terminal: Option<usize>, ascii: bool) -> Self {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty());
+        let dumb = set("TERM").as_deref() == Some("dumb");
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|n| set(n));
+        let unicode = locale.is_some_and(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        });
+        let columns = set("COLUMNS").and_then(|text| text.parse().ok());
+        Self {
+            width: terminal
+                .filter(|width| *width > 0)
+                .or(columns)
+                .unwrap_or(WIDTH)
+                .max(NARROWEST),
+            colour: terminal.is_some() && set("NO_COLOR").is_none() && !dumb,
+            ascii: ascii || dumb || !unicode,
+        }
+    }
+
+    /// The text in this ink.
+    pub fn ink(&self, ink: Ink, text: &str) -> String {
+        if !self.colour || ink == Ink::Plain || text.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{}{text}\x1b[0m", ink.start())
+        }
+    }
+
+    /// The first of two where Unicode may be used, else the second.
+    pub const fn or<'a>(&self, unicode: &'a str, ascii: &'a str) -> &'a str {
+        if self.ascii { ascii } else { unicode }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(vars: &[(&str, &str)], terminal: Option<usize>) -> Look {
+        let find = |name: &str| {
+            vars.iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| (*v).to_owned())
+        };
+        Look::of(find, terminal, false)
+    }
+
+    #[test]
+    fn colours_appear_on_a_terminal_only_and_heed_no_color() {
+        assert!(look(&[], Some(80)).colour);
+        assert!(!look(&[], None).colour);
+        assert!(!look(&[("NO_COLOR", "1")], Some(80)).colour);
+        assert!(
+            look(&[("NO_COLOR", "")], Some(80)).colour,
+            "an empty NO_COLOR counts as not set"
+        );
+        assert!(!look(&[("TERM", "dumb")], Some(80)).colour);
+    }
+
+    #[test]
+    fn the_locale_that_counts_decides_on_unicode() {
+        assert!(!look(&[("LANG", "en_GB.UTF-8")], Some(80)).ascii);
+        assert!(look(&[("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")], Some(80)).ascii);
+        assert!(!look(&[("LC_ALL", "C.utf8")], Some(80)).ascii);
+        assert!(look(&[], Some(80)).ascii, "POSIX's default locale is ASCII");
+        let forced = Look::of(|_| Some("C.UTF-8".to_owned()), Some(80), true);
+        assert!(forced.ascii);
+    }
+
+    #[test]
+    fn the_width_is_the_terminals_then_columns_then_a_default() {
+        assert_eq!(look(&[("COLUMNS", "60")], Some(120)).width, 120);
+        assert_eq!(look(&[("COLUMNS", "60")], None).width, 60);
+        assert_eq!(look(&[], Some(0)).width, WIDTH);
+        assert_eq!(look(&[], Some(3)).width, NARROWEST);
+    }
+}

@@ -1,0 +1,302 @@
+//! Small pictures in text: a latency histogram, a presence map.
+
+use pagetide_record::{Histogram, Nanos};
+
+use super::clean::{clean, width, wrap};
+use super::look::{Ink, Look};
+use super::quantity;
+
+/// Eighths of a block, for bars of a fine length.
+const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+
+/// Quantiles named under a histogram.
+const QUANTILES: [(f64, &str); 5] = [
+    (0.5, "p50"),
+    (0.9, "p90"),
+    (0.99, "p99"),
+    (0.999, "p99.9"),
+    (0.9999, "p99.99"),
+];
+
+/// A bar of `share` (0 to 1) of `room` columns; anything above zero shows.
+pub fn bar(share: f64, room: usize, look: &Look) -> String {
+    let units = if look.ascii { 1.0 } else { 8.0 };
+    let full = room as f64 * units;
+    let mut length = (share.clamp(0.0, 1.0) * full).round();
+    if share > 0.0 {
+        length = length.max(1.0);
+    }
+    let mut out = String::new();
+    let mut left = length;
+    while left >= units {
+        out.push_str(look.or("█", "#"));
+        left -= units;
+    }
+    for (eighths, text) in EIGHTHS.iter().enumerate().skip(1) {
+        if !look.ascii && (left - eighths as f64).abs() < 0.5 {
+            out.push_str(text);
+        }
+    }
+    out
+}
+
+/// Rows of a histogram: the smallest value of each row and its count, a power of two to the row, finer where all
+/// values lie within a few.
+fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
+    let span = histogram.max.max(1).ilog2() - histogram.min.max(1).ilog2();
+    // Buckets of the log-linear histogram are 32 to a power of two above 64.
+    let parts: u32 = match span {
+        0 => 8,
+        1 | 2 => 4,
+        3..=5 => 2,
+        _ => 1,
+    };
+    let mut rows: Vec<(u64, u64)> = Vec::new();
+    let start = |value: u64| -> u64 {
+        if value < 64 {
+            // Small values have their own buckets; a power of two of them makes a row.
+            return if value == 0 { 0 } else { 1 << value.ilog2() };
+        }
+        let exponent = value.ilog2();
+        let width = (1_u64 << exponent) / u64::from(parts);
+        value / width * width
+    };
+    let next = |row: u64| -> u64 {
+        if row == 0 {
+            1
+        } else if row < 64 {
+            row * 2
+        } else {
+            row.saturating_add((1_u64 << row.ilog2()) / u64::from(parts))
+        }
+    };
+    for (index, count) in &histogram.buckets {
+        let row = start(Histogram::bounds(*index).0);
+        while let Some((last, _)) = rows.last().copied() {
+            if last >= row {
+                break;
+            }
+            // Empty rows between are shown: a gap is a finding.
+            let following = next(last);
+            if following <= last {
+                break;
+            }
+            rows.push((following, 0));
+        }
+        match rows.last_mut() {
+            Some((last, sum)) if *last == row => *sum += count,
+            _ => rows.push((row, *count)),
+        }
+    }
+    rows
+}
+
+/// Longest run of empty rows that is drawn row by row.
+const EMPTY: usize = 2;
+
+/// Draws a histogram of nanoseconds: a row for each power of two (finer where values lie close), the bar as long as
+/// the square root of its share so that tails show, then the quantiles. Each line after two spaces.
+pub fn histogram(histogram: &Histogram, look: &Look) -> String {
+    if histogram.count == 0 {
+        return "  no values\n".to_owned();
+    }
+    let rows = rows(histogram);
+    let largest = rows.iter().map(|(_, count)| *count).max().unwrap_or(1);
+    let heads: Vec<String> = rows.iter().map(|(low, _)| time(*low, look)).collect();
+    let head = heads.iter().map(|text| width(text)).max().unwrap_or(0);
+    let counts: Vec<String> = rows.iter().map(|(_, n)| quantity::count(*n)).collect();
+    let number = counts.iter().map(String::len).max().unwrap_or(0);
+    let room = look.width.saturating_sub(2 + head + 3 + number + 2).min(60);
+    let mut out = String::new();
+    let mut index = 0;
+    while index < rows.len() {
+        let empty = rows[index..].iter().take_while(|(_, n)| *n == 0).count();
+        if empty > EMPTY {
+            put!(
+                out,
+                "  {:>head$} {}\n",
+                look.or("⋮", ":"),
+                look.ink(Ink::Faint, look.or("│", "|"))
+            );
+            index += empty;
+            continue;
+        }
+        let share = (rows[index].1 as f64 / largest as f64).sqrt();
+        let drawn = bar(share, room, look);
+        let pad = " ".repeat(head - width(&heads[index]));
+        let gap = " ".repeat(room - width(&drawn));
+        put!(
+            out,
+            "  {pad}{} {}{drawn}{gap}  {:>number$}\n",
+            heads[index],
+            look.ink(Ink::Faint, look.or("│", "|")),
+            counts[index],
+        );
+        index += 1;
+    }
+    let mut named: Vec<String> = QUANTILES
+        .iter()
+        .map(|(q, name)| format!("{name} {}", time(histogram.quantile(*q), look)))
+        .collect();
+    named.push(format!("max {}", time(histogram.max, look)));
+    let remark = "bars grow with the square root of the count";
+    for text in [named.join(", ").as_str(), remark] {
+        for line in wrap(text, look.width.saturating_sub(2), look.ascii) {
+            put!(out, "  {}\n", look.ink(Ink::Faint, &line));
+        }
+    }
+    out
+}
+
+/// A time in three digits.
+fn time(nanos: u64, look: &Look) -> String {
+    clean(&Nanos(nanos).to_string(), 20, look.ascii)
+}
+
+/// Dots of a braille cell by column and row, as Unicode numbers them (block U+2800).
+const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+/// Shades where braille cannot be used, from empty to full.
+const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
+
+/// Largest number of lines of a presence map.
+const LINES: usize = 8;
+
+/// Draws which of a mapping's pages are present, page 0 at the left of the first line: a braille dot for one page or,
+/// where there are more pages than dots, for a group of which at least half is present. Each line after two spaces,
+/// the first page of the line at its left.
+pub fn presence(present: &[bool], look: &Look) -> String {
+    if present.is_empty() {
+        return "  no pages\n".to_owned();
+    }
+    let head = quantity::count(present.len() as u64).len();
+    let room = look.width.saturating_sub(2 + head + 2 + 2).clamp(8, 96);
+    // Two columns of dots a character, four rows of dots a line, read along lines of text: a character holds eight
+    // pages in order, so that neighbours stay neighbours.
+    let cell = if look.ascii { 1 } else { 8 };
+    let capacity = room * LINES * cell;
+    let group = present.len().div_ceil(capacity);
+    let groups: Vec<f64> = present
+        .chunks(group)
+        .map(|pages| pages.iter().filter(|p| **p).count() as f64 / pages.len() as f64)
+        .collect();
+    let mut out = String::new();
+    for (line, chunk) in groups.chunks(room * cell).enumerate() {
+        let mut text = String::new();
+        for share in chunk.chunks(cell) {
+            text.push(if look.ascii {
+                shade(share[0])
+            } else {
+                braille(share)
+            });
+        }
+        let first = quantity::count((line * room * cell * group) as u64);
+        put!(
+            out,
+            "  {} {}{text}{}\n",
+            look.ink(Ink::Faint, &format!("{first:>head$}")),
+            look.ink(Ink::Faint, look.or("▕", "|")),
+            look.ink(Ink::Faint, look.or("▏", "|")),
+        );
+    }
+    let here = present.iter().filter(|p| **p).count();
+    let dot = match (group, look.ascii) {
+        (1, false) => "a dot is a page".to_owned(),
+        (n, false) => format!("a dot is {n} pages, at least half of them present"),
+        (1, true) => "# is a present page".to_owned(),
+        (n, true) => format!("a character is {n} pages, from none present (blank) to all (#)"),
+    };
+    let text = format!(
+        "{} of {} pages present ({:.1} %); {dot}",
+        quantity::count(here as u64),
+        quantity::count(present.len() as u64),
+        100.0 * here as f64 / present.len() as f64
+    );
+    for line in wrap(&text, look.width.saturating_sub(2), look.ascii) {
+        put!(out, "  {}\n", look.ink(Ink::Faint, &line));
+    }
+    out
+}
+
+/// One of five shades for a share.
+fn shade(share: f64) -> char {
+    let edges = [0.0, 0.25, 0.5, 0.999_999];
+    SHADES[edges.iter().filter(|edge| share > **edge).count()]
+}
+
+/// A braille character for eight shares, down the left column first.
+fn braille(shares: &[f64]) -> char {
+    let mut bits = 0x2800;
+    for (index, share) in shares.iter().take(8).enumerate() {
+        if *share >= 0.5 {
+            bits |= DOTS[index / 4][index % 4];
+        }
+    }
+    char::from_u32(bits).unwrap_or(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(values: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut dense = vec![0; Histogram::BUCKETS];
+        let (mut sum, mut min, mut max) = (0, u64::MAX, 0);
+        for value in values {
+            dense[usize::try_from(Histogram::index(value)).unwrap()] += 1;
+            sum += value;
+            min = min.min(value);
+            max = max.max(value);
+        }
+        Histogram::from_dense(&dense, sum, min, max)
+    }
+
+    #[test]
+    fn every_value_of_a_histogram_is_in_exactly_one_row() {
+        for values in [
+            vec![5, 70, 71, 1_000_000],
+            (100..200).collect::<Vec<u64>>(),
+            vec![0, u64::MAX],
+            vec![90_000; 40],
+        ] {
+            let n = values.len() as u64;
+            let rows = rows(&sample(values));
+            assert_eq!(rows.iter().map(|(_, count)| count).sum::<u64>(), n);
+            assert!(rows.windows(2).all(|w| w[0].0 < w[1].0), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn a_presence_map_shows_every_page_in_both_alphabets() {
+        let pages: Vec<bool> = (0..64).map(|i| i % 2 == 0).collect();
+        let drawn = presence(&pages, &Look::plain(80));
+        // Pages 0, 2, 4 and 6 are dots 1, 3, 4 and 6.
+        assert!(drawn.contains("\u{282d}"), "{drawn}");
+        assert!(drawn.contains("32 of 64 pages present (50.0 %)"), "{drawn}");
+        let ascii = Look {
+            ascii: true,
+            ..Look::plain(80)
+        };
+        let drawn = presence(&pages, &ascii);
+        assert!(drawn.is_ascii(), "{drawn}");
+        assert!(drawn.contains("# # # #"), "{drawn}");
+    }
+
+    #[test]
+    fn pictures_keep_within_the_width() {
+        let histogram_of = sample((0..100_000).map(|i| 60 + i * i / 1000));
+        let pages = vec![true; 1_000_000];
+        for width in [40, 80, 120] {
+            for ascii in [false, true] {
+                let look = Look {
+                    ascii,
+                    ..Look::plain(width)
+                };
+                let map = presence(&pages, &look);
+                let bars = histogram(&histogram_of, &look);
+                for line in map.lines().chain(bars.lines()) {
+                    assert!(super::width(line) <= width, "{width}: {line}");
+                }
+            }
+        }
+    }
+}

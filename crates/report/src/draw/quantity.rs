@@ -1,0 +1,187 @@
+//! Quantities for people: one scale for a whole row, so that its numbers can be compared by looking.
+
+use pagetide_record::Unit;
+
+/// A readable unit and how to get there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// Text after the number, empty for plain counts.
+    pub unit: &'static str,
+    /// A value is divided by this.
+    pub divisor: f64,
+    /// Digits after the point.
+    pub digits: usize,
+}
+
+/// Times, from the largest.
+const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+/// Sizes, from the largest.
+const SIZES: [(f64, &str); 4] = [
+    (1_073_741_824.0, "GiB"),
+    (1_048_576.0, "MiB"),
+    (1_024.0, "KiB"),
+    (1.0, "B"),
+];
+/// Rates of bytes, from the largest.
+const RATES: [(f64, &str); 4] = [
+    (1_073_741_824.0, "GiB/s"),
+    (1_048_576.0, "MiB/s"),
+    (1_024.0, "KiB/s"),
+    (1.0, "B/s"),
+];
+
+impl Scale {
+    /// The scale for values of about this magnitude: four digits that count. Whole numbers below a thousand events or
+    /// pages stay whole.
+    pub fn of(unit: Unit, magnitude: f64) -> Self {
+        let magnitude = magnitude.abs();
+        let pick = |table: &[(f64, &'static str)]| {
+            table
+                .iter()
+                .find(|(divisor, _)| magnitude >= *divisor)
+                .or(table.last())
+                .copied()
+                .unwrap_or((1.0, ""))
+        };
+        let (divisor, text) = match unit {
+            Unit::Nanos => pick(&TIMES),
+            Unit::Bytes => pick(&SIZES),
+            Unit::BytesPerSecond => pick(&RATES),
+            Unit::Share => (0.01, "%"),
+            Unit::Pages => (1.0, "pages"),
+            Unit::PerSecond => (1.0, "/s"),
+            Unit::Count | Unit::Ratio => (1.0, ""),
+        };
+        let scaled = magnitude / divisor;
+        let digits = match unit {
+            Unit::Pages | Unit::Count if scaled.fract() == 0.0 => 0,
+            // Whole bytes and nanoseconds are not divided further.
+            _ if scaled == 0.0 => 0,
+            Unit::Share => 1 + usize::from(scaled < 1.0),
+            _ if scaled >= 1000.0 => 0,
+            _ if scaled >= 100.0 => 1,
+            _ if scaled >= 10.0 => 2,
+            _ => 3,
+        };
+        Self {
+            unit: text,
+            divisor,
+            digits,
+        }
+    }
+
+    /// The scale that suits several values at once, chosen by the largest.
+    pub fn of_all(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+        let (mut largest, mut whole) = (0.0_f64, true);
+        for value in values.into_iter().filter(|value| value.is_finite()) {
+            largest = largest.max(value.abs());
+            whole &= value.fract() == 0.0;
+        }
+        let mut scale = Self::of(unit, largest);
+        if !whole && matches!(unit, Unit::Pages | Unit::Count) && largest < 1000.0 {
+            scale.digits = scale.digits.max(1);
+        }
+        scale
+    }
+
+    /// The number alone.
+    pub fn number(&self, value: f64) -> String {
+        grouped(value / self.divisor, self.digits)
+    }
+
+    /// Number and unit.
+    pub fn show(&self, value: f64, ascii: bool) -> String {
+        let number = self.number(value);
+        match self.unit {
+            "" => number,
+            "/s" => format!("{number}/s"),
+            "µs" if ascii => format!("{number} us"),
+            unit => format!("{number} {unit}"),
+        }
+    }
+}
+
+/// A value in the scale that suits it best.
+pub fn show(unit: Unit, value: f64, ascii: bool) -> String {
+    Scale::of_all(unit, [value]).show(value, ascii)
+}
+
+/// A number with a comma between groups of three digits.
+pub fn grouped(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    let text = format!("{value:.digits$}");
+    let (sign, rest) = match text.strip_prefix('-') {
+        // A rounded zero has no sign.
+        Some(rest) if rest.bytes().all(|b| matches!(b, b'0' | b'.')) => ("", rest),
+        Some(rest) => ("-", rest),
+        None => ("", text.as_str()),
+    };
+    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let mut out = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// A whole number with a comma between groups of three digits.
+pub fn count(value: u64) -> String {
+    grouped(value as f64, 0)
+}
+
+/// A number with its sign always shown, the true minus sign where Unicode may be used.
+pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
+    let text = grouped(value, digits);
+    match text.strip_prefix('-') {
+        Some(rest) if !ascii => format!("\u{2212}{rest}"),
+        Some(_) => text,
+        None if text.bytes().all(|b| matches!(b, b'0' | b'.')) => text,
+        None => format!("+{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_in_the_unit_a_reader_would_choose() {
+        assert_eq!(show(Unit::Nanos, 812.4, false), "812.4 ns");
+        assert_eq!(show(Unit::Nanos, 80_000.0, false), "80.00 µs");
+        assert_eq!(show(Unit::Nanos, 80_000.0, true), "80.00 us");
+        assert_eq!(show(Unit::Nanos, 12_345_678_901.0, false), "12.35 s");
+        assert_eq!(show(Unit::Bytes, 3.0 * 1_048_576.0, false), "3.000 MiB");
+        assert_eq!(show(Unit::Pages, 63_604.0, false), "63,604 pages");
+        assert_eq!(show(Unit::Share, 0.9312, false), "93.1 %");
+        assert_eq!(show(Unit::Count, 0.0, false), "0");
+        assert_eq!(show(Unit::PerSecond, 1234.5, false), "1,234/s");
+    }
+
+    #[test]
+    fn a_row_shares_one_scale() {
+        let scale = Scale::of_all(Unit::Nanos, [980.0, 1_020.0]);
+        assert_eq!(scale.show(980.0, false), "0.980 µs");
+        assert_eq!(scale.show(1_020.0, false), "1.020 µs");
+        let counts = Scale::of_all(Unit::Count, [3.5, 12.0]);
+        assert_eq!(counts.show(12.0, false), "12.0");
+    }
+
+    #[test]
+    fn thousands_are_grouped_and_a_rounded_zero_has_no_sign() {
+        assert_eq!(count(4_569_928), "4,569,928");
+        assert_eq!(grouped(-1234.5, 1), "-1,234.5");
+        assert_eq!(grouped(-0.001, 1), "0.0");
+        assert_eq!(signed(-10.3, 1, false), "\u{2212}10.3");
+        assert_eq!(signed(0.04, 1, false), "0.0");
+        assert_eq!(signed(2.0, 1, true), "+2.0");
+    }
+}

@@ -1,0 +1,93 @@
+//! JSON that is safe to print: what a terminal or a reader's eye would obey is escaped, and nothing is lost.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
+
+use crate::draw::clean::is_unsafe;
+
+/// Escapes control and reordering characters that JSON itself would let through.
+struct Safe<F>(F);
+
+/// Hands the calls that are not about strings on to the inner formatter.
+macro_rules! hand_on {
+    ($($name:ident($($arg:ident: $type:ty),*);)*) => {
+        $(fn $name<W: ?Sized + io::Write>(&mut self, writer: &mut W $(, $arg: $type)*) -> io::Result<()> {
+            self.0.$name(writer $(, $arg)*)
+        })*
+    };
+}
+
+impl<F: Formatter> Formatter for Safe<F> {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut from = 0;
+        for (at, c) in fragment.char_indices().filter(|(_, c)| is_unsafe(*c)) {
+            writer.write_all(&fragment.as_bytes()[from..at])?;
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            from = at + c.len_utf8();
+        }
+        writer.write_all(&fragment.as_bytes()[from..])
+    }
+
+    hand_on! {
+        begin_array();
+        end_array();
+        begin_array_value(first: bool);
+        end_array_value();
+        begin_object();
+        end_object();
+        begin_object_key(first: bool);
+        end_object_key();
+        begin_object_value();
+        end_object_value();
+    }
+}
+
+/// Writes a value as JSON, indented, into `writer`.
+pub fn write_pretty(writer: impl io::Write, value: &impl Serialize) -> serde_json::Result<()> {
+    let mut serializer =
+        serde_json::Serializer::with_formatter(writer, Safe(PrettyFormatter::new()));
+    value.serialize(&mut serializer)
+}
+
+/// A value as indented JSON with a line break at the end. Values of this crate always serialise; a map whose keys are
+/// no strings would give `null`.
+pub fn pretty(value: &impl Serialize) -> String {
+    let mut out = Vec::new();
+    if write_pretty(&mut out, value).is_err() {
+        out = b"null".to_vec();
+    }
+    out.push(b'\n');
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_come_back_whole_and_cannot_steer_a_terminal() {
+        let text = "a\u{9b}31m\u{202e}b\x1b\"\\\u{e0001}\u{7f}ü";
+        let json = pretty(&[text]);
+        assert!(json.chars().all(|c| c == '\n' || !is_unsafe(c)), "{json:?}");
+        assert!(json.contains("ü"));
+        let back: Vec<String> = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, [text]);
+    }
+
+    #[test]
+    fn it_is_indented_like_any_other_json() {
+        assert_eq!(
+            pretty(&serde_json::json!({"a": [1, 2.5], "b": {}})),
+            "{\n  \"a\": [\n    1,\n    2.5\n  ],\n  \"b\": {}\n}\n"
+        );
+    }
+}

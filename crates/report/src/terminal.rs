@@ -1,0 +1,12 @@
+//! What a person sees in a terminal: verdicts, one record, lists.
+
+pub mod effect;
+pub mod list;
+pub mod notes;
+pub mod show;
+pub mod summary;
+pub mod verdicts;
+
+pub use list::{Row, list, list_json};
+pub use show::show;
+pub use verdicts::{Options, verdicts};

@@ -1,0 +1,249 @@
+//! A judgement in words and signs: change, interval, verdict.
+
+use pagetide_record::Unit;
+use pagetide_verdict::judgement::{Effect, EffectKind};
+use pagetide_verdict::{Judgement, Verdict};
+
+use crate::comparison::MetricRow;
+use crate::draw::quantity::{Scale, signed};
+use crate::draw::{Cell, Ink, Look};
+
+/// The ink of a verdict.
+pub const fn ink(verdict: &Verdict) -> Ink {
+    match verdict {
+        Verdict::Improved => Ink::Good,
+        Verdict::Regressed => Ink::Bad,
+        Verdict::Inconclusive { .. } => Ink::Unsure,
+        Verdict::Invalid { .. } => Ink::Broken,
+        Verdict::Identical | Verdict::Equivalent => Ink::Faint,
+        Verdict::Changed => Ink::Plain,
+    }
+}
+
+/// The sign before the word, so that a column can be scanned without reading and without colours.
+const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
+    match (verdict, ascii) {
+        (Verdict::Identical, _) => "=",
+        (Verdict::Improved, false) => "✓",
+        (Verdict::Improved, true) => "+",
+        (Verdict::Regressed, false) => "✗",
+        (Verdict::Regressed, true) => "x",
+        (Verdict::Changed, false) => "≠",
+        (Verdict::Changed, true) => "/",
+        (Verdict::Equivalent, false) => "≈",
+        (Verdict::Equivalent, true) => "~",
+        (Verdict::Inconclusive { .. }, _) => "?",
+        (Verdict::Invalid { .. }, _) => "!",
+    }
+}
+
+/// Sign and word of a verdict in its ink.
+pub fn verdict(verdict: &Verdict, look: &Look) -> Cell {
+    Cell::new(
+        ink(verdict),
+        format!("{} {verdict}", sign(verdict, look.ascii)),
+    )
+}
+
+/// How an effect is printed: numbers that share a unit and a number of digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EffectScale {
+    factor: f64,
+    offset: f64,
+    digits: usize,
+    unit: &'static str,
+}
+
+impl EffectScale {
+    /// The scale of an effect on a metric of this unit: per cent for ratios, points for shares, else the unit.
+    pub fn of(effect: &Effect, unit: Unit) -> Self {
+        let numbers = [
+            Some(effect.estimate),
+            effect.interval.map(|interval| interval.low),
+            effect.interval.map(|interval| interval.high),
+        ];
+        let largest = |offset: f64| {
+            numbers
+                .iter()
+                .flatten()
+                .map(|value| (value - offset).abs())
+                .filter(|size| size.is_finite())
+                .fold(0.0_f64, f64::max)
+        };
+        if effect.kind == EffectKind::Ratio {
+            let percent = largest(1.0) * 100.0;
+            return Self {
+                factor: 100.0,
+                offset: 1.0,
+                digits: if percent >= 100.0 {
+                    0
+                } else if percent >= 1.0 {
+                    1
+                } else {
+                    2
+                },
+                unit: "%",
+            };
+        }
+        if unit == Unit::Share {
+            return Self {
+                factor: 100.0,
+                offset: 0.0,
+                digits: 1,
+                unit: "pt",
+            };
+        }
+        let scale = Scale::of_all(unit, numbers.into_iter().flatten());
+        Self {
+            factor: 1.0 / scale.divisor,
+            offset: 0.0,
+            digits: scale.digits,
+            unit: if scale.unit == "pages" {
+                ""
+            } else {
+                scale.unit
+            },
+        }
+    }
+
+    /// A number of the effect, without unit.
+    pub fn number(&self, value: f64, ascii: bool) -> String {
+        if value.is_finite() {
+            signed((value - self.offset) * self.factor, self.digits, ascii)
+        } else if value > 0.0 {
+            if ascii { "+inf" } else { "+∞" }.to_owned()
+        } else {
+            if ascii { "-inf" } else { "−∞" }.to_owned()
+        }
+    }
+
+    /// The unit.
+    pub fn unit(&self, ascii: bool) -> &'static str {
+        if ascii && self.unit == "µs" {
+            "us"
+        } else {
+            self.unit
+        }
+    }
+}
+
+/// The effect, where there is one worth printing.
+fn effect_of(judgement: &Judgement) -> Option<&Effect> {
+    if matches!(judgement.verdict, Verdict::Invalid { .. }) {
+        return None;
+    }
+    judgement
+        .effect
+        .as_ref()
+        .filter(|effect| effect.estimate.is_finite())
+}
+
+/// The change with its unit, such as `−10.3 %`; empty where there is none to show.
+pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
+    if judgement.verdict == Verdict::Identical {
+        return "0".to_owned();
+    }
+    effect_of(judgement).map_or_else(String::new, |effect| {
+        let scale = EffectScale::of(effect, unit);
+        let number = scale.number(effect.estimate, ascii);
+        match scale.unit(ascii) {
+            "" => number,
+            text => format!("{number} {text}"),
+        }
+    })
+}
+
+/// The interval without unit, such as `[−11.2, −9.4]`; empty where there is none.
+pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
+    if judgement.verdict == Verdict::Identical {
+        return String::new();
+    }
+    let Some((effect, interval)) =
+        effect_of(judgement).and_then(|effect| Some((effect, effect.interval?)))
+    else {
+        return String::new();
+    };
+    let scale = EffectScale::of(effect, unit);
+    format!(
+        "[{}, {}]",
+        scale.number(interval.low, ascii),
+        scale.number(interval.high, ascii)
+    )
+}
+
+/// A strip with the interval drawn on an axis from `-reach` to `reach` (natural logarithms of the ratio), zero in the
+/// middle; what reaches beyond ends in an arrow. Empty where there is no ratio.
+pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
+    let Some(effect) = effect_of(judgement)
+        .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
+    else {
+        return Cell::empty();
+    };
+    if room < 7 {
+        return Cell::empty();
+    }
+    let (low, high) = effect
+        .interval
+        .map_or((effect.estimate, effect.estimate), |i| (i.low, i.high));
+    let middle = (room / 2) as f64;
+    let last = (room - 1) as f64;
+    // Column of a ratio, far outside where it is far out.
+    let column = |ratio: f64| -> f64 {
+        let at = if ratio > 0.0 {
+            ratio.ln()
+        } else {
+            f64::NEG_INFINITY
+        };
+        (at / reach).mul_add(middle, middle).round()
+    };
+    let (from, to, exact) = (column(low), column(high), column(effect.estimate));
+    let dot = exact.clamp(0.0, last);
+    let mut out = String::new();
+    for index in 0..room {
+        let at = index as f64;
+        let is = |other: f64| (at - other).abs() < 0.5;
+        let beyond_left = is(0.0) && from < 0.0;
+        let beyond_right = is(last) && to > last;
+        out.push_str(if beyond_left && (to >= 0.0 || exact < 0.0) {
+            look.or("◂", "<")
+        } else if beyond_right && (from <= last || exact > last) {
+            look.or("▸", ">")
+        } else if is(dot) {
+            look.or("●", "o")
+        } else if from <= at && at <= to {
+            look.or("━", "=")
+        } else if is(middle) {
+            look.or("┊", "|")
+        } else {
+            " "
+        });
+    }
+    Cell::new(ink(&judgement.verdict), out)
+}
+
+/// Steps of the strip's axis, in per cent.
+const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
+
+/// The reach of the strips of a table in per cent: the smallest step that holds the intervals of its primary metrics,
+/// or of all where none is primary.
+pub fn reach(rows: &[&MetricRow]) -> f64 {
+    let any = rows.iter().any(|row| row.primary);
+    let most = rows
+        .iter()
+        .filter(|row| row.primary || !any)
+        .flat_map(|row| row.judgements.iter().flatten())
+        .filter_map(effect_of)
+        .filter(|effect| effect.kind == EffectKind::Ratio)
+        .flat_map(|effect| {
+            effect.interval.map_or([effect.estimate; 2], |interval| {
+                [interval.low, interval.high]
+            })
+        })
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .map(|value| (value.ln().abs().exp() - 1.0) * 100.0)
+        .fold(0.0_f64, f64::max);
+    REACHES
+        .into_iter()
+        .find(|step| *step >= most)
+        .unwrap_or(REACHES[REACHES.len() - 1])
+}

@@ -1,0 +1,215 @@
+//! What stands under a table: what would decide the undecided, what to beware of, margins, levels, methods.
+
+use std::collections::BTreeMap;
+
+use pagetide_record::Unit;
+use pagetide_verdict::judgement::{EffectKind, Note};
+use pagetide_verdict::{Judgement, Margin, Verdict};
+
+use crate::comparison::{Comparison, MetricRow};
+use crate::draw::quantity::Scale;
+use crate::draw::{Look, clean};
+use crate::terminal::summary::percent;
+
+/// Most metrics named one by one in a note.
+const NAMED: usize = 6;
+/// Longest name.
+const NAME: usize = 28;
+
+/// Names by what is said of them, in the order of the names' first appearance.
+#[derive(Default)]
+struct Named {
+    by: BTreeMap<String, Vec<String>>,
+}
+
+impl Named {
+    fn add(&mut self, what: impl Into<String>, name: &str) {
+        let names = self.by.entry(what.into()).or_default();
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+
+    /// From the most frequent to the rarest.
+    fn ordered(&self) -> Vec<(&str, &[String])> {
+        let mut all: Vec<_> = self
+            .by
+            .iter()
+            .map(|(what, names)| (what.as_str(), names.as_slice()))
+            .collect();
+        all.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+        all
+    }
+}
+
+/// A list of names, the first few of them.
+fn few(names: &[String]) -> String {
+    let text = names
+        .iter()
+        .take(NAMED)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
+/// The notes of a table, each a sentence or two.
+pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut undecided = Vec::new();
+    let (mut margins, mut remarks) = (Named::default(), Named::default());
+    for row in rows {
+        let name = clean(&row.name, NAME, look.ascii);
+        for (index, judgement) in row.judgements.iter().enumerate() {
+            let Some(judgement) = judgement else { continue };
+            let full = match comparison.variants.get(index) {
+                Some(head) if comparison.variants.len() > 2 => {
+                    format!("{name} of {}", clean(&head.name, NAME, look.ascii))
+                }
+                _ => name.clone(),
+            };
+            match &judgement.verdict {
+                Verdict::Inconclusive { n_needed: Some(n) } => {
+                    undecided.push(format!("{full} about {n} seeds"));
+                }
+                Verdict::Inconclusive { n_needed: None } => {
+                    remarks.add(
+                        "Undecided, and no number of seeds is known to decide",
+                        &full,
+                    );
+                }
+                Verdict::Invalid { reason } => {
+                    remarks.add(
+                        format!("Invalid ({})", clean(reason, 200, look.ascii)),
+                        &full,
+                    );
+                }
+                _ => {}
+            }
+            for note in &judgement.notes {
+                remarks.add(remark(note), &full);
+            }
+            if !judgement.outliers.is_empty() {
+                remarks.add("With outliers, all of them used", &full);
+            }
+            if let Some(margin) = margin(judgement, row, look) {
+                margins.add(margin, &name);
+            }
+        }
+    }
+    if !undecided.is_empty() {
+        out.push(format!("To decide: {}.", few(&undecided)));
+    }
+    for (remark, names) in remarks.ordered() {
+        out.push(format!("{remark}: {}.", few(names)));
+    }
+    for (index, (margin, names)) in margins.ordered().into_iter().enumerate() {
+        match (index, out.last_mut()) {
+            (0, _) => out.push(format!("Equivalent means within {margin}.")),
+            (_, Some(last)) => {
+                last.pop();
+                put!(last, "; {margin} for {}.", few(names));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// How the figures of all tables were found, each method once, the most frequent first.
+pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
+    let mut named = Named::default();
+    for (index, row) in comparison.cells.iter().flat_map(|c| &c.metrics).enumerate() {
+        for judgement in row.judgements.iter().flatten() {
+            if let Some(method) = method(judgement, look) {
+                named.add(method, &index.to_string());
+            }
+        }
+    }
+    named
+        .ordered()
+        .into_iter()
+        .map(|(method, _)| format!("{method}."))
+        .collect()
+}
+
+/// A judgement's note as a clause before the names of metrics.
+pub fn remark(note: &Note) -> String {
+    match note {
+        Note::TooFew { least } => {
+            format!("With fewer than {least} seeds no result can be sure")
+        }
+        Note::SmallButReal => "Beyond chance, but too little to matter".to_owned(),
+        Note::NotPositive => "With values of zero, so shown as differences".to_owned(),
+        Note::ThinTail { beyond } => {
+            format!("Resting on the {beyond:.0} accesses beyond the quantile")
+        }
+        Note::ContradictoryPair { index } => {
+            format!("Pair {index} was called identical, but its values differ")
+        }
+        // Notes may be added in the crate of verdicts; their own text serves then.
+        #[allow(unreachable_patterns)]
+        other => format!("{other:?}"),
+    }
+}
+
+/// A margin as a reader says it, `±1 %`; `None` where none was used.
+pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<String> {
+    if matches!(
+        judgement.verdict,
+        Verdict::Invalid { .. } | Verdict::Identical
+    ) {
+        return None;
+    }
+    let used = judgement.margin.as_ref()?;
+    let sign = look.or("±", "+-");
+    Some(match used.margin {
+        Margin::Relative(part) => format!("{sign}{} %", percent(part)),
+        Margin::Absolute(size) if row.unit == Unit::Share => {
+            format!("{sign}{} pt", percent(size))
+        }
+        Margin::Absolute(size) => {
+            format!("{sign}{}", Scale::of(row.unit, size).show(size, look.ascii))
+        }
+    })
+}
+
+/// How a judgement's interval was found.
+fn method(judgement: &Judgement, look: &Look) -> Option<String> {
+    if matches!(
+        judgement.verdict,
+        Verdict::Invalid { .. } | Verdict::Identical
+    ) {
+        return None;
+    }
+    let effect = judgement.effect.as_ref()?;
+    effect.interval?;
+    let kind = match effect.kind {
+        EffectKind::Ratio => "Ratios",
+        EffectKind::Difference => "Differences",
+    };
+    let methods = &judgement.methods;
+    let text = format!("{kind}: {}; {}", methods.estimator, methods.interval);
+    Some(clean(&text, 200, look.ascii))
+}
+
+/// The confidence levels of a table's intervals as the head of their column: `96.9 % interval`, or the range.
+pub fn level(rows: &[&MetricRow]) -> String {
+    let levels = || {
+        rows.iter()
+            .flat_map(|row| row.judgements.iter().flatten())
+            .filter(|judgement| judgement.verdict != Verdict::Identical)
+            .filter_map(|judgement| judgement.effect.as_ref()?.interval)
+            .map(|interval| interval.level)
+    };
+    let least = levels().fold(f64::INFINITY, f64::min);
+    let most = levels().fold(0.0, f64::max);
+    match (percent(least), percent(most)) {
+        (least, _) if least == "inf" => "interval".to_owned(),
+        (least, most) if least == most => format!("{least} % interval"),
+        (least, _) => format!("{least} % or more"),
+    }
+}

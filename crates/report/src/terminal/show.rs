@@ -1,0 +1,325 @@
+//! One record in full: what made it, what came out, what to keep in mind.
+
+use pagetide_record::{ArenaKind, ColumnData, Direction, FileError, Record, RecordReader, Value};
+
+use crate::draw::clean::wrap;
+use crate::draw::quantity::{self, count};
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
+use crate::terminal::verdicts::EXACT_CAVEAT;
+
+/// Most lines of the kernel's log.
+const LOG: usize = 12;
+/// Most lines of one value.
+const LINES: usize = 6;
+/// Most settings, facts and parameters listed.
+const LISTED: usize = 80;
+
+/// Which pages of a mapping were present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// Name of the series it came from.
+    pub name: String,
+    /// Whether page 0, 1, … was present.
+    pub pages: Vec<bool>,
+}
+
+/// Reads every series of a record that has a column `present`: pages in order, or at the place a column `page` says.
+pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
+    let names: Vec<String> = reader.series_names().map(str::to_owned).collect();
+    let mut maps = Vec::new();
+    for name in names {
+        let series = reader.series(&name)?;
+        let Some(present) = series.column("present") else {
+            continue;
+        };
+        let mut pages = vec![false; present.len()];
+        for row in 0..present.len() {
+            let at = match series.column("page") {
+                Some(ColumnData::Int(index)) => index
+                    .get(row)
+                    .and_then(|page| usize::try_from(*page).ok())
+                    .unwrap_or(row),
+                _ => row,
+            };
+            // A page index beyond the rows would come from a damaged record; it must not make us allocate.
+            if let Some(page) = pages.get_mut(at) {
+                *page = present.get(row).is_some_and(|value| value > 0.0);
+            }
+        }
+        maps.push(Presence { name, pages });
+    }
+    Ok(maps)
+}
+
+/// Draws a record. `presence` comes from [`presence()`].
+pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
+    let mut page = Page {
+        look: *look,
+        out: String::new(),
+    };
+    page.head(record);
+    page.verdict_on_trial(record);
+    page.metrics(record);
+    page.pictures(record, presence);
+    page.made(record);
+    page.log(record);
+    page.wall(record);
+    page.out
+}
+
+struct Page {
+    look: Look,
+    out: String,
+}
+
+impl Page {
+    fn line(&mut self, ink: Ink, text: &str) {
+        self.out.push_str(&self.look.ink(ink, text));
+        self.out.push('\n');
+    }
+
+    fn title(&mut self, text: &str) {
+        self.out.push('\n');
+        self.line(Ink::Strong, text);
+    }
+
+    fn wrapped(&mut self, ink: Ink, text: &str, indent: usize) {
+        for line in wrap(text, self.look.width - indent, self.look.ascii) {
+            self.out.push_str(&" ".repeat(indent));
+            self.line(ink, &line);
+        }
+    }
+
+    fn clean(&self, text: &str, limit: usize) -> String {
+        clean(text, limit, self.look.ascii)
+    }
+
+    /// Names and values, two columns; long values go on under themselves, very long ones are cut.
+    fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
+        let mut grid = Grid::new([Align::Left, Align::Left]);
+        let all: Vec<(&str, String)> = pairs
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        let head = all
+            .iter()
+            .map(|(name, _)| crate::draw::width(&self.clean(name, 36)))
+            .max()
+            .unwrap_or(0);
+        let room = self.look.width.saturating_sub(2 + head + 2).max(12);
+        let more = all.len().saturating_sub(LISTED);
+        for (name, value) in all.iter().take(LISTED) {
+            let value = self.clean(value, room * LINES);
+            for (index, line) in wrap(&value, room, self.look.ascii).into_iter().enumerate() {
+                let name = if index == 0 {
+                    self.clean(name, 36)
+                } else {
+                    String::new()
+                };
+                grid.row([Cell::new(Ink::Faint, name), Cell::plain(line)]);
+            }
+        }
+        let text = grid.draw(&self.look, 2);
+        self.out.push_str(&text);
+        if more > 0 {
+            self.line(
+                Ink::Faint,
+                &format!("  and {more} more; --json has them all"),
+            );
+        }
+    }
+
+    fn head(&mut self, record: &Record) {
+        let subject = &record.subject;
+        let dot = self.look.or(" · ", " / ");
+        let title = format!("{} · seed {}", subject.cell_label(), subject.seed);
+        let title = self.clean(&title, self.look.width);
+        self.line(Ink::Strong, &title);
+        let text = format!(
+            "variant {}{dot}kernel {}{dot}{} arena, {} pass",
+            self.clean(&subject.variant.name, 40),
+            self.clean(&subject.variant.kernel.release, 40),
+            subject.arena.kind,
+            subject.pass,
+        );
+        self.wrapped(Ink::Plain, &text, 0);
+        let id = format!("record {}", record.id());
+        self.line(Ink::Faint, &id);
+    }
+
+    fn verdict_on_trial(&mut self, record: &Record) {
+        if !record.is_valid() {
+            self.title("Invalid: these numbers are not used");
+            for reason in &record.results.invalid {
+                let text = self.clean(&reason.to_string(), 500);
+                self.wrapped(Ink::Broken, &text, 2);
+            }
+        }
+        if !record.results.warnings.is_empty() {
+            self.title("Warnings");
+            for warning in &record.results.warnings {
+                let text = self.clean(&warning.to_string(), 500);
+                self.wrapped(Ink::Unsure, &text, 2);
+            }
+        }
+    }
+
+    fn metrics(&mut self, record: &Record) {
+        if record.results.metrics.is_empty() {
+            return;
+        }
+        self.title("Metrics");
+        let mut grid = Grid::new([Align::Left, Align::Right, Align::Left]);
+        let mut metrics: Vec<_> = record.results.metrics.iter().collect();
+        // Stable: within both kinds the scenario's own order stays.
+        metrics.sort_by_key(|metric| !metric.primary);
+        let mut absent = Vec::new();
+        for metric in metrics {
+            let name = self.clean(&metric.name, 32);
+            let remark = match (metric.primary, metric.direction) {
+                (true, Direction::Lower) => "primary, lower is better",
+                (true, Direction::Higher) => "primary, higher is better",
+                (true, Direction::Neutral) => "primary",
+                (false, Direction::Lower) => "lower is better",
+                (false, Direction::Higher) => "higher is better",
+                (false, Direction::Neutral) => "",
+            };
+            let value = match &metric.value {
+                Value::Number(value) => quantity::show(metric.unit, *value, self.look.ascii),
+                Value::Absent(why) => {
+                    absent.push(format!("{name}: {}", self.clean(why, 200)));
+                    self.look.or("–", "-").to_owned()
+                }
+            };
+            let ink = if metric.primary {
+                Ink::Strong
+            } else {
+                Ink::Plain
+            };
+            grid.row([
+                Cell::plain(name),
+                Cell::new(ink, value),
+                Cell::new(Ink::Faint, remark),
+            ]);
+        }
+        let text = grid.draw(&self.look, 2);
+        self.out.push_str(&text);
+        for text in absent {
+            self.wrapped(Ink::Faint, &text, 2);
+        }
+        if record.subject.arena.kind == ArenaKind::Exact {
+            self.wrapped(Ink::Faint, EXACT_CAVEAT, 2);
+        }
+    }
+
+    fn pictures(&mut self, record: &Record, presence: &[Presence]) {
+        for (name, histogram) in &record.results.histograms {
+            let name = self.clean(name, 40);
+            let n = count(histogram.count);
+            self.title(&format!("Histogram `{name}`, {n} values"));
+            let text = picture::histogram(histogram, &self.look);
+            self.out.push_str(&text);
+        }
+        for map in presence {
+            let name = self.clean(&map.name, 40);
+            self.title(&format!("Presence `{name}`"));
+            let text = picture::presence(&map.pages, &self.look);
+            self.out.push_str(&text);
+        }
+    }
+
+    fn made(&mut self, record: &Record) {
+        let subject = &record.subject;
+        let kernel = &subject.variant.kernel;
+        let (results, maker) = (&record.results, &record.maker);
+        if !subject.params.is_empty() {
+            self.title("Parameters");
+            self.pairs(subject.params.iter().map(|(k, v)| (k.as_str(), v.clone())));
+        }
+        if !results.settings.is_empty() {
+            self.title("Settings, read back");
+            self.pairs(
+                results
+                    .settings
+                    .iter()
+                    .map(|(k, v)| (k.as_str(), v.clone())),
+            );
+        }
+        if !results.facts.is_empty() {
+            self.title("Facts of the machine inside");
+            self.pairs(results.facts.iter().map(|(k, v)| (k.as_str(), v.clone())));
+        }
+        self.title("Made by");
+        let sections: Vec<String> = record
+            .sections
+            .iter()
+            .map(|section| format!("{} ({})", section.name, section.size))
+            .collect();
+        let halts = results
+            .halts
+            .as_ref()
+            .map_or_else(String::new, |halts| match halts.times() {
+                0 => "never, while it was measured".to_owned(),
+                n => format!("{n} times while it was measured"),
+            });
+        self.pairs([
+            ("pagetide", maker.version.clone()),
+            ("command", maker.command.clone()),
+            ("kernel", format!("{} {}", kernel.release, kernel.version)),
+            ("kernel from", kernel.source.clone()),
+            ("build id", kernel.build_id.clone().unwrap_or_default()),
+            ("image digest", kernel.digest.clone()),
+            ("boot", subject.variant.boot.join(" ")),
+            ("command line", subject.arena.cmdline.clone()),
+            ("emulator", subject.arena.emulator.clone()),
+            ("machine", subject.arena.machine.clone()),
+            ("processor", subject.arena.cpu.clone()),
+            ("memory", subject.memory.to_string()),
+            ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
+            ("elapsed", results.elapsed.to_string()),
+            ("CPU halted", halts),
+            ("digest", record.digest.clone()),
+            ("sections", sections.join(", ")),
+        ]);
+    }
+
+    fn log(&mut self, record: &Record) {
+        let lines: Vec<&str> = record.results.kernel_log.lines().collect();
+        if lines.is_empty() {
+            return;
+        }
+        self.title("Kernel log, last lines");
+        for line in &lines[lines.len().saturating_sub(LOG)..] {
+            let text = self.clean(line, self.look.width - 2);
+            self.line(Ink::Faint, &format!("  {text}"));
+        }
+    }
+
+    fn wall(&mut self, record: &Record) {
+        let wall = &record.wall;
+        self.title("Wall clock and machine (outside the digest)");
+        let machine = &wall.machine;
+        let cpus = match machine.cpus {
+            0 => machine.cpu.clone(),
+            n => format!("{n} x {}", machine.cpu),
+        };
+        self.pairs([
+            ("started", crate::date::utc(wall.started)),
+            (
+                "to first instruction",
+                wall.to_first_instruction.to_string(),
+            ),
+            ("scenario", wall.scenario.to_string()),
+            ("to stored", wall.to_stored.to_string()),
+            ("total", wall.total.to_string()),
+            ("side by side", wall.side_by_side.to_string()),
+            ("campaign", wall.campaign.clone()),
+            ("machine", cpus),
+            ("machine memory", machine.memory.to_string()),
+            (
+                "machine system",
+                format!("{} {}", machine.system, machine.kernel),
+            ),
+        ]);
+    }
+}

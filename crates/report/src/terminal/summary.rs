@@ -1,0 +1,153 @@
+//! One sentence a maintainer could quote.
+
+use pagetide_verdict::judgement::EffectKind;
+use pagetide_verdict::{Judgement, Verdict};
+
+use crate::comparison::{Comparison, Group, MetricRow};
+use crate::draw::clean;
+use crate::terminal::effect;
+
+/// Longest name in the sentence.
+const NAME: usize = 40;
+
+/// The verdicts' words in the order of the sentence.
+const WORDS: [&str; 7] = [
+    "improved",
+    "regressed",
+    "changed",
+    "equivalent",
+    "identical",
+    "inconclusive",
+    "invalid",
+];
+
+/// A judgement with what it is about.
+struct Finding<'a> {
+    group: &'a Group,
+    row: &'a MetricRow,
+    judgement: &'a Judgement,
+}
+
+/// The sentence for one variant against the baseline: how many primary metrics went which way, and the largest
+/// improvement and regression with their intervals. Where no metric is primary, all count.
+pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
+    let name = |index: usize| {
+        comparison
+            .variants
+            .get(index)
+            .map_or_else(String::new, |head| clean(&head.name, NAME, ascii))
+    };
+    let any = comparison
+        .cells
+        .iter()
+        .any(|group| group.metrics.iter().any(|row| row.primary));
+    let findings: Vec<Finding> = comparison
+        .cells
+        .iter()
+        .flat_map(|group| group.metrics.iter().map(move |row| (group, row)))
+        .filter(|(_, row)| row.primary || !any)
+        .filter_map(|(group, row)| {
+            let judgement = row.judgements.get(variant)?.as_ref()?;
+            Some(Finding {
+                group,
+                row,
+                judgement,
+            })
+        })
+        .collect();
+    let subject = format!("{} against {}", name(variant), name(comparison.baseline));
+    if findings.is_empty() {
+        return format!("{subject}: nothing could be compared.");
+    }
+    let kind = if any { "primary metric" } else { "metric" };
+    let all = findings.len();
+    let identical = count(&findings, "identical");
+    if identical == all {
+        return format!(
+            "{subject}: identical to the bit in {}.",
+            counted(all, kind, "all ")
+        );
+    }
+    let mut parts = Vec::new();
+    for word in WORDS {
+        let n = count(&findings, word);
+        if n == 0 {
+            continue;
+        }
+        let mut part = format!("{n} {word}");
+        if matches!(word, "improved" | "regressed")
+            && let Some(most) = largest(&findings, word)
+        {
+            let unit = most.row.unit;
+            put!(
+                part,
+                " ({}{} of {}, {}",
+                if n > 1 { "most: " } else { "" },
+                clean(&most.row.name, NAME, ascii),
+                clean(&most.group.label, NAME, ascii),
+                effect::change(most.judgement, unit, ascii),
+            );
+            if let Some(interval) = most.judgement.effect.and_then(|effect| effect.interval) {
+                put!(
+                    part,
+                    ", {} % interval {}",
+                    percent(interval.level),
+                    effect::interval(most.judgement, unit, ascii)
+                );
+            }
+            part.push(')');
+        }
+        parts.push(part);
+    }
+    format!(
+        "{subject}: of {}, {}.",
+        counted(all, kind, ""),
+        join(&parts)
+    )
+}
+
+/// A level as per cent with as many digits as it needs.
+pub fn percent(level: f64) -> String {
+    let text = format!("{:.1}", level * 100.0);
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+fn counted(n: usize, what: &str, all: &str) -> String {
+    if n == 1 {
+        format!("one {what}")
+    } else {
+        format!("{all}{n} {what}s")
+    }
+}
+
+fn count(findings: &[Finding], word: &str) -> usize {
+    findings
+        .iter()
+        .filter(|finding| is(&finding.judgement.verdict, word))
+        .count()
+}
+
+fn is(verdict: &Verdict, word: &str) -> bool {
+    verdict.to_string() == word
+}
+
+/// The finding with this verdict and the largest effect; ratios are set against each other by their logarithm and
+/// come before differences, whose sizes cannot be compared.
+fn largest<'a, 'b>(findings: &'b [Finding<'a>], word: &str) -> Option<&'b Finding<'a>> {
+    let size = |finding: &Finding| match &finding.judgement.effect {
+        Some(effect) if effect.kind == EffectKind::Ratio => effect.estimate.ln().abs(),
+        _ => -1.0,
+    };
+    findings
+        .iter()
+        .filter(|finding| is(&finding.judgement.verdict, word))
+        .max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
+fn join(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

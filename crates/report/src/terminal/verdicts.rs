@@ -1,0 +1,445 @@
+//! The verdict table: what was compared, what was found, how sure, and what to keep in mind.
+
+use pagetide_record::{ArenaKind, Unit};
+use pagetide_verdict::Verdict;
+
+use crate::comparison::{Comparison, Group, MetricRow};
+use crate::draw::clean::wrap;
+use crate::draw::quantity::Scale;
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
+use crate::terminal::notes::{level, methods, notes};
+use crate::terminal::{effect, summary};
+
+/// What exact times mean; said wherever they are shown.
+pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
+    contention are not modelled.";
+
+/// Lengths to which metric names are cut, one after the other, until the table fits.
+const METRIC: [usize; 4] = [28, 22, 16, 12];
+/// Longest variant name as a column head.
+const HEAD: usize = 16;
+/// Columns of the strip on which intervals are drawn.
+const STRIP: usize = 25;
+/// Most invalid trials listed one by one.
+const INVALID: usize = 12;
+
+/// What to show beyond the primary metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Show the other metrics without a difference too.
+    pub all: bool,
+    /// Draw the latency histograms of the variants.
+    pub pictures: bool,
+}
+
+/// Draws the whole comparison.
+pub fn verdicts(comparison: &Comparison, options: Options, look: &Look) -> String {
+    let mut out = heading(comparison, look);
+    for group in &comparison.cells {
+        out.push('\n');
+        out.push_str(&cell(comparison, group, options, look));
+    }
+    out.push('\n');
+    for index in 0..comparison.variants.len() {
+        if index != comparison.baseline {
+            let text = summary::sentence(comparison, index, look.ascii);
+            for line in wrap(&text, look.width, look.ascii) {
+                out.push_str(&look.ink(Ink::Strong, &line));
+                out.push('\n');
+            }
+        }
+    }
+    out.push_str(&invalid(comparison, look));
+    out.push('\n');
+    for method in methods(comparison, look) {
+        faint(&mut out, &method, 0, look);
+    }
+    if comparison.arena == ArenaKind::Exact {
+        faint(&mut out, EXACT_CAVEAT, 0, look);
+    }
+    out
+}
+
+/// Adds faint lines, wrapped, each after `indent` spaces and the following ones two further in.
+fn faint(out: &mut String, text: &str, indent: usize, look: &Look) {
+    let room = look.width.saturating_sub(indent + 2);
+    for (index, line) in wrap(text, room, look.ascii).iter().enumerate() {
+        let more = if index == 0 { 0 } else { 2 };
+        out.push_str(&" ".repeat(indent + more));
+        out.push_str(&look.ink(Ink::Faint, line));
+        out.push('\n');
+    }
+}
+
+fn heading(comparison: &Comparison, look: &Look) -> String {
+    let mut out = String::new();
+    let title = clean(&comparison.title, look.width, look.ascii);
+    out.push_str(&look.ink(Ink::Strong, &title));
+    out.push('\n');
+    // Settings are the longest and the least needed: they shrink first.
+    for (release, settings) in [(26, 60), (26, 30), (26, 12), (26, 0), (9, 0)] {
+        let grid = variants(comparison, release, settings, look);
+        if grid.width() + 2 <= look.width || release == 9 {
+            out.push_str(&grid.draw(look, 2));
+            break;
+        }
+    }
+    out
+}
+
+/// The variants with their kernels and settings, cut to these lengths.
+fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Look) -> Grid {
+    let mut grid = Grid::new([Align::Left; 4]);
+    for (index, head) in comparison.variants.iter().enumerate() {
+        let role = if index == comparison.baseline {
+            "baseline"
+        } else {
+            ""
+        };
+        let text = match settings {
+            0 => String::new(),
+            room => clean(&head.settings, room, look.ascii),
+        };
+        grid.row([
+            Cell::new(Ink::Strong, clean(&head.name, HEAD, look.ascii)),
+            Cell::plain(clean(&head.release, release, look.ascii)),
+            Cell::new(Ink::Faint, role),
+            Cell::new(Ink::Faint, text),
+        ]);
+    }
+    grid
+}
+
+/// The rows that are shown, primary first, and how many others are not.
+fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
+    let mut rows: Vec<&MetricRow> = group.metrics.iter().filter(|row| row.primary).collect();
+    let any = !rows.is_empty();
+    let mut left = 0;
+    for row in group.metrics.iter().filter(|row| !row.primary) {
+        let tells = row
+            .judgements
+            .iter()
+            .flatten()
+            .any(|judgement| judgement.verdict.is_difference());
+        if all || !any || tells {
+            rows.push(row);
+        } else {
+            left += 1;
+        }
+    }
+    (rows, left)
+}
+
+fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -> String {
+    let mut out = String::new();
+    let seeds = seeds(group);
+    let label = clean(
+        &group.label,
+        look.width.saturating_sub(width(&seeds) + 2),
+        look.ascii,
+    );
+    out.push_str(&look.ink(Ink::Strong, &label));
+    let space = look
+        .width
+        .min(100)
+        .saturating_sub(width(&label) + width(&seeds));
+    out.push_str(&" ".repeat(space.max(2)));
+    out.push_str(&look.ink(Ink::Faint, &seeds));
+    out.push('\n');
+    if !group.params.is_empty() {
+        let params: Vec<String> = group
+            .params
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let text = clean(&params.join(" "), look.width - 2, look.ascii);
+        put!(out, "  {}\n", look.ink(Ink::Faint, &text));
+    }
+    let (rows, left) = chosen(group, options.all);
+    let others: Vec<usize> = (0..comparison.variants.len())
+        .filter(|index| *index != comparison.baseline)
+        .collect();
+    out.push_str(&table(comparison, &rows, &others, look));
+    if left > 0 {
+        let text = if left == 1 {
+            "One other metric shows no difference; --all lists it.".to_owned()
+        } else {
+            format!("{left} other metrics show no difference; --all lists them.")
+        };
+        faint(&mut out, &text, 2, look);
+    }
+    for note in notes(comparison, &rows, look) {
+        faint(&mut out, &note, 2, look);
+    }
+    if options.pictures {
+        out.push_str(&pictures(comparison, group, look));
+    }
+    out
+}
+
+/// `6 seeds`, or the range where metrics differ.
+fn seeds(group: &Group) -> String {
+    let ns = || {
+        group
+            .metrics
+            .iter()
+            .flat_map(|row| row.judgements.iter().flatten())
+            .map(|judgement| judgement.n)
+            .filter(|n| *n > 0)
+    };
+    match (ns().min(), ns().max()) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high} seeds"),
+        (_, Some(1)) => "1 seed".to_owned(),
+        (_, Some(n)) => format!("{n} seeds"),
+        _ => String::new(),
+    }
+}
+
+/// The widest layout that fits: one line with the interval drawn, one line, blocks of two lines for each variant, as
+/// many beside each other as there is room for, or no table at all but three lines for each metric.
+fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &Look) -> String {
+    let fits = |grid: &Grid| grid.width() + 2 <= look.width;
+    if let [only] = others {
+        for strip in [STRIP, 0] {
+            for name in &METRIC[..3] {
+                let grid = lines(comparison, rows, *only, strip, *name, look);
+                if fits(&grid) {
+                    return grid.draw(look, 2);
+                }
+            }
+        }
+    }
+    let mut out = String::new();
+    let mut from = 0;
+    while from < others.len() {
+        let most = others.len() - from;
+        let found = (1..=most).rev().find_map(|count| {
+            METRIC.iter().find_map(|name| {
+                let grid = blocks(comparison, rows, &others[from..from + count], *name, look);
+                fits(&grid).then_some((count, grid))
+            })
+        });
+        if from > 0 {
+            out.push('\n');
+        }
+        if let Some((count, grid)) = found {
+            out.push_str(&grid.draw(look, 2));
+            from += count;
+        } else {
+            out.push_str(&stack(comparison, rows, others[from], look));
+            from += 1;
+        }
+    }
+    out
+}
+
+/// Three lines for each metric, for the narrowest terminals.
+fn stack(comparison: &Comparison, rows: &[&MetricRow], other: usize, look: &Look) -> String {
+    let mut out = String::new();
+    let room = look.width - 4;
+    for row in rows {
+        let name = name_of(row, room, look).draw(look);
+        put!(out, "  {name}\n");
+        let values = values_of(row, look);
+        let value = |index: usize| values.get(index).map_or(String::new(), |c| c.draw(look));
+        let (from, to) = (value(comparison.baseline), value(other));
+        put!(out, "    {from} {} {to}\n", look.or("→", "->"));
+        if let Some(judgement) = row.judgements.get(other).and_then(Option::as_ref) {
+            let verdict = effect::verdict(&judgement.verdict, look).draw(look);
+            let change = effect::change(judgement, row.unit, look.ascii);
+            let interval = effect::interval(judgement, row.unit, look.ascii);
+            put!(out, "    {verdict} {change}\n");
+            if !interval.is_empty() {
+                put!(out, "    {interval}\n");
+            }
+        }
+    }
+    out
+}
+
+fn head_of(comparison: &Comparison, index: usize, look: &Look) -> Cell {
+    let name = comparison
+        .variants
+        .get(index)
+        .map_or("", |head| head.name.as_str());
+    Cell::new(Ink::Strong, clean(name, HEAD, look.ascii))
+}
+
+/// A metric's name; pages are named here once instead of behind every value.
+fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
+    let ink = if row.primary { Ink::Plain } else { Ink::Faint };
+    if row.unit == Unit::Pages && !row.name.contains("page") {
+        let name = clean(&row.name, limit.saturating_sub(6), look.ascii);
+        return Cell::new(ink, name).and(Ink::Faint, " pages");
+    }
+    Cell::new(ink, clean(&row.name, limit, look.ascii))
+}
+
+/// The values of a row in one scale, `-` where a variant has none.
+fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
+    let medians = || row.values.iter().map(|values| values.map(|v| v.median));
+    let scale = Scale::of_all(row.unit, medians().flatten());
+    medians()
+        .map(|median| match median {
+            Some(value) if row.unit == Unit::Pages => Cell::plain(scale.number(value)),
+            Some(value) => Cell::plain(scale.show(value, look.ascii)),
+            None => Cell::new(Ink::Faint, look.or("–", "-")),
+        })
+        .collect()
+}
+
+/// One line for each metric: both values, change, interval, the interval drawn, verdict.
+fn lines(
+    comparison: &Comparison,
+    rows: &[&MetricRow],
+    other: usize,
+    strip: usize,
+    name: usize,
+    look: &Look,
+) -> Grid {
+    use Align::{Left, Right};
+    let mut grid = Grid::new([Left, Right, Right, Right, Left, Left, Left]);
+    let percent = effect::reach(rows);
+    let reach = (percent / 100.0).ln_1p();
+    let axis = if strip > 0 {
+        let sign = look.or("−", "-");
+        let (left, right) = (format!("{sign}{percent} %"), format!("+{percent} %"));
+        let gap = strip.saturating_sub(width(&left) + width(&right));
+        format!("{left}{}{right}", " ".repeat(gap))
+    } else {
+        String::new()
+    };
+    let mut head = vec![
+        Cell::empty(),
+        head_of(comparison, comparison.baseline, look),
+        head_of(comparison, other, look),
+    ];
+    for text in ["change", &level(rows), &axis, "verdict"] {
+        head.push(Cell::new(Ink::Faint, text));
+    }
+    grid.row(head);
+    for row in rows {
+        let values = values_of(row, look);
+        let value = |index: usize| values.get(index).cloned().unwrap_or_default();
+        let mut cells = vec![
+            name_of(row, name, look),
+            value(comparison.baseline),
+            value(other),
+        ];
+        if let Some(judgement) = row.judgements.get(other).and_then(Option::as_ref) {
+            let ink = effect::ink(&judgement.verdict);
+            let change = effect::change(judgement, row.unit, look.ascii);
+            cells.push(Cell::new(ink, change));
+            let interval = effect::interval(judgement, row.unit, look.ascii);
+            cells.push(Cell::plain(interval));
+            cells.push(effect::strip(judgement, reach, strip, look));
+            cells.push(effect::verdict(&judgement.verdict, look));
+        }
+        grid.row(cells);
+    }
+    grid
+}
+
+/// Two lines for each metric: values and verdicts, then changes and intervals under them.
+fn blocks(
+    comparison: &Comparison,
+    rows: &[&MetricRow],
+    others: &[usize],
+    name: usize,
+    look: &Look,
+) -> Grid {
+    let mut aligns = vec![Align::Left, Align::Right];
+    let mut head = vec![
+        Cell::empty(),
+        head_of(comparison, comparison.baseline, look),
+    ];
+    let level = level(rows);
+    for other in others {
+        aligns.extend([Align::Right, Align::Left]);
+        head.extend([
+            head_of(comparison, *other, look),
+            Cell::new(Ink::Faint, level.as_str()),
+        ]);
+    }
+    let mut grid = Grid::new(aligns);
+    grid.row(head);
+    for row in rows {
+        let values = values_of(row, look);
+        let value = |index: usize| values.get(index).cloned().unwrap_or_default();
+        let mut first = vec![name_of(row, name, look), value(comparison.baseline)];
+        let mut second = vec![Cell::empty(), Cell::empty()];
+        for other in others {
+            first.push(value(*other));
+            let Some(judgement) = row.judgements.get(*other).and_then(Option::as_ref) else {
+                first.push(Cell::empty());
+                second.extend([Cell::empty(), Cell::empty()]);
+                continue;
+            };
+            first.push(effect::verdict(&judgement.verdict, look));
+            // An identical pair says it with one word.
+            let change = if judgement.verdict == Verdict::Identical {
+                String::new()
+            } else {
+                effect::change(judgement, row.unit, look.ascii)
+            };
+            let interval = effect::interval(judgement, row.unit, look.ascii);
+            second.push(Cell::new(effect::ink(&judgement.verdict), change));
+            second.push(Cell::plain(interval));
+        }
+        grid.row(first);
+        if second.iter().any(|cell| cell.width() > 0) {
+            grid.row(second);
+        }
+    }
+    grid
+}
+
+/// The trials that are not used, with their reasons.
+fn invalid(comparison: &Comparison, look: &Look) -> String {
+    let mut out = String::new();
+    if comparison.invalid.is_empty() {
+        return out;
+    }
+    let n = comparison.invalid.len();
+    let head = if n == 1 {
+        "One trial is invalid and not used:".to_owned()
+    } else {
+        format!("{n} trials are invalid and not used:")
+    };
+    put!(out, "\n{}\n", look.ink(Ink::Broken, &head));
+    for trial in comparison.invalid.iter().take(INVALID) {
+        let what = format!(
+            "{} · {} · seed {}",
+            clean(&trial.variant, HEAD, look.ascii),
+            clean(&trial.label, 60, look.ascii),
+            trial.seed
+        );
+        let why: Vec<String> = trial
+            .reasons
+            .iter()
+            .map(|reason| clean(reason, 300, look.ascii))
+            .collect();
+        put!(out, "  {}\n", clean(&what, look.width - 2, look.ascii));
+        for line in wrap(&why.join("; "), look.width - 4, look.ascii) {
+            put!(out, "    {}\n", look.ink(Ink::Faint, &line));
+        }
+    }
+    if n > INVALID {
+        let more = format!("and {} more", n - INVALID);
+        put!(out, "  {}\n", look.ink(Ink::Faint, &more));
+    }
+    out
+}
+
+/// The access latencies of every variant that has them.
+fn pictures(comparison: &Comparison, group: &Group, look: &Look) -> String {
+    let mut out = String::new();
+    for (index, histogram) in group.access.iter().enumerate() {
+        let Some(histogram) = histogram else { continue };
+        let name = comparison.variants.get(index).map_or("", |v| &v.name);
+        let head = format!("access time, {}", clean(name, HEAD, look.ascii));
+        put!(out, "  {}\n", look.ink(Ink::Faint, &head));
+        out.push_str(&picture::histogram(histogram, look));
+    }
+    out
+}

@@ -1,0 +1,569 @@
+//! Comparisons and records of the shapes that trials give, judged by the real rules from values drawn with a fixed
+//! generator. Shared by the tests of all formats.
+
+// Test data: each format's test uses a part of it, and long literals are its nature.
+#![allow(
+    dead_code,
+    clippy::assigning_clones,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::manual_midpoint,
+    clippy::too_many_lines,
+    clippy::unwrap_used
+)]
+
+use std::collections::BTreeMap;
+
+use pagetide_record::subject::SSD_LATENCY;
+use pagetide_record::{
+    ArenaKind, ArenaSpec, Bytes, Counters, Direction, Halts, Histogram, Invalid, KernelId, Machine,
+    Maker, MemorySpec, Metric, Nanos, Pass, Record, Results, Subject, SwapSpec, Unit, Value,
+    Variant, Wall, Warning,
+};
+use pagetide_report::comparison::{Comparison, Group, InvalidTrial, MetricRow, VariantHead};
+use pagetide_verdict::sample::{Data, Family, MetricSample, Pair, Scale};
+
+/// A linear congruential generator (Knuth's MMIX constants): the same draws on every machine.
+pub struct Draw(pub u64);
+
+impl Draw {
+    /// Uniform in (-1, 1).
+    pub fn spread(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 11) as f64) / (1_u64 << 52) as f64 - 1.0
+    }
+}
+
+/// What a metric looks like: name, unit, direction, primary, value of the baseline, factor of each other variant, noise.
+pub type Shape<'a> = (&'a str, Unit, Direction, bool, f64, &'a [f64], f64);
+
+/// A metric's row, judged alone by the real rules.
+pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
+    let (name, unit, direction, primary, base, factors, noise) = *shape;
+    let whole = matches!(unit, Unit::Count | Unit::Pages);
+    let tidy = |value: f64| if whole { value.round() } else { value };
+    let a: Vec<f64> = (0..seeds)
+        .map(|_| tidy(base * (1.0 + 3.0 * noise * draw.spread())))
+        .collect();
+    let mut values = Vec::new();
+    let mut judgements = vec![None];
+    for factor in factors {
+        let identical = (factor - 1.0).abs() < 1e-12;
+        let pairs: Vec<Pair> = a
+            .iter()
+            .map(|a| Pair {
+                a: *a,
+                b: if identical {
+                    *a
+                } else {
+                    tidy(a * factor * (1.0 + noise * draw.spread()))
+                },
+                identical,
+            })
+            .collect();
+        let sample = MetricSample {
+            name: name.to_owned(),
+            unit: serde_json::to_value(unit)
+                .unwrap()
+                .as_str()
+                .unwrap()
+                .to_owned(),
+            direction: match direction {
+                Direction::Lower => pagetide_verdict::sample::Direction::Lower,
+                Direction::Higher => pagetide_verdict::sample::Direction::Higher,
+                Direction::Neutral => pagetide_verdict::sample::Direction::Neutral,
+            },
+            primary,
+            margin: None,
+            scale: Scale::Auto,
+            data: if factor.is_nan() {
+                Data::Invalid {
+                    reason: "no trial of this variant is valid".to_owned(),
+                }
+            } else {
+                Data::Paired { pairs }
+            },
+        };
+        let judged = pagetide_verdict::judge(&Family::new(1, vec![sample])).unwrap();
+        let judgement = judged.into_iter().next().unwrap();
+        if values.is_empty() {
+            values.push(judgement.a);
+        }
+        values.push(judgement.b);
+        judgements.push(Some(judgement));
+    }
+    MetricRow {
+        name: name.to_owned(),
+        unit,
+        direction,
+        primary,
+        values,
+        judgements,
+    }
+}
+
+/// A histogram of draws around `centre` with a tail of major faults around `fault`.
+pub fn latencies(centre: f64, fault: f64, share: f64, n: u64, seed: u64) -> Histogram {
+    let mut draw = Draw(seed);
+    let mut dense = vec![0; Histogram::BUCKETS];
+    let (mut sum, mut min, mut max) = (0_u64, u64::MAX, 0);
+    for _ in 0..n {
+        let is_fault = (draw.spread() + 1.0) / 2.0 < share;
+        let middle = if is_fault { fault } else { centre };
+        // The product of a few draws has a long right tail.
+        let factor = (1.0 + draw.spread() * 0.3) * (1.0 + draw.spread().powi(8) * 3.0);
+        let value = (middle * factor) as u64;
+        dense[Histogram::index(value) as usize] += 1;
+        sum += value;
+        min = min.min(value);
+        max = max.max(value);
+    }
+    Histogram::from_dense(&dense, sum, min, max)
+}
+
+/// Two variants: MGLRU off and on.
+pub fn mglru() -> Comparison {
+    use Direction::{Higher, Lower, Neutral};
+    let mut draw = Draw(7);
+    let random: [Shape; 11] = [
+        (
+            "access-mean",
+            Unit::Nanos,
+            Lower,
+            true,
+            24_310.0,
+            &[0.893],
+            0.004,
+        ),
+        ("access-p50", Unit::Nanos, Lower, false, 38.0, &[1.0], 0.0),
+        (
+            "access-p99",
+            Unit::Nanos,
+            Lower,
+            true,
+            181_000.0,
+            &[0.97],
+            0.06,
+        ),
+        (
+            "access-p99.9",
+            Unit::Nanos,
+            Lower,
+            false,
+            402_000.0,
+            &[1.31],
+            0.05,
+        ),
+        (
+            "swap-ins",
+            Unit::Pages,
+            Lower,
+            true,
+            63_604.0,
+            &[0.874],
+            0.003,
+        ),
+        (
+            "elapsed",
+            Unit::Nanos,
+            Lower,
+            true,
+            7.8e9,
+            &[1.0005],
+            0.0008,
+        ),
+        (
+            "refaults",
+            Unit::Count,
+            Neutral,
+            false,
+            51_213.0,
+            &[0.9],
+            0.005,
+        ),
+        (
+            "scan-efficiency",
+            Unit::Share,
+            Higher,
+            false,
+            0.71,
+            &[1.08],
+            0.01,
+        ),
+        (
+            "kswapd-stall",
+            Unit::Nanos,
+            Lower,
+            false,
+            21_000_000.0,
+            &[1.002],
+            0.05,
+        ),
+        ("oom-kills", Unit::Count, Lower, false, 0.0, &[1.0], 0.0),
+        (
+            "direct-reclaims",
+            Unit::Count,
+            Lower,
+            false,
+            112.0,
+            &[f64::NAN],
+            0.1,
+        ),
+    ];
+    let swapbench: [Shape; 4] = [
+        (
+            "read-mean",
+            Unit::Nanos,
+            Lower,
+            true,
+            433_929_000.0,
+            &[1.048],
+            0.004,
+        ),
+        (
+            "write-mean",
+            Unit::Nanos,
+            Lower,
+            true,
+            430_475_000.0,
+            &[1.0],
+            0.0,
+        ),
+        ("fairness", Unit::Ratio, Higher, true, 0.81, &[1.02], 0.08),
+        (
+            "swap-outs",
+            Unit::Pages,
+            Lower,
+            false,
+            91_222.0,
+            &[1.001],
+            0.001,
+        ),
+    ];
+    let params = |pairs: &[(&str, &str)]| {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    Comparison {
+        title: "MGLRU on against off (campaigns/quick.toml)".to_owned(),
+        arena: ArenaKind::Exact,
+        variants: vec![
+            VariantHead {
+                name: "mglru-off".to_owned(),
+                release: "6.12.117-cloud-amd64".to_owned(),
+                settings: "lru_gen/enabled=0".to_owned(),
+            },
+            VariantHead {
+                name: "mglru-on".to_owned(),
+                release: "6.12.117-cloud-amd64".to_owned(),
+                settings: "lru_gen/enabled=7".to_owned(),
+            },
+        ],
+        baseline: 0,
+        cells: vec![
+            Group {
+                label: "smooth-sin-random · 64M · zram".to_owned(),
+                scenario: "smooth-sin-random".to_owned(),
+                as_written: false,
+                params: params(&[("range", "32768"), ("refs", "2000000"), ("op", "write")]),
+                memory: MemorySpec::Free(Bytes::from_mib(64)),
+                swap: SwapSpec::Zram,
+                metrics: random.iter().map(|s| row(s, 8, &mut draw)).collect(),
+                access: vec![
+                    Some(latencies(40.0, 90_000.0, 0.03, 200_000, 1)),
+                    Some(latencies(42.0, 80_000.0, 0.02, 200_000, 2)),
+                ],
+            },
+            Group {
+                label: "swapbench · 64M · ssd:80us".to_owned(),
+                scenario: "swapbench".to_owned(),
+                as_written: false,
+                params: params(&[("processes", "30"), ("size", "10M")]),
+                memory: MemorySpec::Free(Bytes::from_mib(64)),
+                swap: SwapSpec::Ssd(SSD_LATENCY),
+                metrics: swapbench.iter().map(|s| row(s, 6, &mut draw)).collect(),
+                access: vec![None, None],
+            },
+        ],
+        invalid: vec![InvalidTrial {
+            record: "0badc0de".to_owned(),
+            label: "smooth-sin-random · 64M · zram".to_owned(),
+            variant: "mglru-on".to_owned(),
+            seed: 9,
+            reasons: vec![
+                Invalid::OutOfMemory {
+                    process: "pagetide".to_owned(),
+                    after: Nanos::from_millis(1_230),
+                }
+                .to_string(),
+            ],
+        }],
+        command: "pagetide run campaigns/quick.toml".to_owned(),
+        machine: machine(),
+    }
+}
+
+/// Three kernels.
+pub fn kernels() -> Comparison {
+    use Direction::Lower;
+    let mut draw = Draw(11);
+    let shapes: [Shape; 4] = [
+        (
+            "access-mean",
+            Unit::Nanos,
+            Lower,
+            true,
+            7_800.0,
+            &[0.87, 1.077],
+            0.004,
+        ),
+        (
+            "access-p99",
+            Unit::Nanos,
+            Lower,
+            true,
+            181_000.0,
+            &[1.02, 1.02],
+            0.06,
+        ),
+        (
+            "swap-ins",
+            Unit::Pages,
+            Lower,
+            true,
+            63_600.0,
+            &[1.0, 1.146],
+            0.003,
+        ),
+        (
+            "elapsed",
+            Unit::Nanos,
+            Lower,
+            true,
+            7.8e9,
+            &[0.871, 1.08],
+            0.004,
+        ),
+    ];
+    let head = |name: &str, release: &str| VariantHead {
+        name: name.to_owned(),
+        release: release.to_owned(),
+        settings: String::new(),
+    };
+    Comparison {
+        title: "Three kernels at equal free memory".to_owned(),
+        arena: ArenaKind::Exact,
+        variants: vec![
+            head("6.1", "6.1.0-50-cloud-amd64"),
+            head("6.12", "6.12.117+deb12-cloud-amd64"),
+            head("7.2", "7.2.13-cloud-amd64"),
+        ],
+        baseline: 0,
+        cells: vec![Group {
+            label: "random · 64M · zram".to_owned(),
+            scenario: "random".to_owned(),
+            metrics: shapes.iter().map(|s| row(s, 6, &mut draw)).collect(),
+            access: vec![None; 3],
+            ..Group::default()
+        }],
+        invalid: Vec::new(),
+        command: "pagetide run campaigns/kernels.toml".to_owned(),
+        machine: machine(),
+    }
+}
+
+/// One kernel against itself.
+pub fn same() -> Comparison {
+    let mut comparison = mglru();
+    comparison.title = "6.12 against itself".to_owned();
+    comparison.variants[0].name = "a".to_owned();
+    comparison.variants[1].name = "b".to_owned();
+    comparison.invalid.clear();
+    comparison.cells.truncate(1);
+    let mut draw = Draw(3);
+    for metric in &mut comparison.cells[0].metrics {
+        let shape: Shape = (
+            &metric.name,
+            metric.unit,
+            metric.direction,
+            metric.primary,
+            1234.0,
+            &[1.0],
+            0.01,
+        );
+        *metric = row(&shape, 8, &mut draw);
+    }
+    comparison
+}
+
+/// A text that tries everything: terminal sequences, markup, line breaks, formats' own syntax, a megabyte.
+pub fn hostile() -> String {
+    format!(
+        "\x1b[2J\x1b]0;owned\x07<script>alert(1)</script>\r\nnot ok 1 - forged\n# EOF\n1..9\n\"}},{{\"|`a`|*b*|{{x=\"y\"}}\t\
+         =1+1,@cmd \u{9b}31m\u{202e}gnp\u{2028}\0{}",
+        "A".repeat(1 << 20)
+    )
+}
+
+/// A comparison all of whose texts are hostile.
+pub fn poisoned() -> Comparison {
+    let mut comparison = mglru();
+    let text = hostile();
+    comparison.title.clone_from(&text);
+    comparison.command.clone_from(&text);
+    for variant in &mut comparison.variants {
+        variant.name.insert_str(0, &text);
+        variant.release.clone_from(&text);
+        variant.settings.clone_from(&text);
+    }
+    for cell in &mut comparison.cells {
+        cell.label.insert_str(0, &text);
+        cell.scenario.insert_str(0, &text);
+        cell.params.insert(text.clone(), text.clone());
+        for metric in &mut cell.metrics {
+            metric.name.insert_str(0, &text);
+        }
+    }
+    for trial in &mut comparison.invalid {
+        trial.reasons.push(text.clone());
+        trial.label.clone_from(&text);
+        trial.variant.clone_from(&text);
+    }
+    comparison.machine.cpu.clone_from(&text);
+    comparison
+}
+
+/// The machine of the tests.
+pub fn machine() -> Machine {
+    Machine {
+        cpu: "AMD EPYC 7763".to_owned(),
+        cpus: 2,
+        memory: Bytes(8 << 30),
+        kernel: "6.1.0-50-amd64".to_owned(),
+        system: "Debian GNU/Linux 12".to_owned(),
+    }
+}
+
+/// A valid record with everything in it.
+pub fn record() -> Record {
+    let metric = |name: &str, unit, direction, primary, value| Metric {
+        name: name.to_owned(),
+        unit,
+        direction,
+        primary,
+        value,
+    };
+    let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
+    Record {
+        schema: 1,
+        subject: Subject {
+            scenario: "smooth-sin-random".to_owned(),
+            as_written: false,
+            params: BTreeMap::from([pair("range", "32768"), pair("refs", "2000000")]),
+            seed: 3,
+            variant: Variant {
+                name: "mglru-on".to_owned(),
+                kernel: KernelId {
+                    source: "debian:bookworm".to_owned(),
+                    release: "6.12.117-cloud-amd64".to_owned(),
+                    version: "#1 SMP PREEMPT_DYNAMIC Debian 6.12.117-1 (2026-10-01)".to_owned(),
+                    build_id: Some("4cf7a1b2c3d4e5f60718293a4b5c6d7e8f901234".to_owned()),
+                    digest: "9f86d081884c7d659a2feaa0c55ad015".to_owned(),
+                },
+                boot: vec!["transparent_hugepage=never".to_owned()],
+                settings: BTreeMap::from([pair("lru_gen/enabled", "7")]),
+            },
+            arena: ArenaSpec {
+                kind: ArenaKind::Exact,
+                emulator: "QEMU 7.2.22".to_owned(),
+                machine: "pc-q35-7.2".to_owned(),
+                cpu: "Skylake-Server,-erms,-fsrm".to_owned(),
+                cmdline: "quiet panic=-1 nokaslr norandmaps transparent_hugepage=never".to_owned(),
+                guest: "a1b2c3".to_owned(),
+            },
+            memory: MemorySpec::Free(Bytes::from_mib(64)),
+            swap: SwapSpec::Zram,
+            swap_size: Bytes::from_mib(192),
+            pass: Pass::Timed,
+        },
+        maker: Maker {
+            version: "0.1.0".to_owned(),
+            command: "pagetide run smooth-sin-random --kernel debian:bookworm --seeds 3".to_owned(),
+        },
+        results: Results {
+            warnings: vec![Warning::NotOnThisKernel {
+                feature: "MADV_COLLAPSE".to_owned(),
+            }],
+            settings: BTreeMap::from([
+                pair("lru_gen/enabled", "0x0007"),
+                pair("vm.page-cluster", "3"),
+                pair("vm.swappiness", "60"),
+            ]),
+            facts: BTreeMap::from([
+                pair("free-at-start", "67108864"),
+                pair("release", "6.12.117-cloud-amd64"),
+            ]),
+            metrics: vec![
+                metric("swap-outs", Unit::Pages, Direction::Lower, false, Value::Number(71_002.0)),
+                metric("access-mean", Unit::Nanos, Direction::Lower, true, Value::Number(21_703.4)),
+                metric("swap-ins", Unit::Pages, Direction::Lower, true, Value::Number(55_590.0)),
+                metric("hit-share", Unit::Share, Direction::Higher, false, Value::Number(0.9713)),
+                metric(
+                    "collapse-mean",
+                    Unit::Nanos,
+                    Direction::Lower,
+                    false,
+                    Value::Absent("not on this kernel".to_owned()),
+                ),
+            ],
+            counters: BTreeMap::from([(
+                "vmstat".to_owned(),
+                Counters {
+                    values: BTreeMap::from([
+                        ("pswpin".to_owned(), [12, 55_602]),
+                        ("pswpout".to_owned(), [0, 71_002]),
+                    ]),
+                },
+            )]),
+            histograms: BTreeMap::from([(
+                "access".to_owned(),
+                latencies(41.0, 80_000.0, 0.03, 400_000, 5),
+            )]),
+            elapsed: Nanos(6_812_345_678),
+            halts: Some(Halts {
+                idle_calls: Some([7, 7]),
+                idle_ticks: [0, 0],
+            }),
+            kernel_log: "[    1.203] zram0: detected capacity change from 0 to 393216\n[    1.310] Adding 196604k swap on /dev/zram0".to_owned(),
+            ..Results::default()
+        },
+        wall: Wall {
+            started: Nanos(1_795_207_180_000_000_000),
+            to_first_instruction: Nanos::from_millis(112),
+            scenario: Nanos(9_120_000_000),
+            to_stored: Nanos::from_millis(23),
+            total: Nanos(9_255_000_000),
+            side_by_side: 2,
+            campaign: "quick".to_owned(),
+            machine: machine(),
+        },
+        digest: "3b1f0c9d8e7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c".to_owned(),
+        sections: Vec::new(),
+    }
+}
+
+/// Presence after a smooth-sin run: the humps of the sine are kept, the troughs are gone.
+pub fn present() -> Vec<bool> {
+    let mut draw = Draw(13);
+    (0..25_000)
+        .map(|i| {
+            let wave = (3.0 * std::f64::consts::PI * f64::from(i) / 25_000.0).sin();
+            draw.spread() < wave - 0.1
+        })
+        .collect()
+}

@@ -1,0 +1,169 @@
+//! What people see in a terminal, snapshot by snapshot.
+
+mod data;
+
+use pagetide_report::draw::Look;
+use pagetide_report::terminal::show::Presence;
+use pagetide_report::terminal::{Options, show, verdicts};
+
+fn ascii(width: usize) -> Look {
+    Look {
+        ascii: true,
+        ..Look::plain(width)
+    }
+}
+
+#[test]
+fn two_variants_at_120_columns() {
+    let text = verdicts(&data::mglru(), Options::default(), &Look::plain(120));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn two_variants_at_80_columns() {
+    let text = verdicts(&data::mglru(), Options::default(), &Look::plain(80));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn two_variants_in_ascii_with_everything() {
+    let options = Options {
+        all: true,
+        pictures: true,
+    };
+    let text = verdicts(&data::mglru(), options, &ascii(100));
+    assert!(text.is_ascii(), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn three_kernels_at_80_columns() {
+    let text = verdicts(&data::kernels(), Options::default(), &Look::plain(80));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn three_kernels_at_50_columns_fold_into_panels() {
+    let text = verdicts(&data::kernels(), Options::default(), &Look::plain(50));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn equal_records_say_identical() {
+    let text = verdicts(&data::same(), Options::default(), &Look::plain(100));
+    assert!(text.contains("identical to the bit"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_record_in_full() {
+    let maps = [Presence {
+        name: "pages".to_owned(),
+        pages: data::present(),
+    }];
+    insta::assert_snapshot!(show(&data::record(), &maps, &Look::plain(80)));
+}
+
+#[test]
+fn a_record_in_full_in_ascii() {
+    let maps = [Presence {
+        name: "pages".to_owned(),
+        pages: data::present(),
+    }];
+    let text = show(&data::record(), &maps, &ascii(80));
+    assert!(text.is_ascii(), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn an_invalid_record_says_so_first() {
+    let mut record = data::record();
+    record
+        .results
+        .invalid
+        .push(pagetide_record::Invalid::NoReclaim);
+    let text = show(&record, &[], &Look::plain(80));
+    let (invalid, metrics) = (
+        text.find("Invalid:").unwrap(),
+        text.find("Metrics").unwrap(),
+    );
+    assert!(invalid < metrics, "{text}");
+    assert!(text.contains("reclaimed nothing"), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let comparisons = [
+        data::mglru(),
+        data::kernels(),
+        data::same(),
+        data::poisoned(),
+    ];
+    for width in [40, 50, 60, 72, 80, 100, 120, 200] {
+        for look in [Look::plain(width), ascii(width)] {
+            for comparison in &comparisons {
+                let options = Options {
+                    all: true,
+                    pictures: true,
+                };
+                let text = verdicts(comparison, options, &look);
+                for line in text.lines() {
+                    let wide = pagetide_report::draw::width(line);
+                    assert!(wide <= width, "{wide} of {width}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
+    let text = verdicts(&data::poisoned(), Options::default(), &Look::plain(100));
+    assert!(
+        text.chars()
+            .all(|c| c == '\n' || !pagetide_report::draw::clean::is_unsafe(c)),
+        "a control character got through"
+    );
+    assert!(text.len() < 20_000, "{} bytes", text.len());
+    assert!(!text.lines().any(|line| line.starts_with("not ok")));
+
+    let mut record = data::record();
+    let evil = data::hostile();
+    record.results.kernel_log = evil.clone();
+    record.results.settings.insert(evil.clone(), evil.clone());
+    record.results.facts.insert(evil.clone(), evil.clone());
+    record.subject.scenario.clone_from(&evil);
+    record.subject.variant.name.clone_from(&evil);
+    record.maker.command.clone_from(&evil);
+    record.wall.campaign.clone_from(&evil);
+    for metric in &mut record.results.metrics {
+        metric.name.clone_from(&evil);
+    }
+    let text = show(&record, &[], &Look::plain(80));
+    assert!(
+        text.chars()
+            .all(|c| c == '\n' || !pagetide_report::draw::clean::is_unsafe(c))
+    );
+    assert!(text.len() < 20_000, "{} bytes", text.len());
+}
+
+#[test]
+fn colours_go_where_they_are_allowed_and_change_nothing_else() {
+    let plain = Look::plain(100);
+    let coloured = Look {
+        colour: true,
+        ..plain
+    };
+    let options = Options::default();
+    let with = verdicts(&data::mglru(), options, &coloured);
+    let without = verdicts(&data::mglru(), options, &plain);
+    assert!(with.contains("\x1b[32m") && with.contains("\x1b[1;31m"));
+    let mut stripped = String::new();
+    let mut rest = with.as_str();
+    while let Some((text, after)) = rest.split_once('\x1b') {
+        stripped.push_str(text);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, without);
+}
