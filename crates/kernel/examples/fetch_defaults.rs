@@ -1,11 +1,22 @@
 //! Fetches the three kernels a first run compares, or those named, and prints what was found:
 //! `cargo run -p pagetide-kernel --example fetch_defaults [KERNEL…]`.
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use pagetide_kernel::{Cache, Freshness, KernelError, KernelRef, Need, cache_root, defaults};
 
-fn main() -> Result<(), KernelError> {
+fn main() -> ExitCode {
+    match fetch() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn fetch() -> Result<(), KernelError> {
     let named: Vec<String> = std::env::args().skip(1).collect();
     let references = if named.is_empty() {
         defaults().to_vec()

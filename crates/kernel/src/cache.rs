@@ -48,6 +48,8 @@ impl Cache {
     /// Opens the cache at `root`, making it if need be, and clears away what interrupted runs left half-written.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, KernelError> {
         let root = root.into();
+        // apt runs in other folders, so a relative root would lead it astray.
+        let root = std::path::absolute(&root).map_err(KernelError::cache("making", &root))?;
         for folder in ["kernels", "pins", "tmp"] {
             let path = root.join(folder);
             fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;

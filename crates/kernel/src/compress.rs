@@ -167,22 +167,9 @@ impl<R: Read> Read for Lz4Legacy<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
+    use crate::sample;
     use proptest::prelude::*;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    fn xz(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
 
     fn lz4(bytes: &[u8]) -> Vec<u8> {
         let mut out = 0x184c_2102_u32.to_le_bytes().to_vec();
@@ -201,9 +188,9 @@ mod tests {
             .map(|i| u8::try_from(i % 251).unwrap())
             .collect();
         let packed = [
-            gzip(&text),
-            xz(&text),
-            zstd::encode_all(&text[..], 3).unwrap(),
+            sample::packed(".gz", &text),
+            sample::packed(".xz", &text),
+            sample::packed(".zst", &text),
             lz4(&text),
             text.clone(),
         ];
@@ -218,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_small_file_cannot_unpack_without_bound() {
-        let bomb = gzip(&vec![0; 1 << 20]);
+        let bomb = sample::packed(".gz", &vec![0; 1 << 20]);
         assert!(bomb.len() < 8192);
         assert_eq!(
             unpack(&bomb, 1000).unwrap_err().kind(),

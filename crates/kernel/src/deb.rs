@@ -65,6 +65,11 @@ impl Control {
         control
     }
 
+    /// The package as `NAME=VERSION`.
+    pub fn id(&self) -> String {
+        format!("{}={}", self.package, self.version)
+    }
+
     /// Packages split off from this one: the `linux-*` dependencies on exactly this version.
     pub fn parts(&self) -> Vec<String> {
         let exactly = format!("(= {})", self.version);

@@ -154,7 +154,13 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 /// Banner, and start and length of the payload in bytes; or what is wrong.
 fn header(start: &[u8]) -> Result<(String, u64, u64), &'static str> {
     if start.get(0x202..0x206) != Some(b"HdrS") {
-        return Err("it has no boot header");
+        return Err(match start {
+            [0x7f, b'E', b'L', b'F', ..] => {
+                "it is an ELF file; the boot image is arch/x86/boot/bzImage"
+            }
+            _ if start.get(56..60) == Some(b"ARM\x64") => "it is an arm64 kernel",
+            _ => "it has no boot header",
+        });
     }
     if start.len() < HEADER {
         return Err("its boot header is cut short");
@@ -268,51 +274,9 @@ fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-pub mod sample {
-    //! A tiny image with everything the reader looks at.
-
-    /// A vmlinux of nothing but a build id note, preceded by another note.
-    pub fn vmlinux(id: &[u8]) -> Vec<u8> {
-        let mut notes = Vec::new();
-        for (name, kind, value) in [(&b"Xen\0"[..], 6_u32, &b"linux"[..]), (b"GNU\0", 3, id)] {
-            notes.extend(u32::try_from(name.len()).unwrap().to_le_bytes());
-            notes.extend(u32::try_from(value.len()).unwrap().to_le_bytes());
-            notes.extend(kind.to_le_bytes());
-            notes.extend(name);
-            notes.extend(value);
-            notes.resize(notes.len().next_multiple_of(4), 0);
-        }
-        let mut elf = vec![0; 512];
-        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        elf[32..40].copy_from_slice(&64_u64.to_le_bytes());
-        elf[54..56].copy_from_slice(&56_u16.to_le_bytes());
-        elf[56..58].copy_from_slice(&1_u16.to_le_bytes());
-        elf[64..68].copy_from_slice(&4_u32.to_le_bytes());
-        elf[72..80].copy_from_slice(&512_u64.to_le_bytes());
-        elf[96..104].copy_from_slice(&(notes.len() as u64).to_le_bytes());
-        elf.extend(notes);
-        elf
-    }
-
-    /// A bzImage of `release` around `payload`.
-    pub fn bzimage(release: &str, payload: &[u8]) -> Vec<u8> {
-        let mut image = vec![0; 1024];
-        image[0x1f1] = 1;
-        image[0x202..0x206].copy_from_slice(b"HdrS");
-        image[0x206..0x208].copy_from_slice(&0x020f_u16.to_le_bytes());
-        image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
-        image[0x236..0x238].copy_from_slice(&1_u16.to_le_bytes());
-        image[0x24c..0x250].copy_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
-        let banner = format!("{release} (me@here) #1 SMP\0");
-        image[0x300..0x300 + banner.len()].copy_from_slice(banner.as_bytes());
-        image.extend(payload);
-        image
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample;
     use proptest::prelude::*;
 
     fn write(bytes: &[u8]) -> tempfile::NamedTempFile {

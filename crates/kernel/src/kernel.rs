@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::{BuildId, Image};
 use crate::modules::{Module, Modules, files_under};
-use crate::need::{Need, option_of_module};
+use crate::need::{Missing, Need, option_of_module};
 use crate::stage::names;
 
 /// Where a kernel came from.
@@ -129,11 +129,19 @@ impl Kernel {
 
     /// Checks several needs at once, reporting the first that is missing.
     pub fn require_all(&self, needs: &[Need]) -> Result<(), KernelError> {
-        let config = self.config()?;
-        for need in needs {
-            need.check(&self.release, &config)?;
+        match self.lacks(needs)?.into_iter().next() {
+            Some(missing) => Err(missing.into()),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// All that is missing of what is needed; empty if nothing is.
+    pub fn lacks(&self, needs: &[Need]) -> Result<Vec<Missing>, KernelError> {
+        let config = self.config()?;
+        Ok(needs
+            .iter()
+            .filter_map(|need| need.check(&self.release, &config).err())
+            .collect())
     }
 
     /// The modules of these names and all they depend on, uncompressed, in an order in which they can be loaded.

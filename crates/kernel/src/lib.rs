@@ -6,7 +6,7 @@
 //!
 //! This crate knows nothing of emulators, guests, trials or records. It hands out paths, bytes and facts.
 //!
-//! Begin with [`KernelRef`] (the forms a user may type), then `resolve.rs` (the way from reference to kernel), then
+//! Begin with [`KernelRef`] (the forms a user may type), then `resolve.rs` (the way from one to a kernel), then
 //! [`Kernel`] (what comes out).
 //!
 //! ```no_run
@@ -32,13 +32,19 @@ mod error;
 mod image;
 mod kernel;
 mod kernel_ref;
+mod local;
 mod lock;
 mod modinfo;
 mod modules;
 mod need;
 mod pin;
+mod remote;
 mod resolve;
+#[cfg(test)]
+#[path = "../tests/sample/mod.rs"]
+mod sample;
 mod stage;
+mod step;
 mod suggest;
 mod tree;
 mod version;
@@ -48,12 +54,13 @@ pub use config::{Config, Setting};
 pub use digest::Digest;
 pub use error::KernelError;
 pub use image::{BuildId, Image};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, Origin};
 pub use kernel_ref::{KernelRef, Suite};
 pub use modinfo::Modinfo;
 pub use modules::Module;
 pub use need::{Missing, Need};
-pub use resolve::{Freshness, Step};
+pub use resolve::Freshness;
+pub use step::{Step, Watch};
 
 /// The three kernels a first run compares: Debian 12's 6.1, the same Debian's 6.12, and the newest in sid.
 ///

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 /// A held lock; dropping it (or dying) releases it.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -23,7 +23,7 @@ impl Lock {
             .open(path)?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -34,10 +34,17 @@ impl Lock {
     pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone would leave it locked while a child just forked still has the file, until it executes its program.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

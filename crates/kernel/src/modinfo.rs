@@ -68,50 +68,9 @@ impl Modinfo {
 }
 
 #[cfg(test)]
-pub mod sample {
-    //! The smallest ELF file with a `.modinfo` section.
-
-    /// A relocatable 64-bit ELF file whose `.modinfo` holds `statements`.
-    pub fn module(statements: &[&str]) -> Vec<u8> {
-        let mut info = Vec::new();
-        for statement in statements {
-            info.extend(statement.as_bytes());
-            info.push(0);
-        }
-        let names = b"\0.modinfo\0.shstrtab\0";
-        let (info_at, names_at) = (64, 64 + info.len());
-        let headers_at = (names_at + names.len()).next_multiple_of(8);
-        let mut elf = vec![0_u8; headers_at + 3 * 64];
-        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        elf[16..18].copy_from_slice(&1_u16.to_le_bytes());
-        elf[18..20].copy_from_slice(&62_u16.to_le_bytes());
-        elf[20..24].copy_from_slice(&1_u32.to_le_bytes());
-        elf[40..48].copy_from_slice(&(headers_at as u64).to_le_bytes());
-        elf[52..54].copy_from_slice(&64_u16.to_le_bytes());
-        elf[58..60].copy_from_slice(&64_u16.to_le_bytes());
-        elf[60..62].copy_from_slice(&3_u16.to_le_bytes());
-        elf[62..64].copy_from_slice(&2_u16.to_le_bytes());
-        elf[info_at..names_at].copy_from_slice(&info);
-        elf[names_at..names_at + names.len()].copy_from_slice(names);
-        let sections = [
-            (1_u32, 1_u32, info_at, info.len()),
-            (10, 3, names_at, names.len()),
-        ];
-        for (index, (name, kind, at, size)) in sections.into_iter().enumerate() {
-            let header = headers_at + 64 * (index + 1);
-            elf[header..header + 4].copy_from_slice(&name.to_le_bytes());
-            elf[header + 4..header + 8].copy_from_slice(&kind.to_le_bytes());
-            elf[header + 24..header + 32].copy_from_slice(&(at as u64).to_le_bytes());
-            elf[header + 32..header + 40].copy_from_slice(&(size as u64).to_le_bytes());
-            elf[header + 48..header + 56].copy_from_slice(&1_u64.to_le_bytes());
-        }
-        elf
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample;
     use proptest::prelude::*;
 
     fn example() -> Vec<u8> {

@@ -205,7 +205,7 @@ pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modinfo::sample;
+    use crate::sample;
 
     fn folder(modules: &[(&str, &[&str])]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();

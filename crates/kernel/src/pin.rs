@@ -79,6 +79,25 @@ impl Pins {
             .collect()
     }
 
+    /// Removes half-written pins, which take their writers a moment and so are abandoned after an hour.
+    pub fn clean(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let age = entry.metadata().and_then(|data| data.modified());
+            let old = age.is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 3600));
+            if old
+                && entry
+                    .path()
+                    .extension()
+                    .is_some_and(|ending| ending == "new")
+            {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
     /// Forgets every reference that stands for this kernel.
     pub fn forget(&self, digest: &Digest) -> Result<(), KernelError> {
         for pin in self.all().iter().filter(|pin| pin.digest == *digest) {

@@ -17,6 +17,7 @@ use crate::image::Image;
 use crate::kernel::{Kernel, Origin};
 use crate::lock::Lock;
 use crate::modules::Modules;
+use crate::pin::Pins;
 
 /// Names of what a kernel's folder holds.
 pub mod names {
@@ -84,6 +85,7 @@ impl Stage {
         let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) else {
             return;
         };
+        Pins::of(root).clean();
         let Ok(entries) = fs::read_dir(root.join("tmp")) else {
             return;
         };
@@ -195,8 +197,15 @@ impl Stage {
         let kernel = Kernel::new(&target, digest, &image, modules.count(), origin, added);
         let facts = kernel.to_json();
         self.put(names::FACTS, &mut facts.as_bytes(), "facts")?;
+        self.sync()?;
         self.place(&target)?;
         Ok(kernel)
+    }
+
+    /// Has everything on disk before the folder gets its name, so that a power cut cannot leave a hollow kernel there.
+    fn sync(&self) -> Result<(), KernelError> {
+        let synced = File::open(&self.folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
+        synced.map_err(KernelError::cache("writing", &self.folder))
     }
 
     /// Renames the folder; whoever comes second keeps the first one's.

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use crate::deb::Control;
 use crate::error::KernelError;
 
+#[cfg(test)]
+pub use select::double;
 pub use select::{Choice, Wanted, choose};
 pub use sources::Sites;
 pub use state::{Apt, Programs};

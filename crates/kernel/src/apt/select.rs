@@ -30,10 +30,7 @@ pub struct Choice {
 impl Choice {
     /// The packages as `NAME=VERSION`.
     pub fn ids(&self) -> Vec<String> {
-        self.packages
-            .iter()
-            .map(|package| format!("{}={}", package.package, package.version))
-            .collect()
+        self.packages.iter().map(Control::id).collect()
     }
 }
 
@@ -196,6 +193,8 @@ pub mod double {
         pub updates: u32,
         pub age: Option<u64>,
         pub offline: bool,
+        /// What the next update brings.
+        pub news: Option<Vec<Control>>,
     }
 
     impl Archive for Shelf {
@@ -212,6 +211,9 @@ pub mod double {
                 });
             }
             self.age = Some(0);
+            if let Some(news) = self.news.take() {
+                self.packages = news;
+            }
             Ok(())
         }
 
@@ -230,10 +232,12 @@ pub mod double {
         }
 
         fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError> {
-            let name = format!("{}_{}.deb", package.package, package.version);
-            let to = into.join(&name);
-            std::fs::copy(self.files.join(&name), &to)
-                .map_err(KernelError::read(&self.files.join(name)))?;
+            let name = format!("{}_{}_amd64.deb", package.package, package.version);
+            let (from, to) = (self.files.join(&name), into.join(&name));
+            std::fs::copy(&from, &to).map_err(|_| KernelError::Apt {
+                attempt: format!("fetch {name}"),
+                said: "404 Not Found".into(),
+            })?;
             Ok(to)
         }
     }

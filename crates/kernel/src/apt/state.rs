@@ -57,6 +57,9 @@ pub struct Apt {
     _lock: Lock,
 }
 
+/// The file whose lock says that a state is in use.
+const HELD: &str = "held";
+
 /// Settings of the machine that apply to fetching (proxies, time-outs, validity checks) are taken over; these are not:
 /// they would fetch more than lists of packages, or belong to other commands.
 const NOT_TAKEN: [&str; 3] = [
@@ -66,6 +69,11 @@ const NOT_TAKEN: [&str; 3] = [
 ];
 
 impl Apt {
+    /// Whether another process holds the state in `folder` just now.
+    pub fn is_held(folder: &Path) -> bool {
+        matches!(Lock::try_existing(&folder.join(HELD)), Ok(None))
+    }
+
     /// Opens, or makes, the state in `folder` for these sources; `place` is its name in messages.
     pub fn open(
         folder: &Path,
@@ -73,11 +81,18 @@ impl Apt {
         sources: &str,
         programs: Programs,
     ) -> Result<Self, KernelError> {
+        if folder.to_string_lossy().contains(['"', '\n']) {
+            let cause = io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "apt takes no quotes in names of folders",
+            );
+            return Err(KernelError::cache("making", folder)(cause));
+        }
         for inner in ["lists/partial", "cache/archives/partial"] {
             let path = folder.join(inner);
             fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;
         }
-        let lock_path = folder.join("held");
+        let lock_path = folder.join(HELD);
         let lock = Lock::wait(&lock_path).map_err(KernelError::cache("locking", &lock_path))?;
         let apt = Self {
             folder: folder.to_owned(),
@@ -131,11 +146,16 @@ impl Apt {
     }
 
     /// The private configuration. The machine's own is not read, so that its hooks (which clean up or tell others after
-    /// an update) do not run for ours.
+    /// an update) do not run for ours. What the machine sets for fetching wins over our patience, but never over the
+    /// demand for signatures.
     fn config(&self, machine: &str) -> String {
         let folder = self.folder.display();
         format!(
-            "{machine}Dir::Etc::main \"/dev/null\";\n\
+            "Acquire::Retries \"2\";\n\
+             Acquire::http::Timeout \"20\";\n\
+             Acquire::https::Timeout \"20\";\n\
+             {machine}\
+             Dir::Etc::main \"/dev/null\";\n\
              Dir::Etc::parts \"/dev/null\";\n\
              Dir::Etc::sourcelist \"{folder}/sources.list\";\n\
              Dir::Etc::sourceparts \"/dev/null\";\n\
@@ -150,9 +170,11 @@ impl Apt {
              APT::Architectures {{ \"amd64\"; }};\n\
              APT::Sandbox::User \"root\";\n\
              APT::Update::Error-Mode \"any\";\n\
+             Acquire::AllowInsecureRepositories \"0\";\n\
+             Acquire::AllowWeakRepositories \"0\";\n\
+             Acquire::AllowDowngradeToInsecureRepositories \"0\";\n\
              Acquire::Languages \"none\";\n\
              Acquire::GzipIndexes \"true\";\n\
-             Acquire::Retries \"2\";\n\
              Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n"
         )
     }
@@ -213,8 +235,17 @@ impl Archive for Apt {
 
     fn update(&mut self) -> Result<(), KernelError> {
         let attempt = format!("update the list of packages in {}", self.place);
-        self.run(&attempt, "apt-get", &["-q", "update"], &self.folder)?;
-        self.write("updated", "")
+        match self.run(&attempt, "apt-get", &["-q", "update"], &self.folder) {
+            Ok(_) => self.write("updated", ""),
+            Err(KernelError::Apt { said, .. }) if said.contains("does not have a Release file") => {
+                Err(KernelError::NoPackage {
+                    wanted: self.place.clone(),
+                    place: "the mirror this machine uses".to_owned(),
+                    hint: "name a suite it has, such as bookworm, trixie or sid".to_owned(),
+                })
+            }
+            Err(e) => Err(e),
+        }
     }
 
     fn age(&self) -> Option<u64> {
@@ -332,6 +363,41 @@ mod tests {
             "{text}"
         );
         assert_eq!(apt.age(), None);
+    }
+
+    #[test]
+    fn a_suite_the_mirror_does_not_have_is_told_from_a_network_that_is_down() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let get = "echo \"E: The repository 'http://m quokka Release' does not have a Release file.\" >&2; exit 100";
+        let programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", get)]);
+        let mut apt = Apt::open(state.path(), "Debian quokka", "deb x\n", programs).unwrap();
+        let error = apt.update().unwrap_err();
+        assert!(matches!(error, KernelError::NoPackage { .. }));
+        assert!(error.to_string().contains("Debian quokka"), "{error}");
+    }
+
+    #[test]
+    fn a_machine_that_waives_signatures_does_not_waive_them_for_us() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dump = "echo 'Acquire::AllowInsecureRepositories \"1\";'";
+        let programs = programs(bin.path(), &[("apt-config", dump)]);
+        Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        let config = fs::read_to_string(state.path().join("apt.conf")).unwrap();
+        let last = config
+            .lines()
+            .rfind(|line| line.starts_with("Acquire::AllowInsecure"));
+        assert_eq!(last, Some("Acquire::AllowInsecureRepositories \"0\";"));
+    }
+
+    #[test]
+    fn a_state_in_use_is_seen_to_be() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let programs = programs(bin.path(), &[("apt-config", DUMP)]);
+        assert!(!Apt::is_held(state.path()));
+        let held = Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        assert!(Apt::is_held(state.path()));
+        drop(held);
+        assert!(!Apt::is_held(state.path()));
     }
 
     #[test]

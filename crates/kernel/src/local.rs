@@ -1,0 +1,235 @@
+//! Kernels from files on this machine: packages, images, built trees.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cache::Cache;
+use crate::deb::Package;
+use crate::digest::Digest;
+use crate::error::KernelError;
+use crate::kernel::{Kernel, Origin};
+use crate::kernel_ref::KernelRef;
+use crate::resolve::Freshness;
+use crate::stage::{Stage, names};
+use crate::step::{Step, Watch};
+use crate::tree::{Gathered, stamp_of};
+
+/// What the files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A package file, with those split off from it beside it.
+    Package(PathBuf),
+    /// A built kernel tree.
+    Tree(PathBuf),
+    /// An image with its modules and configuration, stated or found beside it.
+    Image {
+        /// The bzImage.
+        image: PathBuf,
+        /// The folder of its modules.
+        modules: Option<PathBuf>,
+        /// Its configuration.
+        config: Option<PathBuf>,
+    },
+}
+
+impl Source {
+    /// What lies at this path.
+    pub fn at(path: &Path) -> Result<Self, KernelError> {
+        // The same file is the same reference from wherever it is named.
+        let path = fs::canonicalize(path).map_err(KernelError::read(path))?;
+        Ok(if path.is_dir() {
+            Self::Tree(path)
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("deb"))
+        {
+            Self::Package(path)
+        } else {
+            Self::Image {
+                image: path,
+                modules: None,
+                config: None,
+            }
+        })
+    }
+
+    /// The reference it is pinned under.
+    fn reference(&self) -> String {
+        match self {
+            Self::Package(path) | Self::Tree(path) => path.display().to_string(),
+            Self::Image {
+                image,
+                modules,
+                config,
+            } => {
+                let (image, modules, config) = (image.clone(), modules.clone(), config.clone());
+                KernelRef::Image {
+                    image,
+                    modules,
+                    config,
+                }
+                .to_string()
+            }
+        }
+    }
+
+    /// The file or folder to be named in messages.
+    fn path(&self) -> &Path {
+        match self {
+            Self::Package(path) | Self::Tree(path) | Self::Image { image: path, .. } => path,
+        }
+    }
+}
+
+/// The files of a source, found but not read.
+enum Found {
+    Packages {
+        files: Vec<PathBuf>,
+        absent: Vec<String>,
+    },
+    Files(Gathered),
+}
+
+impl Found {
+    fn of(source: &Source) -> Result<Self, KernelError> {
+        match source {
+            Source::Package(path) => {
+                let (files, absent) = with_parts_beside(path)?;
+                Ok(Self::Packages { files, absent })
+            }
+            Source::Tree(path) => Ok(Self::Files(Gathered::from_tree(path)?)),
+            Source::Image {
+                image,
+                modules,
+                config,
+            } => {
+                let gathered = Gathered::from_image(image, modules.as_deref(), config.as_deref())?;
+                Ok(Self::Files(gathered))
+            }
+        }
+    }
+
+    /// Fingerprint by which a change is noticed without reading everything.
+    fn stamp(&self) -> Result<String, KernelError> {
+        match self {
+            Self::Packages { files, .. } => {
+                let mut text = String::new();
+                for path in files {
+                    let data = fs::metadata(path).map_err(KernelError::read(path))?;
+                    // Writing to a String cannot fail.
+                    let _ = writeln!(text, "{}", stamp_of(&data));
+                }
+                Ok(Digest::of(text.as_bytes()).to_string())
+            }
+            Self::Files(gathered) => gathered.stamp(),
+        }
+    }
+}
+
+impl Cache {
+    pub(crate) fn resolve_local(
+        &self,
+        source: &Source,
+        freshness: Freshness,
+        watch: &mut Watch,
+    ) -> Result<Kernel, KernelError> {
+        let reference = source.reference();
+        let found = Found::of(source)?;
+        let stamp = found.stamp()?;
+        let unchanged = self.pins().get(&reference).filter(|pin| pin.stamp == stamp);
+        if let (Freshness::Pinned, Some(pin)) = (freshness, unchanged)
+            && let Ok(kernel) = self.get(&pin.digest)
+        {
+            return Ok(kernel);
+        }
+        let mut stage = Stage::new(self.root(), source.path())?;
+        let packages = match &found {
+            Found::Packages { files, .. } => unpack_all(files, &mut stage, watch)?,
+            Found::Files(gathered) => {
+                watch(&Step::Unpacking {
+                    name: source.path().display().to_string(),
+                });
+                gathered.store(&mut stage)?;
+                Vec::new()
+            }
+        };
+        stage.reading_from(source.path());
+        if let Found::Packages { absent, .. } = found
+            && !stage.has(names::IMAGE)
+        {
+            let path = source.path().to_owned();
+            return Err(KernelError::NoKernelInside {
+                path,
+                beside: absent,
+            });
+        }
+        let kernel = stage.finish(Origin {
+            reference: reference.clone(),
+            packages,
+        })?;
+        self.pins().set(&reference, &kernel.digest, &stamp)?;
+        Ok(kernel)
+    }
+}
+
+/// Unpacks package files, and gives them as `NAME=VERSION`.
+pub fn unpack_all(
+    files: &[PathBuf],
+    stage: &mut Stage,
+    watch: &mut Watch,
+) -> Result<Vec<String>, KernelError> {
+    let mut ids = Vec::new();
+    for path in files {
+        let package = Package::open(path)?;
+        watch(&Step::Unpacking {
+            name: package.control.package.clone(),
+        });
+        stage.reading_from(path);
+        package.unpack(stage)?;
+        ids.push(package.control.id());
+    }
+    Ok(ids)
+}
+
+/// A package file and those split off from it that lie in the same folder; and the names of those that do not.
+fn with_parts_beside(path: &Path) -> Result<(Vec<PathBuf>, Vec<String>), KernelError> {
+    let control = Package::open(path)?.control;
+    let mut files = vec![path.to_owned()];
+    let mut wanted = control.parts();
+    let mut absent = Vec::new();
+    if wanted.is_empty() {
+        return Ok((files, absent));
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).map_err(KernelError::read(folder))?;
+    let mut beside: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    beside.sort_unstable();
+    let mut at = 0;
+    while let Some(part) = wanted.get(at).cloned() {
+        at += 1;
+        // Epochs are left out of file names, and colons are escaped there.
+        let version = control
+            .version
+            .split_once(':')
+            .map_or(control.version.as_str(), |(_, version)| version);
+        let start = format!("{part}_{version}_");
+        match beside.iter().find(|name| name.starts_with(&start)) {
+            Some(name) => {
+                let file = folder.join(name);
+                let more = Package::open(&file)?.control.parts();
+                wanted.extend(
+                    more.into_iter()
+                        .filter(|part| !wanted.contains(part))
+                        .collect::<Vec<_>>(),
+                );
+                files.push(file);
+            }
+            None => absent.push(part),
+        }
+    }
+    Ok((files, absent))
+}

@@ -1,0 +1,177 @@
+//! Kernels from Debian's archive, through apt.
+
+use std::fs;
+use std::path::Path;
+
+use crate::apt::{Apt, Archive, Choice, Programs, Sites, Wanted, choose};
+use crate::cache::Cache;
+use crate::error::KernelError;
+use crate::kernel::{Kernel, Origin};
+use crate::local::unpack_all;
+use crate::resolve::Freshness;
+use crate::stage::{Stage, names};
+use crate::step::{Step, Watch};
+
+/// What is asked of the archive.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The reference, under which the answer is pinned.
+    pub reference: String,
+    /// What to look for.
+    pub wanted: Wanted,
+    /// Whether last time's answer will do.
+    pub freshness: Freshness,
+}
+
+/// Lists older than this many seconds are fetched again before they are asked.
+const DAY: u64 = 24 * 60 * 60;
+
+/// Where the machine's apt sources lie.
+const ETC_APT: &str = "/etc/apt";
+
+impl Cache {
+    /// apt for a suite, or for the machine's own.
+    pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut Watch) -> Result<Apt, KernelError> {
+        let sites = Sites::of_machine(Path::new(ETC_APT))?;
+        let (name, sources) = match suite {
+            Some(suite) => (suite, sites.list_of(suite)),
+            None => ("machine", sites.list_of_machine()),
+        };
+        let place = suite.map_or_else(
+            || "this machine's own suites".to_owned(),
+            |suite| format!("Debian {suite}"),
+        );
+        let folder = self.root().join("apt").join(name);
+        if Apt::is_held(&folder) {
+            watch(&Step::Waiting {
+                place: place.clone(),
+            });
+        }
+        Apt::open(&folder, &place, &sources, Programs::default())
+    }
+
+    /// The kernel a request stands for; `open` opens the archive, if it must be asked at all.
+    pub(crate) fn resolve_remote<A: Archive>(
+        &self,
+        request: &Request,
+        watch: &mut Watch,
+        open: impl FnOnce(&mut Watch) -> Result<A, KernelError>,
+    ) -> Result<Kernel, KernelError> {
+        let pinned = self.pinned_as(&request.reference);
+        if let (Freshness::Pinned, Some(kernel)) = (request.freshness, &pinned) {
+            return Ok(kernel.clone());
+        }
+        let fetched = open(watch).and_then(|mut archive| {
+            // While the archive was busy, another process may have fetched the same.
+            let meanwhile = self.pinned_as(&request.reference);
+            match meanwhile.filter(|_| request.freshness == Freshness::Pinned) {
+                Some(kernel) => Ok(kernel),
+                None => self.fetch(&mut archive, request, watch),
+            }
+        });
+        match (fetched, pinned) {
+            (Ok(kernel), _) => {
+                self.pins().set(&request.reference, &kernel.digest, "")?;
+                Ok(kernel)
+            }
+            (Err(reason), Some(kernel)) if is_archive_trouble(&reason) => {
+                let (release, reason) = (kernel.release.clone(), reason.to_string());
+                watch(&Step::KeptPinned { release, reason });
+                Ok(kernel)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn fetch(
+        &self,
+        archive: &mut dyn Archive,
+        request: &Request,
+        watch: &mut Watch,
+    ) -> Result<Kernel, KernelError> {
+        let stale =
+            request.freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY);
+        if stale {
+            watch(&Step::Updating {
+                place: archive.place(),
+            });
+            archive.update()?;
+        }
+        match self.choose_and_take(archive, request, watch) {
+            // Lists of this morning may name packages the mirror has replaced since.
+            Err(KernelError::NoPackage { .. } | KernelError::Apt { .. }) if !stale => {
+                watch(&Step::Updating {
+                    place: archive.place(),
+                });
+                archive.update()?;
+                self.choose_and_take(archive, request, watch)
+            }
+            done => done,
+        }
+    }
+
+    fn choose_and_take(
+        &self,
+        archive: &dyn Archive,
+        request: &Request,
+        watch: &mut Watch,
+    ) -> Result<Kernel, KernelError> {
+        let choice = choose(archive, &request.wanted)?;
+        let packages = choice.ids();
+        let here = self
+            .list()?
+            .into_iter()
+            .find(|kernel| kernel.origin.packages == packages);
+        match here {
+            Some(kernel) => Ok(kernel),
+            None => self.take(archive, &choice, &request.reference, watch),
+        }
+    }
+
+    fn take(
+        &self,
+        archive: &dyn Archive,
+        choice: &Choice,
+        reference: &str,
+        watch: &mut Watch,
+    ) -> Result<Kernel, KernelError> {
+        let packages = choice.ids();
+        let all = packages.join(" ");
+        let mut stage = Stage::new(self.root(), Path::new(&all))?;
+        for package in &choice.packages {
+            watch(&Step::Fetching {
+                package: package.package.clone(),
+                bytes: package.size,
+            });
+            // Each in a folder of its own, removed as soon as it is unpacked.
+            let folder = stage.folder().join("download");
+            fs::create_dir_all(&folder).map_err(KernelError::cache("making", &folder))?;
+            let file = archive.download(package, &folder)?;
+            unpack_all(&[file], &mut stage, watch)?;
+            fs::remove_dir_all(&folder).map_err(KernelError::cache("removing", &folder))?;
+        }
+        stage.reading_from(Path::new(&all));
+        if !stage.has(names::IMAGE) {
+            return Err(KernelError::NoKernelInside {
+                path: all.into(),
+                beside: Vec::new(),
+            });
+        }
+        stage.finish(Origin {
+            reference: reference.to_owned(),
+            packages,
+        })
+    }
+}
+
+/// Whether the archive could not be asked, as opposed to having answered no.
+fn is_archive_trouble(error: &KernelError) -> bool {
+    matches!(
+        error,
+        KernelError::Apt { .. } | KernelError::NoApt { .. } | KernelError::NoKeyring { .. }
+    )
+}
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

@@ -1,0 +1,61 @@
+//! What is being done on the way to a kernel, for a progress display.
+
+use std::fmt::{self, Display};
+
+/// One step, as it begins; [`Display`] makes a line of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Another process uses the same apt state; it is waited for.
+    Waiting {
+        /// The suite.
+        place: String,
+    },
+    /// The list of packages is being fetched.
+    Updating {
+        /// The suite.
+        place: String,
+    },
+    /// A package is being fetched.
+    Fetching {
+        /// Its name.
+        package: String,
+        /// Its size in bytes, if known.
+        bytes: Option<u64>,
+    },
+    /// A package or other source is being unpacked or copied.
+    Unpacking {
+        /// Its name.
+        name: String,
+    },
+    /// The archive could not be asked, so the kernel of last time is used.
+    KeptPinned {
+        /// The kernel's release.
+        release: String,
+        /// Why the archive could not be asked.
+        reason: String,
+    },
+}
+
+/// Told of each step as it begins.
+pub type Watch<'a> = dyn FnMut(&Step) + 'a;
+
+impl Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting { place } => {
+                write!(f, "waiting for another pagetide that fetches from {place}")
+            }
+            Self::Updating { place } => write!(f, "updating the list of packages in {place}"),
+            Self::Fetching { package, bytes } => {
+                write!(f, "fetching {package}")?;
+                bytes
+                    .iter()
+                    .try_for_each(|bytes| write!(f, " ({} MB)", bytes.div_ceil(1_000_000)))
+            }
+            Self::Unpacking { name } => write!(f, "unpacking {name}"),
+            Self::KeptPinned { release, reason } => {
+                write!(f, "using {release} from the cache, because {reason}")
+            }
+        }
+    }
+}
