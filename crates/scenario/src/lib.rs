@@ -1,1 +1,39 @@
 //! Memory workloads: one file per scenario, and what all of them share.
+//!
+//! A scenario is described by its [`Definition`]: what it asks, where it comes from, its parameters and metrics. The
+//! controller [`resolve`]s parameters and learns what the scenario [`needs`]; then, in a process of its own inside an
+//! arena, [`run`] does the experiment and hands back an [`Outcome`], while bulk output (the access log, series) goes
+//! straight into the output region, which costs the machine under test no memory.
+//!
+//! It knows nothing of arenas, kernels or records' files. It forks processes but never starts a thread, draws all
+//! randomness from the seed, and reads no clock but the one it is given.
+//!
+//! Begin reading at a scenario, `scenario/patterns.rs` say, then [`touch`], the timed loop, and `workers`, the processes.
+
+// Shared nouns that the scenarios still to come use.
+#![allow(dead_code)]
+
+mod bulk;
+mod clock;
+mod definition;
+mod error;
+mod expr;
+mod fill;
+mod harness;
+mod layout;
+mod mapping;
+mod number;
+mod pagemap;
+mod params;
+mod registry;
+mod scenario;
+pub mod touch;
+mod trial;
+mod workers;
+
+pub use clock::{Clock, Rate};
+pub use definition::{Context, Definition, Needs};
+pub use error::ScenarioError;
+pub use params::{Kind, Param};
+pub use registry::{find, list, needs, resolve};
+pub use trial::{NoObserver, Observer, Outcome, Setup, run};

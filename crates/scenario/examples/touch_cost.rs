@@ -1,0 +1,94 @@
+//! What the timed touch loop costs beside the clock and the access themselves, in one process.
+//!
+//! Prints nanoseconds an access: one clock read, one untimed access, and one access in the timed loop with histogram
+//! and log; then their ratio, which must not exceed 1.3. The workload is resident and in random order.
+
+use std::error::Error;
+use std::hint::black_box;
+
+use pagetide_record::wire::Region;
+use pagetide_reference::Rng;
+use pagetide_scenario::Clock;
+use pagetide_scenario::touch::{Amount, Offset, Recorder, Touch};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 512;
+const BATCH: usize = 1024;
+const ACCESSES: usize = 1 << 21;
+const ROUNDS: usize = 15;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let clock = Clock::calibrated();
+    let workload = map(PAGES * PAGE)?;
+    let output = map(ACCESSES * 16 + (1 << 20))?;
+    // SAFETY: the mapping is page aligned, shared, of this size, and stays until the process ends.
+    let region = unsafe { Region::new(output, ACCESSES * 16 + (1 << 20)) };
+    let mut rng = Rng::new(1);
+    let batch: Vec<u32> = (0..BATCH).map(|_| rng.below_u32(512)).collect();
+    // SAFETY: the pages stay mapped and are reached through raw pointers only.
+    let touch = unsafe { Touch::new(workload, PAGES as u64, Amount::Word, Offset::Spread) };
+    for page in 0..PAGES {
+        // SAFETY: the page lies within the mapping.
+        unsafe { workload.add(page * PAGE).write(1) };
+    }
+
+    let (mut read, mut access, mut timed) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        read.push(each(clock, || {
+            for _ in 0..ACCESSES {
+                black_box(clock.now());
+            }
+        }));
+        access.push(each(clock, || {
+            for _ in 0..ACCESSES / BATCH {
+                touch.untimed(&batch);
+            }
+        }));
+        region.format();
+        let mut recorder = Recorder::new()?;
+        recorder.log_to(&region, "access-log", ACCESSES as u64);
+        timed.push(each(clock, || {
+            for _ in 0..ACCESSES / BATCH {
+                recorder.touch(clock, &touch, &batch);
+            }
+        }));
+        if let Some(warning) = recorder.finish() {
+            return Err(warning.to_string().into());
+        }
+    }
+    let (read, access, timed) = (median(&mut read), median(&mut access), median(&mut timed));
+    println!("clock: {clock:?}");
+    println!("one clock read:                            {read:6.2} ns");
+    println!("one untimed access:                        {access:6.2} ns");
+    println!("one access timed, with histogram and log:  {timed:6.2} ns");
+    println!(
+        "ratio to clock read and untimed access:    {:6.3} (at most 1.3)",
+        timed / (read + access)
+    );
+    Ok(())
+}
+
+/// Nanoseconds an access.
+fn each(clock: Clock, work: impl FnOnce()) -> f64 {
+    let start = clock.now();
+    work();
+    clock.now().since(start).0 as f64 / ACCESSES as f64
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn map(size: usize) -> Result<*mut u8, Box<dyn Error>> {
+    let (rights, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+    );
+    // SAFETY: the kernel chooses the address, so no memory in use is touched.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), size, rights, flags, -1, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    Ok(base.cast())
+}

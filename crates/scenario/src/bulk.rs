@@ -1,0 +1,103 @@
+//! Series written straight into frames of the output region, without holding them in memory first.
+
+use pagetide_record::wire::{Kind, Region};
+use pagetide_record::{Series, Unit};
+
+/// A column: its name, its unit and the value of each row.
+pub(crate) type Column<'a> = (&'a str, Unit, &'a mut dyn FnMut(usize) -> i64);
+
+/// Writes a series of whole numbers as [`Series::encode`] would; false where the region is full.
+pub(crate) fn write_series(
+    region: &Region,
+    name: &str,
+    rows: usize,
+    columns: &mut [Column<'_>],
+) -> bool {
+    let Some(head) = head(columns, rows) else {
+        return false;
+    };
+    let size = 4 + head.len() + rows * 8 * columns.len();
+    let Ok(mut frame) = region.frame(Kind::Series, name, size) else {
+        return false;
+    };
+    let body = frame.body();
+    let length = u32::try_from(head.len()).unwrap_or(u32::MAX);
+    body[..4].copy_from_slice(&length.to_le_bytes());
+    body[4..4 + head.len()].copy_from_slice(&head);
+    let (words, _) = body[4 + head.len()..size].as_chunks_mut::<8>();
+    let mut words = words.iter_mut();
+    for (_, _, value) in columns {
+        let mut before = 0_i64;
+        for (row, word) in (0..rows).zip(&mut words) {
+            let value = value(row);
+            *word = value.wrapping_sub(before).to_le_bytes();
+            before = value;
+        }
+    }
+    frame.finish(size);
+    true
+}
+
+/// The JSON head that [`Series::encode`] writes for these columns, with another number of rows.
+///
+/// The record crate keeps the head's shape to itself, so it is taken from the encoding of the same columns without
+/// rows.
+fn head(columns: &[Column<'_>], rows: usize) -> Option<Vec<u8>> {
+    let empty = columns
+        .iter()
+        .fold(Series::new(""), |series, (name, unit, _)| {
+            series.int(name, *unit, [])
+        });
+    let encoded = empty.encode();
+    let mut head: serde_json::Value = serde_json::from_slice(encoded.get(4..)?).ok()?;
+    *head.get_mut("rows")? = rows.into();
+    serde_json::to_vec(&head).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_record::{Pages, wire};
+
+    use super::*;
+    use crate::mapping::Mapping;
+
+    #[test]
+    fn a_streamed_series_reads_back_as_if_it_had_been_encoded() {
+        let memory = Mapping::shared(Pages(8)).unwrap();
+        // SAFETY: the mapping is page aligned, shared, and outlives the region.
+        let region = unsafe { Region::new(memory.start(), memory.bytes()) };
+        region.format();
+        let rows = 100_usize;
+        let page = |row: usize| i64::try_from(row).unwrap() * 3 - 50;
+        assert!(write_series(
+            &region,
+            "pages",
+            rows,
+            &mut [
+                ("page", Unit::Pages, &mut |row| page(row)),
+                ("age", Unit::Count, &mut |row| -page(row))
+            ],
+        ));
+        // SAFETY: nobody writes to the region while it is read.
+        let bytes = unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
+        let frame = wire::frames(bytes).next().unwrap();
+        let expected = Series::new("pages")
+            .int("page", Unit::Pages, (0..rows).map(page))
+            .int("age", Unit::Count, (0..rows).map(|row| -page(row)));
+        assert_eq!(Series::decode("pages", frame.bytes), Ok(expected));
+    }
+
+    #[test]
+    fn a_series_that_does_not_fit_is_refused() {
+        let memory = Mapping::shared(Pages(2)).unwrap();
+        // SAFETY: as above.
+        let region = unsafe { Region::new(memory.start(), memory.bytes()) };
+        region.format();
+        assert!(!write_series(
+            &region,
+            "pages",
+            1000,
+            &mut [("page", Unit::Pages, &mut |_| 0)]
+        ));
+    }
+}

@@ -1,0 +1,247 @@
+//! A scenario's definition: the one source of help, man page, GUIDE, campaign checker and record.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pagetide_record::{Bytes, MetricDef};
+
+use crate::error::{ScenarioError, Stop};
+use crate::expr::{Names, Quantity};
+use crate::number;
+use crate::params::{self, Param, Params};
+use crate::trial::Trial;
+
+/// What a scenario finds where it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Memory free to the workload at its start.
+    pub memory: Bytes,
+    /// Size of the swap, zero for none.
+    pub swap_size: Bytes,
+    /// Number of processors.
+    pub cpus: u32,
+}
+
+/// What a scenario needs of the arena.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a need of its own")]
+pub struct Needs {
+    /// Swap space.
+    pub swap: bool,
+    /// The result is invalid if the kernel reclaimed nothing.
+    pub pressure: bool,
+    /// An ext4 file system of this size on the simulated SSD, at [`crate::Setup::work_dir`].
+    pub filesystem: Option<Bytes>,
+    /// The file of references whose compact form must be carried in as [`crate::Setup::data`].
+    pub data: Option<PathBuf>,
+    /// Transparent huge pages.
+    pub thp: bool,
+    /// Packet sockets (`CONFIG_PACKET`, module `af_packet`).
+    pub packet: bool,
+}
+
+/// In which form a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// With the original's faults repaired.
+    Repaired,
+    /// As the original did it.
+    AsWritten,
+}
+
+/// What a scenario's file provides.
+pub(crate) trait Scenario: Params {
+    /// What it measures, in the order in which it is shown.
+    const METRICS: &'static [MetricDef];
+
+    /// Refuses parameters that contradict each other or the machine; `name` is the scenario's.
+    fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError>;
+
+    /// What it needs of the arena.
+    fn needs(&self, form: Form) -> Needs;
+
+    /// The experiment.
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop>;
+}
+
+/// A scenario as everybody else knows it.
+pub struct Definition {
+    /// Name in kebab case.
+    pub name: &'static str,
+    /// What it asks, in one sentence.
+    pub summary: &'static str,
+    /// What it does, step by step.
+    pub docs: &'static str,
+    /// Where it comes from.
+    pub origin: &'static str,
+    /// What was wrong with the original and is right here; empty where there is no original.
+    pub repaired: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// Its metrics.
+    pub metrics: &'static [MetricDef],
+    /// Whether `--as-written` gives the original's form.
+    pub has_as_written: bool,
+    /// Memory of the machine the original ran on; `scale` is relative to it.
+    pub original_memory: Bytes,
+    /// Defaults that differ from the schema's under this name.
+    pub presets: &'static [(&'static str, &'static str)],
+    pub(crate) check: Check,
+    pub(crate) needs: fn(&BTreeMap<String, String>, Form) -> Result<Needs, ScenarioError>,
+    pub(crate) run: fn(&BTreeMap<String, String>, &mut Trial<'_>) -> Result<(), Stop>,
+}
+
+type Check = fn(&str, &BTreeMap<String, String>, Form, &Context) -> Result<(), ScenarioError>;
+
+impl std::fmt::Debug for Definition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Definition")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The texts of a definition.
+#[derive(Clone, Copy)]
+pub(crate) struct Texts {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub docs: &'static str,
+    pub origin: &'static str,
+    pub repaired: &'static str,
+}
+
+impl Definition {
+    /// The definition of scenario `S`.
+    pub(crate) const fn of<S: Scenario>(
+        texts: Texts,
+        original_memory: Bytes,
+        presets: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        Self {
+            name: texts.name,
+            summary: texts.summary,
+            docs: texts.docs,
+            origin: texts.origin,
+            repaired: texts.repaired,
+            params: S::SCHEMA,
+            metrics: S::METRICS,
+            has_as_written: !texts.repaired.is_empty(),
+            original_memory,
+            presets,
+            check: |name, params, form, context| S::read(params)?.check(name, form, context),
+            needs: |params, form| Ok(S::read(params)?.needs(form)),
+            run: |params, trial| S::read(params)?.run(trial),
+        }
+    }
+
+    /// The default of a parameter under this name, in this form.
+    pub fn default_of(&self, param: &Param, as_written: bool) -> &'static str {
+        let preset = self.presets.iter().find(|(name, _)| *name == param.name);
+        match (preset, param.as_written) {
+            (_, Some(original)) if as_written => original,
+            (Some((_, preset)), _) => preset,
+            _ => param.default,
+        }
+    }
+
+    /// Memory at which `scale` keeps the original's ratio of memory to data and processes.
+    pub fn memory_at(&self, scale: f64) -> Bytes {
+        Bytes(number::floor(self.original_memory.0 as f64 * scale))
+    }
+}
+
+/// A near name if there is one, else all of them.
+pub(crate) fn hint<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let given = given.to_lowercase().replace([' ', '_'], "-");
+    let nearest = names
+        .clone()
+        .map(|name| (strsim::jaro_winkler(&given, name), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((likeness, name)) if likeness > 0.8 => format!("did you mean \"{name}\"?"),
+        _ => format!("use one of {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Resolves every parameter of `definition` to canonical text.
+pub(crate) fn resolve(
+    definition: &Definition,
+    as_written: bool,
+    scale: Option<f64>,
+    given: &BTreeMap<String, String>,
+    context: &Context,
+) -> Result<BTreeMap<String, String>, ScenarioError> {
+    let scenario = || definition.name.to_owned();
+    if as_written && !definition.has_as_written {
+        return Err(ScenarioError::NoOriginal {
+            scenario: scenario(),
+        });
+    }
+    for name in given.keys() {
+        if !definition.params.iter().any(|param| param.name == name) {
+            return Err(ScenarioError::UnknownParameter {
+                scenario: scenario(),
+                given: name.clone(),
+                hint: hint(name, definition.params.iter().map(|param| param.name)),
+            });
+        }
+    }
+    let scale = match scale {
+        Some(scale) if scale.is_finite() && scale > 0.0 => scale,
+        Some(scale) => {
+            return Err(ScenarioError::BadValue {
+                scenario: scenario(),
+                parameter: "scale",
+                given: scale.to_string(),
+                why: "give a number above 0".to_owned(),
+            });
+        }
+        None => context.memory.0 as f64 / definition.original_memory.0.max(1) as f64,
+    };
+    let mut names = Names::from([
+        (
+            "memory".to_owned(),
+            Quantity::bytes(context.memory.0 as f64),
+        ),
+        (
+            "swap".to_owned(),
+            Quantity::bytes(context.swap_size.0 as f64),
+        ),
+        ("cpus".to_owned(), Quantity::number(f64::from(context.cpus))),
+        ("scale".to_owned(), Quantity::number(scale)),
+    ]);
+    let mut resolved = BTreeMap::new();
+    for param in definition.params {
+        let text = given
+            .get(param.name)
+            .map_or_else(|| definition.default_of(param, as_written), String::as_str);
+        let (text, quantity) = params::canonical(definition.name, param, text, &names)?;
+        if let Some(quantity) = quantity {
+            names.insert(param.name.to_owned(), quantity);
+        }
+        resolved.insert(param.name.to_owned(), text);
+    }
+    (definition.check)(definition.name, &resolved, form(as_written), context)?;
+    Ok(resolved)
+}
+
+pub(crate) const fn form(as_written: bool) -> Form {
+    if as_written {
+        Form::AsWritten
+    } else {
+        Form::Repaired
+    }
+}
+
+/// Refuses a workload that fits neither memory nor swap.
+pub(crate) fn must_fit(wanted: Bytes, context: &Context) -> Result<(), ScenarioError> {
+    if wanted.0 > context.memory.0.saturating_add(context.swap_size.0) {
+        return Err(ScenarioError::TooLarge {
+            wanted,
+            memory: context.memory,
+            swap: context.swap_size,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Page content of a chosen compressibility, cheap to make and never zeros.
+//!
+//! A page begins with random bytes, which do not compress, and goes on with one repeated word, which compresses to
+//! almost nothing; the share of random bytes sets the size. Random bytes come from a small locked pool at a place that
+//! depends on the page, so that making a page costs a copy and no two pages are alike.
+
+// Pages are aligned far beyond any word.
+#![allow(clippy::cast_ptr_alignment)]
+
+use pagetide_reference::Rng;
+
+use crate::error::Stop;
+use crate::harness::Locked;
+use crate::mapping::PAGE;
+use crate::number;
+
+/// Words in the pool: 32 KiB.
+const POOL: usize = 4096;
+/// Words in a page.
+const WORDS: usize = PAGE / 8;
+
+/// Compressed size of the repeated part as a share of a page, about (lz4 and lzo-rle write a byte for 255).
+const REPEATED: f64 = 0.008;
+
+/// Makes pages.
+pub(crate) struct Filler {
+    pool: Locked<u64>,
+    random: usize,
+    salt: u64,
+}
+
+impl Filler {
+    /// Pages that compress to `content` of their size; 0 makes pages of zeros.
+    pub(crate) fn new(content: f64, seed: u64) -> Result<Self, Stop> {
+        let mut rng = Rng::stream(seed, "page content");
+        let mut pool = Locked::new(POOL)?;
+        for word in pool.iter_mut() {
+            *word = rng.next_u64();
+        }
+        Ok(Self {
+            random: random_words(content),
+            pool,
+            salt: if content > 0.0 { rng.next_u64() | 1 } else { 0 },
+        })
+    }
+
+    /// Fills the page at `at`, the `page`-th of the workload.
+    ///
+    /// # Safety
+    /// `at` must be the start of a writable page to which no reference exists.
+    pub(crate) unsafe fn page(&self, at: *mut u8, page: u64) {
+        let at = at.cast::<u64>();
+        // Odd multipliers permute the numbers below 2^64, so words of different pages differ; the lowest bit is set, so
+        // that no word is zero.
+        let word = page
+            .wrapping_add(1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_mul(self.salt)
+            | (self.salt & 1);
+        let from = number::index(word >> 40) % (POOL - WORDS);
+        for (i, random) in self.pool[from..from + self.random].iter().enumerate() {
+            // Mixing the page in keeps equal parts of the pool from giving equal pages.
+            // SAFETY: `i` is below the number of words in a page.
+            unsafe { at.add(i).write(random ^ word) };
+        }
+        for i in self.random..WORDS {
+            // SAFETY: as above.
+            unsafe { at.add(i).write(word) };
+        }
+    }
+
+    /// The content of a page as bytes, for files.
+    pub(crate) fn write(&self, buffer: &mut [u8], page: u64) {
+        assert!(buffer.len() >= PAGE, "a page needs {PAGE} bytes");
+        let mut words = [0_u64; WORDS];
+        // SAFETY: the array is a page long and not borrowed elsewhere.
+        unsafe { self.page(words.as_mut_ptr().cast(), page) };
+        for (bytes, word) in buffer.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+}
+
+/// Random words in a page that compresses to `content` of its size.
+fn random_words(content: f64) -> usize {
+    let share = ((content - REPEATED) / (1.0 - REPEATED)).clamp(0.0, 1.0);
+    number::index(number::floor(share * WORDS as f64 + 0.5)).min(WORDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(content: f64, number: u64) -> Vec<u8> {
+        let mut bytes = vec![0; PAGE];
+        Filler::new(content, 1).unwrap().write(&mut bytes, number);
+        bytes
+    }
+
+    #[test]
+    fn pages_compress_to_the_share_that_was_asked_for() {
+        for content in [0.1, 0.25, 0.35, 0.5, 0.75, 1.0] {
+            let mut sum = 0;
+            for number in 0..64 {
+                sum += lz4_flex::block::compress(&page(content, number)).len();
+            }
+            let found = sum as f64 / (64.0 * PAGE as f64);
+            assert!((found / content - 1.0).abs() < 0.1, "{content}: {found}");
+        }
+    }
+
+    #[test]
+    fn no_two_pages_are_alike_and_none_has_a_word_of_zero() {
+        let filler = Filler::new(0.35, 9).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        let mut bytes = vec![0; PAGE];
+        for number in 0..5000 {
+            filler.write(&mut bytes, number);
+            assert!(
+                bytes.chunks_exact(8).all(|word| word != [0; 8]),
+                "page {number}"
+            );
+            assert!(seen.insert(bytes.clone()), "page {number}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_pages_and_content_zero_gives_zeros() {
+        assert_eq!(page(0.5, 3), page(0.5, 3));
+        assert_eq!(page(0.0, 3), vec![0; PAGE]);
+    }
+}

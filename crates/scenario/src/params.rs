@@ -1,0 +1,451 @@
+//! Parameters of a scenario: one documented struct is their schema, their help, their defaults and their parser.
+
+use std::collections::BTreeMap;
+
+use pagetide_record::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::error::ScenarioError;
+use crate::expr::{self, Names, Quantity};
+use crate::number;
+
+/// What values a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A size, such as `64M` or `0.8 * memory`.
+    Size,
+    /// A number of pages, or a size that is counted in pages.
+    Pages,
+    /// A time, such as `125ms`.
+    Time,
+    /// A whole number.
+    Count,
+    /// A number with a fraction.
+    Real,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Text that the scenario reads itself.
+    Text,
+    /// `true` or `false`.
+    Flag,
+}
+
+/// A parameter as help, man page and campaign checker know it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Param {
+    /// Name in kebab case.
+    pub name: &'static str,
+    /// What it means, in a sentence or two.
+    pub help: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Value if it is not given; an expression over `memory`, `swap`, `cpus`, `scale` and earlier parameters.
+    pub default: &'static str,
+    /// Value in the original's form if it is not given, where that differs.
+    pub as_written: Option<&'static str>,
+    /// Least value, an expression; empty for none beyond zero.
+    pub min: &'static str,
+    /// Greatest value, an expression; empty for none.
+    pub max: &'static str,
+}
+
+impl Param {
+    /// A parameter without bounds.
+    pub(crate) const fn new(
+        name: &'static str,
+        help: &'static str,
+        kind: Kind,
+        default: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            help: help.trim_ascii(),
+            kind,
+            default,
+            as_written: None,
+            min: "",
+            max: "",
+        }
+    }
+
+    /// With another default in the original's form.
+    pub(crate) const fn as_written(self, value: &'static str) -> Self {
+        Self {
+            as_written: Some(value),
+            ..self
+        }
+    }
+
+    /// With a least value.
+    pub(crate) const fn min(self, value: &'static str) -> Self {
+        Self { min: value, ..self }
+    }
+
+    /// With a greatest value.
+    pub(crate) const fn max(self, value: &'static str) -> Self {
+        Self { max: value, ..self }
+    }
+
+    /// What values it takes, in words.
+    pub fn bounds(&self) -> String {
+        let what = match self.kind {
+            Kind::Size => "a size",
+            Kind::Pages => "a number of pages or a size",
+            Kind::Time => "a time",
+            Kind::Count => "a whole number",
+            Kind::Real => "a number",
+            Kind::Choice(words) => return format!("one of {}", words.join(", ")),
+            Kind::Text => return "text".to_owned(),
+            Kind::Flag => return "true or false".to_owned(),
+        };
+        match (self.min, self.max) {
+            ("", "") => what.to_owned(),
+            (min, "") => format!("{what} of at least {min}"),
+            ("", max) => format!("{what} of at most {max}"),
+            (min, max) => format!("{what} from {min} to {max}"),
+        }
+    }
+}
+
+/// A struct of parameters; written with [`params!`](crate::params::params).
+pub(crate) trait Params: Sized {
+    /// Every parameter in the order in which it is shown.
+    const SCHEMA: &'static [Param];
+
+    /// Reads resolved parameters.
+    fn read(resolved: &BTreeMap<String, String>) -> Result<Self, ScenarioError>;
+}
+
+/// A type that a parameter can have.
+pub(crate) trait Value: Sized {
+    /// What values it takes.
+    const KIND: Kind;
+
+    /// Reads its canonical text.
+    fn read(text: &str) -> Option<Self>;
+}
+
+/// A count of pages as a parameter.
+pub(crate) type Pages = pagetide_record::Pages;
+
+impl Value for Bytes {
+    const KIND: Kind = Kind::Size;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for Pages {
+    const KIND: Kind = Kind::Pages;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().map(pagetide_record::Pages)
+    }
+}
+
+impl Value for Nanos {
+    const KIND: Kind = Kind::Time;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for u64 {
+    const KIND: Kind = Kind::Count;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for u32 {
+    const KIND: Kind = Kind::Count;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for f64 {
+    const KIND: Kind = Kind::Real;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for bool {
+    const KIND: Kind = Kind::Flag;
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for String {
+    const KIND: Kind = Kind::Text;
+    fn read(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+}
+
+/// `a_name` as `a-name`, at compile time.
+pub(crate) const fn kebab<const N: usize>(raw: &str) -> [u8; N] {
+    let raw = raw.as_bytes();
+    let mut name = [0; N];
+    let mut i = 0;
+    while i < N {
+        name[i] = if raw[i] == b'_' { b'-' } else { raw[i] };
+        i += 1;
+    }
+    name
+}
+
+/// The name of a field in kebab case.
+macro_rules! kebab_name {
+    ($name:ident) => {{
+        const RAW: &str = stringify!($name);
+        const NAME: [u8; RAW.len()] = $crate::params::kebab::<{ RAW.len() }>(RAW);
+        match std::str::from_utf8(&NAME) {
+            Ok(name) => name,
+            Err(_) => RAW,
+        }
+    }};
+}
+pub(crate) use kebab_name;
+
+/// Makes a documented struct of parameters: each field's doc comment is its help, the text after `=` its default, and
+/// `min`, `max` and `as_written` may follow.
+macro_rules! params {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $help:literal])*
+                $field:ident: $type:ty = $default:literal $(, $key:ident = $value:literal)*;
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        $vis struct $name {
+            $($(#[doc = $help])* pub(crate) $field: $type,)*
+        }
+
+        impl $crate::params::Params for $name {
+            const SCHEMA: &'static [$crate::params::Param] = &[$(
+                $crate::params::Param::new(
+                    $crate::params::kebab_name!($field),
+                    concat!($($help),*),
+                    <$type as $crate::params::Value>::KIND,
+                    $default,
+                )$(.$key($value))*,
+            )*];
+
+            fn read(
+                resolved: &std::collections::BTreeMap<String, String>,
+            ) -> Result<Self, $crate::error::ScenarioError> {
+                Ok(Self {
+                    $($field: $crate::params::field(resolved, $crate::params::kebab_name!($field))?,)*
+                })
+            }
+        }
+    };
+}
+pub(crate) use params;
+
+/// Makes an enum whose variants are the words of a parameter.
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident {
+            $($(#[doc = $help:literal])* $variant:ident = $word:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $name {
+            $($(#[doc = $help])* $variant,)*
+        }
+
+        impl $crate::params::Value for $name {
+            const KIND: $crate::params::Kind = $crate::params::Kind::Choice(&[$($word),*]);
+            fn read(text: &str) -> Option<Self> {
+                match text {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use choice;
+
+/// Reads one resolved parameter.
+pub(crate) fn field<T: Value>(
+    resolved: &BTreeMap<String, String>,
+    parameter: &'static str,
+) -> Result<T, ScenarioError> {
+    resolved
+        .get(parameter)
+        .and_then(|text| T::read(text))
+        .ok_or(ScenarioError::Unresolved { parameter })
+}
+
+/// Canonical text of `text` as a value of `param`, and what it stands for in later expressions.
+pub(crate) fn canonical(
+    scenario: &str,
+    param: &Param,
+    text: &str,
+    names: &Names,
+) -> Result<(String, Option<Quantity>), ScenarioError> {
+    let bad = |why: String| ScenarioError::BadValue {
+        scenario: scenario.to_owned(),
+        parameter: param.name,
+        given: text.to_owned(),
+        why,
+    };
+    let wanted = match param.kind {
+        Kind::Text => return Ok((text.trim().to_owned(), None)),
+        Kind::Flag | Kind::Choice(_) => {
+            let words = match param.kind {
+                Kind::Choice(words) => words,
+                _ => &["false", "true"],
+            };
+            return match words.iter().find(|word| **word == text.trim()) {
+                Some(word) => Ok(((*word).to_owned(), None)),
+                None => Err(bad(format!("give {}", param.bounds()))),
+            };
+        }
+        Kind::Size => Quantity::bytes(0.0),
+        Kind::Time => Quantity::nanos(0.0),
+        Kind::Pages | Kind::Count | Kind::Real => Quantity::number(0.0),
+    };
+    let mut quantity = evaluate(param.kind, text, names)
+        .map_err(|why| bad(format!("{why}; give {}", param.bounds())))?;
+    if param.kind == Kind::Real {
+        quantity.value += 0.0;
+    } else {
+        // Whole units; a fraction of a byte, page, nanosecond or process is dropped, a negative value is not hidden.
+        quantity.value = quantity.value.floor();
+    }
+    if (quantity.bytes, quantity.nanos) != (wanted.bytes, wanted.nanos) {
+        return Err(bad(format!(
+            "it has the wrong unit, give {}",
+            param.bounds()
+        )));
+    }
+    let inside = |bound: &str, ok: fn(f64, f64) -> bool| {
+        bound.is_empty()
+            || evaluate(param.kind, bound, names).is_ok_and(|bound| ok(quantity.value, bound.value))
+    };
+    if quantity.value < 0.0
+        || !inside(param.min, |value, bound| value >= bound)
+        || !inside(param.max, |value, bound| value <= bound)
+        || quantity.value > 9_007_199_254_740_992.0
+    {
+        return Err(ScenarioError::OutOfBounds {
+            scenario: scenario.to_owned(),
+            parameter: param.name,
+            value: if quantity.value < 0.0 {
+                format!("a negative value ({text})")
+            } else {
+                show(param.kind, quantity.value)
+            },
+            bounds: param.bounds(),
+        });
+    }
+    Ok((show(param.kind, quantity.value), Some(quantity)))
+}
+
+/// Computes an expression; sizes become pages where pages are wanted.
+fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
+    let quantity = expr::evaluate(text, names)?;
+    if kind == Kind::Pages && quantity.bytes == 1 && quantity.nanos == 0 {
+        return Ok(Quantity::number(
+            quantity.value / pagetide_record::units::PAGE_SIZE as f64,
+        ));
+    }
+    Ok(quantity)
+}
+
+/// Canonical text: exact, in the largest unit that divides the value.
+fn show(kind: Kind, value: f64) -> String {
+    let whole = number::floor(value);
+    let exact = |units: &[(u64, &str)], plain: &str| {
+        units
+            .iter()
+            .find(|(scale, _)| whole != 0 && whole.is_multiple_of(*scale))
+            .map_or_else(
+                || format!("{whole}{plain}"),
+                |(scale, unit)| format!("{}{unit}", whole / scale),
+            )
+    };
+    match kind {
+        Kind::Size => exact(&[(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")], ""),
+        Kind::Time => exact(
+            &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")],
+            "ns",
+        ),
+        Kind::Real => value.to_string(),
+        _ => whole.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    params! {
+        /// For the tests.
+        pub(crate) struct Example {
+            /// How much,
+            /// over two lines.
+            how_much: Bytes = "0.8 * memory", min = "1M", max = "memory";
+            /// How many.
+            many: u32 = "128", min = "1", as_written = "7";
+            /// How long.
+            long: Nanos = "125ms";
+            /// Pages.
+            pages: Pages = "2 * how-much";
+        }
+    }
+
+    fn text(name: &str, given: &str) -> Result<String, String> {
+        let names = Names::from([
+            ("memory".to_owned(), Quantity::bytes(f64::from(64 << 20))),
+            ("how-much".to_owned(), Quantity::bytes(f64::from(8 << 20))),
+        ]);
+        let param = Example::SCHEMA.iter().find(|p| p.name == name).unwrap();
+        canonical("example", param, given, &names)
+            .map(|(text, _)| text)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_documented_struct_is_its_own_schema() {
+        let names: Vec<_> = Example::SCHEMA.iter().map(|p| p.name).collect();
+        assert_eq!(names, ["how-much", "many", "long", "pages"]);
+        assert_eq!(Example::SCHEMA[0].help, "How much, over two lines.");
+        assert_eq!(Example::SCHEMA[0].bounds(), "a size from 1M to memory");
+        assert_eq!(Example::SCHEMA[1].as_written, Some("7"));
+    }
+
+    #[test]
+    fn canonical_text_is_exact() {
+        assert_eq!(text("how-much", "0.5 * memory").unwrap(), "32M");
+        assert_eq!(text("long", "0.25s").unwrap(), "250ms");
+        assert_eq!(text("pages", "2 * how-much").unwrap(), "4096");
+        assert_eq!(text("pages", "50_000").unwrap(), "50000");
+        assert_eq!(text("many", "memory / 5M").unwrap(), "12");
+    }
+
+    #[test]
+    fn values_out_of_bounds_or_of_the_wrong_unit_are_refused() {
+        assert!(text("how-much", "-5M").unwrap_err().contains("negative"));
+        assert!(
+            text("how-much", "65M")
+                .unwrap_err()
+                .contains("from 1M to memory")
+        );
+        assert!(text("how-much", "3s").unwrap_err().contains("wrong unit"));
+        assert!(text("many", "0").unwrap_err().contains("at least 1"));
+        assert!(text("many", "3M").unwrap_err().contains("wrong unit"));
+    }
+}

@@ -1,0 +1,150 @@
+//! The list of all scenarios: adding one is its file and a line here.
+
+use std::collections::BTreeMap;
+
+use crate::definition::{self, Context, Definition, Needs, form, hint};
+use crate::error::ScenarioError;
+use crate::scenario::patterns;
+
+/// Every scenario, in the order in which they are shown.
+static SCENARIOS: &[&Definition] = &[
+    &patterns::PATTERNS,
+    &patterns::LINEAR,
+    &patterns::RANDOM,
+    &patterns::SMOOTH_SIN,
+    &patterns::SMOOTH_SIN_RANDOM,
+    &patterns::ZIPF05,
+    &patterns::ZIPF,
+    &patterns::LOGNORMAL,
+    &patterns::HOT_COLD,
+    &patterns::SCAN_WITH_HOT_CORE,
+    &patterns::LOOP,
+    &patterns::FILE,
+];
+
+/// Every scenario, in the order in which they are shown.
+pub fn list() -> &'static [&'static Definition] {
+    SCENARIOS
+}
+
+/// The scenario of this name; patterns may carry their parameters: `zipf(1.1)`, `file:trace.txt`.
+pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
+    let plain = base(name);
+    SCENARIOS
+        .iter()
+        .find(|definition| definition.name == plain)
+        .copied()
+        .ok_or_else(|| ScenarioError::Unknown {
+            given: name.to_owned(),
+            hint: hint(plain, SCENARIOS.iter().map(|definition| definition.name)),
+        })
+}
+
+/// The name before parameters in parentheses or a path.
+fn base(name: &str) -> &str {
+    name.split(['(', ':']).next().unwrap_or(name).trim()
+}
+
+/// Resolves every parameter to canonical text, and refuses what cannot be run.
+///
+/// `given` holds values and expressions over `memory`, `swap`, `cpus`, `scale` and earlier parameters. `scale` is the
+/// size relative to the original; without it, it follows from the memory.
+pub fn resolve(
+    name: &str,
+    as_written: bool,
+    scale: Option<f64>,
+    given: &BTreeMap<String, String>,
+    context: &Context,
+) -> Result<BTreeMap<String, String>, ScenarioError> {
+    let mut definition = find(name)?;
+    let mut given = given.clone();
+    if name.trim() != definition.name {
+        patterns::take_pattern(definition, name, &mut given)?;
+    }
+    // Under the general name, a pattern has the defaults it has under its own.
+    if definition.name == patterns::PATTERNS.name
+        && let Some(own) = given.get("pattern").and_then(|pattern| find(pattern).ok())
+    {
+        definition = own;
+    }
+    patterns::take_file(definition, &mut given)?;
+    definition::resolve(definition, as_written, scale, &given, context)
+}
+
+/// What a scenario with resolved parameters needs of the arena.
+pub fn needs(
+    name: &str,
+    as_written: bool,
+    params: &BTreeMap<String, String>,
+) -> Result<Needs, ScenarioError> {
+    (find(name)?.needs)(params, form(as_written))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_record::Bytes;
+
+    use super::*;
+
+    const CONTEXT: Context = Context {
+        memory: Bytes::from_mib(64),
+        swap_size: Bytes::from_mib(512),
+        cpus: 1,
+    };
+
+    #[test]
+    fn every_scenario_resolves_with_its_defaults_in_both_forms() {
+        for definition in list().iter().filter(|definition| definition.name != "file") {
+            for as_written in [false, true] {
+                if as_written && !definition.has_as_written {
+                    continue;
+                }
+                let name = definition.name;
+                let params = resolve(name, as_written, None, &BTreeMap::new(), &CONTEXT)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                let again = resolve(name, as_written, None, &params, &CONTEXT).unwrap();
+                assert_eq!(params, again, "{name}: canonical text resolves to itself");
+                needs(name, as_written, &params).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_scenario_documents_itself_and_has_few_primary_metrics() {
+        for definition in list() {
+            let name = definition.name;
+            assert!(!definition.summary.is_empty(), "{name}");
+            assert!(definition.docs.len() > definition.summary.len(), "{name}");
+            for param in definition.params {
+                assert!(param.help.len() > 5, "{name}: {} has no help", param.name);
+            }
+            let primary = definition.metrics.iter().filter(|def| def.primary).count();
+            assert!(
+                (1..=3).contains(&primary),
+                "{name} has {primary} primary metrics"
+            );
+            let mut names: Vec<_> = definition.metrics.iter().map(|def| def.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(
+                names.len(),
+                definition.metrics.len(),
+                "{name}: metrics have names of their own"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_scenario_or_parameter_is_refused_with_a_near_name() {
+        let error = find("smoth-sin-randm").unwrap_err().to_string();
+        assert!(
+            error.contains("did you mean \"smooth-sin-random\"?"),
+            "{error}"
+        );
+        let given = BTreeMap::from([("page".to_owned(), "5".to_owned())]);
+        let error = resolve("linear", false, None, &given, &CONTEXT)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("did you mean \"pages\"?"), "{error}");
+    }
+}

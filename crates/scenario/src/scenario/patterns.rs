@@ -1,0 +1,696 @@
+//! What does reclaim do to a reference pattern?
+//!
+//! Pages are touched in the order of a reference string, and every single access is timed. Which pages are still in
+//! memory afterwards, how old they are and how often they were used says how reclaim chose its victims. Origin: VM
+//! Regress (2002). As written it mapped pages without filling them, so that a read maps the shared zero page on kernels
+//! since 2.6.32 and nothing is ever swapped; one reference copied its whole page; its sine could give more references
+//! than were asked for. Here every page holds data of a stated compressibility before the first reference, a reference
+//! touches one word, and counts are exact.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+
+use pagetide_record::wire::{Frame, Kind};
+use pagetide_record::{Bytes, Direction, Invalid, MetricDef, Unit};
+use pagetide_reference::{MAX_PAGES, Packed, Pattern, References, Rng, check_file};
+
+use crate::bulk::write_series;
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
+use crate::error::{ScenarioError, Stop};
+use crate::fill::Filler;
+use crate::harness::Locked;
+use crate::mapping::{Mapping, PAGE};
+use crate::number;
+use crate::pagemap::PageMap;
+use crate::params::{Pages, Params, choice, params};
+use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
+use crate::trial::{Trial, metrics};
+use crate::workers::Usage;
+
+choice! {
+    /// What is mapped.
+    pub(crate) enum Backing {
+        /// Anonymous memory, which goes to swap.
+        Anon = "anon",
+        /// A file, which goes back to its file system.
+        File = "file",
+    }
+}
+
+choice! {
+    /// What a reference does.
+    pub(crate) enum Access {
+        /// It reads.
+        Read = "read",
+        /// It writes.
+        Write = "write",
+        /// Some read, some write.
+        Mixed = "mixed",
+    }
+}
+
+choice! {
+    /// How much of a page a reference touches.
+    pub(crate) enum Much {
+        /// One word.
+        Word = "word",
+        /// The whole page, copied.
+        Page = "page",
+    }
+}
+
+params! {
+    /// Parameters, in the order the command line and the record show them.
+    pub(crate) struct Patterns {
+        /// Reference pattern with its parameters, such as smooth-sin-random, zipf(1.1) or file:trace.txt.
+        pattern: String = "smooth-sin-random";
+        /// Range of the pattern: a number of pages, or a size.
+        pages: Pages = "2 * memory", min = "1", max = "268435456";
+        /// Number of references, each timed.
+        refs: u64 = "4 * pages", min = "1", max = "4294967295";
+        /// What is mapped: anonymous memory or a file.
+        mapping: Backing = "anon";
+        /// What a reference does: read, write, or either at random (mixed).
+        access: Access = "read";
+        /// Share of the references that write, where they are mixed.
+        share: f64 = "0.5", max = "1";
+        /// What a reference touches: one word of its page, or all of it by a copy.
+        touch: Much = "word", as_written = "page";
+        /// Which byte of its page a reference touches: spread for another cache line in every page, or a multiple of 8
+        /// below 4096. The same byte in every page makes random access two to three times slower, by cache-set conflicts.
+        offset: String = "spread";
+        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible; as written also 0, which
+        /// leaves pages untouched before the first reference.
+        content: f64 = "0.35", max = "1", as_written = "0";
+        /// How often, evenly over the references, presence, age and reference count of every page are recorded; the last
+        /// time is at the end.
+        snapshots: u32 = "2", max = "16";
+    }
+}
+
+impl Patterns {
+    fn pattern(&self, form: Form) -> Result<Pattern, ScenarioError> {
+        let pattern: Pattern = self.pattern.parse()?;
+        Ok(match form {
+            Form::AsWritten => pattern.as_written(),
+            Form::Repaired => pattern,
+        })
+    }
+
+    fn offset(&self) -> Option<Offset> {
+        if self.offset == "spread" {
+            return Some(Offset::Spread);
+        }
+        self.offset
+            .parse()
+            .ok()
+            .filter(|byte: &u32| *byte < 4096 && byte.is_multiple_of(8))
+            .map(Offset::At)
+    }
+
+    fn range(&self) -> u32 {
+        number::narrow(self.pages.0)
+    }
+}
+
+impl Scenario for Patterns {
+    const METRICS: &'static [MetricDef] = metrics![
+        MetricDef::time("access-time", "sum of the times of all accesses").primary(),
+        MetricDef::time("access-min", "shortest access"),
+        MetricDef::time("access-mean", "mean access"),
+        MetricDef::time("access-p50", "access that half of all do not exceed"),
+        MetricDef::time("access-p90", "access that 90 % of all do not exceed"),
+        MetricDef::time("access-p99", "access that 99 % of all do not exceed").primary(),
+        MetricDef::time("access-p999", "access that 99.9 % of all do not exceed"),
+        MetricDef::time("access-max", "longest access"),
+        MetricDef::count(
+            "major-faults",
+            Direction::Lower,
+            "page faults during the references that had to wait for a device, from the process's accounting"
+        )
+        .primary(),
+        MetricDef::count(
+            "minor-faults",
+            Direction::Neutral,
+            "page faults during the references that found their page in memory"
+        ),
+        MetricDef::count("references", Direction::Neutral, "references made"),
+        MetricDef::time("fill", "filling every page once, in ascending order, before the first reference"),
+        MetricDef::share(
+            "present",
+            Direction::Neutral,
+            "share of the pages that are in memory after the last reference"
+        ),
+        MetricDef::count(
+            "age-present",
+            Direction::Neutral,
+            "mean age of the pages in memory at the end: references made since their own last one"
+        ),
+        MetricDef::count(
+            "age-absent",
+            Direction::Neutral,
+            "mean age of the pages not in memory at the end"
+        ),
+        MetricDef::of(
+            "uses-present",
+            Unit::Ratio,
+            Direction::Neutral,
+            "mean number of references to a page in memory at the end"
+        ),
+        MetricDef::of(
+            "uses-absent",
+            Unit::Ratio,
+            Direction::Neutral,
+            "mean number of references to a page not in memory at the end"
+        ),
+    ];
+
+    fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
+        let pattern = self.pattern(form)?;
+        pattern.check(self.range(), self.refs)?;
+        if let Some(path) = pattern.path() {
+            check_file(path, self.range()).map_err(|error| ScenarioError::Contradiction {
+                scenario: name.to_owned(),
+                why: error.to_string(),
+            })?;
+        }
+        if self.offset().is_none() {
+            return Err(ScenarioError::BadValue {
+                scenario: name.to_owned(),
+                parameter: "offset",
+                given: self.offset.clone(),
+                why: "give spread, or a multiple of 8 below 4096".to_owned(),
+            });
+        }
+        check_content(name, self.content, form)?;
+        if self.mapping == Backing::Anon {
+            must_fit(self.pages.bytes(), context)?;
+        }
+        Ok(())
+    }
+
+    fn needs(&self, form: Form) -> Needs {
+        let file = self.mapping == Backing::File;
+        Needs {
+            swap: !file,
+            // As written, reads map the zero page: nothing is reclaimed, which is what that form shows.
+            pressure: form == Form::Repaired,
+            filesystem: file.then(|| filesystem_for(self.pages.bytes())),
+            data: self
+                .pattern(form)
+                .ok()
+                .and_then(|pattern| pattern.path().map(PathBuf::from)),
+            ..Needs::default()
+        }
+    }
+
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let pattern = self.pattern(trial.form)?;
+        let pages = self.pages.0;
+        let mut references = self.references(&pattern, trial)?;
+        let total = references.left();
+        let mut recorder = Recorder::without_log()?;
+        recorder.log_to(&trial.region, "access-log", total);
+        let mut batch = Locked::<u32>::new(BATCH)?;
+        let mut page_map = PageMap::open()?;
+        let mut uses = Uses::new(trial, pages);
+        let filler = Filler::new(self.content, trial.seed)?;
+        trial.settle();
+
+        let mapping = self.map(trial, &filler)?;
+        if self.mapping == Backing::Anon && self.content > 0.0 {
+            trial.phase("fill");
+            let before = Usage::own();
+            let (time, ()) = trial.time(|| mapping.fill(&filler, 0, pages));
+            trial.time_metric("fill", time);
+            let faults = Usage::own().since(before);
+            if faults.minor_faults + faults.major_faults < pages {
+                trial.must_count("first-touch faults", pages, faults.minor_faults);
+            }
+        }
+
+        trial.phase("references");
+        trial.steps(total);
+        let offset = self.offset().unwrap_or(Offset::Spread);
+        let touch = Touch::mapping(&mapping, self.amount(), offset);
+        let mut kind = Writes::new(self, trial);
+        let before = Usage::own();
+        let mut faults = Usage::default();
+        let mut done = 0;
+        for moment in 1..=u64::from(self.snapshots.max(1)) {
+            let until = total * moment / u64::from(self.snapshots.max(1));
+            while done < until {
+                let wanted = number::index(until - done).min(BATCH);
+                let filled = references.fill(&mut batch[..wanted]);
+                if filled == 0 {
+                    break;
+                }
+                uses.add(&batch[..filled], done);
+                kind.mark(&mut batch[..filled]);
+                recorder.touch(trial.clock, &touch, &batch[..filled]);
+                done += filled as u64;
+                trial.done(done);
+            }
+            faults = Usage::own().since(before);
+            if self.snapshots > 0 {
+                trial.phase("snapshot");
+                let found = uses.snapshot(trial, &mapping, &mut page_map, moment, done)?;
+                if moment == u64::from(self.snapshots) {
+                    found.report(trial);
+                } else {
+                    trial.phase("references");
+                }
+            }
+        }
+        trial.phase("report");
+        let expected = match pattern.path() {
+            Some(_) => self.refs,
+            None => pattern
+                .total(self.range(), self.refs)
+                .map_err(ScenarioError::from)?,
+        };
+        trial.must_count("references", expected, recorder.count());
+        trial.metric("references", recorder.count() as f64);
+        trial.metric("major-faults", faults.major_faults as f64);
+        trial.metric("minor-faults", faults.minor_faults as f64);
+        report_accesses(trial, &mut recorder, "access");
+        trial.metric("access-time", recorder.sum() as f64);
+        if let Some(warning) = recorder.finish() {
+            trial.warn(warning);
+        }
+        Ok(())
+    }
+}
+
+impl Patterns {
+    fn amount(&self) -> Amount {
+        match self.touch {
+            Much::Word => Amount::Word,
+            Much::Page => Amount::Page,
+        }
+    }
+
+    fn references<'a>(&self, pattern: &Pattern, trial: &Trial<'a>) -> Result<References<'a>, Stop> {
+        if pattern.path().is_none() {
+            return Ok(pattern
+                .references(self.range(), self.refs, trial.seed)
+                .map_err(ScenarioError::from)?);
+        }
+        let packed = Packed::new(trial.data, self.range()).map_err(|error| {
+            Stop::Invalid(Invalid::Scenario {
+                why: format!("cannot use the references that were carried in: {error}"),
+            })
+        })?;
+        Ok(packed.references(self.refs))
+    }
+
+    fn map(&self, trial: &mut Trial<'_>, filler: &Filler) -> Result<Mapping, Stop> {
+        match self.mapping {
+            Backing::Anon => Mapping::anonymous(self.pages),
+            Backing::File => {
+                trial.phase("fill");
+                let path = trial.work_dir.join("pagetide-pages");
+                let (time, file) = trial.time(|| make_file(&path, self.pages.0, filler));
+                let file = file?;
+                trial.time_metric("fill", time);
+                Mapping::file(&file, self.pages)
+            }
+        }
+    }
+}
+
+/// Room for data of this size on an ext4 file system: 1/16 for its own tables, and its journal.
+pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
+    let size = data.0 + data.0 / 16 + Bytes::from_mib(16).0;
+    Bytes(size.next_multiple_of(1 << 20))
+}
+
+/// Refuses a compressibility that cannot be made.
+pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), ScenarioError> {
+    let zeros = content == 0.0 && form == Form::AsWritten;
+    // A page that compresses to more than about four fifths is stored as it is by zram.
+    if zeros || (0.05..=0.75).contains(&content) || content.to_bits() == 1.0_f64.to_bits() {
+        return Ok(());
+    }
+    Err(ScenarioError::OutOfBounds {
+        scenario: name.to_owned(),
+        parameter: "content",
+        value: content.to_string(),
+        bounds: "a number from 0.05 to 0.75, or 1 (pages of zeros never reach a device)".to_owned(),
+    })
+}
+
+/// Makes a file of filled pages whose pages are not in memory.
+pub(crate) fn make_file(path: &std::path::Path, pages: u64, filler: &Filler) -> Result<File, Stop> {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    let cannot = || Stop::system(format!("cannot write {}", path.display()));
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .map_err(cannot())?;
+    let mut buffer = [0; PAGE];
+    for page in 0..pages {
+        filler.write(&mut buffer, page);
+        file.write_all(&buffer).map_err(cannot())?;
+    }
+    file.sync_all().map_err(cannot())?;
+    // SAFETY: advice on an open file changes no content.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    Ok(file)
+}
+
+/// Minimum, mean, percentiles and maximum as metrics `NAME-min` …, and the histogram `NAME`.
+pub(crate) fn report_accesses(trial: &mut Trial<'_>, recorder: &mut Recorder, name: &str) {
+    let histogram = recorder.histogram();
+    trial.metric(&format!("{name}-min"), histogram.min as f64);
+    trial.metric(&format!("{name}-mean"), histogram.mean());
+    for (suffix, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
+        let value = recorder.quantile(q);
+        trial.metric(&format!("{name}-{suffix}"), value as f64);
+    }
+    trial.metric(&format!("{name}-max"), histogram.max as f64);
+    trial.histogram(name, histogram);
+}
+
+/// Marks which references write.
+struct Writes {
+    access: Access,
+    /// A draw of 53 bits below this writes.
+    threshold: u64,
+    rng: Rng,
+}
+
+impl Writes {
+    fn new(params: &Patterns, trial: &Trial<'_>) -> Self {
+        Self {
+            access: params.access,
+            threshold: number::floor(params.share * 9_007_199_254_740_992.0),
+            rng: trial.rng("writes"),
+        }
+    }
+
+    fn mark(&mut self, batch: &mut [u32]) {
+        match self.access {
+            Access::Read => {}
+            Access::Write => batch.iter_mut().for_each(|item| *item |= WRITE),
+            Access::Mixed => {
+                for item in batch {
+                    if self.rng.next_u64() >> 11 < self.threshold {
+                        *item |= WRITE;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How often each page was referenced and when last, kept in the output region: it costs the workload no memory.
+struct Uses {
+    pages: usize,
+    frame: Option<Frame>,
+}
+
+impl Uses {
+    fn new(trial: &mut Trial<'_>, pages: u64) -> Self {
+        let pages = number::index(pages);
+        // Never finished, so that readers pass over it.
+        let mut frame = trial.region.frame(Kind::Blob, "uses", pages * 8).ok();
+        match &mut frame {
+            Some(frame) => frame.body().fill(0),
+            None => trial.note("the output region is too small to record the age and use of pages"),
+        }
+        Self { pages, frame }
+    }
+
+    /// One word a page: its last reference, counted from 1, in the upper half, its number of references in the lower.
+    fn words(&mut self) -> &mut [[u8; 8]] {
+        self.frame
+            .as_mut()
+            .map(|frame| frame.body().as_chunks_mut::<8>().0)
+            .unwrap_or_default()
+    }
+
+    fn add(&mut self, batch: &[u32], done: u64) {
+        let words = self.words();
+        if words.is_empty() {
+            return;
+        }
+        for (page, now) in batch.iter().zip(done + 1..) {
+            let word = &mut words[*page as usize];
+            let uses = u64::from_le_bytes(*word) & 0xffff_ffff;
+            *word = (now << 32 | (uses + 1)).to_le_bytes();
+        }
+    }
+
+    /// Records presence, age and number of references of every page.
+    fn snapshot(
+        &mut self,
+        trial: &mut Trial<'_>,
+        mapping: &Mapping,
+        page_map: &mut PageMap,
+        moment: u64,
+        done: u64,
+    ) -> Result<Found, Stop> {
+        let mut found = Found::default();
+        let pages = self.pages;
+        // Presence is noted beside the counts, which stay below 2^32 − 1: the highest bit of the lower half.
+        let mut frame = trial.region.frame(Kind::Blob, "presence", pages).ok();
+        let mut present = frame.as_mut().map(Frame::body).unwrap_or_default();
+        let words = self.words();
+        if words.is_empty() || present.is_empty() {
+            present = &mut [];
+        }
+        page_map.each(mapping, |page, entry| {
+            let page = number::index(page);
+            let here = entry.present();
+            if let Some(byte) = present.get_mut(page) {
+                *byte = u8::from(here);
+            }
+            let word = words.get(page).map_or(0, |word| u64::from_le_bytes(*word));
+            found.add(here, done - (word >> 32), word & 0xffff_ffff);
+        })?;
+        if present.is_empty() {
+            return Ok(found);
+        }
+        let word = |row: usize| u64::from_le_bytes(words[row]);
+        let written = write_series(
+            &trial.region,
+            &format!("pages-{moment}"),
+            pages,
+            &mut [
+                ("page", Unit::Pages, &mut |row| number::signed(row as u64)),
+                ("present", Unit::Count, &mut |row| i64::from(present[row])),
+                ("age", Unit::Count, &mut |row| {
+                    number::signed(done - (word(row) >> 32))
+                }),
+                ("uses", Unit::Count, &mut |row| {
+                    number::signed(word(row) & 0xffff_ffff)
+                }),
+            ],
+        );
+        if !written {
+            trial.note("the output region is too small for the state of every page");
+        }
+        Ok(found)
+    }
+}
+
+/// Pages in memory and not in memory: their number, ages and uses summed.
+#[derive(Default)]
+struct Found {
+    pages: [u64; 2],
+    ages: [u64; 2],
+    uses: [u64; 2],
+}
+
+impl Found {
+    fn add(&mut self, present: bool, age: u64, uses: u64) {
+        let side = usize::from(present);
+        self.pages[side] += 1;
+        self.ages[side] += age;
+        self.uses[side] += uses;
+    }
+
+    fn report(&self, trial: &mut Trial<'_>) {
+        let [absent, present] = self.pages;
+        trial.metric("present", present as f64 / (absent + present) as f64);
+        for (side, name) in [(0, "absent"), (1, "present")] {
+            let pages = self.pages[side];
+            let (age, uses) = (format!("age-{name}"), format!("uses-{name}"));
+            if pages == 0 {
+                let why = format!("no page is {name}");
+                trial.absent(&age, &why);
+                trial.absent(&uses, &why);
+            } else {
+                trial.metric(&age, self.ages[side] as f64 / pages as f64);
+                trial.metric(&uses, self.uses[side] as f64 / pages as f64);
+            }
+        }
+    }
+}
+
+/// Takes a pattern with its parameters from the scenario's name, such as `zipf(1.1)`.
+pub(crate) fn take_pattern(
+    definition: &Definition,
+    name: &str,
+    given: &mut BTreeMap<String, String>,
+) -> Result<(), ScenarioError> {
+    let is_pattern = definition.params == Patterns::SCHEMA;
+    if !is_pattern || definition.name == PATTERNS.name || given.contains_key("pattern") {
+        return Err(ScenarioError::Unknown {
+            given: name.to_owned(),
+            hint: format!(
+                "write {} and give its parameters one by one",
+                definition.name
+            ),
+        });
+    }
+    given.insert("pattern".to_owned(), name.trim().to_owned());
+    Ok(())
+}
+
+/// Range and number of references of a file are those of the file, unless they are given.
+pub(crate) fn take_file(
+    definition: &Definition,
+    given: &mut BTreeMap<String, String>,
+) -> Result<(), ScenarioError> {
+    if definition.name != FILE.name {
+        return Ok(());
+    }
+    let pattern: Pattern = given
+        .get("pattern")
+        .map_or("file:", String::as_str)
+        .parse()?;
+    let Some(path) = pattern.path() else {
+        return Err(ScenarioError::Contradiction {
+            scenario: FILE.name.to_owned(),
+            why: format!("its pattern is {pattern}, name a file as in file:trace.txt"),
+        });
+    };
+    if given.contains_key("pages") && given.contains_key("refs") {
+        return Ok(());
+    }
+    let summary = check_file(path, MAX_PAGES).map_err(|error| ScenarioError::Contradiction {
+        scenario: FILE.name.to_owned(),
+        why: error.to_string(),
+    })?;
+    given
+        .entry("pages".to_owned())
+        .or_insert_with(|| summary.pages.to_string());
+    given
+        .entry("refs".to_owned())
+        .or_insert_with(|| summary.refs.to_string());
+    Ok(())
+}
+
+const DOCS: &str = "Maps `pages` pages, fills them with data of a stated compressibility in ascending order, then makes \
+    `refs` references in the order of the pattern and times every single one (one chained clock read an access; the \
+    full log is kept). At chosen moments it records for every page whether it is in memory, how many references ago it \
+    was used last, and how often it was used: with a pattern over twice the memory this shows by what reclaim chose \
+    its victims. The defaults give about 50,000 major faults in 64 MiB.";
+const ORIGIN: &str = "VM Regress 0.7 by Mel Gorman (2002): 2,000,000 references over 25,000 pages (about physical \
+    memory) and over 50,000 pages, anonymous or file mapping, read or write.";
+const REPAIRED: &str = "Pages were not filled: today a first read maps the shared zero page and nothing is swapped. One \
+    reference copied its whole page, which measures the copy. smooth-sin could give more references than asked for \
+    (range 1000, 77000 references: 77062).";
+
+/// Memory of the original machine: 25,000 pages.
+const MEMORY: Bytes = Bytes(25_000 * 4096);
+
+macro_rules! pattern_scenario {
+    ($constant:ident, $name:literal, $summary:literal, $presets:expr) => {
+        #[doc = concat!("The scenario `", $name, "`.")]
+        pub(crate) static $constant: Definition = Definition::of::<Patterns>(
+            Texts {
+                name: $name,
+                summary: $summary,
+                docs: DOCS,
+                origin: ORIGIN,
+                repaired: REPAIRED,
+            },
+            MEMORY,
+            $presets,
+        );
+    };
+}
+
+pattern_scenario!(
+    PATTERNS,
+    "patterns",
+    "what reclaim does to any reference pattern (set pattern=…)",
+    &[]
+);
+pattern_scenario!(
+    LINEAR,
+    "linear",
+    "every page in turn, again and again",
+    &[("pattern", "linear"), ("refs", "2 * pages")]
+);
+pattern_scenario!(
+    RANDOM,
+    "random",
+    "every page once in order, then at random",
+    &[("pattern", "random")]
+);
+pattern_scenario!(
+    SMOOTH_SIN,
+    "smooth-sin",
+    "each page as often as a sine curve is high there, in page order",
+    &[("pattern", "smooth-sin")]
+);
+pattern_scenario!(
+    SMOOTH_SIN_RANDOM,
+    "smooth-sin-random",
+    "the references of smooth-sin in random order",
+    &[("pattern", "smooth-sin-random")]
+);
+pattern_scenario!(
+    ZIPF05,
+    "zipf05",
+    "lower pages more often, VM Regress's zipf",
+    &[("pattern", "zipf05")]
+);
+pattern_scenario!(
+    ZIPF,
+    "zipf",
+    "Zipf's law with a free exponent",
+    &[("pattern", "zipf(0.9,scatter)"), ("refs", "8 * pages")]
+);
+pattern_scenario!(
+    LOGNORMAL,
+    "lognormal",
+    "lower pages more often, with a log-normal tail",
+    &[("pattern", "lognormal")]
+);
+pattern_scenario!(
+    HOT_COLD,
+    "hot-cold",
+    "a hot set that moves, and a cold rest",
+    &[
+        ("pattern", "hot-cold(hot=0.2,share=0.9,move=10000,by=0.1)"),
+        ("refs", "8 * pages")
+    ]
+);
+pattern_scenario!(
+    SCAN_WITH_HOT_CORE,
+    "scan-with-hot-core",
+    "a linear scan interleaved with a hot core",
+    &[("pattern", "scan-with-hot-core")]
+);
+pattern_scenario!(
+    LOOP,
+    "loop",
+    "a scan over a range just larger than memory, again and again",
+    &[("pattern", "loop"), ("pages", "1.1 * memory")]
+);
+pattern_scenario!(
+    FILE,
+    "file",
+    "references from a file (file:PATH)",
+    &[("pattern", "file:")]
+);

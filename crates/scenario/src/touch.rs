@@ -1,0 +1,489 @@
+//! The timed touch loop: one clock read an access, a histogram and a log entry.
+//!
+//! The end of one access is the start of the next, so a trial of n accesses reads the clock n times and once more for
+//! each batch: making the references of a batch is not charged to an access. What the loop does between two readings
+//! besides the access itself (a bucket, three sums, eight bytes of log) is part of the measured time, a few nanoseconds.
+
+// Between two clock readings a call would be measured too.
+#![allow(clippy::inline_always)]
+// Pages are aligned far beyond any word.
+#![allow(clippy::cast_ptr_alignment)]
+
+use pagetide_record::wire::{Frame, Kind, Region};
+use pagetide_record::{Histogram, Warning};
+
+use crate::clock::{Clock, MonotonicTicks, RawTsc, Ticks};
+use crate::error::Stop;
+use crate::harness::Locked;
+use crate::mapping::{Mapping, PAGE};
+use crate::number;
+
+/// Bits of a log entry that hold nanoseconds; the page stands above them.
+pub const LATENCY_BITS: u32 = 36;
+/// Longest latency that a log entry can hold, about 69 seconds.
+pub const MAX_LATENCY: u64 = (1 << LATENCY_BITS) - 1;
+/// References made at a time.
+pub(crate) const BATCH: usize = 1024;
+/// Bit of a reference that says it writes.
+pub(crate) const WRITE: u32 = 1 << 31;
+/// Bits of a reference that say which page.
+const PAGE_BITS: u32 = (1 << 28) - 1;
+
+/// What one reference does to its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// One word.
+    Word,
+    /// All of it: a copy of the page to or from a buffer.
+    Page,
+}
+
+/// Where in its page a reference touches a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offset {
+    /// Another cache line in every page, so that a processor's cache sets are used evenly.
+    Spread,
+    /// The same byte in every page, a multiple of 8 below 4096.
+    At(u32),
+}
+
+/// How a workload is touched.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch {
+    /// First byte of the workload.
+    base: *mut u8,
+    /// Number of pages.
+    pages: u64,
+    amount: Amount,
+    /// Cache lines that vary with the page.
+    spread: u32,
+    /// Byte added in every page.
+    fixed: u32,
+}
+
+impl Touch {
+    /// Touches `pages` pages from `base`.
+    ///
+    /// # Safety
+    /// The pages must be mapped readable and writable as long as the value is used, and no reference to them may exist.
+    pub const unsafe fn new(base: *mut u8, pages: u64, amount: Amount, offset: Offset) -> Self {
+        let (spread, fixed) = match offset {
+            Offset::Spread => (0xfc0, 0),
+            Offset::At(byte) => (0, byte & 0xff8),
+        };
+        Self {
+            base,
+            pages,
+            amount,
+            spread,
+            fixed,
+        }
+    }
+
+    /// Touches a mapping.
+    pub(crate) const fn mapping(mapping: &Mapping, amount: Amount, offset: Offset) -> Self {
+        // SAFETY: workload memory is reached through raw pointers only; the mapping outlives its touches in scenarios.
+        unsafe { Self::new(mapping.start(), mapping.pages(), amount, offset) }
+    }
+
+    /// Touches one page after the other without timing, for comparison. Pages beyond the workload are refused by a
+    /// panic.
+    pub fn untimed(&self, batch: &[u32]) {
+        self.must_hold(batch);
+        for &item in batch {
+            access_word(self, item);
+        }
+    }
+
+    fn must_hold(&self, batch: &[u32]) {
+        assert!(
+            batch
+                .iter()
+                .all(|item| u64::from(item & PAGE_BITS) < self.pages),
+            "a reference lies outside of the workload"
+        );
+    }
+
+    /// The word of `page` that is touched.
+    #[inline(always)]
+    fn word(&self, page: u32) -> *mut u64 {
+        // Fibonacci hashing: the upper bits of the product are spread evenly over neighbouring pages.
+        let offset = (page.wrapping_mul(0x9e37_79b9) >> 20) & self.spread | self.fixed;
+        // SAFETY: the page is below `pages` (checked for the batch), and the offset is below the page size.
+        unsafe { self.page(page).add(offset as usize).cast() }
+    }
+
+    #[inline(always)]
+    fn page(&self, page: u32) -> *mut u8 {
+        // SAFETY: as for `word`.
+        unsafe { self.base.add(page as usize * PAGE) }
+    }
+}
+
+/// What was measured: a histogram and, as far as it fits, a log of every access.
+pub struct Recorder {
+    dense: Locked<u64>,
+    scratch: Locked<u64>,
+    sum: u64,
+    min: u64,
+    max: u64,
+    count: u64,
+    log: Option<Frame>,
+    kept: u64,
+}
+
+impl Recorder {
+    /// A recorder without a log.
+    pub fn new() -> Result<Self, Box<dyn std::error::Error>> {
+        Ok(Self::without_log()?)
+    }
+
+    pub(crate) fn without_log() -> Result<Self, Stop> {
+        Ok(Self {
+            dense: Locked::new(Histogram::BUCKETS)?,
+            scratch: Locked::new(PAGE / 8)?,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            count: 0,
+            log: None,
+            kept: 0,
+        })
+    }
+
+    /// Keeps a log of up to `accesses` accesses in the region, under this name; fewer where the region is small.
+    pub fn log_to(&mut self, region: &Region, name: &str, accesses: u64) {
+        // Half of what is free at most: other series must find room too.
+        let most = region.free() / 2 / 8 * 8;
+        let wanted = number::index(accesses.saturating_mul(8)).min(most);
+        self.log = region.frame(Kind::Blob, name, wanted).ok();
+        self.kept = 0;
+    }
+
+    /// Number of accesses so far.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of all latencies in nanoseconds.
+    pub const fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Smallest and largest latency; zero without accesses.
+    pub const fn range(&self) -> (u64, u64) {
+        (if self.count == 0 { 0 } else { self.min }, self.max)
+    }
+
+    /// The histogram so far.
+    pub fn histogram(&self) -> Histogram {
+        let (min, max) = self.range();
+        Histogram::from_dense(&self.dense, self.sum, min, max)
+    }
+
+    /// The latency below which a share `q` of all lies (nearest rank): exact where the log holds every access, else
+    /// from the histogram.
+    pub fn quantile(&mut self, q: f64) -> u64 {
+        let kept = self.kept;
+        if self.count == 0 || kept < self.count {
+            return self.histogram().quantile(q);
+        }
+        let rank = number::floor((q.clamp(0.0, 1.0) * self.count as f64).ceil()).max(1);
+        let mut seen = 0;
+        for (index, count) in (0_u32..).zip(self.dense.iter()) {
+            if seen + count >= rank {
+                let (low, high) = Histogram::bounds(index);
+                return self.nth_within(low, high, rank - seen);
+            }
+            seen += count;
+        }
+        self.max
+    }
+
+    /// The `rank`-th smallest logged latency within `low..=high`, of which there are at least that many.
+    ///
+    /// The range is divided into as many parts as the scratch buffer has, again and again, so that no copy of the log
+    /// is needed.
+    fn nth_within(&mut self, mut low: u64, mut high: u64, mut rank: u64) -> u64 {
+        let Some(log) = self.log.as_mut() else {
+            return low;
+        };
+        let (log, _) = log.body()[..number::index(self.kept * 8)].as_chunks::<8>();
+        while low < high {
+            let parts = self.scratch.len() as u64;
+            let width = (high - low) / parts + 1;
+            self.scratch.fill(0);
+            for entry in log {
+                let latency = u64::from_le_bytes(*entry) & MAX_LATENCY;
+                if (low..=high).contains(&latency) {
+                    self.scratch[number::index((latency - low) / width)] += 1;
+                }
+            }
+            let mut part = 0;
+            for (count, index) in self.scratch.iter().zip(0..) {
+                part = index;
+                if rank <= *count {
+                    break;
+                }
+                rank -= count;
+            }
+            low += part * width;
+            high = high.min(low + width - 1);
+        }
+        low
+    }
+
+    /// Completes the log; the warning says if it does not hold every access.
+    pub fn finish(&mut self) -> Option<Warning> {
+        let log = self.log.take();
+        let kept = std::mem::take(&mut self.kept);
+        if let Some(log) = log {
+            log.finish(number::index(kept * 8));
+            return (kept < self.count).then_some(Warning::LogCut {
+                kept,
+                total: self.count,
+            });
+        }
+        None
+    }
+
+    /// Times one access after the other. `batch` holds page numbers, with the highest bit set where the reference
+    /// writes; pages beyond the workload are refused by a panic.
+    pub fn touch(&mut self, clock: Clock, touch: &Touch, batch: &[u32]) {
+        touch.must_hold(batch);
+        match clock {
+            Clock::RawTsc => self.touch_with(RawTsc, touch, batch),
+            Clock::Calibrated(rate) => self.touch_with(rate, touch, batch),
+            Clock::Monotonic => self.touch_with(MonotonicTicks, touch, batch),
+        }
+    }
+
+    fn touch_with<T: Ticks>(&mut self, clock: T, touch: &Touch, batch: &[u32]) {
+        let logged = self.prepare_log(batch.len());
+        let (logged, rest) = batch.split_at(logged);
+        match touch.amount {
+            Amount::Word => {
+                self.run::<T, true>(clock, logged, |item| access_word(touch, item));
+                self.run::<T, false>(clock, rest, |item| access_word(touch, item));
+            }
+            Amount::Page => {
+                let buffer = self.scratch.as_mut_ptr().cast::<u8>();
+                let copy = |item| copy_page(touch, item, buffer);
+                self.run::<T, true>(clock, logged, copy);
+                self.run::<T, false>(clock, rest, copy);
+            }
+        }
+    }
+
+    /// Touches the log's pages for the coming entries, so that no access is charged for the log's own page faults, and
+    /// says how many entries have room.
+    fn prepare_log(&mut self, entries: usize) -> usize {
+        let Some(log) = self.log.as_mut() else {
+            return 0;
+        };
+        let from = number::index(self.kept * 8);
+        let body = log.body();
+        let room = body.get_mut(from..).unwrap_or_default();
+        let room = room.len().min(entries * 8) / 8 * 8;
+        for page in body[from..from + room].chunks_mut(PAGE) {
+            page[0] = 0;
+        }
+        if let Some(last) = body[from..from + room].last_mut() {
+            *last = 0;
+        }
+        room / 8
+    }
+
+    #[inline(always)]
+    fn run<T: Ticks, const LOG: bool>(&mut self, clock: T, batch: &[u32], access: impl Fn(u32)) {
+        if batch.is_empty() {
+            return;
+        }
+        let mut entry = match self.log.as_mut() {
+            // SAFETY: `kept` entries lie within the frame.
+            Some(log) if LOG => unsafe {
+                log.body_ptr().cast::<u64>().add(number::index(self.kept))
+            },
+            _ => std::ptr::null_mut(),
+        };
+        let buckets = self.dense.as_mut_ptr();
+        let (mut sum, mut min, mut max) = (self.sum, self.min, self.max);
+        let mut before = T::ticks();
+        for &item in batch {
+            access(item);
+            let after = T::ticks();
+            // Counters of two processors may differ by a little; time never runs backwards here.
+            let nanos = clock.nanos(after.saturating_sub(before));
+            before = after;
+            // SAFETY: `Histogram::index` is below `BUCKETS`, the length of `dense`, for every value.
+            unsafe { *buckets.add(Histogram::index(nanos) as usize) += 1 };
+            sum += nanos;
+            min = min.min(nanos);
+            max = max.max(nanos);
+            if LOG {
+                let value = u64::from(item & PAGE_BITS) << LATENCY_BITS | nanos.min(MAX_LATENCY);
+                // SAFETY: `prepare_log` found room for every entry of `batch`; frames are 64-byte aligned.
+                unsafe {
+                    entry.write(value.to_le());
+                    entry = entry.add(1);
+                }
+            }
+        }
+        (self.sum, self.min, self.max) = (sum, min, max);
+        self.count += batch.len() as u64;
+        if LOG {
+            self.kept += batch.len() as u64;
+        }
+    }
+}
+
+#[inline(always)]
+fn access_word(touch: &Touch, item: u32) {
+    let word = touch.word(item & PAGE_BITS);
+    // SAFETY: the word lies within a page of the workload, see `Touch::word`.
+    unsafe {
+        if item & WRITE == 0 {
+            word.read_volatile();
+        } else {
+            // A page is never written with zeros: the reference itself has its highest bit set.
+            word.write_volatile(u64::from(item));
+        }
+    }
+}
+
+#[inline(always)]
+fn copy_page(touch: &Touch, item: u32, buffer: *mut u8) {
+    let page = touch.page(item & PAGE_BITS);
+    let (from, to) = if item & WRITE == 0 {
+        (page, buffer)
+    } else {
+        (buffer, page)
+    };
+    // SAFETY: both are a page long, and the buffer is the harness's own, outside of the workload.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, PAGE) };
+    // The copy must be complete before the clock is read.
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    std::hint::black_box(to);
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_record::{Pages, wire};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn region(size: usize) -> (Mapping, Region) {
+        let memory = Mapping::shared(Pages(size as u64 / 4096)).unwrap();
+        // SAFETY: the mapping is page aligned, shared, and outlives the region in these tests.
+        let region = unsafe { Region::new(memory.start(), memory.bytes()) };
+        region.format();
+        (memory, region)
+    }
+
+    fn log(memory: &Mapping) -> Vec<(u32, u64)> {
+        // SAFETY: nobody writes to the region while it is read.
+        let bytes = unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
+        let frame = wire::frames(bytes)
+            .find(|frame| frame.name == "access-log")
+            .unwrap();
+        frame
+            .bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|entry| {
+                let entry = u64::from_le_bytes(*entry);
+                (number::narrow(entry >> LATENCY_BITS), entry & MAX_LATENCY)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_access_is_counted_logged_and_in_the_histogram() {
+        let workload = Mapping::anonymous(Pages(64)).unwrap();
+        let (memory, region) = region(1 << 20);
+        for amount in [Amount::Word, Amount::Page] {
+            region.format();
+            let touch = Touch::mapping(&workload, amount, Offset::Spread);
+            let mut recorder = Recorder::without_log().unwrap();
+            recorder.log_to(&region, "access-log", 640);
+            let batch: Vec<u32> = (0..64).rev().map(|page| page | WRITE).collect();
+            for _ in 0..10 {
+                recorder.touch(Clock::calibrated(), &touch, &batch);
+            }
+            assert_eq!(recorder.finish(), None);
+            let entries = log(&memory);
+            assert_eq!(entries.len(), 640);
+            assert!(
+                entries
+                    .iter()
+                    .zip((0..64).rev().cycle())
+                    .all(|((page, _), wanted)| *page == wanted)
+            );
+            let histogram = recorder.histogram();
+            assert_eq!(histogram.count, 640);
+            assert_eq!(
+                histogram.sum,
+                entries.iter().map(|(_, nanos)| nanos).sum::<u64>()
+            );
+        }
+    }
+
+    #[test]
+    fn a_log_that_does_not_fit_is_cut_and_says_so() {
+        let workload = Mapping::anonymous(Pages(8)).unwrap();
+        let (memory, region) = region(4 * 4096);
+        let touch = Touch::mapping(&workload, Amount::Word, Offset::At(64));
+        let mut recorder = Recorder::without_log().unwrap();
+        recorder.log_to(&region, "access-log", 5000);
+        recorder.touch(Clock::Monotonic, &touch, &[3; 1000]);
+        recorder.touch(Clock::Monotonic, &touch, &[4; 1000]);
+        let warning = recorder.finish().unwrap();
+        let kept = log(&memory).len() as u64;
+        assert_eq!(warning, Warning::LogCut { kept, total: 2000 });
+        assert_eq!(recorder.histogram().count, 2000);
+    }
+
+    #[test]
+    fn written_pages_hold_the_reference_and_never_zero() {
+        let workload = Mapping::anonymous(Pages(512)).unwrap();
+        let touch = Touch::mapping(&workload, Amount::Word, Offset::Spread);
+        let mut recorder = Recorder::without_log().unwrap();
+        let batch: Vec<u32> = (0..512).map(|page| page | WRITE).collect();
+        recorder.touch(Clock::Monotonic, &touch, &batch);
+        let mut lines = [0; 64];
+        for page in 0..512 {
+            let word = touch.word(page);
+            // SAFETY: the word lies within the mapping.
+            assert_eq!(unsafe { word.read() }, u64::from(page | WRITE));
+            lines[word.addr() % PAGE / 64] += 1;
+        }
+        assert!(
+            lines.iter().all(|count| (4..=12).contains(count)),
+            "cache lines are used evenly: {lines:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_of_a_full_log_are_exact(latencies in proptest::collection::vec(0_u64..5_000_000, 1..300), q in 0.0_f64..1.0) {
+            let (_memory, region) = region(1 << 16);
+            let mut recorder = Recorder::without_log().unwrap();
+            recorder.log_to(&region, "access-log", latencies.len() as u64);
+            for (at, latency) in latencies.iter().enumerate() {
+                let entry = recorder.log.as_mut().unwrap();
+                entry.body()[at * 8..at * 8 + 8].copy_from_slice(&(7 << LATENCY_BITS | latency).to_le_bytes());
+                recorder.dense[Histogram::index(*latency) as usize] += 1;
+                recorder.count += 1;
+                recorder.kept += 1;
+                recorder.max = recorder.max.max(*latency);
+            }
+            let mut sorted = latencies;
+            sorted.sort_unstable();
+            let rank = (q * sorted.len() as f64).ceil().max(1.0);
+            let expected = sorted[number::index(number::floor(rank)) - 1];
+            prop_assert_eq!(recorder.quantile(q), expected);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! One trial as a scenario sees it: clock, seed, output, and what every trial reports.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use pagetide_record::wire::Region;
+use pagetide_record::{
+    Bytes, Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Unit, Warning,
+};
+use pagetide_reference::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{self, Clock};
+use crate::definition::{Context, Definition, Form, form};
+use crate::error::Stop;
+use crate::harness;
+use crate::registry;
+use crate::workers::{Member, Team, Usage};
+
+/// Is told when a phase of the scenario begins, so that counters can be read for each phase.
+pub trait Observer {
+    /// The phase called `name` begins now.
+    fn phase(&mut self, name: &str) {
+        let _ = name;
+    }
+}
+
+/// An observer that looks away.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {}
+
+/// Everything a scenario is given.
+pub struct Setup<'a> {
+    /// Name of the scenario.
+    pub name: &'a str,
+    /// Whether to run the original's form.
+    pub as_written: bool,
+    /// Its parameters, resolved by [`crate::resolve`].
+    pub params: &'a BTreeMap<String, String>,
+    /// Source of all randomness.
+    pub seed: u64,
+    /// Where it runs.
+    pub context: Context,
+    /// Where output goes.
+    pub region: Region,
+    /// What it is timed with.
+    pub clock: Clock,
+    /// A writable folder; the file system on the simulated SSD where one was asked for.
+    pub work_dir: &'a Path,
+    /// The compact form of the references' file, empty where none was asked for.
+    pub data: &'a [u8],
+    /// Is told of phases.
+    pub observer: &'a mut dyn Observer,
+}
+
+/// What a scenario hands back; its bulk output lies in the region.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What was measured: every metric of the definition, in its order.
+    pub metrics: Vec<Metric>,
+    /// Histograms by name.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// Why the numbers must not be used.
+    pub invalid: Vec<Invalid>,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+    /// Texts by name.
+    pub texts: BTreeMap<String, String>,
+    /// From start to end.
+    pub elapsed: Nanos,
+}
+
+/// Processor time in user mode.
+pub(crate) const USER: MetricDef = MetricDef::time(
+    "user",
+    "processor time of the scenario's processes in user mode, as the kernel accounts it",
+);
+/// Processor time in the kernel.
+pub(crate) const SYSTEM: MetricDef = MetricDef::time(
+    "system",
+    "processor time of the scenario's processes in the kernel, as the kernel accounts it",
+);
+/// Memory of the harness.
+pub(crate) const HARNESS: MetricDef = MetricDef::of(
+    "harness",
+    Unit::Bytes,
+    Direction::Neutral,
+    "locked memory of the harness itself, beside the workload",
+);
+
+/// The metrics of a scenario, and those that every scenario has.
+macro_rules! metrics {
+    ($($def:expr),* $(,)?) => {
+        &[$($def,)* $crate::trial::USER, $crate::trial::SYSTEM, $crate::trial::HARNESS]
+    };
+}
+pub(crate) use metrics;
+
+/// A trial in progress.
+pub(crate) struct Trial<'a> {
+    definition: &'static Definition,
+    pub form: Form,
+    pub seed: u64,
+    pub context: Context,
+    pub region: Region,
+    pub clock: Clock,
+    pub work_dir: &'a Path,
+    pub data: &'a [u8],
+    observer: &'a mut dyn Observer,
+    values: BTreeMap<String, Metric>,
+    outcome: Outcome,
+    started: Nanos,
+    own_before: Usage,
+    members: Usage,
+    settled: bool,
+}
+
+/// Runs a scenario to its end; what goes wrong on the way is in the outcome.
+pub fn run(setup: Setup<'_>) -> Outcome {
+    let Setup {
+        name,
+        as_written,
+        params,
+        seed,
+        context,
+        region,
+        clock,
+        work_dir,
+        data,
+        observer,
+    } = setup;
+    let definition = match registry::find(name) {
+        Ok(definition) => definition,
+        Err(error) => {
+            return Outcome {
+                invalid: vec![Invalid::Scenario {
+                    why: error.to_string(),
+                }],
+                ..Outcome::default()
+            };
+        }
+    };
+    let mut trial = Trial {
+        definition,
+        form: form(as_written),
+        seed,
+        context,
+        region,
+        clock,
+        work_dir,
+        data,
+        observer,
+        values: BTreeMap::new(),
+        outcome: Outcome::default(),
+        started: clock.now(),
+        own_before: Usage::own(),
+        members: Usage::default(),
+        settled: false,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| (definition.run)(params, &mut trial)));
+    match result {
+        Ok(Ok(())) => {}
+        Ok(Err(stop)) => trial.outcome.invalid.push(stop.into_invalid()),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("no reason given");
+            trial.outcome.invalid.push(Invalid::Scenario {
+                why: format!("it panicked ({text}), please report it"),
+            });
+        }
+    }
+    trial.end()
+}
+
+impl Trial<'_> {
+    /// Time since the trial's start.
+    pub(crate) fn elapsed(&self) -> Nanos {
+        self.clock.now().since(self.started)
+    }
+
+    /// Random numbers of their own for `label`.
+    pub(crate) fn rng(&self, label: &str) -> Rng {
+        Rng::stream(self.seed, label)
+    }
+
+    /// Begins a phase.
+    pub(crate) fn phase(&mut self, name: &str) {
+        self.tick();
+        self.observer.phase(name);
+    }
+
+    /// Locks and counts the harness's memory; to be called once, before the workload is mapped.
+    pub(crate) fn settle(&mut self) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        let (own, locked) = harness::lock_own_memory();
+        self.metric("harness", own.0 as f64);
+        if !locked {
+            self.note("the harness may not lock its memory: run as root, or raise RLIMIT_MEMLOCK");
+        }
+        if own > harness::LIMIT {
+            let limit = harness::LIMIT;
+            self.note(format!("the harness holds {own}, more than {limit}"));
+        }
+    }
+
+    /// Says how many steps the scenario will do.
+    pub(crate) fn steps(&self, total: u64) {
+        self.region.head().total.store(total, Ordering::Relaxed);
+        self.region.head().done.store(0, Ordering::Relaxed);
+        self.tick();
+    }
+
+    /// Says how many steps were done.
+    pub(crate) fn done(&self, steps: u64) {
+        self.region.head().done.store(steps, Ordering::Relaxed);
+        self.tick();
+    }
+
+    /// Renews the clock that the arena watches.
+    pub(crate) fn tick(&self) {
+        let head = self.region.head();
+        head.clock.store(self.elapsed().0, Ordering::Relaxed);
+    }
+
+    /// Waits.
+    pub(crate) fn sleep(&self, span: Nanos) {
+        clock::sleep(span);
+        self.tick();
+    }
+
+    /// Times what is done.
+    pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (Nanos, T) {
+        let start = self.clock.now();
+        let value = work();
+        (self.clock.now().since(start), value)
+    }
+
+    /// The value of a metric of the definition.
+    pub(crate) fn metric(&mut self, name: &str, value: f64) {
+        match self.declared(name) {
+            Some(def) => {
+                self.values.insert(name.to_owned(), Metric::new(def, value));
+            }
+            None => self.undeclared(name),
+        }
+    }
+
+    /// A time as the value of a metric.
+    pub(crate) fn time_metric(&mut self, name: &str, value: Nanos) {
+        self.metric(name, value.0 as f64);
+    }
+
+    /// Why there is no value of a metric.
+    pub(crate) fn absent(&mut self, name: &str, why: &str) {
+        match self.declared(name) {
+            Some(def) => {
+                self.values
+                    .insert(name.to_owned(), Metric::absent(def, why));
+            }
+            None => self.undeclared(name),
+        }
+    }
+
+    fn declared(&self, name: &str) -> Option<&'static MetricDef> {
+        self.definition.metrics.iter().find(|def| def.name == name)
+    }
+
+    fn undeclared(&mut self, name: &str) {
+        self.outcome.invalid.push(Invalid::Scenario {
+            why: format!("it measured {name}, which it does not declare, please report it"),
+        });
+    }
+
+    /// Keeps a histogram.
+    pub(crate) fn histogram(&mut self, name: &str, histogram: Histogram) {
+        self.outcome.histograms.insert(name.to_owned(), histogram);
+    }
+
+    /// Keeps a text.
+    pub(crate) fn text(&mut self, name: &str, text: String) {
+        self.outcome.texts.insert(name.to_owned(), text);
+    }
+
+    /// Says something a reader should know.
+    pub(crate) fn warn(&mut self, warning: Warning) {
+        if !self.outcome.warnings.contains(&warning) {
+            self.outcome.warnings.push(warning);
+        }
+    }
+
+    /// The same, in free words.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.warn(Warning::Note { text: text.into() });
+    }
+
+    /// Says that the kernel lacks something.
+    pub(crate) fn not_on_this_kernel(&mut self, feature: &str) {
+        self.warn(Warning::NotOnThisKernel {
+            feature: feature.to_owned(),
+        });
+    }
+
+    /// The trial is invalid; it goes on, so that all reasons are seen.
+    pub(crate) fn invalid(&mut self, invalid: Invalid) {
+        self.outcome.invalid.push(invalid);
+    }
+
+    /// Invalidates the trial if a count is not what the definition demands.
+    pub(crate) fn must_count(&mut self, what: &str, expected: u64, found: u64) {
+        if expected != found {
+            self.invalid(Invalid::WrongCount {
+                what: what.to_owned(),
+                expected,
+                found,
+            });
+        }
+    }
+
+    /// Starts processes of the workload.
+    pub(crate) fn team(
+        &self,
+        what: &'static str,
+        members: u32,
+        work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
+    ) -> Result<Team, Stop> {
+        Team::start(self.clock, what, members, work)
+    }
+
+    /// Adds what the kernel accounted to a process that ended.
+    pub(crate) fn account(&mut self, usage: Usage) {
+        self.members = self.members.plus(usage);
+    }
+
+    fn end(mut self) -> Outcome {
+        self.outcome.elapsed = self.elapsed();
+        let usage = Usage::own().since(self.own_before).plus(self.members);
+        self.time_metric("user", usage.user);
+        self.time_metric("system", usage.system);
+        self.outcome.metrics = self
+            .definition
+            .metrics
+            .iter()
+            .map(|def| {
+                self.values
+                    .remove(def.name)
+                    .unwrap_or_else(|| Metric::absent(def, "not measured"))
+            })
+            .collect();
+        self.outcome
+    }
+}
+
+/// Free memory of the system, as the kernel counts it.
+pub(crate) fn meminfo(field: &str) -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    text.lines()
+        .find_map(|line| {
+            line.strip_prefix(field)?
+                .strip_prefix(':')?
+                .split_ascii_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .map(Bytes::from_kib)
+}

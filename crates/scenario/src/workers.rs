@@ -1,0 +1,430 @@
+//! Processes of a workload: forked, held at gates, watched, and always reaped.
+//!
+//! A gate opens for all at once, and only when all have arrived, so no signal can come too early. Processes wait for
+//! the parent only, never for each other: one that dies cannot hold up the rest, and the parent looks for the dead
+//! while it waits. A child dies with its parent, and a team that is dropped kills and reaps what is left of it.
+
+// Pages are aligned far beyond any word.
+#![allow(clippy::cast_ptr_alignment)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pagetide_record::{Invalid, Nanos, Pages};
+
+use crate::clock::Clock;
+use crate::error::Stop;
+use crate::mapping::{Mapping, PAGE};
+use crate::number;
+
+/// Gates that a team can pass.
+const GATES: usize = 16;
+/// Numbers that a member can report.
+pub(crate) const VALUES: usize = 12;
+/// Longest reason that a member can report, in bytes.
+const REASON: usize = 240;
+/// How long the parent waits before it looks for dead members.
+const WATCH: Nanos = Nanos::from_millis(200);
+
+#[repr(C)]
+struct Gate {
+    arrived: AtomicU32,
+    open: AtomicU32,
+}
+
+#[repr(C)]
+struct Board {
+    gates: [Gate; GATES],
+    stop: AtomicU32,
+}
+
+#[repr(C)]
+struct Slot {
+    values: [AtomicU64; VALUES],
+    reason: [AtomicU64; REASON / 8],
+    reason_length: AtomicU32,
+}
+
+/// What the kernel accounted to a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub user: Nanos,
+    pub system: Nanos,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+}
+
+impl Usage {
+    /// Of this process so far.
+    pub(crate) fn own() -> Self {
+        // SAFETY: a rusage of zeros is a valid value to write to.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is valid to write to.
+        unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+        Self::from_kernel(&usage)
+    }
+
+    fn from_kernel(usage: &libc::rusage) -> Self {
+        let nanos = |time: libc::timeval| {
+            Nanos(
+                u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+                    + u64::try_from(time.tv_usec).unwrap_or(0) * 1_000,
+            )
+        };
+        Self {
+            user: nanos(usage.ru_utime),
+            system: nanos(usage.ru_stime),
+            minor_faults: u64::try_from(usage.ru_minflt).unwrap_or(0),
+            major_faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
+        }
+    }
+
+    /// What came after `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user.since(before.user),
+            system: self.system.since(before.system),
+            minor_faults: self.minor_faults - before.minor_faults,
+            major_faults: self.major_faults - before.major_faults,
+        }
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            user: Nanos(self.user.0 + other.user.0),
+            system: Nanos(self.system.0 + other.system.0),
+            minor_faults: self.minor_faults + other.minor_faults,
+            major_faults: self.major_faults + other.major_faults,
+        }
+    }
+}
+
+/// A member that ended well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// What it reported.
+    pub values: [u64; VALUES],
+    /// What the kernel accounted to it.
+    pub usage: Usage,
+}
+
+/// One process of a team, as it sees itself.
+pub(crate) struct Member<'a> {
+    /// Its number, from 0.
+    pub number: u32,
+    shared: &'a Shared,
+    gate: usize,
+}
+
+impl Member<'_> {
+    /// Arrives at the next gate and waits until the parent opens it.
+    pub(crate) fn gate(&mut self) {
+        let Some(gate) = self.shared.board().gates.get(self.gate) else {
+            return;
+        };
+        self.gate += 1;
+        gate.arrived.fetch_add(1, Ordering::AcqRel);
+        wake(&gate.arrived);
+        while gate.open.load(Ordering::Acquire) == 0 {
+            wait(&gate.open, 0, None);
+        }
+    }
+
+    /// Reports a number to the parent.
+    pub(crate) fn put(&self, index: usize, value: u64) {
+        self.shared.slot(self.number).values[index].store(value, Ordering::Release);
+    }
+
+    /// Whether the parent has asked to end.
+    pub(crate) fn asked_to_stop(&self) -> bool {
+        self.shared.board().stop.load(Ordering::Acquire) != 0
+    }
+}
+
+struct Shared {
+    memory: Mapping,
+}
+
+impl Shared {
+    fn new(members: u32) -> Result<Self, Stop> {
+        let size = size_of::<Board>() + members as usize * size_of::<Slot>();
+        let memory = Mapping::shared(Pages(size.div_ceil(PAGE) as u64))?;
+        // Locked as far as allowed: it is tiny, and a fault on it would be charged to a member.
+        let _ = memory.lock();
+        Ok(Self { memory })
+    }
+
+    fn board(&self) -> &Board {
+        // SAFETY: the mapping is large enough and page aligned, and a board is all atomics, for which every bit pattern
+        // is valid.
+        unsafe { &*self.memory.start().cast::<Board>() }
+    }
+
+    fn slot(&self, number: u32) -> &Slot {
+        let at = size_of::<Board>().next_multiple_of(8) + number as usize * size_of::<Slot>();
+        assert!(
+            at + size_of::<Slot>() <= self.memory.bytes(),
+            "no member {number}"
+        );
+        // SAFETY: as for the board; `at` is a multiple of 8 and checked to lie within.
+        unsafe { &*self.memory.start().add(at).cast::<Slot>() }
+    }
+}
+
+/// Processes that do the same work side by side.
+pub(crate) struct Team {
+    what: &'static str,
+    shared: Shared,
+    /// Process ids; 0 once reaped.
+    members: Vec<libc::pid_t>,
+    opened: usize,
+    clock: Clock,
+    started: Nanos,
+}
+
+impl Team {
+    /// Starts `members` processes, each called `what` in messages, that do `work` and end.
+    pub(crate) fn start(
+        clock: Clock,
+        what: &'static str,
+        members: u32,
+        mut work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
+    ) -> Result<Self, Stop> {
+        let mut team = Self {
+            what,
+            shared: Shared::new(members)?,
+            members: Vec::with_capacity(members as usize),
+            opened: 0,
+            clock,
+            started: clock.now(),
+        };
+        // SAFETY: no arguments.
+        let parent = unsafe { libc::getpid() };
+        for number in 0..members {
+            // SAFETY: scenarios run in processes of one thread, so the child finds no lock held by anybody.
+            match unsafe { libc::fork() } {
+                0 => child(&team.shared, number, parent, &mut work),
+                -1 => {
+                    return Err(Stop::last(format!(
+                        "cannot start {what} {number} of {members}"
+                    )));
+                }
+                pid => team.members.push(pid),
+            }
+        }
+        Ok(team)
+    }
+
+    /// Waits until every member has arrived at the next gate.
+    pub(crate) fn gathered(&mut self) -> Result<(), Stop> {
+        let members = number::narrow(self.members.len() as u64);
+        loop {
+            let Some(gate) = self.shared.board().gates.get(self.opened) else {
+                return Ok(());
+            };
+            let arrived = gate.arrived.load(Ordering::Acquire);
+            if arrived >= members {
+                return Ok(());
+            }
+            if !wait(&gate.arrived, arrived, Some(WATCH)) {
+                self.look_for_the_dead()?;
+            }
+        }
+    }
+
+    /// Waits until every member has arrived at the next gate, then opens it for all at once.
+    pub(crate) fn open(&mut self) -> Result<(), Stop> {
+        self.gathered()?;
+        if let Some(gate) = self.shared.board().gates.get(self.opened) {
+            gate.open.store(1, Ordering::Release);
+            wake(&gate.open);
+        }
+        self.opened += 1;
+        Ok(())
+    }
+
+    /// Asks members that look for it to end.
+    pub(crate) fn ask_to_stop(&self) {
+        self.shared.board().stop.store(1, Ordering::Release);
+    }
+
+    /// A number that a member reported so far.
+    pub(crate) fn value(&self, number: u32, index: usize) -> u64 {
+        self.shared.slot(number).values[index].load(Ordering::Acquire)
+    }
+
+    /// Waits for all members to end, in their order.
+    pub(crate) fn join(mut self) -> Result<Vec<Ended>, Stop> {
+        let mut ended = Vec::with_capacity(self.members.len());
+        for number in 0..number::narrow(self.members.len() as u64) {
+            let usage = self.reap(number, 0)?.unwrap_or_default();
+            let slot = self.shared.slot(number);
+            let values = std::array::from_fn(|index| slot.values[index].load(Ordering::Acquire));
+            ended.push(Ended { values, usage });
+        }
+        Ok(ended)
+    }
+
+    /// A member that has ended cannot arrive at a gate any more.
+    fn look_for_the_dead(&mut self) -> Result<(), Stop> {
+        for number in 0..number::narrow(self.members.len() as u64) {
+            if self.reap(number, libc::WNOHANG)?.is_some() {
+                return Err(Stop::Invalid(Invalid::ProcessDied {
+                    process: format!("{} {number}", self.what),
+                    how: "an early end".to_owned(),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reaps a member; nothing if it still runs.
+    fn reap(&mut self, number: u32, flags: libc::c_int) -> Result<Option<Usage>, Stop> {
+        let pid = self.members[number as usize];
+        if pid == 0 {
+            return Ok(None);
+        }
+        // SAFETY: a rusage of zeros is a valid value to write to.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` and `usage` are valid to write to.
+            match unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) } {
+                0 => return Ok(None),
+                -1 if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {
+                }
+                -1 => {
+                    return Err(Stop::last(format!(
+                        "cannot wait for {} {number}",
+                        self.what
+                    )));
+                }
+                _ => break,
+            }
+        }
+        self.members[number as usize] = 0;
+        if status == 0 {
+            return Ok(Some(Usage::from_kernel(&usage)));
+        }
+        Err(self.died(number, status))
+    }
+
+    fn died(&self, number: u32, status: libc::c_int) -> Stop {
+        let process = format!("{} {number}", self.what);
+        if libc::WIFSIGNALED(status) {
+            let signal = libc::WTERMSIG(status);
+            // Nobody but the kernel sends this signal to a member that has not been given up.
+            if signal == libc::SIGKILL {
+                return Stop::killed(&process, self.clock.now().since(self.started));
+            }
+            return Stop::Invalid(Invalid::ProcessDied {
+                process,
+                how: format!("signal {signal}"),
+            });
+        }
+        let slot = self.shared.slot(number);
+        let reason: Vec<u8> = slot
+            .reason
+            .iter()
+            .flat_map(|word| word.load(Ordering::Acquire).to_le_bytes())
+            .take(slot.reason_length.load(Ordering::Acquire) as usize)
+            .collect();
+        Stop::Invalid(Invalid::Scenario {
+            why: format!("{process}: {}", String::from_utf8_lossy(&reason)),
+        })
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        for &pid in self.members.iter().filter(|pid| **pid != 0) {
+            let mut status = 0;
+            // SAFETY: the process is this team's child and not yet reaped, so the id is its own.
+            unsafe {
+                libc::kill(pid, libc::SIGKILL);
+                libc::waitpid(pid, &raw mut status, 0);
+            }
+        }
+    }
+}
+
+/// The life of a member.
+fn child(
+    shared: &Shared,
+    number: u32,
+    parent: libc::pid_t,
+    work: &mut impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
+) -> ! {
+    // SAFETY: sets this process's own attributes; if the parent died before that, there is nobody to work for.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(1);
+        }
+    }
+    let mut member = Member {
+        number,
+        shared,
+        gate: 0,
+    };
+    // Unwinding must not run the parent's code in the child.
+    let result = catch_unwind(AssertUnwindSafe(|| work(&mut member)));
+    let reason = match result {
+        // SAFETY: ends this process at once, without running what the parent registered for its exit.
+        Ok(Ok(())) => unsafe { libc::_exit(0) },
+        Ok(Err(stop)) => stop.to_string(),
+        Err(_) => "it panicked".to_owned(),
+    };
+    let slot = shared.slot(number);
+    let bytes = &reason.as_bytes()[..reason.len().min(REASON)];
+    for (word, chunk) in slot.reason.iter().zip(bytes.chunks(8)) {
+        let mut padded = [0; 8];
+        padded[..chunk.len()].copy_from_slice(chunk);
+        word.store(u64::from_le_bytes(padded), Ordering::Release);
+    }
+    slot.reason_length
+        .store(number::narrow(bytes.len() as u64), Ordering::Release);
+    // SAFETY: as above.
+    unsafe { libc::_exit(1) }
+}
+
+/// Waits until the word is no longer `seen` or somebody wakes; false after `timeout`.
+fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
+    let timeout = timeout.map(|span| libc::timespec {
+        tv_sec: number::signed(span.0 / 1_000_000_000),
+        tv_nsec: number::signed(span.0 % 1_000_000_000),
+    });
+    let pointer = timeout
+        .as_ref()
+        .map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word lives in shared memory for the whole call, and the timeout is null or valid.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            seen,
+            pointer,
+            0,
+            0,
+        )
+    };
+    result == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
+}
+
+/// Wakes all who wait for the word.
+fn wake(word: &AtomicU32) {
+    // SAFETY: the word is valid; waking has no other effect.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE,
+            i32::MAX,
+            0,
+            0,
+            0,
+        )
+    };
+}
