@@ -11,8 +11,6 @@ use crate::arena::VariantSpec;
 pub const DEFAULT_SEEDS: u32 = 6;
 /// Most seeds of a campaign that samples until it is sure, where it names no cap.
 pub const DEFAULT_CAP: u32 = 40;
-/// Number of times such a campaign looks at its results, where it names no looks.
-pub const DEFAULT_LOOKS: u32 = 4;
 
 /// A set of variants, scenarios and seeds, and how to sample them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,9 +79,14 @@ impl Default for Sampling {
 pub enum Until {
     /// After this many blocks: so many seeds (or sampling units) for each variant and cell.
     Blocks(u32),
-    /// When the primary metrics of a cell are decided, looked at after each of these numbers of blocks (ascending); the
-    /// last one is the cap.
-    Sure(Vec<u32>),
+    /// When every primary metric is decided, or after `cap` blocks.
+    Sure {
+        /// Most blocks.
+        cap: u32,
+        /// Numbers of blocks after which the results are looked at, ascending, the last one the cap; empty to have them
+        /// chosen by the number of primary metrics.
+        looks: Vec<u32>,
+    },
 }
 
 impl Until {
@@ -91,7 +94,7 @@ impl Until {
     pub fn cap(&self) -> u32 {
         match self {
             Self::Blocks(blocks) => *blocks,
-            Self::Sure(looks) => looks.last().copied().unwrap_or(0),
+            Self::Sure { cap, .. } => *cap,
         }
     }
 }

@@ -1,12 +1,19 @@
 //! Campaign files, the plan made of them, and the loop that runs it and can be resumed.
 //!
 //! This crate knows nothing of emulators, scenarios' insides or reports: an arena is a trait to it, a scenario a name
-//! with parameters. Begin reading in [`arena`] (the seam).
+//! with parameters. Begin reading in [`arena`] (the seam), then [`campaign`] (what is asked for), [`plan`] (in which
+//! order) and [`run()`] (the loop).
 
 pub mod arena;
 pub mod campaign;
+pub mod event;
+mod forecast;
 pub mod plan;
+mod run;
 
 pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
 pub use campaign::{Campaign, Observe, Sampling, ScenarioSpec, Until, even_looks};
+pub use event::{Event, Nobody, Tally, Watch};
+pub use forecast::{Basis, UNKNOWN_TRIAL};
 pub use plan::{Cell, Plan, Planned};
+pub use run::{Options, Outcome, RunError, run};

@@ -1,0 +1,494 @@
+//! The run loop: takes a campaign through an arena into the store, and goes on where it was interrupted.
+//!
+//! What is done is known from the store alone, by the identity of trials: a trial with a record is not run again. So
+//! there is no state to lose, and a loop that was killed is simply started once more. A trial that stands twice in a
+//! plan (a kernel compared with itself) needs two records.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use pagetide_record::store::{CampaignNote, CellNote, Entry};
+use pagetide_record::{Maker, Nanos, Record, Store, StoreError, Subject};
+
+use crate::arena::{Arena, ArenaError, Progress, Step, Trial};
+use crate::campaign::Campaign;
+use crate::event::{Event, Tally, Watch};
+use crate::forecast::Times;
+use crate::plan::{Cell, Planned};
+
+/// How to run.
+pub struct Options<'a> {
+    /// Trials side by side; `None` for as many as the arena says.
+    pub jobs: Option<usize>,
+    /// Whether to run everything again, although there are records.
+    pub fresh: bool,
+    /// With what the records are made.
+    pub maker: &'a (dyn Fn(&Trial) -> Maker + Sync),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Identity of the campaign in the store.
+    pub campaign: String,
+    /// How it stands.
+    pub tally: Tally,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+}
+
+/// Why a campaign cannot go on. What is stored stays.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A trial cannot run as it was asked for. Nothing has run.
+    #[error("{scenario} under variant {variant} cannot run: {source}")]
+    Refused {
+        /// Name of the scenario.
+        scenario: String,
+        /// Name of the variant.
+        variant: String,
+        /// The arena's reason.
+        source: ArenaError,
+    },
+    /// The arena could not do its work.
+    #[error(transparent)]
+    Arena(ArenaError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing is to be run.
+    #[error("campaign {name} has no {what}: give at least one")]
+    Empty {
+        /// Name of the campaign.
+        name: String,
+        /// What is missing: "variant", "scenario" or "seed".
+        what: &'static str,
+    },
+}
+
+/// A planned trial with the subject that determines it.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub planned: Planned,
+    pub subject: Subject,
+    pub key: String,
+    pub cell: String,
+}
+
+/// Runs a campaign to its end, or until told to stop.
+pub fn run(
+    campaign: &Campaign,
+    arena: &dyn Arena,
+    store: &mut Store,
+    options: &Options<'_>,
+    watch: &dyn Watch,
+) -> Result<Outcome, RunError> {
+    let _lock = store.lock_campaign(&campaign.name)?;
+    let mut run = Run::begin(campaign, arena, store, options, watch)?;
+    let blocks = campaign.sampling.until.cap();
+    let stopped = !run.blocks(0..blocks)?;
+    Ok(Outcome {
+        campaign: run.note.id(),
+        tally: run.tally,
+        stopped,
+    })
+}
+
+/// Resolves trials; refuses the first that cannot run.
+pub(crate) fn resolve(arena: &dyn Arena, trials: Vec<Planned>) -> Result<Vec<Job>, RunError> {
+    trials
+        .into_iter()
+        .map(|planned| {
+            let subject = arena
+                .prepare(&planned.trial)
+                .map_err(|source| match source {
+                    ArenaError::Refused(_) => RunError::Refused {
+                        scenario: planned.trial.scenario.clone(),
+                        variant: planned.trial.variant.name.clone(),
+                        source,
+                    },
+                    other => RunError::Arena(other),
+                })?;
+            Ok(Job {
+                key: subject.key(),
+                cell: subject.cell(),
+                planned,
+                subject,
+            })
+        })
+        .collect()
+}
+
+/// Refuses a campaign in which there is nothing to run.
+pub(crate) fn not_empty(campaign: &Campaign) -> Result<(), RunError> {
+    let missing = if campaign.variants.is_empty() {
+        "variant"
+    } else if campaign.scenarios.is_empty() {
+        "scenario"
+    } else if campaign.sampling.until.cap() == 0 {
+        "seed"
+    } else {
+        return Ok(());
+    };
+    Err(RunError::Empty {
+        name: campaign.name.clone(),
+        what: missing,
+    })
+}
+
+/// The note under which a campaign runs: the one it has, or a new one.
+pub(crate) fn note_for(
+    campaign: &Campaign,
+    cells: &[Cell],
+    store: &Store,
+    fresh: bool,
+) -> Result<CampaignNote, StoreError> {
+    let before = store.latest_of(&campaign.name)?;
+    let generation = before.as_ref().map_or(1, |note| note.generation.max(1));
+    let again = fresh && before.is_some();
+    Ok(CampaignNote {
+        name: campaign.name.clone(),
+        generation: if again { generation + 1 } else { generation },
+        fresh: fresh || before.as_ref().is_some_and(|note| note.fresh),
+        started: match &before {
+            Some(note) if !again => note.started,
+            _ => now(),
+        },
+        arena: campaign.arena,
+        variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
+        cells: cells
+            .iter()
+            .map(|cell| CellNote {
+                label: cell.label(),
+                primary: cell.primary.clone(),
+                margins: cell.margins.clone(),
+            })
+            .collect(),
+        entries: Vec::new(),
+        looks: Vec::new(),
+    })
+}
+
+/// Which of these trials have a record already, in their order. Records of trials that went wrong by accident do not
+/// count; where results have noise, or everything is to be run afresh, only the campaign's own do.
+pub(crate) fn found(
+    store: &Store,
+    note: &CampaignNote,
+    has_noise: bool,
+    jobs: &[Job],
+) -> Result<Vec<bool>, StoreError> {
+    let mut keys: Vec<String> = jobs.iter().map(|job| job.key.clone()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let id = note.id();
+    let own = has_noise || note.fresh;
+    let mut records: HashMap<String, usize> = HashMap::new();
+    for row in store.by_keys(&keys)? {
+        if !row.accident && (!own || *row.campaign == *id) {
+            *records.entry(row.key).or_default() += 1;
+        }
+    }
+    Ok(jobs
+        .iter()
+        .map(|job| match records.get_mut(&job.key) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        })
+        .collect())
+}
+
+fn now() -> Nanos {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A campaign on its way.
+pub(crate) struct Run<'a> {
+    pub campaign: &'a Campaign,
+    pub arena: &'a dyn Arena,
+    pub store: &'a mut Store,
+    pub options: &'a Options<'a>,
+    pub watch: &'a dyn Watch,
+    pub cells: Vec<Cell>,
+    pub note: CampaignNote,
+    pub tally: Tally,
+    times: Times,
+    /// Trials begun, which numbers them.
+    begun: usize,
+}
+
+impl<'a> Run<'a> {
+    /// Makes sure of everything that can be known before a trial runs.
+    pub fn begin(
+        campaign: &'a Campaign,
+        arena: &'a dyn Arena,
+        store: &'a mut Store,
+        options: &'a Options<'a>,
+        watch: &'a dyn Watch,
+    ) -> Result<Self, RunError> {
+        not_empty(campaign)?;
+        let cells = campaign.cells();
+        // Every cell under every variant is tried on the arena now; later blocks differ in their seeds alone.
+        resolve(arena, campaign.trials(&cells, 0..1))?;
+        let note = note_for(campaign, &cells, store, options.fresh)?;
+        Ok(Self {
+            campaign,
+            arena,
+            store,
+            options,
+            watch,
+            cells,
+            note,
+            tally: Tally::default(),
+            times: Times::default(),
+            begun: 0,
+        })
+    }
+
+    /// Runs some blocks, as far as they have no records. False where it was stopped.
+    pub fn blocks(&mut self, blocks: std::ops::Range<u32>) -> Result<bool, RunError> {
+        let jobs = resolve(self.arena, self.campaign.trials(&self.cells, blocks))?;
+        let found = found(self.store, &self.note, self.arena.has_noise(), &jobs)?;
+        self.note.entries.extend(jobs.iter().map(|job| Entry {
+            key: job.key.clone(),
+            cell: job.planned.cell,
+            variant: job.planned.variant,
+            unit: job.planned.block,
+            repetition: job.planned.trial.repetition,
+        }));
+        self.store.note(&self.note)?;
+        for job in &jobs {
+            self.times.learn(self.store, &job.subject)?;
+        }
+        self.tally.total += jobs.len();
+        self.tally.found += found.iter().filter(|found| **found).count();
+        let todo: Vec<Job> = jobs
+            .into_iter()
+            .zip(found)
+            .filter_map(|(job, found)| (!found).then_some(job))
+            .collect();
+        self.execute(&todo)
+    }
+
+    /// Runs trials side by side, those of one sampling unit one after the other in one thread.
+    fn execute(&mut self, todo: &[Job]) -> Result<bool, RunError> {
+        let units: Vec<&[Job]> = todo
+            .chunk_by(|a, b| {
+                let (a, b) = (&a.planned, &b.planned);
+                (a.cell, a.variant, a.block, a.trial.pass)
+                    == (b.cell, b.variant, b.block, b.trial.pass)
+            })
+            .collect();
+        let side_by_side = match self.options.jobs {
+            Some(jobs) => jobs,
+            None => todo
+                .iter()
+                .max_by_key(|job| job.subject.memory.bytes())
+                .map_or(1, |job| self.arena.side_by_side(&job.subject)),
+        };
+        let jobs = side_by_side.clamp(1, units.len().max(1));
+        self.tally.left = self
+            .times
+            .all(todo.iter().map(|job| job.cell.as_str()), jobs);
+        self.watch.event(&Event::Planned(self.tally));
+        let floor = Floor {
+            arena: self.arena,
+            options: self.options,
+            watch: self.watch,
+            campaign: self.note.id(),
+            store: Mutex::new(self.store),
+            ledger: Mutex::new(Ledger {
+                tally: self.tally,
+                times: std::mem::take(&mut self.times),
+                waiting: todo.iter().map(|job| job.cell.clone()).collect(),
+                failure: None,
+            }),
+            units: &units,
+            next: AtomicUsize::new(0),
+            number: AtomicUsize::new(self.begun),
+            running: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+            jobs,
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| floor.work());
+            }
+        });
+        self.begun = floor.number.into_inner();
+        let ledger = floor
+            .ledger
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.tally = ledger.tally;
+        self.times = ledger.times;
+        match ledger.failure {
+            Some(failure) => Err(failure),
+            None => Ok(!floor.ended.into_inner()),
+        }
+    }
+}
+
+/// What the threads share.
+struct Floor<'a> {
+    arena: &'a dyn Arena,
+    options: &'a Options<'a>,
+    watch: &'a dyn Watch,
+    campaign: String,
+    store: Mutex<&'a mut Store>,
+    ledger: Mutex<Ledger>,
+    units: &'a [&'a [Job]],
+    next: AtomicUsize,
+    number: AtomicUsize,
+    running: AtomicUsize,
+    /// Set where the run was stopped or has failed: the others end as well.
+    ended: AtomicBool,
+    jobs: usize,
+}
+
+/// What the threads count together.
+struct Ledger {
+    tally: Tally,
+    times: Times,
+    /// Cells of the trials that have no record yet.
+    waiting: Vec<String>,
+    failure: Option<RunError>,
+}
+
+impl Floor<'_> {
+    fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
+    }
+
+    /// One thread: takes unit after unit.
+    fn work(&self) {
+        while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            for job in *unit {
+                if self.is_ended() {
+                    self.ended.store(true, Ordering::Relaxed);
+                    return;
+                }
+                match self.trial(job) {
+                    Ok(()) => {}
+                    Err(RunError::Arena(ArenaError::Stopped)) => {
+                        self.ended.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                    Err(failure) => {
+                        self.ended.store(true, Ordering::Relaxed);
+                        locked(&self.ledger).failure.get_or_insert(failure);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs one trial and stores its record.
+    fn trial(&self, job: &Job) -> Result<(), RunError> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let trial = &job.planned.trial;
+        let mut sink = locked(&self.store).writer()?;
+        let side_by_side = self.running.fetch_add(1, Ordering::Relaxed) + 1;
+        self.watch.event(&Event::Started {
+            number,
+            trial: &job.planned,
+            side_by_side,
+        });
+        let progress = Relay {
+            floor: self,
+            number,
+        };
+        let (started, clock) = (now(), Instant::now());
+        let finding = self.arena.run(trial, &job.subject, &mut sink, &progress);
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        let finding = finding.map_err(|error| match error {
+            ArenaError::Sink(error) => RunError::Store(StoreError::writing(error)),
+            other => RunError::Arena(other),
+        })?;
+        let mut wall = finding.wall;
+        wall.campaign.clone_from(&self.campaign);
+        wall.unit = trial.unit;
+        wall.repetition = trial.repetition;
+        wall.side_by_side = u32::try_from(side_by_side).unwrap_or(u32::MAX);
+        if wall.started.0 == 0 {
+            wall.started = started;
+        }
+        let elapsed =
+            |since: Instant| Nanos(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        // Bulk sections are on their way already; what is left is the record itself.
+        wall.to_stored = elapsed(finding.ended);
+        if wall.total.0 == 0 {
+            wall.total = elapsed(clock);
+        }
+        let mut record = Record {
+            subject: job.subject.clone(),
+            maker: (self.options.maker)(trial),
+            results: finding.results,
+            wall,
+            ..Record::default()
+        };
+        let path = sink.finish(&mut record).map_err(StoreError::writing)?;
+        locked(&self.store).admit(&path, &record)?;
+        self.stored(number, job, &record);
+        Ok(())
+    }
+
+    fn stored(&self, number: usize, job: &Job, record: &Record) {
+        let tally = {
+            let mut ledger = locked(&self.ledger);
+            ledger.times.saw(&job.cell, record.wall.total);
+            if let Some(place) = ledger.waiting.iter().position(|cell| *cell == job.cell) {
+                ledger.waiting.swap_remove(place);
+            }
+            ledger.tally.ran += 1;
+            ledger.tally.invalid += usize::from(!record.is_valid());
+            ledger.tally.left = ledger
+                .times
+                .all(ledger.waiting.iter().map(String::as_str), self.jobs);
+            ledger.tally
+        };
+        let reasons: Vec<String> = record
+            .results
+            .invalid
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let invalid = reasons.join("; ");
+        self.watch.event(&Event::Stored {
+            number,
+            trial: &job.planned,
+            id: &record.id(),
+            invalid: (!invalid.is_empty()).then_some(&invalid),
+            tally,
+        });
+    }
+}
+
+/// Passes on how far a trial is, and whether to stop.
+struct Relay<'a, 'b> {
+    floor: &'a Floor<'b>,
+    number: usize,
+}
+
+impl Progress for Relay<'_, '_> {
+    fn step(&self, step: Step) {
+        self.floor.watch.event(&Event::Step {
+            number: self.number,
+            step,
+        });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.floor.is_ended()
+    }
+}

@@ -1,0 +1,274 @@
+//! A scripted arena: runs nothing, answers at once, and does what a test tells it.
+
+// Every test file uses a part of this; helpers may unwrap as tests do.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use pagetide_campaign::{
+    Arena, ArenaError, Campaign, Event, Finding, Observe, Options, Outcome, Progress, RunError,
+    Sampling, ScenarioSpec, Step, Tally, Trial, Until, VariantSpec, Watch, run,
+};
+use pagetide_record::wire::Phase;
+use pagetide_record::{
+    ArenaKind, Bytes, Invalid, Maker, Metric, MetricDef, Nanos, RecordWriter, Results, Store,
+    Subject, Wall,
+};
+
+/// The metric that decides.
+pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
+
+/// What a scripted trial does instead of finishing well.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    /// Produces an invalid record.
+    Invalid(Invalid),
+    /// Reports that the arena is broken.
+    Break(String),
+    /// Waits until it is told to stop.
+    WaitForStop,
+}
+
+/// A scripted arena.
+pub struct Scripted {
+    /// Kind it claims to be.
+    pub kind: ArenaKind,
+    /// Wall-clock time of a trial.
+    pub takes: Duration,
+    /// Effect of a variant on the metric, by its name: factor on the baseline's value.
+    pub effect: BTreeMap<String, f64>,
+    /// What some seeds do under some variant instead.
+    pub deeds: BTreeMap<(String, u64), Deed>,
+    /// A name of a kernel that this arena refuses.
+    pub refuses: Option<String>,
+    /// Trials in the order they were begun.
+    pub log: Mutex<Vec<Trial>>,
+    /// Trials running now, and the most there ever were.
+    pub running: AtomicUsize,
+    pub most: AtomicUsize,
+}
+
+impl Default for Scripted {
+    fn default() -> Self {
+        Self {
+            kind: ArenaKind::Exact,
+            takes: Duration::ZERO,
+            effect: BTreeMap::new(),
+            deeds: BTreeMap::new(),
+            refuses: None,
+            log: Mutex::new(Vec::new()),
+            running: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// A number from 0 to 1 that depends on a text alone.
+fn noise(text: &str) -> f64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+impl Arena for Scripted {
+    fn kind(&self) -> ArenaKind {
+        self.kind
+    }
+
+    fn side_by_side(&self, largest: &Subject) -> usize {
+        if largest.memory.bytes() > Bytes::from_mib(100) {
+            1
+        } else {
+            2
+        }
+    }
+
+    fn prepare(&self, trial: &Trial) -> Result<Subject, ArenaError> {
+        if self.refuses.as_ref() == Some(&trial.variant.kernel) {
+            return Err(ArenaError::refused(format!(
+                "kernel {} has no CONFIG_SWAP: choose another",
+                trial.variant.kernel
+            )));
+        }
+        let mut subject = Subject {
+            scenario: trial.scenario.clone(),
+            as_written: trial.as_written,
+            params: trial.params.clone(),
+            seed: trial.seed,
+            memory: trial.memory,
+            swap: trial.swap,
+            swap_size: trial.swap_size.unwrap_or(Bytes::from_mib(256)),
+            pass: trial.pass,
+            ..Subject::default()
+        };
+        subject.arena.kind = self.kind;
+        subject.arena.cmdline = trial.variant.boot.join(" ");
+        subject.variant.name.clone_from(&trial.variant.name);
+        subject
+            .variant
+            .kernel
+            .source
+            .clone_from(&trial.variant.kernel);
+        subject
+            .variant
+            .kernel
+            .release
+            .clone_from(&trial.variant.kernel);
+        subject.variant.settings.clone_from(&trial.variant.settings);
+        Ok(subject)
+    }
+
+    fn run(
+        &self,
+        trial: &Trial,
+        subject: &Subject,
+        sink: &mut RecordWriter,
+        progress: &dyn Progress,
+    ) -> Result<Finding, ArenaError> {
+        self.log.lock().unwrap().push(trial.clone());
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(running, Ordering::SeqCst);
+        let result = self.act(trial, subject, sink, progress);
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}
+
+impl Scripted {
+    fn act(
+        &self,
+        trial: &Trial,
+        subject: &Subject,
+        sink: &mut RecordWriter,
+        progress: &dyn Progress,
+    ) -> Result<Finding, ArenaError> {
+        let deed = self.deeds.get(&(trial.variant.name.clone(), trial.seed));
+        let started = Instant::now();
+        while started.elapsed() < self.takes || matches!(deed, Some(Deed::WaitForStop)) {
+            if progress.is_stopped() {
+                return Err(ArenaError::Stopped);
+            }
+            progress.step(Step {
+                phase: Phase::Running,
+                done: 1,
+                total: 2,
+                clock: Nanos(1),
+            });
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(Deed::Break(why)) = deed {
+            return Err(ArenaError::broken(why.clone()));
+        }
+        sink.section("blob", "log", subject.key().as_bytes())?;
+        let mut results = Results::default();
+        // The seed shifts both sides of a pair; what is left is the trial's own.
+        let base = 1e9 * (1.0 + 0.2 * noise(&format!("{} {}", subject.cell(), trial.seed)));
+        let own = 1.0 + 0.002 * noise(&subject.key());
+        let effect = self.effect.get(&trial.variant.name).copied().unwrap_or(1.0);
+        results
+            .metrics
+            .push(Metric::new(&TIME, base * own * effect));
+        if let Some(Deed::Invalid(why)) = deed {
+            results.invalid.push(why.clone());
+        }
+        Ok(Finding {
+            results,
+            wall: Wall::default(),
+            ended: Instant::now(),
+        })
+    }
+
+    /// What was begun: scenario, variant, seed and pass.
+    pub fn begun(&self) -> Vec<Trial> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+/// Two variants, two scenarios on two kinds of swap.
+pub fn campaign(seeds: u32) -> Campaign {
+    let variant = |name: &str| VariantSpec {
+        name: name.into(),
+        kernel: "6.12".into(),
+        settings: [("lru_gen/enabled".into(), name.into())].into(),
+        ..VariantSpec::default()
+    };
+    let scenario = |name: &str| ScenarioSpec {
+        name: name.into(),
+        swap: vec!["zram".parse().unwrap(), "ssd".parse().unwrap()],
+        ..ScenarioSpec::default()
+    };
+    Campaign {
+        name: "quick".into(),
+        arena: ArenaKind::Exact,
+        seed: 3,
+        variants: vec![variant("off"), variant("on")],
+        scenarios: vec![scenario("linear"), scenario("swapbench")],
+        sampling: Sampling {
+            until: Until::Blocks(seeds),
+            ..Sampling::default()
+        },
+        observe: Observe::None,
+    }
+}
+
+/// Collects events, and stops after a number of stored trials.
+#[derive(Default)]
+pub struct Diary {
+    pub lines: Mutex<Vec<String>>,
+    pub last: Mutex<Tally>,
+    pub stop_after: Option<usize>,
+    pub stored: AtomicUsize,
+}
+
+impl Watch for Diary {
+    fn event(&self, event: &Event<'_>) {
+        let line = match event {
+            Event::Planned(tally) => {
+                *self.last.lock().unwrap() = *tally;
+                format!("planned {} of {}", tally.total - tally.found, tally.total)
+            }
+            Event::Started { number, .. } => format!("started {number}"),
+            Event::Step { .. } => return,
+            Event::Stored { number, tally, .. } => {
+                *self.last.lock().unwrap() = *tally;
+                self.stored.fetch_add(1, Ordering::SeqCst);
+                format!("stored {number}")
+            }
+            Event::Looked {
+                blocks,
+                decided,
+                primaries,
+                next,
+            } => format!("looked after {blocks}: {decided} of {primaries}, next {next:?}"),
+        };
+        self.lines.lock().unwrap().push(line);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop_after
+            .is_some_and(|n| self.stored.load(Ordering::SeqCst) >= n)
+    }
+}
+
+/// Runs with a maker that says nothing.
+pub fn go(
+    campaign: &Campaign,
+    arena: &Scripted,
+    folder: &Path,
+    jobs: usize,
+    fresh: bool,
+    watch: &dyn Watch,
+) -> Result<Outcome, RunError> {
+    let mut store = Store::open(folder)?;
+    let options = Options {
+        jobs: Some(jobs),
+        fresh,
+        maker: &|_| Maker::default(),
+    };
+    run(campaign, arena, &mut store, &options, watch)
+}
