@@ -5,6 +5,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
+use crate::comparison::Comparison;
 use crate::draw::clean::is_unsafe;
 
 /// Escapes control and reordering characters that JSON itself would let through.
@@ -67,6 +68,27 @@ pub fn pretty(value: &impl Serialize) -> String {
     }
     out.push(b'\n');
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Version of the comparison's JSON; a field added does not raise it, a field changed or removed does.
+pub const VERSION: u32 = 1;
+
+/// A comparison with the name and version of its format before it.
+#[derive(Serialize)]
+struct Versioned<'a> {
+    format: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+/// A comparison as JSON: everything, judgements with all that led to them.
+pub fn comparison(comparison: &Comparison) -> String {
+    pretty(&Versioned {
+        format: "pagetide-comparison",
+        version: VERSION,
+        comparison,
+    })
 }
 
 #[cfg(test)]

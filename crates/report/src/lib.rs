@@ -15,9 +15,12 @@ macro_rules! put {
 }
 
 pub mod comparison;
+pub mod csv;
 mod date;
 pub mod draw;
 pub mod json;
+pub mod mail;
+pub mod markdown;
 pub mod terminal;
 
 pub use draw::Look;

@@ -551,6 +551,7 @@ pub fn record() -> Record {
             side_by_side: 2,
             campaign: "quick".to_owned(),
             machine: machine(),
+            ..Wall::default()
         },
         digest: "3b1f0c9d8e7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c".to_owned(),
         sections: Vec::new(),

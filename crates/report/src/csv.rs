@@ -1,0 +1,255 @@
+//! CSV (RFC 4180) for spreadsheets and data frames: judgements, samples and series in long form, full precision.
+//!
+//! Text that a spreadsheet would run as a formula gets an apostrophe before it (OWASP, "CSV Injection"); control
+//! characters are shown as escapes.
+
+use std::io::Write;
+
+use pagetide_record::{ColumnData, Record, Series, Value};
+use pagetide_verdict::Verdict;
+use pagetide_verdict::judgement::EffectKind;
+
+use crate::comparison::Comparison;
+use crate::draw::escaped;
+
+/// A file that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// The writer refused.
+    #[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
+    Write(#[from] csv::Error),
+    /// The writer refused at the end.
+    #[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
+    Flush(#[from] std::io::Error),
+}
+
+/// Head of the judgements' table.
+pub const JUDGEMENTS: [&str; 28] = [
+    "cell",
+    "scenario",
+    "as_written",
+    "params",
+    "memory",
+    "swap",
+    "metric",
+    "unit",
+    "direction",
+    "primary",
+    "variant",
+    "kernel",
+    "baseline",
+    "n",
+    "median",
+    "mean",
+    "deviation",
+    "verdict",
+    "effect_kind",
+    "effect",
+    "low",
+    "high",
+    "level",
+    "p",
+    "p_adjusted",
+    "n_needed",
+    "margin_low",
+    "margin_high",
+];
+
+/// Head of the samples' table.
+pub const SAMPLES: [&str; 17] = [
+    "record",
+    "digest",
+    "valid",
+    "scenario",
+    "as_written",
+    "params",
+    "memory",
+    "swap",
+    "arena",
+    "pass",
+    "variant",
+    "kernel",
+    "seed",
+    "metric",
+    "unit",
+    "direction",
+    "value",
+];
+
+/// Text as a cell.
+pub(crate) fn cell(text: &str) -> String {
+    let text = escaped(text);
+    if text.starts_with(['=', '+', '-', '@']) {
+        format!("'{text}")
+    } else {
+        text
+    }
+}
+
+/// The name under which serde knows a simple enum.
+pub(crate) fn name_of(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// Parameters in one cell.
+pub(crate) fn params(params: &std::collections::BTreeMap<String, String>) -> String {
+    let all: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    all.join(" ")
+}
+
+fn number(value: Option<f64>) -> String {
+    value
+        .filter(|value| value.is_finite())
+        .map_or_else(String::new, |value| value.to_string())
+}
+
+/// Writes a comparison: a row for each cell, metric and variant.
+pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), CsvError> {
+    let mut out = csv::Writer::from_writer(writer);
+    out.write_record(JUDGEMENTS)?;
+    for group in &comparison.cells {
+        for row in &group.metrics {
+            for (index, head) in comparison.variants.iter().enumerate() {
+                let judgement = row.judgements.get(index).and_then(Option::as_ref);
+                let values = row.values.get(index).copied().flatten();
+                let effect = judgement.and_then(|j| j.effect);
+                let interval = effect.and_then(|effect| effect.interval);
+                let margin = judgement.and_then(|j| j.margin.as_ref());
+                let needed = match judgement.map(|j| &j.verdict) {
+                    Some(Verdict::Inconclusive { n_needed: Some(n) }) => n.to_string(),
+                    _ => String::new(),
+                };
+                out.write_record([
+                    cell(&group.label),
+                    cell(&group.scenario),
+                    group.as_written.to_string(),
+                    cell(&params(&group.params)),
+                    group.memory.to_string(),
+                    group.swap.to_string(),
+                    cell(&row.name),
+                    name_of(row.unit),
+                    name_of(row.direction),
+                    row.primary.to_string(),
+                    cell(&head.name),
+                    cell(&head.release),
+                    (index == comparison.baseline).to_string(),
+                    values.map_or_else(String::new, |v| v.n.to_string()),
+                    number(values.map(|v| v.median)),
+                    number(values.map(|v| v.mean)),
+                    number(values.and_then(|v| v.deviation)),
+                    judgement.map_or_else(String::new, |j| j.verdict.to_string()),
+                    effect.map_or_else(String::new, |effect| {
+                        match effect.kind {
+                            EffectKind::Ratio => "ratio",
+                            EffectKind::Difference => "difference",
+                        }
+                        .to_owned()
+                    }),
+                    number(effect.map(|effect| effect.estimate)),
+                    number(interval.map(|interval| interval.low)),
+                    number(interval.map(|interval| interval.high)),
+                    number(interval.map(|interval| interval.level)),
+                    number(judgement.and_then(|j| j.p)),
+                    number(judgement.and_then(|j| j.p_adjusted)),
+                    needed,
+                    number(margin.map(|margin| margin.low)),
+                    number(margin.map(|margin| margin.high)),
+                ])?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes samples: a row for each record and metric, invalid records too, absent values empty.
+pub fn samples<'a>(
+    writer: impl Write,
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Result<(), CsvError> {
+    let mut out = csv::Writer::from_writer(writer);
+    out.write_record(SAMPLES)?;
+    for record in records {
+        let subject = &record.subject;
+        let id = record.id();
+        for metric in &record.results.metrics {
+            let value = match metric.value {
+                Value::Number(value) => number(Some(value)),
+                Value::Absent(_) => String::new(),
+            };
+            out.write_record([
+                id.clone(),
+                cell(&record.digest),
+                record.is_valid().to_string(),
+                cell(&subject.scenario),
+                subject.as_written.to_string(),
+                cell(&params(&subject.params)),
+                subject.memory.to_string(),
+                subject.swap.to_string(),
+                subject.arena.kind.to_string(),
+                subject.pass.to_string(),
+                cell(&subject.variant.name),
+                cell(&subject.variant.kernel.release),
+                subject.seed.to_string(),
+                cell(&metric.name),
+                name_of(metric.unit),
+                name_of(metric.direction),
+                value,
+            ])?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a series: its columns as they are, units in the head as `name (unit)`.
+pub fn series(writer: impl Write, series: &Series) -> Result<(), CsvError> {
+    let mut out = csv::Writer::from_writer(writer);
+    out.write_record(
+        series
+            .columns
+            .iter()
+            .map(|(column, _)| cell(&format!("{} ({})", column.name, name_of(column.unit)))),
+    )?;
+    for index in 0..series.rows() {
+        out.write_record(series.columns.iter().map(|(_, data)| match data {
+            ColumnData::Int(values) => values.get(index).map_or_else(String::new, i64::to_string),
+            ColumnData::Float(values) => number(values.get(index).copied()),
+        }))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_record::Unit;
+
+    #[test]
+    fn formulas_and_control_characters_are_disarmed() {
+        assert_eq!(cell("=1+1"), "'=1+1");
+        assert_eq!(cell("@cmd"), "'@cmd");
+        assert_eq!(cell("a\nb\0"), "a\\nb\\u{0}");
+        assert_eq!(cell("mglru-on"), "mglru-on");
+    }
+
+    #[test]
+    fn a_series_keeps_its_columns_and_every_digit() {
+        let data = Series::new("x").int("page", Unit::Pages, [1, -2]).float(
+            "share",
+            Unit::Share,
+            [0.1, f64::NAN],
+        );
+        let mut out = Vec::new();
+        series(&mut out, &data).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "page (pages),share (share)\n1,0.1\n-2,\n"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Markdown tables for issues and merge requests (GitHub's dialect, which others read too).
+//!
+//! Names stand in code spans: nothing in them is markup, a link or a mention.
+
+use pagetide_record::ArenaKind;
+use pagetide_verdict::Verdict;
+
+use crate::comparison::{Comparison, Group, MetricRow};
+use crate::draw::quantity::Scale;
+use crate::draw::{Look, clean};
+use crate::terminal::notes::{level, methods, notes};
+use crate::terminal::verdicts::EXACT_CAVEAT;
+use crate::terminal::{effect, summary};
+
+/// Unicode, and no limit but that of a cell.
+const LOOK: Look = Look::plain(160);
+/// Longest name in a cell.
+const NAME: usize = 60;
+/// Longest sentence.
+const TEXT: usize = 500;
+
+/// Writes a comparison as Markdown.
+pub fn markdown(comparison: &Comparison) -> String {
+    let mut out = format!("### {}\n", text(&comparison.title));
+    for (index, _) in comparison.variants.iter().enumerate() {
+        if index != comparison.baseline {
+            let sentence = summary::sentence(comparison, index, false);
+            put!(out, "\n{}\n", text(&sentence));
+        }
+    }
+    for group in &comparison.cells {
+        cell(&mut out, comparison, group);
+    }
+    if !comparison.invalid.is_empty() {
+        out.push_str("\n| invalid, not used | seed | why |\n|---|--:|---|\n");
+        for trial in &comparison.invalid {
+            put!(
+                out,
+                "| {} {} | {} | {} |\n",
+                code(&trial.variant, NAME),
+                code(&trial.label, NAME),
+                trial.seed,
+                code(&trial.reasons.join("; "), TEXT)
+            );
+        }
+    }
+    out.push_str("\n| variant | kernel | settings |\n|---|---|---|\n");
+    for head in &comparison.variants {
+        put!(
+            out,
+            "| {} | {} | {} |\n",
+            code(&head.name, NAME),
+            code(&head.release, NAME),
+            code(&head.settings, TEXT)
+        );
+    }
+    out.push('\n');
+    for method in methods(comparison, &LOOK) {
+        put!(out, "{}  \n", text(&method));
+    }
+    if comparison.arena == ArenaKind::Exact {
+        put!(out, "{EXACT_CAVEAT}  \n");
+    }
+    put!(out, "Made by {}\n", code(&comparison.command, TEXT));
+    out
+}
+
+fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
+    put!(out, "\n#### {}\n\n", code(&group.label, NAME));
+    let mut rows: Vec<&MetricRow> = group.metrics.iter().collect();
+    rows.sort_by_key(|row| !row.primary);
+    out.push_str("| metric |");
+    let mut rule = String::from("|---|");
+    for (index, head) in comparison.variants.iter().enumerate() {
+        put!(out, " {} |", code(&head.name, NAME));
+        rule.push_str("--:|");
+        if index != comparison.baseline {
+            put!(out, " change | {} | verdict |", level(&rows));
+            rule.push_str("--:|---|---|");
+        }
+    }
+    put!(out, "\n{rule}\n");
+    for row in &rows {
+        let medians = || row.values.iter().map(|v| v.map(|v| v.median));
+        let scale = Scale::of_all(row.unit, medians().flatten());
+        put!(out, "| {} |", code(&row.name, NAME));
+        for (index, median) in medians().enumerate() {
+            match median {
+                Some(value) => put!(out, " {} |", scale.show(value, false)),
+                None => out.push_str(" – |"),
+            }
+            if index == comparison.baseline {
+                continue;
+            }
+            let Some(judgement) = row.judgements.get(index).and_then(Option::as_ref) else {
+                out.push_str(" | | |");
+                continue;
+            };
+            let strong = match judgement.verdict {
+                Verdict::Improved | Verdict::Regressed => "**",
+                _ => "",
+            };
+            put!(
+                out,
+                " {} | {} | {strong}{}{strong} |",
+                effect::change(judgement, row.unit, false),
+                effect::interval(judgement, row.unit, false),
+                judgement.verdict
+            );
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+    for note in notes(comparison, &rows, &LOOK) {
+        put!(out, "{}  \n", text(&note));
+    }
+}
+
+/// Running text with everything escaped that could be markup, a link or a mention.
+fn text(text: &str) -> String {
+    let mut out = String::new();
+    for c in clean(text, 4 * TEXT, false).chars() {
+        match c {
+            // A mention or reference is recognised after markup; only a character between breaks it.
+            '@' | '#' => {
+                put!(out, "<!-- -->{c}<!-- -->");
+            }
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    // Nothing that a renderer would make a link of by itself.
+    out.replace("://", "&#58;//").replace("www.", "www&#46;")
+}
+
+/// A code span: fenced by more backticks than the text has in a row; a pipe is escaped, as tables want it.
+fn code(text: &str, limit: usize) -> String {
+    let text = clean(text, limit, false);
+    if text.is_empty() {
+        return String::new();
+    }
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    let space = if longest > 0 { " " } else { "" };
+    format!("{fence}{space}{}{space}{fence}", text.replace('|', "\\|"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_in_their_code_span_and_cell() {
+        assert_eq!(code("a|b", 60), "`a\\|b`");
+        assert_eq!(code("x``y", 60), "``` x``y ```");
+        assert_eq!(code("", 60), "");
+        assert_eq!(code("a\nb", 60), "`a\\nb`");
+    }
+
+    #[test]
+    fn running_text_holds_no_markup() {
+        assert_eq!(
+            text("<b> @you *x* http://y #1"),
+            "&lt;b&gt; <!-- -->@<!-- -->you \\*x\\* http&#58;//y <!-- -->#<!-- -->1"
+        );
+    }
+}
