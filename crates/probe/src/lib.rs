@@ -13,6 +13,7 @@
 //! - [`block`]: block requests, and what they would have cost on a disk with seeks.
 
 mod error;
+pub mod meaning;
 pub mod page;
 pub mod text;
 pub mod trace;

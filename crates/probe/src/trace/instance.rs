@@ -4,6 +4,7 @@
 //! tell what a killed process left behind and remove it.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -97,9 +98,7 @@ impl Instance {
             self.write("set_event_pid", &list.join(" "))?;
         }
         let header = self.tracefs.root().join("events/header_page");
-        let text =
-            fs::read_to_string(&header).map_err(|error| ProbeError::io("read", &header, error))?;
-        self.layout = PageLayout::parse(&text)?;
+        self.layout = PageLayout::parse(&read_at_once(&header)?)?;
         for event in &settings.events {
             let directory = format!("events/{}/{}", event.system, event.name);
             let Ok(text) = fs::read_to_string(self.path.join(&directory).join("format")) else {
@@ -162,6 +161,17 @@ impl Drop for Instance {
     fn drop(&mut self) {
         remove(&self.path);
     }
+}
+
+/// Reads a file with a single large read: `header_page` gives nothing to a second one, and the standard library begins
+/// with a small one.
+fn read_at_once(path: &Path) -> Result<String, ProbeError> {
+    let mut text = vec![0; 16 << 10];
+    let length = fs::File::open(path)
+        .and_then(|mut file| file.read(&mut text))
+        .map_err(|error| ProbeError::io("read", path, error))?;
+    text.truncate(length);
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Switches an instance off and removes it; nothing more can be done where that does not work.

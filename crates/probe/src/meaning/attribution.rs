@@ -1,0 +1,505 @@
+//! Where a task's time went.
+//!
+//! Every moment of a task belongs to exactly one part: on a CPU it is the innermost thing it is in (compaction within
+//! reclaim counts as compaction), off the CPU it waits, for I/O, for reclaim, or for a CPU. Time on a CPU outside reclaim
+//! and compaction is split by the task's own accounting into user mode and the rest, which is page faults and system
+//! calls. What the trace cannot tell stays *unexplained*: the parts always add up to the elapsed time.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, Traced};
+use crate::Nanos;
+
+/// Where time can go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// In user mode.
+    Compute,
+    /// In the kernel outside reclaim and compaction: page faults and system calls.
+    Fault,
+    /// Reclaiming, on a CPU.
+    Reclaim,
+    /// Waiting within reclaim: throttled, or for pages under write-back.
+    ReclaimWait,
+    /// Compacting, on a CPU.
+    Compaction,
+    /// Waiting within compaction.
+    CompactionWait,
+    /// Uninterruptibly asleep elsewhere: swap-in, reads, locks held by those who wait for them.
+    IoWait,
+    /// Ready to run, but another task had the CPU.
+    RunQueue,
+    /// Asleep of its own will: barriers, pauses.
+    Sleep,
+    /// What none of this explains.
+    Unexplained,
+}
+
+impl Part {
+    /// All parts, in the order they are shown.
+    pub const ALL: [Self; 10] = [
+        Self::Compute,
+        Self::Fault,
+        Self::Reclaim,
+        Self::ReclaimWait,
+        Self::Compaction,
+        Self::CompactionWait,
+        Self::IoWait,
+        Self::RunQueue,
+        Self::Sleep,
+        Self::Unexplained,
+    ];
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Compute => 0,
+            Self::Fault => 1,
+            Self::Reclaim => 2,
+            Self::ReclaimWait => 3,
+            Self::Compaction => 4,
+            Self::CompactionWait => 5,
+            Self::IoWait => 6,
+            Self::RunQueue => 7,
+            Self::Sleep => 8,
+            Self::Unexplained => 9,
+        }
+    }
+}
+
+/// Time by part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Parts([Nanos; Part::ALL.len()]);
+
+impl Parts {
+    /// One part.
+    pub const fn get(&self, part: Part) -> Nanos {
+        self.0[part.index()]
+    }
+
+    /// All parts with their times.
+    pub fn iter(&self) -> impl Iterator<Item = (Part, Nanos)> {
+        Part::ALL.into_iter().zip(self.0)
+    }
+
+    /// All parts together.
+    pub fn total(&self) -> Nanos {
+        self.0
+            .iter()
+            .fold(Nanos(0), |sum, &part| sum.saturating_add(part))
+    }
+
+    /// Direct reclaim, waits within it included.
+    pub fn direct_reclaim(&self) -> Nanos {
+        self.get(Part::Reclaim)
+            .saturating_add(self.get(Part::ReclaimWait))
+    }
+
+    /// Compaction, waits within it included.
+    pub fn compaction(&self) -> Nanos {
+        self.get(Part::Compaction)
+            .saturating_add(self.get(Part::CompactionWait))
+    }
+
+    fn add(&mut self, part: Part, time: u64) {
+        let at = &mut self.0[part.index()];
+        *at = at.saturating_add(Nanos(time));
+    }
+
+    /// Moves up to `time` from one part to another; gives how much that was.
+    fn shift(&mut self, from: Part, to: Part, time: Nanos) -> Nanos {
+        let moved = time.min(self.get(from));
+        self.0[from.index()] = self.get(from).saturating_sub(moved);
+        self.add(to, moved.get());
+        moved
+    }
+}
+
+/// What is known of a task from its own accounting; times on the trace's clock.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAccounting {
+    /// The task (a thread's own number).
+    pub pid: u32,
+    /// When its measured time began.
+    pub begin: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// In user mode, in between; `None` where unknown.
+    pub user: Option<Nanos>,
+    /// In the kernel, in between; `None` where unknown.
+    pub system: Option<Nanos>,
+}
+
+/// One task's time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTime {
+    /// The task.
+    pub pid: u32,
+    /// From begin to end.
+    pub elapsed: Nanos,
+    /// Where it went; adds up to `elapsed`.
+    pub parts: Parts,
+    /// Faults in user mode, where they were traced.
+    pub faults: u64,
+    /// Times it gave up a CPU.
+    pub switches: u64,
+    /// On a CPU, by the trace.
+    pub on_cpu: Nanos,
+    /// On a CPU, by its accounting; compare the two.
+    pub accounted: Option<Nanos>,
+}
+
+/// What a task is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was heard of it yet.
+    Unknown,
+    OnCpu,
+    Blocked,
+    Sleeping,
+    Ready,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Reclaim,
+    Compaction,
+}
+
+#[derive(Debug, Clone)]
+struct Track {
+    accounting: TaskAccounting,
+    state: State,
+    within: Vec<Within>,
+    last: u64,
+    parts: Parts,
+    faults: u64,
+    switches: u64,
+}
+
+/// Attributes the time of chosen tasks while events pass by.
+#[derive(Debug, Clone, Default)]
+pub struct Attribution {
+    tracks: HashMap<u32, Track>,
+    switches_seen: bool,
+}
+
+/// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
+const UNINTERRUPTIBLE: u64 = 2;
+/// The bits of a reported state that mean the task does not run on: everything below `TASK_REPORT_MAX`.
+const NOT_RUNNABLE: u64 = 0xff;
+
+impl Attribution {
+    /// Follows these tasks.
+    pub fn new(tasks: &[TaskAccounting]) -> Self {
+        let tracks = tasks
+            .iter()
+            .map(|accounting| {
+                let track = Track {
+                    accounting: accounting.clone(),
+                    state: State::Unknown,
+                    within: Vec::with_capacity(8),
+                    last: accounting.begin.get(),
+                    parts: Parts::default(),
+                    faults: 0,
+                    switches: 0,
+                };
+                (accounting.pid, track)
+            })
+            .collect();
+        Self {
+            tracks,
+            switches_seen: false,
+        }
+    }
+
+    /// Takes the next event, in order of time.
+    pub fn observe(&mut self, traced: &Traced) {
+        let Traced {
+            time, pid, event, ..
+        } = *traced;
+        match event {
+            Event::Switch {
+                previous,
+                state,
+                next,
+            } => {
+                self.switches_seen = true;
+                if let Some(track) = self.tracks.get_mut(&previous) {
+                    track.advance(time, State::OnCpu);
+                    track.switches += 1;
+                    track.state = match state & NOT_RUNNABLE {
+                        0 => State::Ready,
+                        state if state & UNINTERRUPTIBLE != 0 => State::Blocked,
+                        _ => State::Sleeping,
+                    };
+                }
+                if let Some(track) = self.tracks.get_mut(&next) {
+                    track.advance(time, State::Unknown);
+                    track.state = State::OnCpu;
+                }
+            }
+            Event::Wakeup { pid } => {
+                if let Some(track) = self.tracks.get_mut(&pid) {
+                    track.advance(time, State::Sleeping);
+                    if track.state != State::OnCpu {
+                        track.state = State::Ready;
+                    }
+                }
+            }
+            _ => {
+                if let Some(track) = self.tracks.get_mut(&pid) {
+                    track.advance(time, State::OnCpu);
+                    track.own(event);
+                }
+            }
+        }
+    }
+
+    /// Closes every task at its end and gives where its time went, by task number.
+    pub fn finish(self) -> Vec<TaskTime> {
+        let mut times: Vec<_> = self
+            .tracks
+            .into_values()
+            .map(|track| track.finish(self.switches_seen))
+            .collect();
+        times.sort_by_key(|time| time.pid);
+        times
+    }
+}
+
+impl Track {
+    /// Accounts the time up to now to what the task was doing; `assumed` is that where nothing was heard of it before.
+    fn advance(&mut self, time: u64, assumed: State) {
+        if self.state == State::Unknown {
+            self.state = assumed;
+        }
+        let time = time.min(self.accounting.end.get());
+        let Some(passed) = time.checked_sub(self.last) else {
+            return;
+        };
+        self.last = time;
+        let part = match (self.state, self.within.last()) {
+            (State::OnCpu, Some(Within::Reclaim)) => Part::Reclaim,
+            (State::OnCpu, Some(Within::Compaction)) => Part::Compaction,
+            // Split by the accounting at the end.
+            (State::OnCpu, None) => Part::Fault,
+            (State::Ready, _) => Part::RunQueue,
+            (State::Blocked | State::Sleeping, Some(Within::Reclaim)) => Part::ReclaimWait,
+            (State::Blocked | State::Sleeping, Some(Within::Compaction)) => Part::CompactionWait,
+            (State::Blocked, None) => Part::IoWait,
+            (State::Sleeping, None) => Part::Sleep,
+            (State::Unknown, _) => Part::Unexplained,
+        };
+        self.parts.add(part, passed);
+    }
+
+    /// An event of the task itself.
+    fn own(&mut self, event: Event) {
+        match event {
+            Event::ReclaimBegin { .. } => self.within.push(Within::Reclaim),
+            Event::ReclaimEnd { .. } => self.leave(Within::Reclaim),
+            Event::CompactionBegin => self.within.push(Within::Compaction),
+            Event::CompactionEnd { .. } => self.leave(Within::Compaction),
+            Event::UserFault { .. } => {
+                // A fault in user mode: whatever seemed open was not closed properly.
+                self.within.clear();
+                self.faults += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn leave(&mut self, within: Within) {
+        if let Some(at) = self.within.iter().rposition(|&open| open == within) {
+            self.within.truncate(at);
+        }
+    }
+
+    fn finish(mut self, switches_seen: bool) -> TaskTime {
+        let end = self.accounting.end.get();
+        self.advance(end, State::Unknown);
+        let elapsed = self.accounting.end.saturating_sub(self.accounting.begin);
+        let outside = self.parts.get(Part::Fault);
+        let on_cpu = outside
+            .saturating_add(self.parts.get(Part::Reclaim))
+            .saturating_add(self.parts.get(Part::Compaction));
+        let accounted = match (self.accounting.user, self.accounting.system) {
+            (Some(user), Some(system)) => Some(user.saturating_add(system)),
+            _ => None,
+        };
+        match self.accounting.user {
+            Some(user) => {
+                self.parts.shift(Part::Fault, Part::Compute, user);
+                if let (false, Some(system)) = (switches_seen, self.accounting.system) {
+                    // Without task switches, waiting looks like being on the CPU: keep what the accounting covers.
+                    let within = self
+                        .parts
+                        .get(Part::Reclaim)
+                        .saturating_add(self.parts.get(Part::Compaction));
+                    let kernel = system.saturating_sub(within);
+                    let rest = self.parts.get(Part::Fault).saturating_sub(kernel);
+                    self.parts.shift(Part::Fault, Part::Unexplained, rest);
+                }
+            }
+            // Without accounting nobody can tell computing from faulting.
+            None => {
+                self.parts.shift(Part::Fault, Part::Unexplained, outside);
+            }
+        }
+        TaskTime {
+            pid: self.accounting.pid,
+            elapsed,
+            parts: self.parts,
+            faults: self.faults,
+            switches: self.switches,
+            on_cpu,
+            accounted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Reclaimer;
+    use super::*;
+
+    const TASK: u32 = 7;
+
+    fn at(time: u64, pid: u32, event: Event) -> Traced {
+        Traced {
+            time,
+            cpu: 0,
+            pid,
+            event,
+        }
+    }
+
+    fn begin() -> Event {
+        Event::ReclaimBegin {
+            by: Reclaimer::Direct,
+            order: 0,
+            memcg: None,
+        }
+    }
+
+    fn end() -> Event {
+        Event::ReclaimEnd {
+            by: Reclaimer::Direct,
+            reclaimed: 1,
+        }
+    }
+
+    fn out(state: u64) -> Event {
+        Event::Switch {
+            previous: TASK,
+            state,
+            next: 0,
+        }
+    }
+
+    fn back() -> Event {
+        Event::Switch {
+            previous: 0,
+            state: 0,
+            next: TASK,
+        }
+    }
+
+    fn time_of(user: u64, system: u64, events: &[Traced]) -> TaskTime {
+        let mut attribution = Attribution::new(&[TaskAccounting {
+            pid: TASK,
+            begin: Nanos(1000),
+            end: Nanos(2000),
+            user: Some(Nanos(user)),
+            system: Some(Nanos(system)),
+        }]);
+        for event in events {
+            attribution.observe(event);
+        }
+        attribution.finish().remove(0)
+    }
+
+    #[test]
+    fn every_moment_belongs_to_the_innermost_part() {
+        let time = time_of(
+            100,
+            270,
+            &[
+                at(1100, TASK, begin()),
+                at(1150, TASK, Event::CompactionBegin),
+                at(1170, TASK, Event::CompactionEnd { success: true }),
+                // Sleeps uninterruptibly within reclaim, is woken, waits for a CPU.
+                at(1200, TASK, out(2)),
+                at(1300, 9, Event::Wakeup { pid: TASK }),
+                at(1310, 0, back()),
+                at(1350, TASK, end()),
+                // Swap-in.
+                at(1400, TASK, out(0x102)),
+                at(1800, 9, Event::Wakeup { pid: TASK }),
+                at(1800, 0, back()),
+                // A pause.
+                at(1900, TASK, out(1)),
+                at(1940, 9, Event::Wakeup { pid: TASK }),
+                at(1940, 0, back()),
+            ],
+        );
+        let part = |part| time.parts.get(part).get();
+        assert_eq!(part(Part::Reclaim), 50 + 30 + 40);
+        assert_eq!(part(Part::Compaction), 20);
+        assert_eq!(part(Part::ReclaimWait), 100);
+        assert_eq!(part(Part::RunQueue), 10);
+        assert_eq!(part(Part::IoWait), 400);
+        assert_eq!(part(Part::Sleep), 40);
+        assert_eq!(part(Part::Compute), 100);
+        // 100 before reclaim, 50 after, 100 after the swap-in and 60 at the end, less 100 of user time.
+        assert_eq!(part(Part::Fault), 210);
+        assert_eq!(part(Part::Unexplained), 0);
+        assert_eq!(time.parts.total(), time.elapsed);
+        assert_eq!(time.parts.direct_reclaim(), Nanos(220));
+        assert_eq!(time.on_cpu, Nanos(450));
+    }
+
+    #[test]
+    fn without_task_switches_what_accounting_does_not_cover_is_unexplained() {
+        let time = time_of(200, 300, &[at(1100, TASK, begin()), at(1200, TASK, end())]);
+        assert_eq!(time.parts.get(Part::Reclaim), Nanos(100));
+        assert_eq!(time.parts.get(Part::Compute), Nanos(200));
+        assert_eq!(time.parts.get(Part::Fault), Nanos(200));
+        assert_eq!(time.parts.get(Part::Unexplained), Nanos(500));
+        assert_eq!(time.parts.total(), time.elapsed);
+    }
+
+    #[test]
+    fn a_task_never_heard_of_is_unexplained_whole() {
+        let time = time_of(0, 0, &[at(1500, 3, begin())]);
+        assert_eq!(time.parts.get(Part::Unexplained), Nanos(1000));
+    }
+
+    #[test]
+    fn events_outside_the_measured_time_count_nothing() {
+        let time = time_of(
+            0,
+            1000,
+            &[
+                at(500, TASK, begin()),
+                at(600, TASK, end()),
+                at(2500, TASK, begin()),
+                at(2600, TASK, end()),
+            ],
+        );
+        assert_eq!(time.parts.get(Part::Reclaim), Nanos(0));
+        assert_eq!(time.parts.total(), Nanos(1000));
+    }
+
+    #[test]
+    fn a_reclaim_whose_end_was_lost_ends_at_the_next_user_fault() {
+        let fault = Event::UserFault { address: 0 };
+        let time = time_of(0, 1000, &[at(1100, TASK, begin()), at(1200, TASK, fault)]);
+        assert_eq!(time.parts.get(Part::Reclaim), Nanos(100));
+        assert_eq!(time.faults, 1);
+    }
+}

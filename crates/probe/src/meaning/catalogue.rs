@@ -1,0 +1,46 @@
+//! Which events to enable for which question.
+
+use crate::trace::EventName;
+
+macro_rules! events {
+    ($(#[$doc:meta])* $name:ident: $($system:literal [$($event:literal)*])*) => {
+        $(#[$doc])*
+        pub const $name: &[EventName] = &[$($(EventName { system: $system, name: $event },)*)*];
+    };
+}
+
+events! {
+    /// Everything the reclaim table needs. Where a kernel lacks one, its rows say so.
+    RECLAIM_EVENTS:
+    "vmscan" [
+        "mm_vmscan_direct_reclaim_begin" "mm_vmscan_direct_reclaim_end"
+        "mm_vmscan_memcg_reclaim_begin" "mm_vmscan_memcg_reclaim_end"
+        "mm_vmscan_memcg_softlimit_reclaim_begin" "mm_vmscan_memcg_softlimit_reclaim_end"
+        "mm_vmscan_node_reclaim_begin" "mm_vmscan_node_reclaim_end"
+        "mm_vmscan_kswapd_wake" "mm_vmscan_kswapd_sleep" "mm_vmscan_wakeup_kswapd"
+        "mm_vmscan_lru_isolate" "mm_vmscan_lru_shrink_inactive" "mm_vmscan_lru_shrink_active"
+        "mm_vmscan_write_folio" "mm_vmscan_throttled" "mm_vmscan_reclaim_pages"
+    ]
+    "compaction" [
+        "mm_compaction_begin" "mm_compaction_end"
+        "mm_compaction_isolate_migratepages" "mm_compaction_isolate_freepages"
+        "mm_compaction_fast_isolate_freepages" "mm_compaction_migratepages"
+        "mm_compaction_try_to_compact_pages" "mm_compaction_suitable" "mm_compaction_deferred"
+        "mm_compaction_kcompactd_wake" "mm_compaction_kcompactd_sleep"
+    ]
+    "migrate" ["mm_migrate_pages"]
+    "oom" ["mark_victim"]
+}
+
+events! {
+    /// In addition, what telling a task's waits apart needs. They fire on every task switch: a cost of their own.
+    ATTRIBUTION_EVENTS:
+    "sched" ["sched_switch" "sched_wakeup"]
+    "exceptions" ["page_fault_user"]
+}
+
+events! {
+    /// Requests to block devices.
+    BLOCK_EVENTS:
+    "block" ["block_rq_issue" "block_rq_complete"]
+}

@@ -1,0 +1,141 @@
+//! Tracepoint sums against vmstat: where they disagree, and why if that is known.
+
+use serde::{Deserialize, Serialize};
+
+use super::observer::ReclaimObserver;
+use super::rows::RowId;
+use crate::text::Delta;
+
+/// Disagreement from which a row is marked, in percent of the counter.
+pub const TOLERANCE: f64 = 1.0;
+
+/// How far vmstat's per-CPU counters may lag behind, for each CPU (mm/vmstat.c, `calculate_normal_threshold`).
+const LAG: u64 = 125;
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrossCheck {
+    /// The vmstat counters, summed.
+    pub counters: Vec<String>,
+    /// By how much they grew.
+    pub counter: u64,
+    /// What the trace says of the same.
+    pub traced: u64,
+    /// Traced minus counter, in percent of the counter; `None` where the counter did not grow and the trace says otherwise.
+    pub difference: Option<f64>,
+    /// Whether they disagree by more than [`TOLERANCE`].
+    pub disagrees: bool,
+    /// What explains it, or qualifies the comparison.
+    pub reason: Option<String>,
+}
+
+/// What is needed to compare.
+pub(super) struct Compared<'a> {
+    pub(super) vmstat: &'a Delta,
+    pub(super) observer: &'a ReclaimObserver,
+    /// CPUs of the machine.
+    pub(super) cpus: u64,
+    /// Whether this kernel's per-reclaimer counters include reclaim by memory cgroups.
+    pub(super) memcg_in_direct: bool,
+    /// Whether the kernel has an event for the free scanner's fast path.
+    pub(super) fast_path_traced: bool,
+}
+
+impl Compared<'_> {
+    /// Compares a row's traced sum with the growth of its counters; `None` where the kernel has none of them.
+    pub(super) fn check(&self, row: RowId, counters: &[&str], traced: u64) -> Option<CrossCheck> {
+        let counter = self.vmstat.growth_of(counters)?;
+        let disagrees = differs(traced, counter);
+        let reason = self.reason(row, traced, counter, disagrees);
+        Some(CrossCheck {
+            counters: counters
+                .iter()
+                .filter(|key| self.vmstat.get(key).is_some())
+                .map(|&key| key.to_owned())
+                .collect(),
+            counter,
+            traced,
+            difference: percent(traced, counter),
+            disagrees,
+            reason,
+        })
+    }
+
+    fn reason(&self, row: RowId, traced: u64, counter: u64, disagrees: bool) -> Option<String> {
+        let memcg = matches!(
+            row,
+            RowId::DirectScanned
+                | RowId::DirectReclaimed
+                | RowId::TotalScanned
+                | RowId::TotalReclaimed
+        );
+        if memcg && self.memcg_in_direct {
+            return Some(
+                "this kernel's counter includes reclaim by memory cgroups, which was added to the traced sum".into(),
+            );
+        }
+        if !disagrees {
+            return None;
+        }
+        let more = counter > traced;
+        let unknown = self.observer.by(super::event::Reclaimer::Unknown);
+        let why = match row {
+            RowId::DirectReclaims if more => {
+                "vmstat counts a reclaim again whenever it starts over (protected groups, skipped cache)"
+            }
+            RowId::AllWritten if more => {
+                "the event counts folios, vmstat counts pages: large folios were written"
+            }
+            RowId::CompactionSuccess | RowId::CompactionFailures => {
+                "vmstat counts whether the allocation got its page afterwards, the events whether compaction made a block"
+            }
+            RowId::CompactionStalls => {
+                "an allocation whose zones all met their watermark, or were never tried, leaves no event that tells which"
+            }
+            RowId::FreeScanned | RowId::Isolated if more && !self.fast_path_traced => {
+                "this kernel has no event for the free scanner's fast search of the free lists"
+            }
+            RowId::FreeScanned | RowId::MigrateScanned | RowId::Isolated if more => {
+                "the scanners' fast search of the free lists counts in vmstat but has no event of its own"
+            }
+            RowId::DirectScanned | RowId::KswapdScanned | RowId::TotalScanned
+                if more && unknown.scanned > 0 =>
+            {
+                "some reclaim had begun before the trace did and is counted as unknown"
+            }
+            _ if traced.abs_diff(counter) <= LAG.saturating_mul(self.cpus) => {
+                "the difference is within what vmstat's per-CPU counters may lag behind"
+            }
+            _ => return None,
+        };
+        Some(why.into())
+    }
+}
+
+/// Whether two counts disagree by more than the tolerance.
+fn differs(traced: u64, counter: u64) -> bool {
+    percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE)
+}
+
+/// Traced minus counter in percent of the counter.
+fn percent(traced: u64, counter: u64) -> Option<f64> {
+    match (traced, counter) {
+        (0, 0) => Some(0.0),
+        (_, 0) => None,
+        _ => Some(100.0 * (traced as f64 - counter as f64) / counter as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_percent_agrees_and_a_little_more_does_not() {
+        assert!(!differs(101, 100));
+        assert!(differs(102, 100));
+        assert!(!differs(0, 0));
+        assert!(differs(1, 0));
+        assert!(differs(0, 1));
+    }
+}

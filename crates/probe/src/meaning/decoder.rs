@@ -1,0 +1,333 @@
+//! From raw events to meaning: each event's accessors are compiled once, from its own format.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, Reclaimer, Traced};
+use crate::ProbeError;
+use crate::trace::{EventFormat, FieldAccess, IdTable, RawEvent, TextAccess, TraceFile};
+
+/// Why an event cannot be had from a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "why")]
+pub enum Missing {
+    /// The kernel has no such event, or the event lacks what is needed.
+    NotOnThisKernel(String),
+    /// It was not asked for when the trace was taken.
+    NotObserved(String),
+}
+
+/// One field's accessor.
+type Get = FieldAccess;
+
+/// What to read for one event.
+#[derive(Debug, Clone, Copy)]
+enum Plan {
+    ReclaimBegin(Reclaimer, Get, Option<Get>),
+    ReclaimEnd(Reclaimer, Get),
+    KswapdWake(Get, Get),
+    KswapdSleep(Get),
+    WakeupKswapd(Get, Get),
+    Isolate(Get, Get, Get),
+    ShrinkInactive(Get, Get),
+    ShrinkActive(Get, Get),
+    WriteFolio(Get),
+    Throttled(Get),
+    ReclaimPages(Get, Get),
+    CompactionBegin,
+    CompactionEnd(Get, u64),
+    IsolateMigrate(Get, Get),
+    IsolateFree(Get, Get),
+    FastIsolateFree(Get, Get),
+    CompactionMigrate(Get, Get),
+    CompactionAttempt(Get),
+    CompactionSuitable(Get),
+    CompactionDeferred,
+    KcompactdWake,
+    KcompactdSleep,
+    Migrate(Get, Get),
+    OomVictim(Get),
+    Switch(Get, Get, Get),
+    Wakeup(Get),
+    UserFault(Get),
+    BlockIssue(Get, Get, Get, TextAccess),
+    BlockComplete(Get, Get, Get),
+}
+
+/// Decodes the events it was compiled for; passes over all others.
+#[derive(Debug, Clone, Default)]
+pub struct Decoder {
+    plans: IdTable<(Get, Plan)>,
+    decodable: BTreeSet<String>,
+    missing: BTreeMap<String, Missing>,
+    undecoded: u64,
+}
+
+impl Decoder {
+    /// Compiles accessors for a stored trace.
+    pub fn for_trace(trace: &TraceFile) -> Result<Self, ProbeError> {
+        Ok(Self::compile(&trace.formats()?, &trace.meta.absent))
+    }
+
+    /// Compiles accessors for these events; `absent` are those the kernel is known to lack, as `system/name`.
+    pub fn compile(formats: &[EventFormat], absent: &[String]) -> Self {
+        let mut decoder = Self::default();
+        for name in absent {
+            let bare = name.rsplit('/').next().unwrap_or(name);
+            let why = format!("this kernel has no event {bare}");
+            decoder
+                .missing
+                .insert(bare.to_owned(), Missing::NotOnThisKernel(why));
+        }
+        for format in formats {
+            let pid = FieldAccess::first_of(format, &["common_pid"]);
+            match (pid, plan(format)) {
+                (Some(pid), Ok(Some(plan))) => {
+                    decoder.plans.insert(format.id, (pid, plan));
+                    decoder.decodable.insert(format.name.clone());
+                }
+                (_, Ok(None)) => {}
+                (None, Ok(_)) => decoder.lacks(format, "common_pid"),
+                (_, Err(field)) => decoder.lacks(format, field),
+            }
+        }
+        decoder
+    }
+
+    fn lacks(&mut self, format: &EventFormat, field: &str) {
+        let why = format!("this kernel's event {} has no field {field}", format.name);
+        self.missing
+            .insert(format.name.clone(), Missing::NotOnThisKernel(why));
+    }
+
+    /// Why an event is not decoded; `None` where it is.
+    pub fn missing(&self, event: &str) -> Option<Missing> {
+        if self.decodable.contains(event) {
+            return None;
+        }
+        let unasked = || Missing::NotObserved(format!("{event} was not traced"));
+        Some(self.missing.get(event).cloned().unwrap_or_else(unasked))
+    }
+
+    /// Events whose data was shorter than their format promises.
+    pub fn undecoded(&self) -> u64 {
+        self.undecoded
+    }
+
+    /// Decodes one event; `None` for events it was not compiled for, and for data cut short (which is counted).
+    #[inline]
+    pub fn decode(&mut self, raw: &RawEvent<'_>) -> Option<Traced> {
+        let &(pid, plan) = self.plans.get(raw.id)?;
+        let decoded = pid
+            .get(raw.data)
+            .and_then(|pid| u32::try_from(pid).ok())
+            .and_then(|pid| {
+                Some(Traced {
+                    time: raw.time,
+                    cpu: raw.cpu,
+                    pid,
+                    event: read(plan, raw.data)?,
+                })
+            });
+        if decoded.is_none() {
+            self.undecoded += 1;
+        }
+        decoded
+    }
+}
+
+/// Reads what a plan says.
+#[inline]
+fn read(plan: Plan, data: &[u8]) -> Option<Event> {
+    let number = |access: Get| access.get(data);
+    Some(match plan {
+        Plan::ReclaimBegin(by, order, memcg) => Event::ReclaimBegin {
+            by,
+            order: order.get_signed(data)?,
+            memcg: memcg.and_then(number),
+        },
+        Plan::ReclaimEnd(by, reclaimed) => Event::ReclaimEnd {
+            by,
+            reclaimed: number(reclaimed)?,
+        },
+        Plan::KswapdWake(node, order) => Event::KswapdWake {
+            node: node.get_signed(data)?,
+            order: order.get_signed(data)?,
+        },
+        Plan::KswapdSleep(node) => Event::KswapdSleep {
+            node: node.get_signed(data)?,
+        },
+        Plan::WakeupKswapd(node, order) => Event::WakeupKswapd {
+            node: node.get_signed(data)?,
+            order: order.get_signed(data)?,
+        },
+        Plan::Isolate(scanned, taken, lru) => Event::Isolate {
+            scanned: number(scanned)?,
+            taken: number(taken)?,
+            lru: number(lru)?,
+        },
+        Plan::ShrinkInactive(scanned, reclaimed) => Event::ShrinkInactive {
+            scanned: number(scanned)?,
+            reclaimed: number(reclaimed)?,
+        },
+        Plan::ShrinkActive(taken, deactivated) => Event::ShrinkActive {
+            taken: number(taken)?,
+            deactivated: number(deactivated)?,
+        },
+        Plan::WriteFolio(flags) => Event::WriteFolio {
+            flags: number(flags)?,
+        },
+        Plan::Throttled(delay) => Event::Throttled {
+            microseconds: u64::try_from(delay.get_signed(data)?).unwrap_or(0),
+        },
+        Plan::ReclaimPages(scanned, reclaimed) => Event::ReclaimPages {
+            scanned: number(scanned)?,
+            reclaimed: number(reclaimed)?,
+        },
+        _ => return read_others(plan, data),
+    })
+}
+
+/// Reads what a plan outside vmscan says.
+#[inline]
+fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
+    let number = |access: Get| access.get(data);
+    let pid = |access: Get| u32::try_from(access.get(data)?).ok();
+    Some(match plan {
+        Plan::CompactionBegin => Event::CompactionBegin,
+        Plan::CompactionEnd(status, success) => Event::CompactionEnd {
+            success: number(status)? == success,
+        },
+        Plan::IsolateMigrate(scanned, taken) => Event::IsolateMigrate {
+            scanned: number(scanned)?,
+            taken: number(taken)?,
+        },
+        Plan::IsolateFree(scanned, taken) => Event::IsolateFree {
+            scanned: number(scanned)?,
+            taken: number(taken)?,
+        },
+        Plan::FastIsolateFree(scanned, taken) => Event::FastIsolateFree {
+            scanned: number(scanned)?,
+            taken: number(taken)?,
+        },
+        Plan::CompactionMigrate(migrated, failed) => Event::CompactionMigrate {
+            migrated: number(migrated)?,
+            failed: number(failed)?,
+        },
+        Plan::CompactionAttempt(order) => Event::CompactionAttempt {
+            order: order.get_signed(data)?,
+        },
+        // COMPACT_NOT_SUITABLE_ZONE and COMPACT_SKIPPED are 0 and 1 (include/linux/compaction.h).
+        Plan::CompactionSuitable(result) => Event::CompactionSuitable {
+            skipped: number(result)? <= 1,
+        },
+        Plan::CompactionDeferred => Event::CompactionDeferred,
+        Plan::KcompactdWake => Event::KcompactdWake,
+        Plan::KcompactdSleep => Event::KcompactdSleep,
+        Plan::Migrate(succeeded, failed) => Event::Migrate {
+            succeeded: number(succeeded)?,
+            failed: number(failed)?,
+        },
+        Plan::OomVictim(victim) => Event::OomVictim { pid: pid(victim)? },
+        Plan::Switch(previous, state, next) => Event::Switch {
+            previous: pid(previous)?,
+            state: number(state)?,
+            next: pid(next)?,
+        },
+        Plan::Wakeup(task) => Event::Wakeup { pid: pid(task)? },
+        Plan::UserFault(address) => Event::UserFault {
+            address: number(address)?,
+        },
+        Plan::BlockIssue(device, sector, sectors, kind) => Event::BlockIssue {
+            device: number(device)?,
+            sector: number(sector)?,
+            sectors: number(sectors)?,
+            write: kind.get(data)?.contains(&b'W'),
+        },
+        Plan::BlockComplete(device, sector, sectors) => Event::BlockComplete {
+            device: number(device)?,
+            sector: number(sector)?,
+            sectors: number(sectors)?,
+        },
+        _ => return None,
+    })
+}
+
+/// `COMPACT_SUCCESS` in include/linux/compaction.h since 4.9.
+const COMPACT_SUCCESS: u64 = 8;
+
+/// What to read for an event; `Ok(None)` for one that has no meaning here, `Err` with the field that is lacking.
+fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
+    // Of several names, the first is today's.
+    let get = |names: &[&'static str]| FieldAccess::first_of(format, names).ok_or(names[0]);
+    let one = |name: &'static str| get(&[name]);
+    let by = |name: &str| match name {
+        n if n.contains("memcg_softlimit") => Reclaimer::Softlimit,
+        n if n.contains("memcg") => Reclaimer::Memcg,
+        n if n.contains("node") => Reclaimer::Node,
+        _ => Reclaimer::Direct,
+    };
+    Ok(Some(match format.name.as_str() {
+        name @ ("mm_vmscan_direct_reclaim_begin"
+        | "mm_vmscan_memcg_reclaim_begin"
+        | "mm_vmscan_memcg_softlimit_reclaim_begin"
+        | "mm_vmscan_node_reclaim_begin") => Plan::ReclaimBegin(
+            by(name),
+            one("order")?,
+            FieldAccess::first_of(format, &["memcg_id"]),
+        ),
+        name @ ("mm_vmscan_direct_reclaim_end"
+        | "mm_vmscan_memcg_reclaim_end"
+        | "mm_vmscan_memcg_softlimit_reclaim_end"
+        | "mm_vmscan_node_reclaim_end") => Plan::ReclaimEnd(by(name), one("nr_reclaimed")?),
+        "mm_vmscan_kswapd_wake" => Plan::KswapdWake(one("nid")?, one("order")?),
+        "mm_vmscan_kswapd_sleep" => Plan::KswapdSleep(one("nid")?),
+        "mm_vmscan_wakeup_kswapd" => Plan::WakeupKswapd(one("nid")?, one("order")?),
+        "mm_vmscan_lru_isolate" => Plan::Isolate(one("nr_scanned")?, one("nr_taken")?, one("lru")?),
+        "mm_vmscan_lru_shrink_inactive" => {
+            Plan::ShrinkInactive(one("nr_scanned")?, one("nr_reclaimed")?)
+        }
+        "mm_vmscan_lru_shrink_active" => {
+            Plan::ShrinkActive(one("nr_taken")?, one("nr_deactivated")?)
+        }
+        "mm_vmscan_write_folio" | "mm_vmscan_writepage" => Plan::WriteFolio(one("reclaim_flags")?),
+        "mm_vmscan_throttled" => Plan::Throttled(one("usec_delayed")?),
+        "mm_vmscan_reclaim_pages" => Plan::ReclaimPages(one("nr_scanned")?, one("nr_reclaimed")?),
+        "mm_compaction_begin" => Plan::CompactionBegin,
+        "mm_compaction_end" => Plan::CompactionEnd(one("status")?, COMPACT_SUCCESS),
+        "mm_compaction_isolate_migratepages" => {
+            Plan::IsolateMigrate(one("nr_scanned")?, one("nr_taken")?)
+        }
+        "mm_compaction_isolate_freepages" => {
+            Plan::IsolateFree(one("nr_scanned")?, one("nr_taken")?)
+        }
+        "mm_compaction_fast_isolate_freepages" => {
+            Plan::FastIsolateFree(one("nr_scanned")?, one("nr_taken")?)
+        }
+        "mm_compaction_migratepages" => {
+            Plan::CompactionMigrate(one("nr_migrated")?, one("nr_failed")?)
+        }
+        "mm_compaction_try_to_compact_pages" => Plan::CompactionAttempt(one("order")?),
+        "mm_compaction_suitable" => Plan::CompactionSuitable(one("ret")?),
+        "mm_compaction_deferred" => Plan::CompactionDeferred,
+        "mm_compaction_kcompactd_wake" => Plan::KcompactdWake,
+        "mm_compaction_kcompactd_sleep" => Plan::KcompactdSleep,
+        "mm_migrate_pages" => Plan::Migrate(one("succeeded")?, one("failed")?),
+        "mark_victim" => Plan::OomVictim(one("pid")?),
+        "sched_switch" => Plan::Switch(one("prev_pid")?, one("prev_state")?, one("next_pid")?),
+        "sched_wakeup" => Plan::Wakeup(one("pid")?),
+        "page_fault_user" => Plan::UserFault(get(&["address", "cr2"])?),
+        "block_rq_issue" => Plan::BlockIssue(
+            one("dev")?,
+            one("sector")?,
+            one("nr_sector")?,
+            format
+                .field("rwbs")
+                .and_then(TextAccess::new)
+                .ok_or("rwbs")?,
+        ),
+        "block_rq_complete" => Plan::BlockComplete(one("dev")?, one("sector")?, one("nr_sector")?),
+        _ => return Ok(None),
+    }))
+}

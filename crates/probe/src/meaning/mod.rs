@@ -1,0 +1,28 @@
+//! What decoded events say.
+//!
+//! [`Decoder`] turns raw events into [`Event`]s with accessors compiled from the trace's own formats, so that renamed
+//! fields do not matter and an event a kernel lacks is known to be lacking. [`ReclaimObserver`] adds them up,
+//! [`ReclaimTable`] is the table of reclaim statistics with its cross-checks, [`Attribution`] says where a task's time
+//! went. [`analyse`] does all of it for a stored trace.
+
+mod attribution;
+mod catalogue;
+mod crosscheck;
+mod decoder;
+mod event;
+mod histogram;
+mod observer;
+mod pairs;
+mod rows;
+mod table;
+
+pub use attribution::{Attribution, Part, Parts, TaskAccounting, TaskTime};
+pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
+pub use crosscheck::{CrossCheck, TOLERANCE};
+pub use decoder::{Decoder, Missing};
+pub use event::{Event, Reclaimer, Traced};
+pub use histogram::{Histogram, HistogramSummary};
+pub use observer::{Compaction, MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
+pub use pairs::{PairKind, Paired, Pairs};
+pub use rows::{RowId, RowUnit, Section};
+pub use table::{CpuTimes, PairRow, ReclaimTable, Row, Value, analyse};

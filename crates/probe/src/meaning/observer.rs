@@ -1,0 +1,383 @@
+//! Adds events up by who reclaims.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, Reclaimer, Traced};
+use super::histogram::Histogram;
+use super::pairs::{PairKind, Pairs};
+use crate::Nanos;
+use crate::trace::TraceMeta;
+
+/// What one kind of reclaimer did. Pages, unless said otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReclaimSums {
+    /// Reclaims begun.
+    pub reclaims: u64,
+    /// What ended reclaims say they got, slab pages included.
+    pub reclaimed_told: u64,
+    /// Batches taken off inactive lists or old generations.
+    pub isolations: u64,
+    /// Pages looked at for them, those passed over because of their zone included.
+    pub scanned: u64,
+    /// Pages taken.
+    pub taken: u64,
+    /// Pages of active lists looked at.
+    pub active_scanned: u64,
+    /// Batches worked through.
+    pub batches: u64,
+    /// Pages freed by them.
+    pub reclaimed: u64,
+    /// Folios sent to be written: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous.
+    pub written: [u64; 4],
+    /// How often it was throttled.
+    pub throttles: u64,
+    /// How long throttling lasted.
+    pub throttled: Nanos,
+}
+
+impl ReclaimSums {
+    /// Folios written, all four kinds.
+    pub fn written_all(&self) -> u64 {
+        self.written.iter().sum()
+    }
+
+    /// File folios written.
+    pub fn written_file(&self) -> u64 {
+        self.written[0] + self.written[2]
+    }
+
+    /// Anonymous folios written.
+    pub fn written_anon(&self) -> u64 {
+        self.written[1] + self.written[3]
+    }
+}
+
+/// What compaction did. Pages, unless said otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Allocations that asked for it.
+    pub attempts: u64,
+    /// Of these, those for which a zone was compacted, put off, or found to need nothing.
+    pub stalls: u64,
+    /// Of these, those that found or made a block.
+    pub successes: u64,
+    /// Zones for which it was put off.
+    pub deferred: u64,
+    /// Looked at by the migration scanner.
+    pub migrate_scanned: u64,
+    /// Taken by it.
+    pub migrate_isolated: u64,
+    /// Looked at by the free scanner.
+    pub free_scanned: u64,
+    /// Taken by it.
+    pub free_isolated: u64,
+    /// Migrated by compaction.
+    pub migrated: u64,
+    /// Not migrated by compaction although tried.
+    pub failed: u64,
+    /// Migrated for whatever reason.
+    pub all_migrated: u64,
+    /// Not migrated, for whatever reason.
+    pub all_failed: u64,
+    /// Times kcompactd started to work.
+    pub kcompactd_wakes: u64,
+    /// How long each zone took, in allocating tasks.
+    pub direct: Histogram,
+    /// How long each zone took, in kcompactd.
+    pub daemon: Histogram,
+}
+
+/// What one task did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskReclaim {
+    /// The task.
+    pub pid: u32,
+    /// Its name, where known.
+    pub name: String,
+    /// Reclaims it entered, of any kind.
+    pub reclaims: u64,
+    /// Time it spent in them, nested ones not counted twice.
+    pub stalled: Nanos,
+    /// Pages it looked at.
+    pub scanned: u64,
+    /// Pages it freed.
+    pub reclaimed: u64,
+}
+
+/// Reclaim on behalf of one memory cgroup, on kernels that tell which.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemcgReclaim {
+    /// Reclaims.
+    pub reclaims: u64,
+    /// Time in them.
+    pub stalled: Nanos,
+    /// Pages they got.
+    pub reclaimed: u64,
+}
+
+/// What is known of an allocation's compaction so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Attempt {
+    /// A zone was compacted, or put off.
+    worked: bool,
+    skipped: bool,
+    success: bool,
+}
+
+/// Adds up events. Memory depends on the number of tasks that reclaim, not on the number of events.
+#[derive(Debug, Clone, Default)]
+pub struct ReclaimObserver {
+    pub(super) sums: [ReclaimSums; Reclaimer::ALL.len()],
+    pub(super) compaction: Compaction,
+    pub(super) pairs: Pairs,
+    pub(super) tasks: HashMap<u32, TaskReclaim>,
+    pub(super) memcgs: BTreeMap<u64, MemcgReclaim>,
+    pub(super) wake_requests: u64,
+    pub(super) kswapd_wakeups: u64,
+    pub(super) kswapd_rewakeups: u64,
+    pub(super) kswapd_awake: Nanos,
+    pub(super) kswapd_awakes: Histogram,
+    pub(super) on_request: ReclaimSums,
+    pub(super) oom_victims: u64,
+    pub(super) last: u64,
+    kswapds: HashMap<u32, Option<u64>>,
+    kcompactds: Vec<u32>,
+    open_memcg: HashMap<u32, u64>,
+    attempts: HashMap<u32, Attempt>,
+}
+
+impl ReclaimObserver {
+    /// Starts with the tasks a trace knows by name.
+    pub fn new(meta: &TraceMeta) -> Self {
+        let mut observer = Self {
+            pairs: Pairs::new(),
+            ..Self::default()
+        };
+        for (pid, name) in &meta.tasks {
+            if name.starts_with("kswapd") {
+                observer.kswapds.insert(*pid, None);
+            } else if name.starts_with("kcompactd") {
+                observer.kcompactds.push(*pid);
+            }
+        }
+        observer
+    }
+
+    /// Who reclaims when this task does.
+    fn reclaimer(&self, pid: u32) -> Reclaimer {
+        match self.pairs.reclaimer(pid) {
+            Some(by) => by,
+            None if self.kswapds.contains_key(&pid) => Reclaimer::Kswapd,
+            None => Reclaimer::Unknown,
+        }
+    }
+
+    fn sums(&mut self, pid: u32) -> &mut ReclaimSums {
+        let by = self.reclaimer(pid);
+        &mut self.sums[by.index()]
+    }
+
+    fn task(&mut self, pid: u32) -> &mut TaskReclaim {
+        self.tasks.entry(pid).or_insert_with(|| TaskReclaim {
+            pid,
+            ..TaskReclaim::default()
+        })
+    }
+
+    /// Takes the next event, in order of time.
+    pub fn observe(&mut self, traced: &Traced) {
+        let Traced { time, pid, .. } = *traced;
+        self.last = self.last.max(time);
+        match traced.event {
+            Event::ReclaimBegin { by, memcg, .. } => {
+                self.sums[by.index()].reclaims += 1;
+                self.task(pid).reclaims += 1;
+                self.pairs.begin(pid, PairKind::Reclaim(by), time);
+                if let Some(memcg) = memcg.filter(|_| by == Reclaimer::Memcg) {
+                    self.memcgs.entry(memcg).or_default().reclaims += 1;
+                    self.open_memcg.insert(pid, memcg);
+                }
+            }
+            Event::ReclaimEnd { by, reclaimed } => self.reclaim_ends(pid, by, reclaimed, time),
+            Event::Isolate {
+                scanned,
+                taken,
+                lru,
+            } => {
+                let sums = self.sums(pid);
+                if lru & 1 == 1 {
+                    sums.active_scanned += scanned;
+                } else {
+                    sums.isolations += 1;
+                    sums.scanned += scanned;
+                    sums.taken += taken;
+                    self.task(pid).scanned += scanned;
+                }
+            }
+            Event::ShrinkInactive { reclaimed, .. } => {
+                let sums = self.sums(pid);
+                sums.batches += 1;
+                sums.reclaimed += reclaimed;
+                self.task(pid).reclaimed += reclaimed;
+            }
+            Event::WriteFolio { flags } => {
+                let anonymous = usize::from(flags & 1 != 0);
+                let synchronous = usize::from(flags & 4 != 0);
+                self.sums(pid).written[anonymous + 2 * synchronous] += 1;
+            }
+            Event::Throttled { microseconds } => {
+                let sums = self.sums(pid);
+                sums.throttles += 1;
+                let delay = Nanos(microseconds.saturating_mul(1000));
+                sums.throttled = sums.throttled.saturating_add(delay);
+            }
+            Event::ReclaimPages { scanned, reclaimed } => {
+                self.on_request.batches += 1;
+                self.on_request.scanned += scanned;
+                self.on_request.reclaimed += reclaimed;
+            }
+            Event::WakeupKswapd { .. } => self.wake_requests += 1,
+            Event::KswapdWake { .. } => {
+                let awake = self.kswapds.entry(pid).or_default();
+                if awake.is_some() {
+                    self.kswapd_rewakeups += 1;
+                } else {
+                    *awake = Some(time);
+                    self.kswapd_wakeups += 1;
+                }
+            }
+            Event::KswapdSleep { .. } => {
+                if let Some(since) = self.kswapds.entry(pid).or_default().take() {
+                    let awake = Nanos(time.saturating_sub(since));
+                    self.kswapd_awake = self.kswapd_awake.saturating_add(awake);
+                    self.kswapd_awakes.record(awake);
+                }
+            }
+            Event::OomVictim { .. } => self.oom_victims += 1,
+            _ => self.observe_compaction(traced),
+        }
+    }
+
+    fn reclaim_ends(&mut self, pid: u32, by: Reclaimer, reclaimed: u64, time: u64) {
+        self.sums[by.index()].reclaimed_told += reclaimed;
+        let took = self.pairs.end(pid, PairKind::Reclaim(by), time);
+        let outermost = self.pairs.reclaimer(pid).is_none();
+        if let Some(took) = took.filter(|_| outermost) {
+            let task = self.task(pid);
+            task.stalled = task.stalled.saturating_add(took);
+        }
+        if by == Reclaimer::Memcg
+            && let Some(memcg) = self.open_memcg.remove(&pid)
+        {
+            let sums = self.memcgs.entry(memcg).or_default();
+            sums.reclaimed += reclaimed;
+            sums.stalled = sums.stalled.saturating_add(took.unwrap_or_default());
+        }
+    }
+
+    fn observe_compaction(&mut self, traced: &Traced) {
+        let Traced { time, pid, .. } = *traced;
+        let sums = &mut self.compaction;
+        match traced.event {
+            Event::CompactionAttempt { .. } => {
+                sums.attempts += 1;
+                if let Some(earlier) = self.attempts.insert(pid, Attempt::default()) {
+                    settle(&mut self.compaction, earlier);
+                }
+            }
+            Event::CompactionBegin => {
+                self.pairs.begin(pid, PairKind::Compaction, time);
+                if let Some(attempt) = self.attempts.get_mut(&pid) {
+                    attempt.worked = true;
+                }
+            }
+            Event::CompactionEnd { success } => {
+                if let Some(attempt) = self.attempts.get_mut(&pid) {
+                    attempt.success |= success;
+                }
+                if let Some(took) = self.pairs.end(pid, PairKind::Compaction, time) {
+                    if self.kcompactds.contains(&pid) {
+                        self.compaction.daemon.record(took);
+                    } else {
+                        self.compaction.direct.record(took);
+                    }
+                }
+            }
+            Event::CompactionSuitable { skipped } => {
+                if let Some(attempt) = self.attempts.get_mut(&pid) {
+                    attempt.skipped |= skipped;
+                }
+            }
+            Event::CompactionDeferred => {
+                if let Some(attempt) = self.attempts.get_mut(&pid) {
+                    attempt.worked = true;
+                }
+                sums.deferred += 1;
+            }
+            Event::IsolateMigrate { scanned, taken } => {
+                sums.migrate_scanned += scanned;
+                sums.migrate_isolated += taken;
+            }
+            Event::IsolateFree { scanned, taken } | Event::FastIsolateFree { scanned, taken } => {
+                sums.free_scanned += scanned;
+                sums.free_isolated += taken;
+            }
+            Event::CompactionMigrate { migrated, failed } => {
+                sums.migrated += migrated;
+                sums.failed += failed;
+            }
+            Event::Migrate { succeeded, failed } => {
+                sums.all_migrated += succeeded;
+                sums.all_failed += failed;
+            }
+            Event::KcompactdWake => {
+                sums.kcompactd_wakes += 1;
+                if !self.kcompactds.contains(&pid) {
+                    self.kcompactds.push(pid);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends at this time (the last event's where it is 0): counts what is still open.
+    pub fn finish(&mut self, end: Nanos) {
+        let end = end.get().max(self.last);
+        for since in self.kswapds.values_mut().filter_map(Option::take) {
+            let awake = Nanos(end.saturating_sub(since));
+            self.kswapd_awake = self.kswapd_awake.saturating_add(awake);
+        }
+        for (_, attempt) in self.attempts.drain() {
+            settle(&mut self.compaction, attempt);
+        }
+        self.pairs.finish();
+    }
+
+    /// What one kind of reclaimer did.
+    pub fn by(&self, by: Reclaimer) -> &ReclaimSums {
+        &self.sums[by.index()]
+    }
+
+    /// What compaction did.
+    pub fn compaction(&self) -> &Compaction {
+        &self.compaction
+    }
+
+    /// The pairs and their latencies.
+    pub fn pairs(&self) -> &Pairs {
+        &self.pairs
+    }
+}
+
+/// Counts an allocation's compaction as vmstat does (mm/page_alloc.c, `__alloc_pages_direct_compact`): a stall unless
+/// every zone was skipped; without any event the watermark was met already, which is a success without work.
+fn settle(sums: &mut Compaction, attempt: Attempt) {
+    let idle = !attempt.worked;
+    if idle && attempt.skipped {
+        return;
+    }
+    sums.stalls += 1;
+    sums.successes += u64::from(attempt.success || idle);
+}

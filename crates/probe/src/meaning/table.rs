@@ -1,0 +1,503 @@
+//! The table of reclaim statistics: every row from tracepoints, checked against vmstat.
+
+use serde::{Deserialize, Serialize};
+
+use super::crosscheck::{Compared, CrossCheck};
+use super::decoder::{Decoder, Missing};
+use super::event::Reclaimer;
+use super::histogram::HistogramSummary;
+use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
+use super::pairs::PairKind;
+use super::rows::{ROWS, RowId, RowSpec, RowUnit, Section};
+use crate::text::Delta;
+use crate::trace::{Losses, TraceFile, TraceMeta};
+use crate::{Nanos, ProbeError};
+
+/// CPU time of the workload, for the two ratios of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTimes {
+    /// In user mode.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+    /// Wall clock.
+    pub elapsed: Nanos,
+}
+
+/// A row's value, or why there is none. What is not known is never 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "value")]
+pub enum Value {
+    /// Events, pages or folios.
+    Count(u64),
+    /// A duration.
+    Time(Nanos),
+    /// A ratio in percent.
+    Percent(f64),
+    /// This kernel does not tell.
+    NotOnThisKernel(String),
+    /// It was not traced, or not read.
+    NotObserved(String),
+    /// Events it depends on were lost.
+    Invalid(String),
+    /// A ratio of nothing.
+    Undefined,
+}
+
+impl Value {
+    /// The number of a count.
+    pub const fn count(&self) -> Option<u64> {
+        match self {
+            Self::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+
+    /// As a plain number, in the row's unit (nanoseconds for times); `None` where there is none.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Count(count) => Some(*count as f64),
+            Self::Time(time) => Some(time.get() as f64),
+            Self::Percent(percent) => Some(*percent),
+            _ => None,
+        }
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Which.
+    pub id: RowId,
+    /// Where it belongs.
+    pub section: Section,
+    /// Its name, with the original's in parentheses where that differs in meaning or wording.
+    pub name: String,
+    /// What its value is.
+    pub unit: RowUnit,
+    /// The value.
+    pub value: Value,
+    /// What vmstat says of the same.
+    pub check: Option<CrossCheck>,
+    /// What qualifies the value.
+    pub note: Option<String>,
+}
+
+/// Pairs of one kind: how long they took, and what lacked its partner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairRow {
+    /// Which pairs.
+    pub kind: PairKind,
+    /// How long they took.
+    pub latency: HistogramSummary,
+    /// Begins without end.
+    pub unmatched_begins: u64,
+    /// Ends without begin.
+    pub unmatched_ends: u64,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReclaimTable {
+    /// The rows, in the order of the table.
+    pub rows: Vec<Row>,
+    /// Begin and end pairs that occurred.
+    pub pairs: Vec<PairRow>,
+    /// Tasks that reclaimed, those that stalled longest first.
+    pub tasks: Vec<TaskReclaim>,
+    /// By memory cgroup, on kernels whose events tell which.
+    pub memcgs: Vec<(u64, MemcgReclaim)>,
+    /// What was lost.
+    pub losses: Losses,
+    /// Events cut short.
+    pub undecoded: u64,
+    /// Whether reclaim used generations.
+    pub multi_generational: bool,
+}
+
+impl ReclaimTable {
+    /// A row.
+    pub fn row(&self, id: RowId) -> Option<&Row> {
+        self.rows.iter().find(|row| row.id == id)
+    }
+
+    /// Rows whose sum disagrees with vmstat.
+    pub fn disagreements(&self) -> impl Iterator<Item = &Row> {
+        self.rows
+            .iter()
+            .filter(|row| row.check.as_ref().is_some_and(|check| check.disagrees))
+    }
+}
+
+/// Decodes a stored trace and makes the table; `vmstat` is its growth over the same time.
+pub fn analyse(
+    trace: &TraceFile,
+    vmstat: Option<&Delta>,
+    cpu: Option<CpuTimes>,
+) -> Result<ReclaimTable, ProbeError> {
+    let mut decoder = Decoder::for_trace(trace)?;
+    let mut observer = ReclaimObserver::new(&trace.meta);
+    let mut events = trace.events();
+    for raw in events.by_ref() {
+        if let Some(traced) = decoder.decode(&raw) {
+            observer.observe(&traced);
+        }
+    }
+    observer.finish(trace.meta.end);
+    let losses = events.losses().plus(trace.meta.losses);
+    let cpus = u64::try_from(trace.cpus.len()).unwrap_or(1);
+    Ok(table(
+        &observer,
+        &decoder,
+        &Context {
+            meta: &trace.meta,
+            losses,
+            vmstat,
+            cpu,
+            cpus,
+        },
+    ))
+}
+
+/// What the table is made from besides the sums.
+struct Context<'a> {
+    meta: &'a TraceMeta,
+    losses: Losses,
+    vmstat: Option<&'a Delta>,
+    cpu: Option<CpuTimes>,
+    cpus: u64,
+}
+
+/// How scanned pages are to be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scanned {
+    /// Pages looked at: the classic lists.
+    LookedAt,
+    /// Pages taken: what the multi-generational LRU counts as scanned.
+    Taken,
+    /// No event tells.
+    Untold,
+}
+
+const UNTOLD: &str = "with the multi-generational LRU on, this kernel (before 6.8) has no event for what is scanned; use vmstat's pgscan_* and pgsteal_*";
+const TOLD_BY_END: &str =
+    "from the end of each reclaim, slab pages included: this kernel has no event for each batch";
+
+fn table(observer: &ReclaimObserver, decoder: &Decoder, context: &Context<'_>) -> ReclaimTable {
+    let scanned = how_scanned(observer, context);
+    let compared = context.vmstat.map(|vmstat| Compared {
+        vmstat,
+        observer,
+        cpus: context.cpus,
+        memcg_in_direct: memcg_in_direct(observer, vmstat, scanned),
+        fast_path_traced: decoder
+            .missing("mm_compaction_fast_isolate_freepages")
+            .is_none(),
+    });
+    let maker = RowMaker {
+        observer,
+        decoder,
+        context,
+        scanned,
+        compared,
+    };
+    let mut tasks: Vec<_> = observer.tasks.values().cloned().collect();
+    for task in &mut tasks {
+        let name = context.meta.task(task.pid).unwrap_or_default();
+        name.clone_into(&mut task.name);
+    }
+    tasks.sort_by_key(|task| (std::cmp::Reverse(task.stalled), task.pid));
+    ReclaimTable {
+        rows: ROWS.iter().map(|spec| maker.row(spec)).collect(),
+        pairs: pair_rows(observer),
+        tasks,
+        memcgs: observer
+            .memcgs
+            .iter()
+            .map(|(&id, &sums)| (id, sums))
+            .collect(),
+        losses: context.losses,
+        undecoded: decoder.undecoded(),
+        multi_generational: context.meta.multi_generational(),
+    }
+}
+
+fn pair_rows(observer: &ReclaimObserver) -> Vec<PairRow> {
+    Reclaimer::ALL
+        .map(PairKind::Reclaim)
+        .into_iter()
+        .chain([PairKind::Compaction])
+        .filter_map(|kind| {
+            let paired = observer.pairs.paired(kind);
+            let any = paired.latency.count() + paired.unmatched_begins + paired.unmatched_ends > 0;
+            any.then(|| PairRow {
+                kind,
+                latency: paired.latency.summary(),
+                unmatched_begins: paired.unmatched_begins,
+                unmatched_ends: paired.unmatched_ends,
+            })
+        })
+        .collect()
+}
+
+fn total(observer: &ReclaimObserver, what: impl Fn(&ReclaimSums) -> u64) -> u64 {
+    observer.sums.iter().map(what).sum()
+}
+
+/// Which of the isolate event's numbers is the kernel's own count of scanned pages.
+fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> Scanned {
+    if !context.meta.multi_generational() {
+        return Scanned::LookedAt;
+    }
+    let counted = context
+        .vmstat
+        .and_then(|vmstat| vmstat.growth_of(&["pgscan_anon", "pgscan_file"]));
+    let reclaimed = total(observer, |sums| sums.reclaims + sums.reclaimed_told)
+        + observer.kswapd_wakeups
+        + counted.unwrap_or(0);
+    if total(observer, |sums| sums.isolations) == 0 && reclaimed > 0 {
+        return Scanned::Untold;
+    }
+    let looked_at = total(observer, |sums| sums.scanned);
+    let taken = total(observer, |sums| sums.taken);
+    // mm/vmscan.c, `scan_folios`, counts what it takes; should a later kernel count what it looks at, vmstat tells.
+    match counted {
+        Some(counted) if looked_at.abs_diff(counted) < taken.abs_diff(counted) => Scanned::LookedAt,
+        _ => Scanned::Taken,
+    }
+}
+
+/// Whether pgscan_direct and its like include reclaim by memory cgroups: then they add up to pgscan_anon + pgscan_file.
+fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: Scanned) -> bool {
+    let by_reclaimer = vmstat.growth_of(&[
+        "pgscan_direct",
+        "pgscan_kswapd",
+        "pgscan_khugepaged",
+        "pgscan_proactive",
+    ]);
+    let by_type = vmstat.growth_of(&["pgscan_anon", "pgscan_file"]);
+    let groups = pages_scanned(observer.by(Reclaimer::Memcg), scanned);
+    match (by_reclaimer, by_type) {
+        (Some(by_reclaimer), Some(by_type)) => {
+            groups > 0 && by_type.saturating_sub(by_reclaimer) < groups / 2
+        }
+        _ => false,
+    }
+}
+
+fn pages_scanned(sums: &ReclaimSums, scanned: Scanned) -> u64 {
+    match scanned {
+        Scanned::Taken => sums.taken,
+        _ => sums.scanned,
+    }
+}
+
+struct RowMaker<'a> {
+    observer: &'a ReclaimObserver,
+    decoder: &'a Decoder,
+    context: &'a Context<'a>,
+    scanned: Scanned,
+    compared: Option<Compared<'a>>,
+}
+
+impl RowMaker<'_> {
+    fn row(&self, spec: &RowSpec) -> Row {
+        let mut note = None;
+        let value = self.value(spec, &mut note);
+        Row {
+            id: spec.id,
+            section: spec.section,
+            name: match spec.original {
+                Some(original) => format!("{} ({original})", spec.name),
+                None => spec.name.to_owned(),
+            },
+            unit: spec.unit,
+            check: self.check(spec, &value),
+            value,
+            note,
+        }
+    }
+
+    /// The value, unless something it depends on is missing or was lost.
+    fn value(&self, spec: &RowSpec, note: &mut Option<String>) -> Value {
+        if spec.section == Section::Memory && spec.id != RowId::OomKills {
+            return self.vmstat_growth(spec);
+        }
+        for event in spec.events {
+            match self.decoder.missing(event) {
+                Some(Missing::NotOnThisKernel(why)) => return Value::NotOnThisKernel(why),
+                Some(Missing::NotObserved(why)) => return Value::NotObserved(why),
+                None => {}
+            }
+        }
+        let losses = &self.context.losses;
+        if losses.any() || self.decoder.undecoded() > 0 {
+            return Value::Invalid(format!(
+                "{} events were lost, {} gaps of unknown size, {} sub-buffers and {} events damaged: take a larger buffer",
+                losses.events,
+                losses.gaps_unknown,
+                losses.damaged,
+                self.decoder.undecoded()
+            ));
+        }
+        if self.scanned == Scanned::Untold {
+            if spec.events.contains(&"mm_vmscan_lru_isolate") {
+                return Value::NotOnThisKernel(UNTOLD.into());
+            }
+            if spec.events.contains(&"mm_vmscan_lru_shrink_inactive") {
+                let told = match spec.id {
+                    RowId::DirectReclaimed => Reclaimer::Direct,
+                    RowId::MemcgReclaimed => Reclaimer::Memcg,
+                    _ => return Value::NotOnThisKernel(UNTOLD.into()),
+                };
+                *note = Some(TOLD_BY_END.into());
+                return Value::Count(self.observer.by(told).reclaimed_told);
+            }
+        }
+        if self.scanned == Scanned::Taken && spec.events.contains(&"mm_vmscan_lru_isolate") {
+            *note = Some("pages taken: what the multi-generational LRU counts as scanned".into());
+        }
+        self.traced(spec)
+    }
+
+    fn vmstat_growth(&self, spec: &RowSpec) -> Value {
+        let Some(vmstat) = self.context.vmstat else {
+            return Value::NotObserved("vmstat was not read before and after".into());
+        };
+        match vmstat.growth_of(spec.counters) {
+            Some(growth) => Value::Count(growth),
+            None => Value::NotOnThisKernel(format!(
+                "this kernel's vmstat has no {}",
+                spec.counters.join(", ")
+            )),
+        }
+    }
+
+    fn check(&self, spec: &RowSpec, value: &Value) -> Option<CrossCheck> {
+        if spec.section == Section::Memory && spec.id != RowId::OomKills {
+            return None;
+        }
+        let compared = self.compared.as_ref()?;
+        let mut traced = value.count()?;
+        let mut counters = spec.counters.to_vec();
+        let groups = self.observer.by(Reclaimer::Memcg);
+        match spec.id {
+            RowId::DirectScanned | RowId::TotalScanned if compared.memcg_in_direct => {
+                traced += pages_scanned(groups, self.scanned);
+                counters.push("pgscan_proactive");
+            }
+            RowId::DirectReclaimed | RowId::TotalReclaimed if compared.memcg_in_direct => {
+                traced += groups.reclaimed;
+                counters.push("pgsteal_proactive");
+            }
+            // vmstat counts every time a node is balanced, asleep in between or not.
+            RowId::KswapdWakeups => traced += self.observer.kswapd_rewakeups,
+            _ => {}
+        }
+        compared.check(spec.id, &counters, traced)
+    }
+
+    /// The row's sum over the trace.
+    fn traced(&self, spec: &RowSpec) -> Value {
+        let observer = self.observer;
+        let direct = observer.by(Reclaimer::Direct);
+        let kswapd = observer.by(Reclaimer::Kswapd);
+        let memcg = observer.by(Reclaimer::Memcg);
+        let compaction = &observer.compaction;
+        let scan = |sums: &ReclaimSums| pages_scanned(sums, self.scanned);
+        let latency = |by| observer.pairs.paired(PairKind::Reclaim(by)).latency.total();
+        let total_scanned = scan(direct) + scan(kswapd);
+        let of_scanned = |part: u64| percent(part as f64, total_scanned as f64);
+        Value::Count(match spec.id {
+            RowId::DirectReclaims => direct.reclaims,
+            RowId::DirectScanned => scan(direct),
+            RowId::DirectReclaimed => direct.reclaimed,
+            RowId::DirectWriteFileAsync => direct.written[0],
+            RowId::DirectWriteAnonAsync => direct.written[1],
+            RowId::DirectWriteFileSync => direct.written[2],
+            RowId::DirectWriteAnonSync => direct.written[3],
+            RowId::WakeKswapdRequests => observer.wake_requests,
+            RowId::KswapdWakeups => observer.kswapd_wakeups,
+            RowId::KswapdScanned => scan(kswapd),
+            RowId::KswapdReclaimed => kswapd.reclaimed,
+            RowId::KswapdWriteFileAsync => kswapd.written[0],
+            RowId::KswapdWriteAnonAsync => kswapd.written[1],
+            RowId::KswapdWriteFileSync => kswapd.written[2],
+            RowId::KswapdWriteAnonSync => kswapd.written[3],
+            RowId::TimeStalled => return Value::Time(latency(Reclaimer::Direct)),
+            RowId::TimeKswapdAwake => return Value::Time(observer.kswapd_awake),
+            RowId::TotalScanned => total_scanned,
+            RowId::TotalReclaimed => direct.reclaimed + kswapd.reclaimed,
+            RowId::ReclaimedOfScanned => return of_scanned(direct.reclaimed + kswapd.reclaimed),
+            RowId::WrittenOfScanned => {
+                return of_scanned(direct.written_all() + kswapd.written_all());
+            }
+            RowId::FileWrittenOfScanned => {
+                return of_scanned(direct.written_file() + kswapd.written_file());
+            }
+            RowId::TimeInDirectReclaim => return self.time_in_direct(latency(Reclaimer::Direct)),
+            RowId::TimeKswapdAwakeShare => return self.time_awake(observer.kswapd_awake),
+            RowId::MemcgReclaims => memcg.reclaims,
+            RowId::MemcgScanned => scan(memcg),
+            RowId::MemcgReclaimed => memcg.reclaimed,
+            RowId::MemcgWriteFile => memcg.written_file(),
+            RowId::MemcgWriteAnon => memcg.written_anon(),
+            RowId::TimeStalledMemcg => return Value::Time(latency(Reclaimer::Memcg)),
+            RowId::SoftlimitReclaims => observer.by(Reclaimer::Softlimit).reclaims,
+            RowId::AllScanned => total(observer, scan),
+            RowId::AllReclaimed => total(observer, |sums| sums.reclaimed),
+            RowId::AllWritten => total(observer, ReclaimSums::written_all),
+            RowId::UnknownScanned => scan(observer.by(Reclaimer::Unknown)),
+            RowId::OnRequestReclaimed => observer.on_request.reclaimed,
+            RowId::TimeThrottled => {
+                return Value::Time(Nanos(total(observer, |sums| sums.throttled.get())));
+            }
+            RowId::NodeReclaims => observer.by(Reclaimer::Node).reclaims,
+            RowId::CompactionStalls => compaction.stalls,
+            RowId::CompactionSuccess => compaction.successes,
+            RowId::CompactionFailures => compaction.stalls - compaction.successes,
+            RowId::PagesMigrated => compaction.migrated,
+            RowId::MigrateFailures => compaction.failed,
+            RowId::MigrateScanned => compaction.migrate_scanned,
+            RowId::MigrateIsolated => compaction.migrate_isolated,
+            RowId::FreeScanned => compaction.free_scanned,
+            RowId::FreeIsolated => compaction.free_isolated,
+            RowId::Isolated => compaction.migrate_isolated + compaction.free_isolated,
+            RowId::AllMigrated => compaction.all_migrated,
+            RowId::AllMigrateFailures => compaction.all_failed,
+            RowId::KcompactdWakes => compaction.kcompactd_wakes,
+            RowId::TimeCompacting => return Value::Time(compaction.direct.total()),
+            RowId::TimeKcompactd => return Value::Time(compaction.daemon.total()),
+            RowId::OomKills => observer.oom_victims,
+            _ => return self.vmstat_growth(spec),
+        })
+    }
+
+    fn time_in_direct(&self, stalled: Nanos) -> Value {
+        let Some(cpu) = self.context.cpu else {
+            return Value::NotObserved("the workload's CPU times were not given".into());
+        };
+        let stalled = stalled.get() as f64;
+        let all = cpu.user.get() as f64 + cpu.system.get() as f64 + stalled;
+        percent(stalled, all)
+    }
+
+    fn time_awake(&self, awake: Nanos) -> Value {
+        let traced = self
+            .context
+            .meta
+            .end
+            .saturating_sub(self.context.meta.begin);
+        let elapsed = self.context.cpu.map_or(traced, |cpu| cpu.elapsed);
+        percent(awake.get() as f64, elapsed.get() as f64)
+    }
+}
+
+/// Part of whole in percent.
+fn percent(part: f64, whole: f64) -> Value {
+    if whole > 0.0 {
+        Value::Percent(100.0 * part / whole)
+    } else {
+        Value::Undefined
+    }
+}

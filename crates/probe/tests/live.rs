@@ -1,0 +1,160 @@
+//! Tracing this very kernel under real memory pressure. Needs root; skipped, with the reason, where it cannot run.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use pagetide_probe::meaning::{
+    ATTRIBUTION_EVENTS, Attribution, BLOCK_EVENTS, Decoder, Part, RECLAIM_EVENTS, RowId,
+    TaskAccounting, analyse,
+};
+use pagetide_probe::text::{KeyedSource, Snapshot};
+use pagetide_probe::trace::{Capture, EventName, Instance, TraceFile, TraceSettings, Tracefs};
+use pagetide_probe::{Nanos, ProbeError};
+
+/// The child's part of [`support::Pressure::start`]; does nothing when it is run as a test.
+#[test]
+fn workload() {
+    support::workload();
+}
+
+fn capture(events: &[&[EventName]]) -> Result<Capture, ProbeError> {
+    let settings = TraceSettings {
+        events: events.concat(),
+        buffer_kib: 16 << 10,
+        ..TraceSettings::default()
+    };
+    Capture::new(Instance::new(Tracefs::open()?, &settings)?)
+}
+
+/// Sets up what a test needs, or prints why it is skipped.
+fn prepare(name: &str, events: &[&[EventName]]) -> Option<(support::Pressure, Capture)> {
+    let pressure = match support::Pressure::new(name, 64, 192) {
+        Ok(pressure) => pressure,
+        Err(why) => {
+            println!("skipped: {why}");
+            return None;
+        }
+    };
+    match capture(events) {
+        Ok(capture) => Some((pressure, capture)),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn the_sums_of_a_limited_groups_reclaim_agree_with_vmstat() {
+    let Some((pressure, mut capture)) = prepare("sums", &[RECLAIM_EVENTS]) else {
+        return;
+    };
+    let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
+    capture.start().unwrap();
+    let before = vmstat.sample().unwrap().counters.clone();
+    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    let ended = pressure.start(128, 3).wait();
+    assert!(ended.unwrap().success());
+    let after = vmstat.sample().unwrap().counters.clone();
+    let trace = capture.finish().unwrap();
+    let delta = Snapshot { before, after }.delta();
+    let table = analyse(&trace, Some(&delta), None).unwrap();
+    assert!(!table.losses.any(), "{:?}", table.losses);
+    for row in &table.rows {
+        println!("{:60} {:?} {:?}", row.name, row.value, row.check);
+    }
+    let count = |id| table.row(id).unwrap().value.count().unwrap();
+    // 128 MiB written three times over under a limit of 64: at least twice the excess goes out.
+    assert!(count(RowId::SwapOuts) > 2 * 16_384);
+    assert!(count(RowId::MemcgReclaims) > 100);
+    assert!(count(RowId::MemcgScanned) >= count(RowId::MemcgReclaimed));
+    for id in [RowId::AllScanned, RowId::AllReclaimed, RowId::AllWritten] {
+        let check = table.row(id).unwrap().check.as_ref().unwrap();
+        assert!(!check.disagrees, "{id:?}: {check:?}");
+    }
+    let worst = &table.tasks[0];
+    assert!(
+        worst.stalled > Nanos(1_000_000) && worst.reclaims > 100,
+        "{worst:?}"
+    );
+    // A stored trace says the same as the live one.
+    let mut bytes = Vec::new();
+    trace.write(&mut bytes).unwrap();
+    let again = TraceFile::read(&bytes[..]).unwrap();
+    assert_eq!(analyse(&again, Some(&delta), None).unwrap(), table);
+}
+
+#[test]
+fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
+    let events = [RECLAIM_EVENTS, ATTRIBUTION_EVENTS, BLOCK_EVENTS];
+    let Some((pressure, mut capture)) = prepare("parts", &events) else {
+        return;
+    };
+    capture.start().unwrap();
+    let capture = capture.in_background(Duration::from_millis(10)).unwrap();
+    let child = pressure.start(128, 2);
+    let task = support::measured(child);
+    let trace = capture.finish().unwrap();
+    let mut decoder = Decoder::for_trace(&trace).unwrap();
+    let mut attribution = Attribution::new(&[TaskAccounting {
+        pid: task.pid,
+        begin: task.begin,
+        end: task.end,
+        user: Some(task.user),
+        system: Some(task.system),
+    }]);
+    let mut events = trace.events();
+    for raw in events.by_ref() {
+        if let Some(traced) = decoder.decode(&raw) {
+            attribution.observe(&traced);
+        }
+    }
+    assert!(!events.losses().plus(trace.meta.losses).any());
+    let time = attribution.finish().remove(0);
+    println!("{time:#?}");
+    let share = |nanos: Nanos| nanos.get() as f64 / time.elapsed.get() as f64;
+    assert_eq!(time.parts.total(), time.elapsed);
+    assert!(share(time.parts.get(Part::Unexplained)) < 0.02);
+    // The trace and the task's own accounting agree on its time on CPUs, but for the switches themselves: the kernel
+    // accounts them to the task, in the trace they lie before its first and after its last event.
+    let gap = time.accounted.unwrap().get().abs_diff(time.on_cpu.get());
+    let switches = time.switches * 50_000;
+    assert!(gap < switches.max(time.elapsed.get() / 50), "{gap} ns");
+    assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
+    assert!(time.faults > 20_000, "{}", time.faults);
+}
+
+#[test]
+fn nothing_of_an_instance_is_left_when_it_is_dropped() {
+    let mut capture = match capture(&[RECLAIM_EVENTS]) {
+        Ok(capture) => capture,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let path = capture.instance().path().to_owned();
+    capture.start().unwrap();
+    assert_eq!(
+        std::fs::read_to_string(path.join("tracing_on")).unwrap(),
+        "1\n"
+    );
+    let running = capture.in_background(Duration::from_millis(5)).unwrap();
+    let name = path.file_name().unwrap().to_owned();
+    drop(running);
+    let tracefs = Tracefs::open().unwrap();
+    assert!(!tracefs.root().join("instances").join(name).exists());
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_by_the_next_start() {
+    let tracefs = match Tracefs::open() {
+        Ok(tracefs) => tracefs,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    // As a process that was killed leaves it: its number is beyond what the kernel gives out.
+    let left = tracefs.root().join("instances/pagetide-4194305-1-0");
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("events/vmscan/enable"), "1").unwrap();
+    drop(capture(&[RECLAIM_EVENTS]).unwrap());
+    assert!(!left.exists());
+}

@@ -1,0 +1,216 @@
+//! A small workload under real memory pressure: a memory cgroup (version 1) with a limit and a swap file of its own.
+//!
+//! Everything is undone on drop, panics included; what a killed run left is undone by the next one.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use pagetide_probe::Nanos;
+
+const MEMORY: &str = "/sys/fs/cgroup/memory";
+const PREFIX: &str = "pagetide-probe-";
+/// Set for the child that does the touching: the cgroup to join, MiB, passes.
+const WORKLOAD: &str = "PAGETIDE_PROBE_WORKLOAD";
+
+/// A limited cgroup and a swap file.
+pub struct Pressure {
+    cgroup: PathBuf,
+    swap: PathBuf,
+}
+
+impl Pressure {
+    /// Sets up a limit and swap, or says why that cannot be done here.
+    pub fn new(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("memory pressure needs root".into());
+        }
+        let memory = Path::new(MEMORY);
+        if !memory.join("memory.limit_in_bytes").exists() {
+            return Err("there is no memory cgroup of version 1 on this machine".into());
+        }
+        let name = format!("{PREFIX}{name}");
+        let cgroup = memory.join(&name);
+        let swap = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.swap"));
+        let pressure = Self { cgroup, swap };
+        pressure.undo();
+        fs::create_dir(&pressure.cgroup).map_err(|e| format!("no cgroup could be made: {e}"))?;
+        let limit = (limit_mib << 20).to_string();
+        fs::write(pressure.cgroup.join("memory.limit_in_bytes"), limit)
+            .map_err(|e| format!("the limit could not be set: {e}"))?;
+        fs::write(
+            &pressure.swap,
+            vec![
+                0_u8;
+                usize::try_from(swap_mib << 20)
+                    .expect("the workload of a test is set up as its parent told")
+            ],
+        )
+        .map_err(|e| format!("no swap file could be written: {e}"))?;
+        let made = Command::new("mkswap")
+            .arg(&pressure.swap)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !made.is_ok_and(|status| status.success()) {
+            return Err("mkswap is missing or refused the file".into());
+        }
+        // SAFETY: the path is a valid C string for the duration of the call.
+        let swapped = unsafe { libc::swapon(pressure.swap_c().as_ptr(), 0) };
+        if swapped != 0 {
+            return Err(format!("swapon: {}", std::io::Error::last_os_error()));
+        }
+        Ok(pressure)
+    }
+
+    /// Starts a child in the cgroup that writes `mib` of memory `passes` times over; the test that calls this must have
+    /// [`workload`] among its tests.
+    pub fn start(&self, mib: u64, passes: u64) -> Child {
+        Command::new(
+            std::env::current_exe().expect("the workload of a test is set up as its parent told"),
+        )
+        .args(["--exact", "workload", "--nocapture", "--test-threads=1"])
+        .env(
+            WORKLOAD,
+            format!("{}:{mib}:{passes}", self.cgroup.display()),
+        )
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the workload of a test is set up as its parent told")
+    }
+
+    fn swap_c(&self) -> CString {
+        CString::new(self.swap.as_os_str().as_bytes())
+            .expect("the workload of a test is set up as its parent told")
+    }
+
+    fn undo(&self) {
+        // SAFETY: the path is a valid C string for the duration of the call; an area that is not in use is refused.
+        unsafe { libc::swapoff(self.swap_c().as_ptr()) };
+        let _ = fs::remove_file(&self.swap);
+        for _ in 0..50 {
+            if fs::remove_dir(&self.cgroup).is_ok() || !self.cgroup.exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Pressure {
+    fn drop(&mut self) {
+        self.undo();
+    }
+}
+
+/// A finished child as its own accounting tells it.
+pub struct Measured {
+    pub pid: u32,
+    pub begin: Nanos,
+    pub end: Nanos,
+    pub user: Nanos,
+    pub system: Nanos,
+}
+
+/// Waits for the task of the child that does the touching, which tells its own times.
+pub fn measured(child: Child) -> Measured {
+    let output = child
+        .wait_with_output()
+        .expect("the workload of a test is set up as its parent told");
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| line.split_once("measured "))
+        .expect("the workload of a test is set up as its parent told")
+        .1;
+    let mut numbers = line.split(' ').map(|word| {
+        word.parse::<u64>()
+            .expect("the workload of a test is set up as its parent told")
+    });
+    let mut next = || {
+        numbers
+            .next()
+            .expect("the workload of a test is set up as its parent told")
+    };
+    Measured {
+        pid: u32::try_from(next()).expect("the workload of a test is set up as its parent told"),
+        begin: Nanos(next()),
+        end: Nanos(next()),
+        user: Nanos(next()),
+        system: Nanos(next()),
+    }
+}
+
+/// The time on the trace's clock.
+fn now() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(time.tv_sec).expect("the workload of a test is set up as its parent told")
+        * 1_000_000_000
+        + u64::try_from(time.tv_nsec).expect("the workload of a test is set up as its parent told")
+}
+
+/// This thread's user and system time in nanoseconds.
+fn cpu_times() -> (u64, u64) {
+    // SAFETY: all bits zero are a valid `rusage`, and the pointer is to a live one.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    let nanos = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).expect("the workload of a test is set up as its parent told")
+            * 1_000_000_000
+            + u64::try_from(time.tv_usec)
+                .expect("the workload of a test is set up as its parent told")
+                * 1000
+    };
+    (nanos(usage.ru_utime), nanos(usage.ru_stime))
+}
+
+/// The child's part; nothing unless it was started by [`Pressure::start`].
+pub fn workload() {
+    let Ok(order) = std::env::var(WORKLOAD) else {
+        return;
+    };
+    let mut parts = order.rsplitn(3, ':');
+    let passes: u64 = parts
+        .next()
+        .expect("the workload of a test is set up as its parent told")
+        .parse()
+        .expect("the workload of a test is set up as its parent told");
+    let mib: usize = parts
+        .next()
+        .expect("the workload of a test is set up as its parent told")
+        .parse()
+        .expect("the workload of a test is set up as its parent told");
+    let cgroup = Path::new(
+        parts
+            .next()
+            .expect("the workload of a test is set up as its parent told"),
+    );
+    fs::write(cgroup.join("cgroup.procs"), std::process::id().to_string())
+        .expect("the workload of a test is set up as its parent told");
+    let (begin, (user, system)) = (now(), cpu_times());
+    let mut memory = vec![0_u8; mib << 20];
+    for pass in 0..passes {
+        for page in memory.chunks_mut(4096) {
+            page[0] = page[0].wrapping_add(
+                u8::try_from(pass % 250)
+                    .expect("the workload of a test is set up as its parent told")
+                    + 1,
+            );
+            page[4095] = page[0] ^ 0x5a;
+        }
+    }
+    std::hint::black_box(&memory);
+    let (end, (user_after, system_after)) = (now(), cpu_times());
+    println!(
+        "measured {} {begin} {end} {} {}",
+        rustix::thread::gettid().as_raw_nonzero(),
+        user_after - user,
+        system_after - system
+    );
+}
