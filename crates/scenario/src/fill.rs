@@ -9,7 +9,8 @@
 
 use pagetide_reference::Rng;
 
-use crate::error::Stop;
+use crate::definition::Form;
+use crate::error::{ScenarioError, Stop};
 use crate::harness::Locked;
 use crate::mapping::PAGE;
 use crate::number;
@@ -79,6 +80,21 @@ impl Filler {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
     }
+}
+
+/// Refuses a compressibility that cannot be made.
+pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), ScenarioError> {
+    let zeros = content == 0.0 && form == Form::AsWritten;
+    // A page that compresses to more than about four fifths is stored as it is by zram.
+    if zeros || (0.05..=0.75).contains(&content) || content.to_bits() == 1.0_f64.to_bits() {
+        return Ok(());
+    }
+    Err(ScenarioError::OutOfBounds {
+        scenario: name.to_owned(),
+        parameter: "content",
+        value: content.to_string(),
+        bounds: "a number from 0.05 to 0.75, or 1 (pages of zeros never reach a device)".to_owned(),
+    })
 }
 
 /// Random words in a page that compresses to `content` of its size.

@@ -164,12 +164,18 @@ impl Mapping {
         unsafe { filler.page(self.page(page), page) }
     }
 
+    /// Reads one word of a page.
+    pub(crate) fn read_page(&self, page: u64) -> u64 {
+        assert!(page < self.pages, "page {page} is outside of the mapping");
+        // SAFETY: the page lies within the mapping.
+        unsafe { self.page(page).cast::<u64>().read_volatile() }
+    }
+
     /// Reads one word of every page in ascending order.
     pub(crate) fn read_all(&self) -> u64 {
         let mut sum = 0_u64;
         for page in 0..self.pages {
-            // SAFETY: the page lies within the mapping.
-            sum = sum.wrapping_add(unsafe { self.page(page).cast::<u64>().read_volatile() });
+            sum = sum.wrapping_add(self.read_page(page));
         }
         sum
     }

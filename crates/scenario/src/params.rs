@@ -9,6 +9,9 @@ use crate::error::ScenarioError;
 use crate::expr::{self, Names, Quantity};
 use crate::number;
 
+/// Size of a page in bytes.
+const PAGE: f64 = 4096.0;
+
 /// What values a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -126,8 +129,7 @@ pub(crate) trait Value: Sized {
     fn read(text: &str) -> Option<Self>;
 }
 
-/// A count of pages as a parameter.
-pub(crate) type Pages = pagetide_record::Pages;
+pub(crate) use pagetide_record::Pages;
 
 impl Value for Bytes {
     const KIND: Kind = Kind::Size;
@@ -319,12 +321,18 @@ pub(crate) fn canonical(
     };
     let mut quantity = evaluate(param.kind, text, names)
         .map_err(|why| bad(format!("{why}; give {}", param.bounds())))?;
-    if param.kind == Kind::Real {
-        quantity.value += 0.0;
-    } else {
-        // Whole units; a fraction of a byte, page, nanosecond or process is dropped, a negative value is not hidden.
-        quantity.value = quantity.value.floor();
+    if param.kind == Kind::Size && (quantity.bytes, quantity.nanos) == (0, 0) {
+        // A size may be written as a plain number of bytes.
+        quantity.bytes = 1;
     }
+    quantity.value = match param.kind {
+        // Adding zero turns negative zero into zero, which prints as it was read.
+        Kind::Real => quantity.value + 0.0,
+        // Sizes are those of mappings and files: whole pages.
+        Kind::Size if quantity.value >= PAGE => (quantity.value / PAGE).floor() * PAGE,
+        // A fraction of a page, nanosecond or process is dropped; a negative value is not hidden.
+        _ => quantity.value.floor(),
+    };
     if (quantity.bytes, quantity.nanos) != (wanted.bytes, wanted.nanos) {
         return Err(bad(format!(
             "it has the wrong unit, give {}",
@@ -358,9 +366,7 @@ pub(crate) fn canonical(
 fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
     let quantity = expr::evaluate(text, names)?;
     if kind == Kind::Pages && quantity.bytes == 1 && quantity.nanos == 0 {
-        return Ok(Quantity::number(
-            quantity.value / pagetide_record::units::PAGE_SIZE as f64,
-        ));
+        return Ok(Quantity::number(quantity.value / PAGE));
     }
     Ok(quantity)
 }
@@ -430,6 +436,8 @@ mod tests {
     #[test]
     fn canonical_text_is_exact() {
         assert_eq!(text("how-much", "0.5 * memory").unwrap(), "32M");
+        assert_eq!(text("how-much", "0.3 * memory").unwrap(), "19660K");
+        assert_eq!(text("how-much", "2097152").unwrap(), "2M");
         assert_eq!(text("long", "0.25s").unwrap(), "250ms");
         assert_eq!(text("pages", "2 * how-much").unwrap(), "4096");
         assert_eq!(text("pages", "50_000").unwrap(), "50000");

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::definition::{self, Context, Definition, Needs, form, hint};
 use crate::error::ScenarioError;
-use crate::scenario::patterns;
+use crate::scenario::{contswap, patterns, swapbench, usemem};
 
 /// Every scenario, in the order in which they are shown.
 static SCENARIOS: &[&Definition] = &[
+    &contswap::CONTSWAP,
     &patterns::PATTERNS,
     &patterns::LINEAR,
     &patterns::RANDOM,
@@ -20,6 +21,8 @@ static SCENARIOS: &[&Definition] = &[
     &patterns::SCAN_WITH_HOT_CORE,
     &patterns::LOOP,
     &patterns::FILE,
+    &swapbench::SWAPBENCH,
+    &usemem::USEMEM,
 ];
 
 /// Every scenario, in the order in which they are shown.

@@ -1,3 +1,6 @@
 //! One file per scenario.
 
+pub(crate) mod contswap;
 pub(crate) mod patterns;
+pub(crate) mod swapbench;
+pub(crate) mod usemem;

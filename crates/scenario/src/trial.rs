@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use pagetide_record::wire::Region;
+use pagetide_record::wire::{self, Region};
 use pagetide_record::{
-    Bytes, Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Unit, Warning,
+    Bytes, Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Series, Unit, Warning,
 };
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use crate::definition::{Context, Definition, Form, form};
 use crate::error::Stop;
 use crate::harness;
 use crate::registry;
+use crate::touch::Recorder;
 use crate::workers::{Member, Team, Usage};
 
 /// Is told when a phase of the scenario begins, so that counters can be read for each phase.
@@ -278,6 +279,36 @@ impl Trial<'_> {
         self.outcome.invalid.push(Invalid::Scenario {
             why: format!("it measured {name}, which it does not declare, please report it"),
         });
+    }
+
+    /// Minimum, mean, percentiles and maximum as metrics `NAME-min` …, and the histogram `NAME`.
+    pub(crate) fn accesses(&mut self, name: &str, recorder: &mut Recorder) {
+        let histogram = recorder.histogram();
+        self.metric(&format!("{name}-min"), histogram.min as f64);
+        self.metric(&format!("{name}-mean"), histogram.mean());
+        for (suffix, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
+            let value = recorder.quantile(q);
+            self.metric(&format!("{name}-{suffix}"), value as f64);
+        }
+        self.metric(&format!("{name}-max"), histogram.max as f64);
+        self.histogram(name, histogram);
+    }
+
+    /// Keeps a log that is complete.
+    pub(crate) fn finish_log(&mut self, recorder: &mut Recorder) {
+        if let Some(warning) = recorder.finish() {
+            self.warn(warning);
+        }
+    }
+
+    /// Keeps a series.
+    pub(crate) fn series(&mut self, series: &Series) {
+        let kept = self
+            .region
+            .write(wire::Kind::Series, &series.name, &series.encode());
+        if let Err(error) = kept {
+            self.note(error.to_string());
+        }
     }
 
     /// Keeps a histogram.

@@ -8,7 +8,6 @@
 //! touches one word, and counts are exact.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 
 use pagetide_record::wire::{Frame, Kind};
@@ -18,9 +17,10 @@ use pagetide_reference::{MAX_PAGES, Packed, Pattern, References, Rng, check_file
 use crate::bulk::write_series;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
-use crate::fill::Filler;
+use crate::files::{filesystem_for, make_file};
+use crate::fill::{Filler, check_content};
 use crate::harness::Locked;
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::Mapping;
 use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::{Pages, Params, choice, params};
@@ -274,11 +274,9 @@ impl Scenario for Patterns {
         trial.metric("references", recorder.count() as f64);
         trial.metric("major-faults", faults.major_faults as f64);
         trial.metric("minor-faults", faults.minor_faults as f64);
-        report_accesses(trial, &mut recorder, "access");
+        trial.accesses("access", &mut recorder);
         trial.metric("access-time", recorder.sum() as f64);
-        if let Some(warning) = recorder.finish() {
-            trial.warn(warning);
-        }
+        trial.finish_log(&mut recorder);
         Ok(())
     }
 }
@@ -318,63 +316,6 @@ impl Patterns {
             }
         }
     }
-}
-
-/// Room for data of this size on an ext4 file system: 1/16 for its own tables, and its journal.
-pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
-    let size = data.0 + data.0 / 16 + Bytes::from_mib(16).0;
-    Bytes(size.next_multiple_of(1 << 20))
-}
-
-/// Refuses a compressibility that cannot be made.
-pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), ScenarioError> {
-    let zeros = content == 0.0 && form == Form::AsWritten;
-    // A page that compresses to more than about four fifths is stored as it is by zram.
-    if zeros || (0.05..=0.75).contains(&content) || content.to_bits() == 1.0_f64.to_bits() {
-        return Ok(());
-    }
-    Err(ScenarioError::OutOfBounds {
-        scenario: name.to_owned(),
-        parameter: "content",
-        value: content.to_string(),
-        bounds: "a number from 0.05 to 0.75, or 1 (pages of zeros never reach a device)".to_owned(),
-    })
-}
-
-/// Makes a file of filled pages whose pages are not in memory.
-pub(crate) fn make_file(path: &std::path::Path, pages: u64, filler: &Filler) -> Result<File, Stop> {
-    use std::io::Write;
-    use std::os::fd::AsRawFd;
-    let cannot = || Stop::system(format!("cannot write {}", path.display()));
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-        .map_err(cannot())?;
-    let mut buffer = [0; PAGE];
-    for page in 0..pages {
-        filler.write(&mut buffer, page);
-        file.write_all(&buffer).map_err(cannot())?;
-    }
-    file.sync_all().map_err(cannot())?;
-    // SAFETY: advice on an open file changes no content.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-    Ok(file)
-}
-
-/// Minimum, mean, percentiles and maximum as metrics `NAME-min` …, and the histogram `NAME`.
-pub(crate) fn report_accesses(trial: &mut Trial<'_>, recorder: &mut Recorder, name: &str) {
-    let histogram = recorder.histogram();
-    trial.metric(&format!("{name}-min"), histogram.min as f64);
-    trial.metric(&format!("{name}-mean"), histogram.mean());
-    for (suffix, q) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
-        let value = recorder.quantile(q);
-        trial.metric(&format!("{name}-{suffix}"), value as f64);
-    }
-    trial.metric(&format!("{name}-max"), histogram.max as f64);
-    trial.histogram(name, histogram);
 }
 
 /// Marks which references write.

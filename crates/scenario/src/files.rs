@@ -1,0 +1,39 @@
+//! Files of a workload.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use pagetide_record::Bytes;
+
+use crate::error::Stop;
+use crate::fill::Filler;
+use crate::mapping::PAGE;
+
+/// Room for data of this size on an ext4 file system: 1/16 for its own tables, and its journal.
+pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
+    let size = data.0 + data.0 / 16 + Bytes::from_mib(16).0;
+    Bytes(size.next_multiple_of(1 << 20))
+}
+
+/// Makes a file of filled pages whose pages are not in memory.
+pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File, Stop> {
+    let cannot = || Stop::system(format!("cannot write {}", path.display()));
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .map_err(cannot())?;
+    let mut buffer = [0; PAGE];
+    for page in 0..pages {
+        filler.write(&mut buffer, page);
+        file.write_all(&buffer).map_err(cannot())?;
+    }
+    file.sync_all().map_err(cannot())?;
+    // SAFETY: advice on an open file changes no content.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    Ok(file)
+}

@@ -1,0 +1,185 @@
+//! How much memory can processes fill in a second when it does not fit?
+//!
+//! n processes fill mappings that together exceed the memory, then give them back: the shape in which patches to swap
+//! and reclaim are measured today. Origin: usemem of vm-scalability. It reports throughput from its own clock for each
+//! process; here the pages' content is stated too, and time to free is measured while all others wait.
+
+use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
+use crate::error::{ScenarioError, Stop};
+use crate::fill::{Filler, check_content};
+use crate::mapping::{Mapping, PAGE};
+use crate::number;
+use crate::params::params;
+use crate::scenario::swapbench::{Way, usages};
+use crate::trial::{Trial, metrics};
+use crate::workers::Ended;
+
+params! {
+    /// Parameters, in the order the command line and the record show them.
+    pub(crate) struct Usemem {
+        /// Processes side by side.
+        processes: u32 = "4", min = "1", max = "4096";
+        /// Memory of each process.
+        size: Bytes = "1.5 * memory / processes", min = "64K";
+        /// How often each process writes all of its memory; the first pass fills it.
+        passes: u32 = "2", min = "1", max = "100";
+        /// Order of the writes: ascending, or random with every page once a pass.
+        order: Way = "ascending";
+        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        content: f64 = "0.35", max = "1";
+    }
+}
+
+impl Scenario for Usemem {
+    const METRICS: &'static [MetricDef] = metrics![
+        MetricDef::of(
+            "throughput",
+            Unit::BytesPerSecond,
+            Direction::Higher,
+            "sum over the processes of bytes written a second"
+        )
+        .primary(),
+        MetricDef::of(
+            "throughput-mean",
+            Unit::BytesPerSecond,
+            Direction::Higher,
+            "mean over the processes of bytes written a second"
+        ),
+        MetricDef::of(
+            "throughput-min",
+            Unit::BytesPerSecond,
+            Direction::Higher,
+            "bytes written a second by the slowest process"
+        ),
+        MetricDef::time(
+            "write",
+            "from opening the gate to the last write of the slowest process"
+        ),
+        MetricDef::time(
+            "free",
+            "sum over the processes of the time to unmap their memory"
+        )
+        .primary(),
+        MetricDef::count(
+            "major-faults",
+            Direction::Lower,
+            "page faults of all processes that had to wait for a device"
+        ),
+        MetricDef::count(
+            "pages-written",
+            Direction::Neutral,
+            "pages written by all processes"
+        ),
+    ];
+
+    fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
+        check_content(name, self.content, form)?;
+        must_fit(
+            Bytes(self.size.0.saturating_mul(u64::from(self.processes))),
+            context,
+        )
+    }
+
+    fn needs(&self, _form: Form) -> Needs {
+        Needs {
+            swap: true,
+            pressure: true,
+            ..Needs::default()
+        }
+    }
+
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let filler = Filler::new(self.content, trial.seed)?;
+        trial.settle();
+        let (clock, pages) = (trial.clock, self.size.pages());
+        trial.phase("start");
+        let mut team = trial.team("process", self.processes, |member| {
+            let memory = Mapping::anonymous(pages)?;
+            let mut written = 0;
+            member.gate();
+            let start = clock.now();
+            for pass in 0..u64::from(self.passes) {
+                let seed = trial.seed
+                    ^ (u64::from(member.number) << 32 | pass).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                for page in self.order.over(pages.0, seed) {
+                    memory.fill_page(&filler, page);
+                    written += 1;
+                }
+            }
+            member.put(0, clock.now().since(start).0);
+            member.put(1, written);
+            member.gate();
+            let start = clock.now();
+            drop(memory);
+            member.put(2, clock.now().since(start).0);
+            Ok(())
+        })?;
+        team.gathered()?;
+        trial.phase("write");
+        team.open()?;
+        team.gathered()?;
+        trial.phase("free");
+        team.open()?;
+        let ended = team.join()?;
+        trial.phase("report");
+        self.report(trial, &ended);
+        Ok(())
+    }
+}
+
+impl Usemem {
+    fn report(&self, trial: &mut Trial<'_>, ended: &[Ended]) {
+        let expected = self.size.pages().0 * u64::from(self.passes);
+        let mut throughputs = Vec::with_capacity(ended.len());
+        for member in ended {
+            trial.account(member.usage);
+            let [time, written, ..] = member.values;
+            trial.must_count("pages written by a process", expected, written);
+            throughputs.push(written as f64 * PAGE as f64 / Nanos(time).secs());
+        }
+        let sum: f64 = throughputs.iter().sum();
+        trial.metric("throughput", sum);
+        trial.metric("throughput-mean", sum / throughputs.len() as f64);
+        let least = throughputs.iter().copied().fold(f64::INFINITY, f64::min);
+        trial.metric("throughput-min", least);
+        let slowest = ended.iter().map(|member| member.values[0]).max();
+        trial.time_metric("write", Nanos(slowest.unwrap_or(0)));
+        let total = |of: fn(&Ended) -> u64| ended.iter().map(of).sum::<u64>() as f64;
+        trial.metric("free", total(|member| member.values[2]));
+        trial.metric("major-faults", total(|member| member.usage.major_faults));
+        trial.metric("pages-written", total(|member| member.values[1]));
+        let column = |index: usize| {
+            ended
+                .iter()
+                .map(move |member| number::signed(member.values[index]))
+        };
+        trial.series(
+            &Series::new("processes")
+                .int("write", Unit::Nanos, column(0))
+                .int("free", Unit::Nanos, column(2))
+                .float(
+                    "throughput",
+                    Unit::BytesPerSecond,
+                    throughputs.iter().copied(),
+                ),
+        );
+        trial.series(&usages(ended));
+    }
+}
+
+/// The scenario `usemem`.
+pub(crate) static USEMEM: Definition = Definition::of::<Usemem>(
+    Texts {
+        name: "usemem",
+        summary: "how fast processes fill and free memory that does not fit",
+        docs: "`processes` processes, held at a gate, write `size` bytes each `passes` times in the stated order; when all \
+               are done they unmap their memory. Throughput of each and in sum, time to free, and system time are what \
+               patches to swap and reclaim report.",
+        origin: "usemem of vm-scalability, as in today's swap and reclaim patches (-n PROCESSES SIZE under a limit).",
+        repaired: "",
+    },
+    Bytes::from_mib(16 * 1024),
+    &[],
+);
