@@ -1,5 +1,5 @@
-//! How often would verdicts be wrong? Thousands of simulated campaigns, each of three primary metrics, for five kinds of
-//! noise: false alarms per campaign when nothing differs, coverage of 95 % intervals, and power against a 2 % shift.
+//! How often would verdicts be wrong? Thousands of simulated campaigns for five kinds of noise: false alarms per campaign
+//! when nothing differs, coverage of 95 % intervals, and power against a 2 % shift.
 //!
 //! ```text
 //! cargo run --release -p pagetide-verdict --example calibrate [CAMPAIGNS]
@@ -10,123 +10,139 @@ use std::time::Instant;
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::campaign::{PRIMARIES, Question, Tally};
-use common::noise::ALL;
+use common::campaign::{PRIMARIES, Question};
+use common::noise::{ALL, Noise};
+
+/// Most pairs of a campaign that runs until sure.
+const CAP: u64 = 60;
 
 fn main() {
     let campaigns: u32 = std::env::args()
         .nth(1)
         .and_then(|argument| argument.parse().ok())
         .unwrap_or(10_000);
-    println!("{campaigns} campaigns of {PRIMARIES} primary metrics; all figures in percent");
+    let start = Instant::now();
+    println!("{campaigns} campaigns a cell; all figures in percent, n in pairs");
     println!(
-        "{:<15}{:>28}{:>22}{:>24}{:>22}",
-        "", "fixed n = 8", "fixed n = 30", "until sure, cap 60", "no effect, margin 3 %"
+        "false alarms: campaigns of {PRIMARIES} primary metrics in which any was claimed to differ"
     );
     println!(
-        "{:<15}{:>9}{:>10}{:>9}{:>12}{:>10}{:>12}{:>6}{:>6}{:>12}{:>10}{:>8}",
-        "noise",
-        "alarms",
-        "coverage",
-        "2 %",
-        "alarms",
-        "2 %",
-        "alarms",
-        "2 %",
-        "n",
-        "equivalent",
-        "n",
-        "seconds"
+        "standard error of 5 %: {:.2}\n",
+        100.0 * (0.0475 / f64::from(campaigns)).sqrt()
+    );
+    row(
+        "false alarms",
+        &["n=3", "n=8", "n=30", "sure", "8 v 8", "nested", "p99*"],
     );
     for noise in ALL {
-        let start = Instant::now();
-        let none = Question {
-            noise,
-            campaigns,
-            effect: 1.0,
-            primaries: PRIMARIES,
-            margin: 0.0,
-            seed: 1,
-        };
-        let shifted = Question {
-            effect: 1.02,
-            primaries: 1,
-            ..none
-        };
-        let (short, long, sure) = (none.paired(8), none.paired(30), none.until_sure(60));
-        let (short_shift, long_shift, sure_shift) = (
-            shifted.paired(8),
-            shifted.paired(30),
-            shifted.until_sure(60),
-        );
-        let same = Question {
-            margin: 0.03,
-            ..none
-        }
-        .until_sure(60);
-        println!(
-            "{:<15}{:>9.2}{:>10.2}{:>9.1}{:>12.2}{:>10.1}{:>12.2}{:>6.1}{:>6.1}{:>12.1}{:>10.1}{:>8.1}",
-            format!("{noise:?}"),
-            100.0 * short.alarm_rate(),
-            100.0 * pooled_coverage(&[short, short_shift]),
-            100.0 * short_shift.power(),
-            100.0 * long.alarm_rate(),
-            100.0 * long_shift.power(),
-            100.0 * sure.alarm_rate(),
-            100.0 * sure_shift.power(),
-            sure_shift.mean_trials(),
-            100.0 * same.equivalence_rate(),
-            same.mean_trials(),
-            start.elapsed().as_secs_f64(),
-        );
-        let wrong = short_shift.wrong + long_shift.wrong + sure_shift.wrong;
-        println!(
-            "{:<15}coverage n = 30: {:.2}; wrong sign in {wrong} of {}",
-            "",
-            100.0 * pooled_coverage(&[long, long_shift]),
-            3 * campaigns
+        let ask = Question::nothing(noise, campaigns);
+        let tallies = [
+            ask.paired(3),
+            ask.paired(8),
+            ask.paired(30),
+            ask.until_sure(CAP),
+            ask.unpaired(8),
+            ask.nested(8, 4),
+            fewer(ask).tails(8),
+        ];
+        row(
+            &name(noise),
+            &tallies.map(|tally| percent(tally.alarm_rate())),
         );
     }
-    println!("\nother designs (fixed n)");
-    println!(
-        "{:<15}{:>20}{:>26}{:>24}",
-        "", "unpaired 8 and 8", "8 boots of 4, nested", "p99, 8 pairs (1/20)"
-    );
-    println!(
-        "{:<15}{:>10}{:>10}{:>16}{:>10}{:>14}{:>10}{:>9}",
-        "noise", "alarms", "coverage", "alarms", "coverage", "alarms", "coverage", "seconds"
+    row(
+        "\ncoverage",
+        &["n=8", "n=12", "n=30", "n=80", "8 v 8", "nested", "p99*"],
     );
     for noise in ALL {
-        let start = Instant::now();
-        let none = Question {
-            noise,
-            campaigns,
-            effect: 1.0,
-            primaries: PRIMARIES,
-            margin: 0.0,
-            seed: 2,
-        };
-        let fewer = Question {
-            campaigns: (campaigns / 20).max(1),
-            ..none
-        };
-        let (unpaired, nested, tails) = (none.unpaired(8), none.nested(8, 4), fewer.tails(8));
-        println!(
-            "{:<15}{:>10.2}{:>10.2}{:>16.2}{:>10.2}{:>14.2}{:>10.2}{:>9.1}",
-            format!("{noise:?}"),
-            100.0 * unpaired.alarm_rate(),
-            100.0 * unpaired.coverage(),
-            100.0 * nested.alarm_rate(),
-            100.0 * nested.coverage(),
-            100.0 * tails.alarm_rate(),
-            100.0 * tails.coverage(),
-            start.elapsed().as_secs_f64(),
+        let ask = Question::nothing(noise, campaigns).with_effect(1.02);
+        let tallies = [
+            ask.paired(8),
+            ask.paired(12),
+            ask.paired(30),
+            ask.paired(80),
+            ask.unpaired(8),
+            ask.nested(8, 4),
+            fewer(ask).tails(8),
+        ];
+        row(
+            &name(noise),
+            &tallies.map(|tally| percent(tally.coverage())),
         );
+    }
+    row(
+        "\n2 % shift",
+        &["n=8", "n=30", "sure", "mean n", "2 sd n=30", "wrong"],
+    );
+    for noise in ALL {
+        let ask = Question::nothing(noise, campaigns).with_effect(1.02);
+        let (short, long, sure) = (ask.paired(8), ask.paired(30), ask.until_sure(CAP));
+        let wrong = [short, long, sure]
+            .iter()
+            .map(|tally| tally.wrong)
+            .sum::<u32>();
+        let large = ask.with_effect(1.0 + 2.0 * 0.03).paired(30);
+        row(
+            &name(noise),
+            &[
+                percent(short.power()),
+                percent(long.power()),
+                percent(sure.power()),
+                format!("{:.1}", sure.mean_trials()),
+                percent(large.power()),
+                percent(f64::from(wrong) / f64::from(3 * campaigns)),
+            ],
+        );
+    }
+    row("\nmargin 3 %", &["same", "mean n", "3 % apart"]);
+    for noise in ALL {
+        let ask = Question {
+            margin: 0.03,
+            primaries: 1,
+            ..Question::nothing(noise, campaigns)
+        };
+        let same = ask.until_sure(CAP);
+        let apart = ask.with_effect(1.03).until_sure(CAP);
+        row(
+            &name(noise),
+            &[
+                percent(same.equivalence_rate()),
+                format!("{:.1}", same.mean_trials()),
+                percent(apart.equivalence_rate()),
+            ],
+        );
+    }
+    println!(
+        "\nsure: until sure, at most {CAP} pairs. nested: 8 boots of 4 repetitions. *: a tenth of the campaigns"
+    );
+    println!("same, 3 % apart: judged equivalent, rightly and wrongly, when sampled until sure");
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+}
+
+/// Tails cost a bootstrap each.
+fn fewer(ask: Question) -> Question {
+    Question {
+        campaigns: (ask.campaigns / 10).max(1),
+        ..ask
     }
 }
 
-fn pooled_coverage(tallies: &[Tally]) -> f64 {
-    let covering: u32 = tallies.iter().map(|tally| tally.covering).sum();
-    let intervals: u32 = tallies.iter().map(|tally| tally.intervals).sum();
-    f64::from(covering) / f64::from(intervals)
+fn name(noise: Noise) -> String {
+    format!("{noise:?}")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}", 100.0 * share)
+}
+
+fn row(head: &str, cells: &[impl AsRef<str>]) {
+    // A leading line break belongs before the padding.
+    let (space, head) = head
+        .strip_prefix('\n')
+        .map_or(("", head), |head| ("\n", head));
+    print!("{space}{head:<15}");
+    for cell in cells {
+        print!("{:>11}", cell.as_ref());
+    }
+    println!();
 }

@@ -12,6 +12,8 @@
 //! never changes, so that the same data give the same judgement everywhere.
 
 pub mod adjust;
+pub mod calibrate;
+pub mod change;
 mod error;
 mod evidence;
 mod interval;
@@ -22,6 +24,7 @@ pub mod nested;
 pub mod normal;
 pub mod number;
 pub mod outlier;
+pub mod power;
 pub mod proportion;
 mod rank;
 pub mod rank_sum;

@@ -13,6 +13,7 @@ pub const PRIMARIES: usize = 3;
 /// Counts over many simulated campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
+    /// Campaigns judged.
     pub campaigns: u32,
     /// Campaigns in which any primary metric was claimed to differ.
     pub alarms: u32,
@@ -89,6 +90,27 @@ pub struct Question {
 }
 
 impl Question {
+    /// Campaigns of [`PRIMARIES`] metrics in which nothing differs.
+    pub fn nothing(noise: Noise, campaigns: u32) -> Self {
+        Self {
+            noise,
+            campaigns,
+            effect: 1.0,
+            primaries: PRIMARIES,
+            margin: 0.0,
+            seed: 1,
+        }
+    }
+
+    /// Campaigns of one metric in which B is `effect` times A.
+    pub fn with_effect(self, effect: f64) -> Self {
+        Self {
+            effect,
+            primaries: 1,
+            ..self
+        }
+    }
+
     fn family(&self, data: Vec<Data>) -> Family {
         let metrics = data
             .into_iter()

@@ -1,0 +1,371 @@
+//! Change points in a series of results over kernels or dates: E-divisive with permutation significance.
+//!
+//! Matteson and James (2014), "A nonparametric approach for multiple change point analysis of multivariate data", with
+//! exponent 1, as used for performance results by Daly et al. (2020), "The use of change point detection to identify
+//! software performance regressions in a continuous integration system". Like the latter, every segment is split as a
+//! whole (κ is the segment's end).
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, Side};
+use crate::number::{all_finite, median_of_sorted, probability, sorted};
+use crate::rng::Xoshiro;
+
+/// How to look for change points.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// A split is accepted when its permutation p-value is at most this.
+    pub alpha: f64,
+    /// Fewest values on either side of a split; at least 2.
+    pub least: usize,
+    /// Random permutations for each test.
+    pub permutations: u32,
+    /// Seed of the permutations.
+    pub seed: u64,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self {
+            alpha: 0.05,
+            least: 3,
+            permutations: 999,
+            seed: 0,
+        }
+    }
+}
+
+/// A place where the distribution of a series changes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangePoint {
+    /// Position of the first value of the new regime, counted from 0.
+    pub at: usize,
+    /// Scaled sample divergence between the two sides when the split was found.
+    pub statistic: f64,
+    /// Permutation p-value of the split, with the +1 correction.
+    pub p: f64,
+    /// Median of the values from the change point before this one (or the start) up to here.
+    pub before: f64,
+    /// Median of the values from here to the next change point (or the end).
+    pub after: f64,
+}
+
+/// The best place to split a series, significant or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Split {
+    /// Position of the first value after the split.
+    pub at: usize,
+    /// Scaled sample divergence, Q in equation 6 of the paper.
+    pub statistic: f64,
+}
+
+/// The split of `values` with the largest divergence and at least `least` values on either side; `None` when there are
+/// too few values.
+pub fn best_split(values: &[f64], least: usize) -> Result<Option<Split>> {
+    all_finite(Side::Effect, values)?;
+    let mut segment = Segment::new(values);
+    Ok(segment.best(least.max(2)).map(|split| Split {
+        statistic: split.statistic * segment.scale,
+        ..split
+    }))
+}
+
+/// All change points of a series, in the order of the series.
+///
+/// The series is split where the divergence is largest, then the parts, until the next best split is no larger than
+/// what permuting the values inside the parts gives by chance.
+pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>> {
+    all_finite(Side::Effect, values)?;
+    probability("the significance of a change point", search.alpha)?;
+    let least = search.least.max(2);
+    let mut random = Xoshiro::new(search.seed);
+    // One scale for all parts, or their divergences could not be compared.
+    let scale = Segment::new(values).scale;
+    let mut parts = vec![(0, Segment::scaled(values, scale))];
+    let mut best = vec![parts[0].1.best(least)];
+    let mut found: Vec<(usize, f64, f64)> = Vec::new();
+    loop {
+        let strongest = best
+            .iter()
+            .enumerate()
+            .filter_map(|(part, split)| Some((part, (*split)?)))
+            .max_by(|(_, x), (_, y)| x.statistic.total_cmp(&y.statistic));
+        let Some((part, split)) = strongest.filter(|(_, split)| split.statistic > 0.0) else {
+            break;
+        };
+        // Equal up to rounding counts as reached: the sums of a permuted part are made in another order.
+        let reached = split.statistic * (1.0 - 1e-9);
+        let mut extreme = 0_u32;
+        for done in 0..search.permutations {
+            let chance = parts
+                .iter_mut()
+                .filter_map(|(_, segment)| segment.best_by_chance(least, &mut random))
+                .fold(0.0, f64::max);
+            extreme += u32::from(chance >= reached);
+            // Already more than can be significant: the rest would change nothing.
+            let rest = f64::from(search.permutations) + 1.0;
+            if f64::from(extreme + 1) / rest > search.alpha && done > 50 {
+                break;
+            }
+        }
+        let p = f64::from(extreme + 1) / f64::from(search.permutations + 1);
+        if p > search.alpha {
+            break;
+        }
+        let (start, segment) = parts[part].clone();
+        let whole = segment.values();
+        let (left, right) = whole.split_at(split.at);
+        found.push((start + split.at, split.statistic * scale, p));
+        let mut halves = [
+            (start, Segment::of_scaled(left.to_vec(), scale)),
+            (start + split.at, Segment::of_scaled(right.to_vec(), scale)),
+        ];
+        let bests = halves.each_mut().map(|(_, half)| half.best(least));
+        parts.splice(part..=part, halves);
+        best.splice(part..=part, bests);
+    }
+    found.sort_by_key(|&(at, ..)| at);
+    Ok(described(values, &found))
+}
+
+fn described(values: &[f64], found: &[(usize, f64, f64)]) -> Vec<ChangePoint> {
+    let median = |from: usize, to: usize| median_of_sorted(&sorted(&values[from..to]));
+    found
+        .iter()
+        .enumerate()
+        .map(|(i, &(at, statistic, p))| ChangePoint {
+            at,
+            statistic,
+            p,
+            before: median(i.checked_sub(1).map_or(0, |i| found[i].0), at),
+            after: median(at, found.get(i + 1).map_or(values.len(), |next| next.0)),
+        })
+        .collect()
+}
+
+/// A part of a series, with what makes many permutations of it cheap: the ranks of its values, over which sums of
+/// distances to all smaller and larger values are kept in a Fenwick tree.
+#[derive(Clone)]
+struct Segment {
+    /// Centred and scaled, so that sums neither overflow nor lose digits to a common offset.
+    values: Vec<f64>,
+    ranks: Vec<usize>,
+    order: Vec<usize>,
+    centre: f64,
+    scale: f64,
+    total: f64,
+}
+
+impl Segment {
+    fn new(values: &[f64]) -> Self {
+        let (low, high) = values
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| {
+                (low.min(x), high.max(x))
+            });
+        let range = 0.5 * high - 0.5 * low;
+        Self::scaled(values, if range > 0.0 { range } else { 1.0 })
+    }
+
+    fn scaled(values: &[f64], scale: f64) -> Self {
+        Self::of_scaled(values.iter().map(|x| x / scale).collect(), scale)
+    }
+
+    fn of_scaled(mut values: Vec<f64>, scale: f64) -> Self {
+        let ascending = sorted(&values);
+        let centre = ascending.get(values.len() / 2).copied().unwrap_or(0.0);
+        for value in &mut values {
+            *value -= centre;
+        }
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+        let mut ranks = vec![0; values.len()];
+        for (rank, &index) in order.iter().enumerate() {
+            ranks[index] = rank;
+        }
+        let mut segment = Self {
+            order: (0..values.len()).collect(),
+            values,
+            ranks,
+            centre,
+            scale,
+            total: 0.0,
+        };
+        segment.total = segment.inner_sums(false).last().copied().unwrap_or(0.0);
+        segment
+    }
+
+    /// The values as they were before centring.
+    fn values(&self) -> Vec<f64> {
+        self.values.iter().map(|x| x + self.centre).collect()
+    }
+
+    /// The best split of the values in their own order.
+    fn best(&mut self, least: usize) -> Option<Split> {
+        self.order.sort_unstable();
+        self.best_in_order(least)
+    }
+
+    /// The largest divergence of the values in random order.
+    fn best_by_chance(&mut self, least: usize, random: &mut Xoshiro) -> Option<f64> {
+        random.shuffle(&mut self.order);
+        self.best_in_order(least).map(|split| split.statistic)
+    }
+
+    fn best_in_order(&self, least: usize) -> Option<Split> {
+        let n = self.values.len();
+        if n < 2 * least {
+            return None;
+        }
+        let (left, right) = (self.inner_sums(false), self.inner_sums(true));
+        let mut best: Option<Split> = None;
+        for at in least..=n - least {
+            let (inside_left, inside_right) = (left[at - 1], right[n - at - 1]);
+            let between = (self.total - inside_left - inside_right).max(0.0);
+            let statistic = divergence(at, n - at, between, inside_left, inside_right);
+            if best.is_none_or(|best| statistic > best.statistic) {
+                best = Some(Split { at, statistic });
+            }
+        }
+        best
+    }
+
+    /// Sum of distances among the first 1, 2, … values in order, or among the last 1, 2, ….
+    fn inner_sums(&self, from_end: bool) -> Vec<f64> {
+        let n = self.values.len();
+        let mut tree = Fenwick::new(n);
+        let mut sum = 0.0;
+        (0..n)
+            .map(|step| {
+                let index = self.order[if from_end { n - 1 - step } else { step }];
+                let (value, rank) = (self.values[index], self.ranks[index]);
+                let (count, smaller) = tree.below(rank);
+                let larger = tree.sum - smaller;
+                let larger_count = (step - count) as f64;
+                sum += (value * count as f64 - smaller) + (larger - value * larger_count);
+                tree.add(rank, value);
+                sum
+            })
+            .collect()
+    }
+}
+
+/// Equation 6 of Matteson and James (2014), from the sums of distances between and inside two segments.
+fn divergence(n: usize, m: usize, between: f64, inside_n: f64, inside_m: f64) -> f64 {
+    let (n, m) = (n as f64, m as f64);
+    let pairs = |size: f64| size * (size - 1.0) / 2.0;
+    let energy = 2.0 * between / (n * m) - inside_n / pairs(n) - inside_m / pairs(m);
+    n * m / (n + m) * energy
+}
+
+/// Counts and sums of the values seen so far, by rank (Fenwick 1994).
+struct Fenwick {
+    counts: Vec<usize>,
+    sums: Vec<f64>,
+    sum: f64,
+}
+
+impl Fenwick {
+    fn new(size: usize) -> Self {
+        Self {
+            counts: vec![0; size + 1],
+            sums: vec![0.0; size + 1],
+            sum: 0.0,
+        }
+    }
+
+    fn add(&mut self, rank: usize, value: f64) {
+        let mut node = rank + 1;
+        while node < self.counts.len() {
+            self.counts[node] += 1;
+            self.sums[node] += value;
+            node += node & node.wrapping_neg();
+        }
+        self.sum += value;
+    }
+
+    /// Count and sum of values with a rank below `rank`.
+    fn below(&self, rank: usize) -> (usize, f64) {
+        let (mut node, mut count, mut sum) = (rank, 0, 0.0);
+        while node > 0 {
+            count += self.counts[node];
+            sum += self.sums[node];
+            node -= node & node.wrapping_neg();
+        }
+        (count, sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noisy(levels: &[(usize, f64)], seed: u64) -> Vec<f64> {
+        let mut random = Xoshiro::new(seed);
+        levels
+            .iter()
+            .flat_map(|&(count, level)| (0..count).map(move |_| level).collect::<Vec<_>>())
+            .map(|level| level + random.normal())
+            .collect()
+    }
+
+    #[test]
+    fn every_step_of_a_series_is_found_where_it_is() {
+        let values = noisy(&[(25, 100.0), (20, 106.0), (30, 98.0)], 5);
+        let found = change_points(&values, &Search::default()).unwrap();
+        let places: Vec<usize> = found.iter().map(|point| point.at).collect();
+        assert_eq!(places, [25, 45]);
+        assert!((found[0].after - 106.0).abs() < 1.0 && (found[1].before - 106.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn noise_alone_has_change_points_in_one_series_of_twenty_at_most() {
+        let search = Search {
+            permutations: 199,
+            ..Search::default()
+        };
+        let alarms = (0..400)
+            .filter(|&seed| {
+                let values = noisy(&[(40, 10.0)], seed);
+                let search = Search { seed, ..search };
+                !change_points(&values, &search).unwrap().is_empty()
+            })
+            .count();
+        // 20 of 400 are expected; 33 is three standard deviations more.
+        assert!(alarms <= 33, "{alarms}");
+    }
+
+    #[test]
+    fn a_deterministic_series_with_one_step_splits_once() {
+        let mut values = vec![7.0; 12];
+        values.extend([7.5; 9]);
+        let found = change_points(&values, &Search::default()).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].at, 12);
+    }
+
+    #[test]
+    fn equal_or_few_values_have_no_change_points() {
+        for values in [&[][..], &[1.0], &[1.0, 9.0, 1.0], &[3.0; 50]] {
+            assert!(
+                change_points(values, &Search::default())
+                    .unwrap()
+                    .is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn scale_and_offset_do_not_move_change_points() {
+        let values = noisy(&[(15, 0.0), (15, 4.0)], 8);
+        let places = |values: &[f64]| {
+            let found = change_points(values, &Search::default()).unwrap();
+            found.iter().map(|point| point.at).collect::<Vec<_>>()
+        };
+        let huge: Vec<f64> = values.iter().map(|x| x * 1e307).collect();
+        let tiny: Vec<f64> = values.iter().map(|x| x * 1e-300).collect();
+        assert_eq!(places(&values), [15]);
+        assert_eq!(places(&values), places(&huge));
+        assert_eq!(places(&values), places(&tiny));
+    }
+}

@@ -1,0 +1,158 @@
+//! Error rates, coverage and power over simulated campaigns: a smaller version of `examples/calibrate.rs`.
+//!
+//! Bounds leave room for four standard errors of the simulation, so that a true rate at its nominal value passes; the
+//! figures to quote are those of the example.
+
+mod common;
+
+use common::campaign::Question;
+use common::noise::{ALL, Noise};
+
+const CAMPAIGNS: u32 = 1_000;
+
+/// `rate` plus four standard errors over `count` trials.
+fn at_most(rate: f64, count: u32) -> f64 {
+    rate + 4.0 * (rate * (1.0 - rate) / f64::from(count)).sqrt()
+}
+
+/// `rate` minus four standard errors over `count` trials.
+fn at_least(rate: f64, count: u32) -> f64 {
+    rate - 4.0 * (rate * (1.0 - rate) / f64::from(count)).sqrt()
+}
+
+#[test]
+fn false_alarms_stay_within_five_percent_of_campaigns_for_every_noise() {
+    for noise in ALL {
+        let ask = Question::nothing(noise, CAMPAIGNS);
+        for (design, tally) in [
+            ("8 pairs", ask.paired(8)),
+            ("20 pairs", ask.paired(20)),
+            ("8 and 8", ask.unpaired(8)),
+            ("8 boots of 3", ask.nested(8, 3)),
+        ] {
+            let rate = tally.alarm_rate();
+            assert!(
+                rate <= at_most(0.05, CAMPAIGNS),
+                "{noise:?}, {design}: {rate}"
+            );
+        }
+    }
+}
+
+#[test]
+fn looking_on_the_way_does_not_add_false_alarms() {
+    for noise in ALL {
+        for primaries in [1, 3] {
+            let ask = Question {
+                primaries,
+                ..Question::nothing(noise, CAMPAIGNS)
+            };
+            let tally = ask.until_sure(40);
+            let rate = tally.alarm_rate();
+            assert!(
+                rate <= at_most(0.05, CAMPAIGNS),
+                "{noise:?}, {primaries}: {rate}"
+            );
+        }
+    }
+}
+
+#[test]
+fn three_pairs_never_raise_an_alarm() {
+    for noise in ALL {
+        assert_eq!(Question::nothing(noise, CAMPAIGNS).paired(3).alarms, 0);
+    }
+}
+
+#[test]
+fn intervals_of_95_percent_cover_94_to_97() {
+    for noise in ALL {
+        let ask = Question::nothing(noise, 3 * CAMPAIGNS).with_effect(1.02);
+        for (design, tally) in [
+            ("8 pairs", ask.paired(8)),
+            ("30 pairs", ask.paired(30)),
+            ("8 boots of 3", ask.nested(8, 3)),
+        ] {
+            let (coverage, count) = (tally.coverage(), tally.intervals);
+            let inside = at_least(0.94, count)..=at_most(0.97, count);
+            assert!(
+                inside.contains(&coverage),
+                "{noise:?}, {design}: {coverage}"
+            );
+        }
+        // Trials that remember each other make unpaired intervals too wide, never too narrow.
+        let tally = ask.unpaired(8);
+        let most = if noise == Noise::Autocorrelated {
+            1.0
+        } else {
+            at_most(0.97, tally.intervals)
+        };
+        let coverage = tally.coverage();
+        assert!(
+            (at_least(0.94, tally.intervals)..=most).contains(&coverage),
+            "{noise:?}, unpaired: {coverage}"
+        );
+    }
+}
+
+#[test]
+fn a_shift_of_two_percent_is_found_with_thirty_pairs_and_almost_never_with_the_wrong_sign() {
+    for (noise, least) in [
+        (Noise::Normal, 0.55),
+        (Noise::HeavyTailed, 0.5),
+        (Noise::Bimodal, 0.4),
+        (Noise::Autocorrelated, 0.95),
+    ] {
+        let tally = Question::nothing(noise, CAMPAIGNS)
+            .with_effect(1.02)
+            .paired(30);
+        assert!(tally.power() > least, "{noise:?}: {}", tally.power());
+        assert!(
+            f64::from(tally.wrong) <= 0.005 * f64::from(CAMPAIGNS),
+            "{noise:?}: {}",
+            tally.wrong
+        );
+    }
+}
+
+#[test]
+fn sampling_until_sure_stops_early_where_the_effect_is_clear_and_where_there_is_none() {
+    let ask = Question::nothing(Noise::Autocorrelated, 300);
+    let shifted = ask.with_effect(1.05).until_sure(60);
+    assert!(
+        shifted.power() > 0.99 && shifted.mean_trials() < 12.0,
+        "{shifted:?}"
+    );
+    let same = Question {
+        margin: 0.03,
+        primaries: 1,
+        ..ask
+    }
+    .until_sure(60);
+    assert!(
+        same.equivalence_rate() > 0.95 && same.mean_trials() < 25.0,
+        "{same:?}"
+    );
+}
+
+#[test]
+fn effects_at_the_margin_are_seldom_called_equivalent() {
+    let ask = Question {
+        margin: 0.03,
+        ..Question::nothing(Noise::Normal, CAMPAIGNS)
+    };
+    let tally = ask.with_effect(1.03).until_sure(60);
+    assert!(
+        tally.equivalence_rate() <= at_most(0.05, CAMPAIGNS),
+        "{tally:?}"
+    );
+}
+
+#[test]
+fn tails_are_compared_without_false_alarms_beyond_the_nominal() {
+    for noise in [Noise::Normal, Noise::HeavyTailed] {
+        let tally = Question::nothing(noise, 150).tails(8);
+        let rate = tally.alarm_rate();
+        assert!(rate <= at_most(0.05, 150), "{noise:?}: {rate}");
+    }
+}
