@@ -126,6 +126,18 @@ pub enum KernelError {
         /// The option that builds it.
         option: String,
     },
+    /// A kernel's zram does not know a compressor.
+    #[error(
+        "zram of {release} cannot compress with {compressor}: choose a kernel built with {option}, or another compressor"
+    )]
+    NoCompressor {
+        /// The kernel's release.
+        release: String,
+        /// The compressor asked for.
+        compressor: String,
+        /// The option that builds it in.
+        option: String,
+    },
     /// A kernel lacks an option something needs.
     #[error(transparent)]
     Missing(#[from] Missing),

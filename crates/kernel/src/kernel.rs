@@ -172,10 +172,21 @@ impl Kernel {
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
         Need::Zram.check(&self.release, &config)?;
-        let own_backends = ["LZO", "LZ4", "LZ4HC", "ZSTD", "DEFLATE", "842"]
+        if BACKENDS
             .iter()
-            .any(|name| config.get(&format!("CONFIG_ZRAM_BACKEND_{name}")).is_on());
-        if own_backends {
+            .any(|name| config.get(&backend_option(name)).is_on())
+        {
+            if let Some(compressor) = compressor {
+                let option = backend_option(compressor);
+                if !config.get(&option).is_on() {
+                    let (release, compressor) = (self.release.clone(), compressor.to_owned());
+                    return Err(KernelError::NoCompressor {
+                        release,
+                        compressor,
+                        option,
+                    });
+                }
+            }
             return self.modules_for(&["zram"]);
         }
         let default = match config.get("CONFIG_ZRAM_DEF_COMP") {
@@ -193,6 +204,19 @@ impl Kernel {
         }
         Ok(bytes)
     }
+}
+
+/// Compressors zram brings itself from 6.12 on (drivers/block/zram/Kconfig), as sysfs names them.
+const BACKENDS: [&str; 6] = ["lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
+
+/// The option that builds a compressor into zram; two of them share LZO's.
+fn backend_option(compressor: &str) -> String {
+    let name = if compressor == "lzo-rle" {
+        "lzo"
+    } else {
+        compressor
+    };
+    format!("CONFIG_ZRAM_BACKEND_{}", name.to_uppercase())
 }
 
 /// The first two numbers of a release.

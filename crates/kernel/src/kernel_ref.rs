@@ -9,18 +9,40 @@ use serde::{Deserialize, Serialize};
 use crate::error::KernelError;
 use crate::suggest::nearest;
 
-/// A kernel as a user names it.
-///
-/// | form | stands for |
-/// |---|---|
-/// | `debian:SUITE` | the newest cloud kernel of the suite's own series (`bookworm` 6.1, `trixie` 6.12, `sid` the newest) |
-/// | `debian:SUITE/SERIES` | the newest of another series there, or one release: `debian:bookworm/6.12` |
-/// | `deb:PACKAGE[=VERSION][/SUITE]` | that package, from the machine's own suite or another |
-/// | `PATH.deb` | a package file; parts split off from it are found beside it |
-/// | `image:FILE[,modules:DIR][,config:FILE]` | a bzImage, the folder of its modules, its configuration |
-/// | a folder | a built kernel tree |
-/// | another file | a bzImage whose modules and configuration lie where a distribution puts them |
-/// | anything else | release, label, series or digest of a kernel in the cache |
+/// The forms of a kernel argument and what each stands for: the source of help, man page and guide.
+pub const FORMS: [(&str, &str); 8] = [
+    (
+        "debian:SUITE",
+        "the newest cloud kernel of the suite's own series: bookworm 6.1, trixie 6.12, sid the newest",
+    ),
+    (
+        "debian:SUITE/SERIES",
+        "the newest of another series there, or one release: debian:bookworm/6.12",
+    ),
+    (
+        "deb:PACKAGE[=VERSION][/SUITE]",
+        "that package, from the machine's own suites or from another",
+    ),
+    (
+        "PATH.deb",
+        "a package file; parts split off from it are found beside it",
+    ),
+    (
+        "image:FILE[,modules:DIR][,config:FILE]",
+        "a bzImage, the folder of its modules, its configuration",
+    ),
+    ("DIR", "a built kernel tree, or a build folder made with O="),
+    (
+        "FILE",
+        "a bzImage whose modules and configuration lie where a distribution puts them",
+    ),
+    (
+        "NAME",
+        "a kernel in the cache, by release, label, series or start of its digest",
+    ),
+];
+
+/// A kernel as a user names it, in one of the [`FORMS`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum KernelRef {
@@ -385,6 +407,19 @@ mod tests {
                 text.contains(meant) && text.contains(typed),
                 "{typed}: {text}"
             );
+        }
+    }
+
+    #[test]
+    fn every_form_shown_in_help_is_understood() {
+        for (form, _) in FORMS {
+            let filled = form
+                .replace("SUITE", "sid")
+                .replace("SERIES", "6.12")
+                .replace("PACKAGE", "linux")
+                .replace("VERSION", "1-1")
+                .replace(['[', ']'], "");
+            assert_eq!(parse(&filled).to_string(), filled);
         }
     }
 

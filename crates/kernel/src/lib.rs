@@ -55,7 +55,7 @@ pub use digest::Digest;
 pub use error::KernelError;
 pub use image::{BuildId, Image};
 pub use kernel::{Kernel, Origin};
-pub use kernel_ref::{KernelRef, Suite};
+pub use kernel_ref::{FORMS, KernelRef, Suite};
 pub use modinfo::Modinfo;
 pub use modules::Module;
 pub use need::{Missing, Need};

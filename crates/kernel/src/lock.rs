@@ -19,6 +19,7 @@ impl Lock {
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
+            .read(true)
             .write(true)
             .open(path)?;
         loop {
@@ -28,6 +29,11 @@ impl Lock {
                 Err(errno) => return Err(errno.into()),
             }
         }
+    }
+
+    /// The locked file itself, for a child that shall go on holding the lock if this process dies before it.
+    pub fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
     }
 
     /// Takes the lock on an existing file or folder if nobody holds it.

@@ -100,6 +100,45 @@ fn what_the_kernel_lacks_is_named_with_its_option() {
 }
 
 #[test]
+fn a_compressor_is_found_in_the_crypto_modules_of_older_kernels_and_in_zram_itself_in_newer_ones() {
+    let (folder, cache) = cache();
+    let kernel = |version: &str, config: &str| {
+        let mut deb = Deb::kernel(RELEASE, version);
+        deb.files[1].1 = format!("CONFIG_ZRAM=m\n{config}").into_bytes();
+        let vermagic = format!("vermagic={RELEASE} SMP");
+        for (name, depends) in [
+            ("zram", "depends=zsmalloc"),
+            ("zsmalloc", "depends="),
+            ("lzo-rle", "depends="),
+        ] {
+            let path = format!("./lib/modules/{RELEASE}/kernel/{name}.ko");
+            deb.files
+                .push((path, sample::module(&[depends, &vermagic])));
+        }
+        resolve(&cache, &deb.write(folder.path())).unwrap()
+    };
+    let names = |kernel: &Kernel, compressor| -> Vec<String> {
+        kernel
+            .zram_modules(compressor)
+            .unwrap()
+            .into_iter()
+            .map(|module| module.name)
+            .collect()
+    };
+    let old = kernel("1-1", "CONFIG_ZRAM_DEF_COMP=\"lzo-rle\"\n");
+    assert_eq!(names(&old, None), ["lzo_rle", "zsmalloc", "zram"]);
+    let text = old.zram_modules(Some("lz4")).unwrap_err().to_string();
+    assert!(text.contains("CONFIG_CRYPTO_LZ4"), "{text}");
+    let new = kernel(
+        "1-2",
+        "CONFIG_ZRAM_BACKEND_LZ4=y\nCONFIG_ZRAM_DEF_COMP=\"lz4\"\n",
+    );
+    assert_eq!(names(&new, Some("lz4")), ["zsmalloc", "zram"]);
+    let text = new.zram_modules(Some("lzo-rle")).unwrap_err().to_string();
+    assert!(text.contains("CONFIG_ZRAM_BACKEND_LZO,"), "{text}");
+}
+
+#[test]
 fn a_package_cut_anywhere_is_refused_by_name_and_leaves_nothing() {
     let (folder, cache) = cache();
     let deb = Deb::kernel(RELEASE, "1-1");

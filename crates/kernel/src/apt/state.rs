@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::SystemTime;
 
 use crate::apt::Archive;
@@ -25,6 +25,7 @@ impl Programs {
         config: Option<&Path>,
         arguments: &[&str],
         at: &Path,
+        stdin: Stdio,
     ) -> Result<Output, KernelError> {
         let path = if self.folder.as_os_str().is_empty() {
             program.into()
@@ -36,7 +37,7 @@ impl Programs {
             .args(arguments)
             .current_dir(at)
             .env("LC_ALL", "C.UTF-8")
-            .stdin(std::process::Stdio::null());
+            .stdin(stdin);
         if let Some(config) = config {
             command.env("APT_CONFIG", config);
         }
@@ -54,7 +55,7 @@ pub struct Apt {
     folder: PathBuf,
     place: String,
     programs: Programs,
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// The file whose lock says that a state is in use.
@@ -98,7 +99,7 @@ impl Apt {
             folder: folder.to_owned(),
             place: place.to_owned(),
             programs,
-            _lock: lock,
+            lock,
         };
         if fs::read_to_string(apt.path("sources.list")).ok().as_deref() != Some(sources) {
             // Lists of other sources are worth nothing.
@@ -131,9 +132,13 @@ impl Apt {
 
     /// The machine's own settings for fetching, as lines of an apt.conf.
     fn machine_settings(&self) -> Result<String, KernelError> {
-        let output = self
-            .programs
-            .run("apt-config", None, &["dump", "Acquire"], &self.folder)?;
+        let output = self.programs.run(
+            "apt-config",
+            None,
+            &["dump", "Acquire"],
+            &self.folder,
+            Stdio::null(),
+        )?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let taken = text.lines().filter(|line| {
             let key = line.split_whitespace().next().unwrap_or_default();
@@ -187,9 +192,15 @@ impl Apt {
         arguments: &[&str],
         at: &Path,
     ) -> Result<String, KernelError> {
+        // Should this process be killed, apt goes on for a while; the lock, handed to it as its input, stays held till then.
+        let lock = self
+            .lock
+            .share()
+            .map_err(KernelError::cache("locking", &self.path(HELD)))?;
+        let config = self.path("apt.conf");
         let output = self
             .programs
-            .run(program, Some(&self.path("apt.conf")), arguments, at)?;
+            .run(program, Some(&config), arguments, at, lock.into())?;
         let errors = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -398,6 +409,20 @@ mod tests {
         assert!(Apt::is_held(state.path()));
         drop(held);
         assert!(!Apt::is_held(state.path()));
+    }
+
+    #[test]
+    fn apt_itself_holds_the_state_in_case_it_outlives_us() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let get = "readlink /proc/self/fd/0 > input; cat; exit 0";
+        let programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", get)]);
+        let mut apt = Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        apt.update().unwrap();
+        let input = fs::read_to_string(state.path().join("input")).unwrap();
+        assert_eq!(
+            Path::new(input.trim()),
+            fs::canonicalize(state.path().join(HELD)).unwrap()
+        );
     }
 
     #[test]
