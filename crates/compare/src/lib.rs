@@ -1,1 +1,22 @@
 //! Comparisons: records of several variants, paired by seed, judged and explained.
+//!
+//! This crate turns rows of the store's index into values, pairs them, has them judged by `pagetide-verdict` as one
+//! family, and hands out a [`Comparison`]: plain data, in which every number leads back to records. It refuses what
+//! cannot be compared. It knows nothing of arenas and of how a table looks.
+//!
+//! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
+
+pub mod comparison;
+mod difference;
+mod error;
+mod input;
+mod judge;
+mod select;
+
+pub use comparison::{
+    Caution, Cell, Column, Comparison, FailOn, InvalidTrial, Look, MetricRow, Overall, Side,
+    TrialRef, Values,
+};
+pub use difference::{Difference, differences};
+pub use error::CompareError;
+pub use select::{compare_campaign, compare_note, compare_two};

@@ -1,0 +1,263 @@
+//! What is to be compared, before anything is judged: columns of index rows, sorted into cells.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pagetide_record::store::{CampaignNote, CellNote, Row};
+use pagetide_record::{ArenaKind, Pass, Store};
+
+use crate::comparison::Caution;
+use crate::difference::differences;
+use crate::error::CompareError;
+
+/// A row in its place in the comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub row: Row,
+    pub cell: usize,
+    pub unit: u32,
+    pub repetition: u32,
+}
+
+/// One column.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InputColumn {
+    pub name: String,
+    pub trials: Vec<Placed>,
+    pub pending: usize,
+}
+
+/// Everything that is to be compared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    pub campaign: Option<String>,
+    pub columns: Vec<InputColumn>,
+    pub cells: Vec<CellNote>,
+    /// Looks of a sequential plan; empty for a fixed number of trials.
+    pub looks: Vec<u64>,
+    /// Seeds (or sampling units) that are planned so far.
+    pub planned: u64,
+    pub cautions: Vec<Caution>,
+}
+
+/// How good a record is for an entry: of the right variant and campaign, valid, and late.
+fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
+    (
+        row.is_valid(),
+        row.variant.name == variant,
+        *row.campaign == *campaign,
+    )
+}
+
+impl Input {
+    /// The trials of a campaign, each entry with a record of its own. `columns` chooses and orders variants by their
+    /// place in the note; `None` takes all.
+    pub fn of_campaign(
+        store: &Store,
+        note: &CampaignNote,
+        columns: Option<&[usize]>,
+    ) -> Result<Self, CompareError> {
+        let mut keys: Vec<String> = note.entries.iter().map(|entry| entry.key.clone()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let id = note.id();
+        let own = note.fresh || note.arena != ArenaKind::Exact;
+        let mut cautions = Vec::new();
+        let mut by_key: HashMap<String, Vec<Row>> = HashMap::new();
+        for row in store.by_keys(&keys)? {
+            if !own || *row.campaign == *id {
+                by_key.entry(row.key.clone()).or_default().push(row);
+            }
+        }
+        for key in &keys {
+            if let Some(rows) = by_key.get(key) {
+                cautions.extend(not_exact(rows));
+            }
+        }
+        let mut all: Vec<InputColumn> = note
+            .variants
+            .iter()
+            .map(|name| InputColumn {
+                name: name.clone(),
+                ..InputColumn::default()
+            })
+            .collect();
+        for entry in &note.entries {
+            let Some(column) = all.get_mut(entry.variant) else {
+                continue;
+            };
+            let rows = by_key.get_mut(&entry.key);
+            let best = rows.and_then(|rows| {
+                // Rows come newest first; of equals the first, hence the newest, is to win.
+                let best = (0..rows.len())
+                    .rev()
+                    .max_by_key(|&place| fitness(&rows[place], &column.name, &id))?;
+                Some(rows.remove(best))
+            });
+            match best {
+                // An observed trial explains; its times carry the observer's cost.
+                Some(row) if row.cell.subject.pass == Pass::Observed => {}
+                Some(row) => column.trials.push(Placed {
+                    row,
+                    cell: entry.cell,
+                    unit: entry.unit,
+                    repetition: entry.repetition,
+                }),
+                None => column.pending += 1,
+            }
+        }
+        let columns = match columns {
+            None => all,
+            Some(chosen) => chosen
+                .iter()
+                .filter_map(|&place| all.get(place).cloned())
+                .collect(),
+        };
+        let planned = note
+            .entries
+            .iter()
+            .map(|entry| u64::from(entry.unit) + 1)
+            .max();
+        Ok(Self {
+            campaign: Some(id),
+            columns,
+            cells: note.cells.clone(),
+            looks: note.looks.clone(),
+            planned: planned.unwrap_or(0),
+            cautions,
+        })
+    }
+
+    /// Two named sets of records. Cells that both have are compared; where there is none, that is refused with what
+    /// differs, unless `anyway`.
+    pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
+        let mut cautions = Vec::new();
+        let [(name_a, a), (name_b, b)] = sides;
+        for (name, rows) in [(&name_a, &a), (&name_b, &b)] {
+            if rows.is_empty() {
+                return Err(CompareError::NoRecords { what: name.clone() });
+            }
+        }
+        let [a, b] = [a, b].map(|rows| by_cell(rows, &mut cautions));
+        let (hash_a, hash_b): (Vec<&String>, Vec<&String>) =
+            (a.keys().collect(), b.keys().collect());
+        let mut pairs: Vec<(&String, &String)> = hash_a
+            .iter()
+            .filter(|hash| b.contains_key(**hash))
+            .map(|hash| (*hash, *hash))
+            .collect();
+        for (own, other, column) in [(&a, &b, &name_a), (&b, &a, &name_b)] {
+            for (hash, rows) in own {
+                if !other.contains_key(hash) && !pairs.is_empty() {
+                    cautions.push(Caution::OneSided {
+                        column: column.clone(),
+                        label: rows[0].cell.subject.cell_label(),
+                    });
+                }
+            }
+        }
+        if pairs.is_empty() {
+            // The nearest two say best what is in the way.
+            let nearest = hash_a
+                .iter()
+                .flat_map(|a| hash_b.iter().map(move |b| (*a, *b)))
+                .map(|(x, y)| {
+                    let different = differences(&a[x][0].cell.subject, &b[y][0].cell.subject);
+                    (x, y, different)
+                })
+                .min_by_key(|(_, _, different)| different.len());
+            let Some((x, y, different)) = nearest else {
+                return Err(CompareError::NoRecords { what: name_a });
+            };
+            if !anyway {
+                return Err(CompareError::NotComparable {
+                    a: name_a,
+                    b: name_b,
+                    differences: different,
+                });
+            }
+            cautions.push(Caution::NotComparable {
+                a: name_a.clone(),
+                b: name_b.clone(),
+                differences: different,
+            });
+            pairs.push((x, y));
+        }
+        let column =
+            |name: &str, cells: &BTreeMap<String, Vec<Row>>, hashes: Vec<&String>| InputColumn {
+                name: name.to_owned(),
+                trials: (0..)
+                    .zip(hashes)
+                    .flat_map(|(cell, hash)| {
+                        cells[hash].iter().map(move |row| Placed {
+                            row: row.clone(),
+                            cell,
+                            unit: row.unit,
+                            repetition: row.repetition,
+                        })
+                    })
+                    .collect(),
+                pending: 0,
+            };
+        let columns = vec![
+            column(&name_a, &a, pairs.iter().map(|(hash, _)| *hash).collect()),
+            column(&name_b, &b, pairs.iter().map(|(_, hash)| *hash).collect()),
+        ];
+        let cells = pairs
+            .iter()
+            .map(|(hash, _)| CellNote {
+                label: a[*hash][0].cell.subject.cell_label(),
+                ..CellNote::default()
+            })
+            .collect();
+        Ok(Self {
+            columns,
+            cells,
+            cautions,
+            ..Self::default()
+        })
+    }
+}
+
+/// Rows by cell. In the exact arena one record of each trial is enough, the newest valid one; noisy ones all stay.
+fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> BTreeMap<String, Vec<Row>> {
+    let mut cells: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        cells.entry(row.cell.hash.clone()).or_default().push(row);
+    }
+    for rows in cells.values_mut() {
+        if rows[0].cell.subject.arena.kind != ArenaKind::Exact {
+            continue;
+        }
+        let mut seeds: BTreeMap<u64, Vec<Row>> = BTreeMap::new();
+        for row in rows.drain(..) {
+            seeds.entry(row.seed).or_default().push(row);
+        }
+        for of_seed in seeds.values_mut() {
+            of_seed.sort_by_key(|row| (!row.is_valid(), std::cmp::Reverse(row.started)));
+            let newest = of_seed[0].key.clone();
+            let same: Vec<Row> = of_seed
+                .iter()
+                .filter(|row| row.key == newest)
+                .cloned()
+                .collect();
+            cautions.extend(not_exact(&same));
+            of_seed.truncate(1);
+        }
+        rows.extend(seeds.into_values().flatten());
+    }
+    cells
+}
+
+/// Says so where valid records of one exact trial differ.
+fn not_exact(rows: &[Row]) -> Option<Caution> {
+    let mut valid = rows
+        .iter()
+        .filter(|row| row.is_valid() && row.cell.subject.arena.kind == ArenaKind::Exact);
+    let first = valid.next()?;
+    let other = valid.find(|row| row.digest != first.digest)?;
+    let short = |row: &Row| row.id.get(..12).unwrap_or(&row.id).to_owned();
+    Some(Caution::NotExact {
+        a: short(first),
+        b: short(other),
+    })
+}

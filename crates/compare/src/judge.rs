@@ -1,0 +1,388 @@
+//! From columns of records to judgements: values are paired, put into one family and judged together.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pagetide_record::{ArenaKind, Direction, Metric, Store, Unit, Value};
+use pagetide_verdict::sample::UnitPair;
+use pagetide_verdict::sequential::{Design, Plan, Spending};
+use pagetide_verdict::{
+    Data, Direction as Way, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by,
+};
+
+use crate::comparison::{
+    Caution, Cell, Column, Comparison, InvalidTrial, Look, MetricRow, Overall, Side, TrialRef,
+    Values,
+};
+use crate::error::CompareError;
+use crate::input::{Input, Placed};
+
+/// Error rate of the primary metrics of a comparison together.
+const ALPHA: f64 = 0.05;
+/// Seed of what the statistics draw at random: fixed, so that the same records give the same judgements.
+const SEED: u64 = 1;
+/// Random sign patterns for a metric, times values: what a comparison may spend on them, and the fewest patterns.
+const DRAWS: usize = 200_000_000;
+const FEWEST: u32 = 999;
+
+/// Makes the comparison.
+pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, CompareError> {
+    let mut cautions = input.cautions.clone();
+    let look = look(input);
+    let until = look.as_ref().map_or(u64::MAX, |look| look.units);
+    if let Some(look) = &look
+        && input.planned < look.units
+    {
+        cautions.push(Caution::TooEarly { units: look.units });
+    }
+    let columns = input
+        .columns
+        .iter()
+        .map(|column| {
+            let valid = column.trials.iter().filter(|t| t.row.is_valid()).count();
+            Column {
+                name: column.name.clone(),
+                variant: column.trials.first().map(|t| (*t.row.variant).clone()),
+                valid,
+                invalid: column.trials.len() - valid,
+                pending: column.pending,
+            }
+        })
+        .collect();
+    let mut cells = Vec::with_capacity(input.cells.len());
+    for (place, note) in input.cells.iter().enumerate() {
+        let of_cell = |column: &crate::input::InputColumn| -> Vec<Placed> {
+            let mut trials: Vec<Placed> = column
+                .trials
+                .iter()
+                .filter(|t| t.cell == place && u64::from(t.unit) < until)
+                .cloned()
+                .collect();
+            trials.sort_by_key(|t| (t.row.seed, t.unit, t.repetition, t.row.started));
+            trials
+        };
+        let trials: Vec<Vec<Placed>> = input.columns.iter().map(of_cell).collect();
+        let first = trials.iter().flatten().next();
+        let mut metrics = rows(store, &trials)?;
+        for metric in &mut metrics {
+            if let Some(primary) = &note.primary {
+                metric.primary = primary.contains(&metric.name);
+            }
+        }
+        metrics.sort_by_key(|metric| !metric.primary);
+        cells.push(Cell {
+            label: note.label.clone(),
+            subject: first.map(|t| t.row.cell.subject.clone()),
+            sides: trials.iter().map(|trials| side(trials)).collect(),
+            metrics,
+        });
+    }
+    let pending = input.columns.iter().map(|column| column.pending).sum();
+    if pending > 0 {
+        cautions.push(Caution::Pending { trials: pending });
+    }
+    cautions.extend(circumstances(input));
+    let mut comparison = Comparison {
+        campaign: input.campaign.clone(),
+        columns,
+        cells,
+        alpha: ALPHA,
+        look,
+        overall: Overall::Invalid,
+        cautions,
+    };
+    judge_all(&mut comparison, input)?;
+    comparison.overall = Overall::of(comparison.deciding().map(|judgement| &judgement.verdict));
+    Ok(comparison)
+}
+
+/// The last look whose trials are all planned, or the first.
+fn look(input: &Input) -> Option<Look> {
+    let number = input
+        .looks
+        .iter()
+        .rposition(|units| *units <= input.planned)
+        .unwrap_or(0);
+    input.looks.get(number).map(|units| Look {
+        number,
+        units: *units,
+        planned: input.looks.clone(),
+    })
+}
+
+/// What should be known of how the records were made.
+fn circumstances(input: &Input) -> Vec<Caution> {
+    let rows = || {
+        input
+            .columns
+            .iter()
+            .flat_map(|column| &column.trials)
+            .map(|t| &t.row)
+    };
+    let guests: BTreeSet<&str> = rows().map(|row| &*row.guest).collect();
+    let mut cautions = Vec::new();
+    if guests.len() > 1 {
+        cautions.push(Caution::OtherGuest {
+            builds: guests.len(),
+        });
+    }
+    if rows().any(|row| row.cell.subject.arena.kind == ArenaKind::Exact) {
+        cautions.push(Caution::VirtualTime);
+    }
+    cautions
+}
+
+fn side(trials: &[Placed]) -> Side {
+    let mut side = Side::default();
+    for trial in trials {
+        match &trial.row.invalid {
+            None => side.trials.push(TrialRef {
+                record: trial.row.id.clone(),
+                seed: trial.row.seed,
+                unit: trial.unit,
+                repetition: trial.repetition,
+                digest: trial.row.digest.clone(),
+            }),
+            Some(why) => side.invalid.push(InvalidTrial {
+                record: trial.row.id.clone(),
+                seed: trial.row.seed,
+                why: why.to_string(),
+            }),
+        }
+    }
+    side
+}
+
+/// Values of all metrics of one cell, column by column.
+fn rows(store: &Store, trials: &[Vec<Placed>]) -> Result<Vec<MetricRow>, CompareError> {
+    // Where each valid record stands: its column, and its place among the valid ones.
+    let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
+    let mut wanted: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for (column, trials) in trials.iter().enumerate() {
+        for (place, trial) in trials.iter().filter(|t| t.row.is_valid()).enumerate() {
+            places.insert(trial.row.row, (column, place));
+            wanted
+                .entry(&trial.row.cell.subject.scenario)
+                .or_default()
+                .push(trial.row.row);
+        }
+    }
+    let mut metrics: Vec<MetricRow> = Vec::new();
+    for (scenario, records) in wanted {
+        for (record, metric) in store.metrics(scenario, &records)? {
+            let Some(&(column, place)) = places.get(&record) else {
+                continue;
+            };
+            let row = row_of(&mut metrics, &metric, trials.len());
+            let values = &mut row.values[column];
+            match metric.value {
+                Value::Number(number) => values.values.push((place, number)),
+                Value::Absent(why) => {
+                    values.absent.get_or_insert(why);
+                }
+            }
+        }
+    }
+    for values in metrics.iter_mut().flat_map(|row| &mut row.values) {
+        values.values.sort_by_key(|(place, _)| *place);
+    }
+    Ok(metrics)
+}
+
+/// The row of this metric, begun where it is new.
+fn row_of<'a>(rows: &'a mut Vec<MetricRow>, metric: &Metric, columns: usize) -> &'a mut MetricRow {
+    // Another unit is another metric, whatever its name.
+    let known = rows
+        .iter()
+        .position(|row| row.name == metric.name && row.unit == metric.unit);
+    let place = known.unwrap_or_else(|| {
+        rows.push(MetricRow {
+            name: metric.name.clone(),
+            unit: metric.unit,
+            direction: metric.direction,
+            primary: metric.primary,
+            values: vec![Values::default(); columns],
+            judgements: Vec::new(),
+        });
+        rows.len() - 1
+    });
+    &mut rows[place]
+}
+
+/// A unit's name as the statistics know it.
+fn label(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanos => "nanos",
+        Unit::Bytes => "bytes",
+        Unit::Pages => "pages",
+        Unit::Count => "count",
+        Unit::Share => "share",
+        Unit::BytesPerSecond => "bytes-per-second",
+        Unit::PerSecond => "per-second",
+        Unit::Ratio => "ratio",
+    }
+}
+
+/// Judges every metric of every cell against the baseline, as one family.
+fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareError> {
+    let mut samples = Vec::new();
+    let mut owners = Vec::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        let margins = &input.cells[place].margins;
+        for (number, row) in cell.metrics.iter().enumerate() {
+            for column in 1..comparison.columns.len() {
+                let both = row.values[0]
+                    .values
+                    .len()
+                    .min(row.values[column].values.len());
+                if both == 0 {
+                    continue;
+                }
+                owners.push((place, number, column));
+                samples.push(MetricSample {
+                    name: row.name.clone(),
+                    unit: label(row.unit).to_owned(),
+                    direction: match row.direction {
+                        Direction::Lower => Way::Lower,
+                        Direction::Higher => Way::Higher,
+                        Direction::Neutral => Way::Neutral,
+                    },
+                    primary: row.primary,
+                    margin: margins.get(&row.name).copied().map(Margin::Relative),
+                    scale: pagetide_verdict::sample::Scale::Auto,
+                    data: data(cell, row, column, campaigns_agree(input, column)),
+                });
+            }
+        }
+    }
+    let primaries = samples.iter().filter(|sample| sample.primary).count();
+    let values: usize = comparison
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .flat_map(|row| &row.values)
+        .map(|values| values.values.len())
+        .sum();
+    let mut family = Family::new(SEED, samples);
+    family.alpha = ALPHA;
+    family.resamples = u32::try_from(DRAWS / values.max(1))
+        .unwrap_or(u32::MAX)
+        .clamp(FEWEST, family.resamples);
+    let rule = match &comparison.look {
+        Some(look) => Plan::new(
+            ALPHA,
+            &look.planned,
+            primaries,
+            Design::Paired,
+            Spending::default(),
+        )?
+        .rule(look.number)
+        .clone(),
+        None => Rule::fixed(ALPHA)?,
+    };
+    let mut judged: HashMap<(usize, usize, usize), Judgement> =
+        owners.into_iter().zip(judge_by(&family, &rule)).collect();
+    let columns = comparison.columns.len();
+    for (place, cell) in comparison.cells.iter_mut().enumerate() {
+        for (number, row) in cell.metrics.iter_mut().enumerate() {
+            row.judgements = (1..columns)
+                .map(|column| judged.remove(&(place, number, column)))
+                .collect();
+        }
+    }
+    Ok(())
+}
+
+/// Whether blocks of a column and of the baseline belong together: they ran in the same campaign.
+fn campaigns_agree(input: &Input, column: usize) -> bool {
+    let of = |column: usize| -> BTreeSet<&str> {
+        input.columns[column]
+            .trials
+            .iter()
+            .map(|t| &*t.row.campaign)
+            .collect()
+    };
+    let (a, b) = (of(0), of(column));
+    a == b && a.len() <= 1
+}
+
+/// The values of a metric in the baseline and another column, in the shape in which they were sampled.
+fn data(cell: &Cell, row: &MetricRow, column: usize, same_campaign: bool) -> Data {
+    let exact = cell
+        .subject
+        .as_ref()
+        .is_some_and(|subject| subject.arena.kind == ArenaKind::Exact);
+    let sides = [&cell.sides[0], &cell.sides[column]];
+    let values = [&row.values[0], &row.values[column]];
+    if exact {
+        return by_seed(sides, values);
+    }
+    let [a, b] = [0, 1].map(|side| units(sides[side], values[side]));
+    if !same_campaign {
+        return Data::NestedUnpaired {
+            a: a.into_values().map(|(values, _)| values).collect(),
+            b: b.into_values().map(|(values, _)| values).collect(),
+        };
+    }
+    let units: Vec<UnitPair> = a
+        .into_iter()
+        .filter_map(|(unit, (a, digests_a))| {
+            let (b, digests_b) = b.get(&unit)?;
+            Some(UnitPair {
+                a,
+                b: b.clone(),
+                identical: digests_a == *digests_b,
+            })
+        })
+        .collect();
+    if units.is_empty() {
+        return nothing_in_common("block");
+    }
+    Data::NestedPaired { units }
+}
+
+fn nothing_in_common(what: &str) -> Data {
+    Data::Invalid {
+        reason: format!("no {what} has a valid trial on both sides: run more trials"),
+    }
+}
+
+/// Pairs by seed.
+fn by_seed(sides: [&Side; 2], values: [&Values; 2]) -> Data {
+    let other: HashMap<u64, (f64, &str)> = values[1]
+        .values
+        .iter()
+        .map(|&(place, value)| {
+            let trial = &sides[1].trials[place];
+            (trial.seed, (value, trial.digest.as_str()))
+        })
+        .collect();
+    let pairs: Vec<Pair> = values[0]
+        .values
+        .iter()
+        .filter_map(|&(place, a)| {
+            let trial = &sides[0].trials[place];
+            let &(b, digest) = other.get(&trial.seed)?;
+            Some(Pair {
+                a,
+                b,
+                identical: trial.digest == digest,
+            })
+        })
+        .collect();
+    if pairs.is_empty() {
+        return nothing_in_common("seed");
+    }
+    Data::Paired { pairs }
+}
+
+/// Values and digests by sampling unit.
+fn units<'a>(side: &'a Side, values: &Values) -> BTreeMap<u32, (Vec<f64>, Vec<&'a str>)> {
+    let mut units: BTreeMap<u32, (Vec<f64>, Vec<&str>)> = BTreeMap::new();
+    for &(place, value) in &values.values {
+        let trial = &side.trials[place];
+        let unit = units.entry(trial.unit).or_default();
+        unit.0.push(value);
+        unit.1.push(&trial.digest);
+    }
+    units
+}

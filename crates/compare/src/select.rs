@@ -1,0 +1,152 @@
+//! What the names on a command line stand for.
+
+use pagetide_record::store::{CampaignNote, Filter, Row};
+use pagetide_record::{Pass, Store, StoreError};
+
+use crate::comparison::Comparison;
+use crate::error::CompareError;
+use crate::input::Input;
+use crate::judge::compare;
+
+/// Fewest digits that are taken for the beginning of a record's identity.
+const FEWEST_DIGITS: usize = 4;
+
+/// One side of a comparison.
+enum Named {
+    /// A variant of a campaign, by its place.
+    Variant(Box<CampaignNote>, usize),
+    /// Records that belong together in no other way.
+    Rows(Vec<Row>),
+}
+
+/// Compares all variants of a campaign with its first. `name` is a campaign's name (its latest run), the identity of a
+/// run (`quick.2`), or `None` for the campaign that ran last.
+pub fn compare_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
+    compare_note(store, &campaign(store, name)?)
+}
+
+/// Compares all variants of a campaign, as far as its note goes, with its first.
+pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
+    if let [variant] = note.variants.as_slice() {
+        return Err(CompareError::OneVariant {
+            campaign: note.id(),
+            variant: variant.clone(),
+        });
+    }
+    compare(store, &Input::of_campaign(store, note, None)?)
+}
+
+/// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or the
+/// beginning of a record's identity. What differs in more than the variant is refused unless `anyway`.
+pub fn compare_two(
+    store: &Store,
+    a: &str,
+    b: &str,
+    anyway: bool,
+) -> Result<Comparison, CompareError> {
+    match (resolve(store, a)?, resolve(store, b)?) {
+        // Two variants of one campaign keep its margins, primary metrics and looks.
+        (Named::Variant(x, place_a), Named::Variant(y, place_b)) if x.id() == y.id() => compare(
+            store,
+            &Input::of_campaign(store, &x, Some(&[place_a, place_b]))?,
+        ),
+        (x, y) => {
+            let sides = [
+                (a.to_owned(), rows(store, x)?),
+                (b.to_owned(), rows(store, y)?),
+            ];
+            compare(store, &Input::of_rows(sides, anyway)?)
+        }
+    }
+}
+
+/// The campaign of a name, or the last one.
+fn campaign(store: &Store, name: Option<&str>) -> Result<CampaignNote, CompareError> {
+    let Some(name) = name else {
+        let last = store.campaigns()?.into_iter().next();
+        return match last {
+            Some(id) => store.campaign(&id)?.ok_or(CompareError::NothingRan),
+            None => Err(CompareError::NothingRan),
+        };
+    };
+    if let Some(note) = store.latest_of(name)? {
+        return Ok(note);
+    }
+    let known = store.campaigns()?;
+    Err(CompareError::NoCampaign {
+        name: name.to_owned(),
+        nearest: nearest(name, known.iter().map(String::as_str)),
+    })
+}
+
+/// The candidate most like `text`, if any is near enough to be what was meant.
+fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    candidates
+        .map(|candidate| {
+            (
+                strsim::normalized_damerau_levenshtein(text, candidate),
+                candidate,
+            )
+        })
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+fn resolve(store: &Store, given: &str) -> Result<Named, CompareError> {
+    if let Some((name, variant)) = given.split_once(':') {
+        let note = campaign(store, Some(name))?;
+        return match note.variants.iter().position(|v| v == variant) {
+            Some(place) => Ok(Named::Variant(Box::new(note), place)),
+            None => Err(CompareError::NoVariant {
+                campaign: note.id(),
+                variant: variant.to_owned(),
+                known: note.variants.join(", "),
+            }),
+        };
+    }
+    let last = match campaign(store, None) {
+        Ok(note) => Some(note),
+        Err(CompareError::NothingRan) => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(note) = &last
+        && let Some(place) = note.variants.iter().position(|v| v == given)
+    {
+        return Ok(Named::Variant(Box::new(note.clone()), place));
+    }
+    let release = Filter {
+        release: Some(given.to_owned()),
+        pass: Some(Pass::Timed),
+        ..Filter::default()
+    };
+    let rows = store.select(&release)?;
+    if !rows.is_empty() {
+        return Ok(Named::Rows(rows));
+    }
+    let digits = given.len() >= FEWEST_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
+    if digits {
+        match store.find(given) {
+            Ok(row) => return Ok(Named::Rows(vec![row])),
+            Err(StoreError::Unknown { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let known = last.map(|note| note.variants).unwrap_or_default();
+    Err(CompareError::Unknown {
+        given: given.to_owned(),
+        nearest: nearest(given, known.iter().map(String::as_str)),
+    })
+}
+
+/// The records of one side.
+fn rows(store: &Store, named: Named) -> Result<Vec<Row>, CompareError> {
+    match named {
+        Named::Rows(rows) => Ok(rows),
+        Named::Variant(note, place) => {
+            let input = Input::of_campaign(store, &note, Some(&[place]))?;
+            let trials = input.columns.into_iter().flat_map(|column| column.trials);
+            Ok(trials.map(|placed| placed.row).collect())
+        }
+    }
+}

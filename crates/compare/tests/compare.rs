@@ -1,0 +1,471 @@
+//! Comparisons over a real store with made-up records.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+use pagetide_compare::{
+    Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note, compare_two,
+};
+use pagetide_record::store::{CampaignNote, CellNote, Entry};
+use pagetide_record::{
+    ArenaKind, Direction, Invalid, Metric, MetricDef, Nanos, Pass, Record, Store,
+};
+use pagetide_verdict::{Data, Margin, Verdict};
+
+const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
+const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
+
+struct Bench {
+    _dir: tempfile::TempDir,
+    store: Store,
+    note: CampaignNote,
+    moment: u64,
+}
+
+impl Bench {
+    /// A campaign `test` with variants `off` and `on` over so many cells.
+    fn new(cells: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let note = CampaignNote {
+            name: "test".into(),
+            generation: 1,
+            variants: vec!["off".into(), "on".into()],
+            cells: (0..cells)
+                .map(|n| CellNote {
+                    label: format!("cell {n}"),
+                    ..CellNote::default()
+                })
+                .collect(),
+            ..CampaignNote::default()
+        };
+        Self {
+            _dir: dir,
+            store,
+            note,
+            moment: 0,
+        }
+    }
+
+    /// A trial of a cell under a variant, taking `time` ns.
+    fn trial(&self, cell: usize, variant: usize, seed: u64, time: f64) -> Record {
+        let mut record = Record::default();
+        let subject = &mut record.subject;
+        subject.scenario = "linear".into();
+        subject
+            .params
+            .insert("pages".into(), (100 * (cell + 1)).to_string());
+        subject.seed = seed;
+        subject
+            .variant
+            .name
+            .clone_from(&self.note.variants[variant]);
+        subject.variant.kernel.release = format!("6.{variant}");
+        subject
+            .variant
+            .settings
+            .insert("lru_gen/enabled".into(), variant.to_string());
+        record.results.metrics = vec![
+            Metric::new(&SCANNED, 1000.0 + seed as f64),
+            Metric::new(&TIME, time),
+        ];
+        record
+    }
+
+    /// Stores a record and says that it belongs to the campaign.
+    fn add(&mut self, cell: usize, variant: usize, mut record: Record) -> Record {
+        self.moment += 1;
+        record.wall.started = Nanos(self.moment);
+        record.wall.campaign = self.note.id();
+        let unit = u32::try_from(record.subject.seed).unwrap() - 1;
+        self.note.entries.push(Entry {
+            key: record.subject.key(),
+            cell,
+            variant,
+            unit: if record.wall.unit > 0 {
+                record.wall.unit - 1
+            } else {
+                unit
+            },
+            repetition: record.wall.repetition,
+        });
+        let writer = self.store.writer().unwrap();
+        self.store.add(writer, &mut record).unwrap();
+        self.store.note(&self.note).unwrap();
+        record
+    }
+
+    /// Fills a cell: `on` takes `factor` of the time of `off`, with a little noise.
+    fn fill(&mut self, cell: usize, seeds: u64, factor: f64) {
+        for seed in 1..=seeds {
+            let base = 1e6 * (1.0 + 0.1 * (seed * 7 % 5) as f64);
+            let noise = 1.0 + 0.001 * (seed * 3 % 7) as f64;
+            self.add(cell, 0, self.trial(cell, 0, seed, base));
+            self.add(cell, 1, self.trial(cell, 1, seed, base * factor * noise));
+        }
+    }
+
+    fn compare(&self) -> Comparison {
+        compare_campaign(&self.store, None).unwrap()
+    }
+}
+
+fn verdict(comparison: &Comparison, cell: usize, metric: &str) -> Verdict {
+    let row = comparison.cells[cell]
+        .metrics
+        .iter()
+        .find(|row| row.name == metric)
+        .unwrap();
+    row.judgements[0].as_ref().unwrap().verdict.clone()
+}
+
+#[test]
+fn a_faster_variant_is_improved_and_a_slower_one_regressed_with_exit_code_one() {
+    let mut bench = Bench::new(2);
+    bench.fill(0, 8, 0.8);
+    let comparison = bench.compare();
+    assert_eq!(verdict(&comparison, 0, "run"), Verdict::Improved);
+    assert_eq!(comparison.overall, Overall::Improved);
+    assert_eq!(comparison.overall.exit_code(FailOn::default()), 0);
+    bench.fill(1, 8, 1.3);
+    let comparison = bench.compare();
+    assert_eq!(verdict(&comparison, 0, "run"), Verdict::Improved);
+    assert_eq!(verdict(&comparison, 1, "run"), Verdict::Regressed);
+    assert_eq!(comparison.overall, Overall::Regressed);
+    assert_eq!(comparison.overall.exit_code(FailOn::default()), 1);
+    // The order in which A and B are named turns the verdict.
+    let turned = compare_two(&bench.store, "on", "off", false).unwrap();
+    assert_eq!(verdict(&turned, 1, "run"), Verdict::Improved);
+}
+
+#[test]
+fn every_value_leads_back_to_the_record_it_came_from_and_pairs_are_by_seed() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 7, 0.9);
+    // A seed that only one side has is shown, but not paired.
+    let lone = bench.trial(0, 0, 50, 5e6);
+    bench.add(0, 0, lone);
+    let comparison = bench.compare();
+    let cell = &comparison.cells[0];
+    assert_eq!(cell.metrics[0].name, "run", "primary metrics come first");
+    for (column, side) in cell.sides.iter().enumerate() {
+        assert_eq!(side.trials.len(), 8 - column);
+        for &(place, value) in &cell.metrics[0].values[column].values {
+            let record = bench.store.load(&side.trials[place].record).unwrap();
+            assert_eq!(
+                record.record().metric("run").unwrap().value.number(),
+                Some(value)
+            );
+            assert_eq!(record.record().subject.seed, side.trials[place].seed);
+        }
+    }
+    assert_eq!(cell.metrics[0].judgements[0].as_ref().unwrap().n, 7);
+}
+
+#[test]
+fn records_equal_to_the_bit_are_identical() {
+    let mut bench = Bench::new(1);
+    for seed in 1..=6 {
+        for variant in 0..2 {
+            let mut record = bench.trial(0, variant, seed, 1e6 + seed as f64);
+            record.subject.variant.settings.clear();
+            record.subject.variant.kernel.release = "6.1".into();
+            bench.add(0, variant, record);
+        }
+    }
+    // Both variants are one trial: each entry has a record of its own name.
+    let comparison = bench.compare();
+    for (column, name) in ["off", "on"].into_iter().enumerate() {
+        for trial in &comparison.cells[0].sides[column].trials {
+            let record = bench.store.load(&trial.record).unwrap();
+            assert_eq!(record.record().subject.variant.name, name);
+        }
+    }
+    assert_eq!(verdict(&comparison, 0, "run"), Verdict::Identical);
+    assert_eq!(verdict(&comparison, 0, "scanned"), Verdict::Identical);
+    assert_eq!(comparison.overall, Overall::Identical);
+    assert!(
+        comparison
+            .cautions
+            .iter()
+            .all(|c| matches!(c, Caution::VirtualTime))
+    );
+}
+
+#[test]
+fn invalid_trials_are_listed_with_their_reasons_and_left_out() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 7, 0.8);
+    let mut spoilt = bench.trial(0, 1, 8, 9e9);
+    spoilt.results.invalid.push(Invalid::NoReclaim);
+    let spoilt = bench.add(0, 1, spoilt);
+    let comparison = bench.compare();
+    let invalid = &comparison.cells[0].sides[1].invalid;
+    assert_eq!(invalid.len(), 1);
+    assert_eq!(
+        (invalid[0].record.as_str(), invalid[0].seed),
+        (spoilt.id().as_str(), 8)
+    );
+    assert!(
+        invalid[0].why.contains("reclaimed nothing"),
+        "{}",
+        invalid[0].why
+    );
+    assert_eq!(
+        (comparison.columns[1].valid, comparison.columns[1].invalid),
+        (7, 1)
+    );
+    assert_eq!(verdict(&comparison, 0, "run"), Verdict::Improved);
+}
+
+#[test]
+fn two_seeds_are_inconclusive_with_exit_code_three() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 2, 0.8);
+    let comparison = bench.compare();
+    assert!(matches!(
+        verdict(&comparison, 0, "run"),
+        Verdict::Inconclusive { .. }
+    ));
+    assert_eq!(comparison.overall.exit_code(FailOn::default()), 3);
+    assert_eq!(comparison.overall.exit_code(FailOn::Regressed), 0);
+}
+
+#[test]
+fn a_campaign_chooses_its_primary_metrics_and_margins() {
+    let mut bench = Bench::new(1);
+    bench.note.cells[0].primary = Some(vec!["scanned".into()]);
+    bench.note.cells[0].margins = [("run".to_owned(), 0.5)].into();
+    bench.fill(0, 8, 1.1);
+    let comparison = bench.compare();
+    let cell = &comparison.cells[0];
+    assert_eq!(cell.metrics[0].name, "scanned");
+    assert!(cell.metrics[0].primary && !cell.metrics[1].primary);
+    let run = cell.metrics[1].judgements[0].as_ref().unwrap();
+    assert_eq!(run.verdict, Verdict::Equivalent);
+    assert_eq!(run.margin.as_ref().unwrap().margin, Margin::Relative(0.5));
+    assert_eq!(comparison.overall, Overall::Equivalent);
+}
+
+#[test]
+fn observed_trials_do_not_count() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 6, 0.8);
+    for variant in 0..2 {
+        let mut observed = bench.trial(0, variant, 1, 7e9);
+        observed.subject.pass = Pass::Observed;
+        bench.add(0, variant, observed);
+    }
+    let comparison = bench.compare();
+    assert_eq!(comparison.columns[0].valid, 6);
+    assert_eq!(verdict(&comparison, 0, "run"), Verdict::Improved);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_what_differs_unless_anyway() {
+    let mut bench = Bench::new(2);
+    let a = bench.trial(0, 0, 1, 1e6);
+    let mut b = bench.trial(1, 1, 1, 2e6);
+    b.subject.memory = "128M".parse().unwrap();
+    let a = bench.add(0, 0, a).id();
+    let b = bench.add(1, 1, b).id();
+    let error = compare_two(&bench.store, &a[..10], &b[..10], false).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        matches!(error, CompareError::NotComparable { .. }),
+        "{text}"
+    );
+    assert!(
+        text.contains("parameter pages is 100 against 200, memory is 64M against 128M"),
+        "{text}"
+    );
+    assert!(text.contains("--anyway"), "{text}");
+    let comparison = compare_two(&bench.store, &a, &b, true).unwrap();
+    assert!(
+        matches!(&comparison.cautions[0], Caution::NotComparable { differences, .. } if differences.len() == 2)
+    );
+    assert!(matches!(
+        verdict(&comparison, 0, "run"),
+        Verdict::Inconclusive { .. }
+    ));
+}
+
+#[test]
+fn cells_that_only_one_side_has_are_left_out_and_named() {
+    let mut bench = Bench::new(2);
+    bench.fill(0, 6, 0.9);
+    let lone = bench.trial(1, 0, 1, 1e6);
+    bench.add(1, 0, lone);
+    let comparison = compare_two(&bench.store, "6.0", "6.1", false).unwrap();
+    assert_eq!(comparison.cells.len(), 1);
+    assert!(
+        comparison
+            .cautions
+            .iter()
+            .any(|c| matches!(c, Caution::OneSided { column, .. } if column == "6.0"))
+    );
+    assert_eq!(verdict(&comparison, 0, "run"), Verdict::Improved);
+}
+
+#[test]
+fn sides_are_named_by_variant_campaign_release_or_record() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 6, 0.9);
+    let id = bench.add(0, 0, bench.trial(0, 0, 7, 1e6)).id();
+    let store = &bench.store;
+    for (a, b) in [
+        ("off", "on"),
+        ("test:off", "test:on"),
+        ("6.0", "6.1"),
+        ("test:off", "6.1"),
+    ] {
+        let comparison = compare_two(store, a, b, false).unwrap();
+        assert_eq!(comparison.overall, Overall::Improved, "{a} {b}");
+        let judgement = comparison.deciding().next().unwrap();
+        assert_eq!(judgement.n, 6);
+    }
+    let one = compare_two(store, &id[..8], "on", false).unwrap();
+    assert_eq!(one.columns[0].valid, 1);
+    let told = |a: &str| compare_two(store, a, "on", false).unwrap_err().to_string();
+    assert!(told("of").contains("did you mean `off`?"), "{}", told("of"));
+    assert!(
+        told("tset:off").contains("did you mean `test`?"),
+        "{}",
+        told("tset:off")
+    );
+    assert!(
+        told("test:no").contains("it has off, on"),
+        "{}",
+        told("test:no")
+    );
+    assert!(told("0123456789abcdef").contains("no record"));
+}
+
+#[test]
+fn exact_records_of_one_trial_that_differ_are_pointed_out() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 6, 0.9);
+    let mut twice = bench.trial(0, 0, 3, 123.0);
+    twice.wall.started = Nanos(99);
+    let writer = bench.store.writer().unwrap();
+    bench.store.add(writer, &mut twice).unwrap();
+    let comparison = bench.compare();
+    assert!(
+        comparison
+            .cautions
+            .iter()
+            .any(|c| matches!(c, Caution::NotExact { .. }))
+    );
+}
+
+#[test]
+fn trials_without_records_are_counted_as_pending() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 6, 0.9);
+    let planned = bench.trial(0, 1, 7, 1.0).subject.key();
+    bench.note.entries.push(Entry {
+        key: planned,
+        variant: 1,
+        unit: 6,
+        ..Entry::default()
+    });
+    bench.store.note(&bench.note).unwrap();
+    let comparison = bench.compare();
+    assert_eq!(
+        (comparison.columns[0].pending, comparison.columns[1].pending),
+        (0, 1)
+    );
+    assert!(
+        comparison
+            .cautions
+            .contains(&Caution::Pending { trials: 1 })
+    );
+}
+
+#[test]
+fn with_noise_the_boot_is_the_sampling_unit() {
+    let mut bench = Bench::new(1);
+    bench.note.arena = ArenaKind::Vm;
+    for unit in 1..=7_u32 {
+        for repetition in 0..4 {
+            for variant in 0..2 {
+                let seed = u64::from(4 * unit + repetition);
+                let time =
+                    1e6 * (1.0 + 0.01 * f64::from(unit)) * if variant == 1 { 0.9 } else { 1.0 };
+                let mut record = bench.trial(0, variant, seed, time + f64::from(repetition));
+                record.subject.arena.kind = ArenaKind::Vm;
+                record.wall.unit = unit;
+                record.wall.repetition = repetition;
+                bench.add(0, variant, record);
+            }
+        }
+    }
+    let comparison = bench.compare();
+    let judgement = comparison.deciding().next().unwrap();
+    assert_eq!(judgement.n, 7, "units, not repetitions");
+    assert!(judgement.components.is_some());
+    assert_eq!(judgement.verdict, Verdict::Improved);
+}
+
+#[test]
+fn a_sequential_campaign_is_judged_by_its_look_and_not_beyond_it() {
+    let mut bench = Bench::new(1);
+    bench.note.looks = vec![8, 16];
+    bench.fill(0, 8, 0.8);
+    let fixed = CampaignNote {
+        looks: Vec::new(),
+        ..bench.note.clone()
+    };
+    let fixed = compare_note(&bench.store, &fixed).unwrap();
+    let first = bench.compare();
+    let p = |comparison: &Comparison| comparison.deciding().next().unwrap().p_adjusted.unwrap();
+    assert_eq!(first.look.as_ref().unwrap().units, 8);
+    assert!(p(&first) > p(&fixed), "looking has its price");
+    // Records beyond the look are not looked at before the next.
+    for seed in 9..=12 {
+        bench.add(0, 0, bench.trial(0, 0, seed, 1e6));
+        bench.add(0, 1, bench.trial(0, 1, seed, 9e6));
+    }
+    let between = bench.compare();
+    assert_eq!(between.deciding().next().unwrap().n, 8);
+    bench.note.looks = vec![20, 40];
+    bench.store.note(&bench.note).unwrap();
+    assert!(
+        bench
+            .compare()
+            .cautions
+            .contains(&Caution::TooEarly { units: 20 })
+    );
+}
+
+#[test]
+fn a_campaign_of_one_variant_and_a_store_without_campaigns_are_refused() {
+    let mut bench = Bench::new(1);
+    assert!(matches!(
+        compare_campaign(&bench.store, None),
+        Err(CompareError::NothingRan)
+    ));
+    bench.fill(0, 1, 1.0);
+    bench.note.variants.pop();
+    bench.store.note(&bench.note).unwrap();
+    let error = compare_campaign(&bench.store, Some("test")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "campaign test has a single variant, off: add another to compare it with"
+    );
+    // The plain data of the statistics stay out of this crate's way.
+    let _ = Data::paired(&[1.0], &[2.0]);
+}
+
+#[test]
+fn a_comparison_is_plain_data() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 6, 0.8);
+    let json = serde_json::to_value(bench.compare()).unwrap();
+    assert_eq!(json["overall"], "improved");
+    assert_eq!(json["columns"][1]["name"], "on");
+    assert_eq!(
+        json["cells"][0]["metrics"][0]["judgements"][0]["verdict"],
+        "improved"
+    );
+}
