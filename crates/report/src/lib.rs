@@ -19,8 +19,11 @@ pub mod csv;
 mod date;
 pub mod draw;
 pub mod json;
+pub mod kcidb;
+pub mod ktap;
 pub mod mail;
 pub mod markdown;
+pub mod openmetrics;
 pub mod terminal;
 
 pub use draw::Look;

@@ -1,0 +1,221 @@
+//! KCIDB v5.3 (kcidb-io, `schema/v05_03.py`): reports for the kernel's common results database, one test per metric.
+//!
+//! A checkout and a build stand for each kernel, a test for each cell, metric and variant, with the variant's median as
+//! its number. PASS: improved, equivalent or identical. FAIL: a deciding metric regressed. DONE: a number without a
+//! judgement on the code (changed, inconclusive, or not primary). ERROR: invalid.
+
+use std::collections::BTreeMap;
+
+use pagetide_record::Unit;
+use pagetide_record::subject::hex;
+use pagetide_verdict::{Judgement, Verdict};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::comparison::{Comparison, Group, MetricRow, VariantHead};
+use crate::draw::clean;
+use crate::json;
+use crate::ktap::token;
+
+/// Longest free text.
+const TEXT: usize = 1000;
+/// Longest part of a path.
+const PART: usize = 60;
+
+#[derive(Serialize)]
+struct Report {
+    version: Version,
+    checkouts: Vec<Checkout>,
+    builds: Vec<Build>,
+    tests: Vec<Test>,
+}
+
+#[derive(Serialize)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+#[derive(Serialize)]
+struct Checkout {
+    id: String,
+    origin: String,
+    comment: String,
+}
+
+#[derive(Serialize)]
+struct Build {
+    id: String,
+    checkout_id: String,
+    origin: String,
+    architecture: &'static str,
+    comment: String,
+}
+
+#[derive(Serialize)]
+struct Test {
+    id: String,
+    build_id: String,
+    origin: String,
+    path: String,
+    status: &'static str,
+    comment: String,
+    environment: Environment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<Number>,
+    misc: Misc,
+}
+
+#[derive(Serialize)]
+struct Environment {
+    comment: String,
+}
+
+#[derive(Serialize)]
+struct Number {
+    value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Misc {
+    scenario: String,
+    params: BTreeMap<String, String>,
+    memory: String,
+    swap: String,
+    variant: String,
+    baseline: String,
+    settings: String,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judgement: Option<Judgement>,
+}
+
+/// Writes a comparison as a KCIDB report from `origin`, the submitting system's name (letters, digits and `_`).
+pub fn kcidb(comparison: &Comparison, origin: &str) -> String {
+    let origin = token(origin, 40)
+        .to_ascii_lowercase()
+        .replace(['.', '-'], "_");
+    // Equal comparisons get equal ids, so that a report sent twice is counted once.
+    let run = hex(&Sha256::digest(serde_json::to_vec(comparison).unwrap_or_default())[..12]);
+    let mut report = Report {
+        version: Version { major: 5, minor: 3 },
+        checkouts: Vec::new(),
+        builds: Vec::new(),
+        tests: Vec::new(),
+    };
+    for (index, head) in comparison.variants.iter().enumerate() {
+        let id = |kind: &str| format!("{origin}:{run}-{kind}-{index}");
+        report.checkouts.push(Checkout {
+            id: id("checkout"),
+            origin: origin.clone(),
+            comment: clean(&head.release, TEXT, false),
+        });
+        report.builds.push(Build {
+            id: id("build"),
+            checkout_id: id("checkout"),
+            origin: origin.clone(),
+            architecture: "x86_64",
+            comment: clean(&head.release, TEXT, false),
+        });
+    }
+    for (cell, group) in comparison.cells.iter().enumerate() {
+        let any = group.metrics.iter().any(|row| row.primary);
+        for (metric, row) in group.metrics.iter().enumerate() {
+            for (index, head) in comparison.variants.iter().enumerate() {
+                let mut test = test(comparison, group, row, (index, head), row.primary || !any);
+                test.id = format!("{origin}:{run}-{cell}-{metric}-{index}");
+                test.build_id = format!("{origin}:{run}-build-{index}");
+                test.origin.clone_from(&origin);
+                report.tests.push(test);
+            }
+        }
+    }
+    json::pretty(&report)
+}
+
+fn test(
+    comparison: &Comparison,
+    group: &Group,
+    row: &MetricRow,
+    (index, head): (usize, &VariantHead),
+    decides: bool,
+) -> Test {
+    let judgement = row.judgements.get(index).and_then(Option::as_ref);
+    let status = match judgement.map(|judgement| &judgement.verdict) {
+        Some(Verdict::Regressed) if decides => "FAIL",
+        Some(Verdict::Improved) if decides => "PASS",
+        Some(Verdict::Equivalent | Verdict::Identical) => "PASS",
+        Some(Verdict::Invalid { .. }) => "ERROR",
+        _ => "DONE",
+    };
+    let number = row
+        .values
+        .get(index)
+        .copied()
+        .flatten()
+        .filter(|values| values.median.is_finite())
+        .map(|values| {
+            let (factor, unit, prefix) = unit(row.unit);
+            Number {
+                value: values.median * factor,
+                unit,
+                prefix,
+            }
+        });
+    let part = |text: &str| token(text, PART).replace('.', "_");
+    let baseline = comparison.variants.get(comparison.baseline);
+    let text = |text: &str| clean(text, TEXT, false);
+    let machine = &comparison.machine;
+    Test {
+        id: String::new(),
+        build_id: String::new(),
+        origin: String::new(),
+        path: format!(
+            "pagetide.{}.{}.{}",
+            part(&group.scenario),
+            part(&format!("{}_{}", group.memory, group.swap)),
+            part(&row.name)
+        ),
+        status,
+        comment: text(&format!("{} of {}", row.name, group.label)),
+        environment: Environment {
+            comment: text(&format!(
+                "{} arena on {} x {}, {}",
+                comparison.arena, machine.cpus, machine.cpu, machine.system
+            )),
+        },
+        number,
+        misc: Misc {
+            scenario: text(&group.scenario),
+            params: group
+                .params
+                .iter()
+                .map(|(name, value)| (text(name), text(value)))
+                .collect(),
+            memory: group.memory.to_string(),
+            swap: group.swap.to_string(),
+            variant: text(&head.name),
+            baseline: baseline.map_or_else(String::new, |head| text(&head.name)),
+            settings: text(&head.settings),
+            command: text(&comparison.command),
+            judgement: judgement.cloned(),
+        },
+    }
+}
+
+/// Factor to KCIDB's unit, the unit, and how it is prefixed when shown.
+const fn unit(unit: Unit) -> (f64, Option<&'static str>, Option<&'static str>) {
+    match unit {
+        Unit::Nanos => (1e-9, Some("s"), Some("metric")),
+        Unit::Bytes => (1.0, Some("B"), Some("binary")),
+        Unit::Pages => (1.0, Some("pages"), None),
+        Unit::Share => (100.0, Some("%"), None),
+        Unit::BytesPerSecond => (1.0, Some("B/s"), Some("binary")),
+        Unit::PerSecond => (1.0, Some("1/s"), None),
+        Unit::Count | Unit::Ratio => (1.0, None, None),
+    }
+}

@@ -1,0 +1,151 @@
+//! KTAP version 1 (Documentation/dev-tools/ktap.rst): a suite for each cell and variant, a test for each metric.
+//!
+//! Improved, equivalent, identical and changed pass; regressed fails; inconclusive and invalid are skipped, with the
+//! reason. Only primary metrics decide (all, where none is primary): a difference of another is skipped with what it
+//! says. Names are reduced to letters, digits, `.`, `_` and `-`, so that nothing in them is read as KTAP.
+
+use pagetide_verdict::{Judgement, Verdict};
+
+use crate::comparison::{Comparison, Group, MetricRow};
+use crate::draw::clean;
+use crate::terminal::effect;
+
+/// Longest name.
+const NAME: usize = 80;
+
+/// Writes a comparison as KTAP.
+pub fn ktap(comparison: &Comparison) -> String {
+    let suites: Vec<(&Group, usize)> = comparison
+        .cells
+        .iter()
+        .flat_map(|group| {
+            (0..comparison.variants.len())
+                .filter(|index| *index != comparison.baseline)
+                .map(move |index| (group, index))
+        })
+        .collect();
+    let mut out = format!("KTAP version 1\n1..{}\n", suites.len());
+    put!(out, "# {}\n", free(&comparison.title));
+    for trial in &comparison.invalid {
+        put!(
+            out,
+            "# invalid {} {} seed {}; {}\n",
+            token(&trial.variant, NAME),
+            token(&trial.label, NAME),
+            trial.seed,
+            free(&trial.reasons.join(", "))
+        );
+    }
+    for (number, (group, variant)) in suites.into_iter().enumerate() {
+        suite(&mut out, comparison, group, variant, number + 1);
+    }
+    out
+}
+
+fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usize, number: usize) {
+    let head = comparison.variants.get(variant).map_or("", |v| &v.name);
+    let name = format!("{}.{}", token(&group.label, NAME), token(head, NAME));
+    let rows: Vec<(&MetricRow, &Judgement)> = group
+        .metrics
+        .iter()
+        .filter_map(|row| Some((row, row.judgements.get(variant)?.as_ref()?)))
+        .collect();
+    if rows.is_empty() {
+        put!(out, "ok {number} {name} # SKIP nothing to judge\n");
+        return;
+    }
+    let any = rows.iter().any(|(row, _)| row.primary);
+    put!(
+        out,
+        "  KTAP version 1\n  # Subtest: {name}\n  1..{}\n",
+        rows.len()
+    );
+    let (mut failed, mut passed) = (false, false);
+    for (index, (row, judgement)) in rows.iter().enumerate() {
+        let what = format!(
+            "{} {} {}",
+            judgement.verdict,
+            effect::change(judgement, row.unit, true),
+            effect::interval(judgement, row.unit, true)
+        );
+        let what = what.trim_end();
+        let decides = row.primary || !any;
+        let (ok, skip) = match &judgement.verdict {
+            Verdict::Regressed if decides => (false, None),
+            Verdict::Improved | Verdict::Changed if decides => (true, None),
+            Verdict::Equivalent | Verdict::Identical => (true, None),
+            Verdict::Inconclusive { n_needed: Some(n) } => {
+                (true, Some(format!("{what}, about {n} seeds would decide")))
+            }
+            Verdict::Invalid { reason } => (true, Some(format!("invalid, {}", free(reason)))),
+            Verdict::Inconclusive { n_needed: None } => (true, Some(what.to_owned())),
+            _ => (true, Some(format!("not primary, {what}"))),
+        };
+        failed |= !ok;
+        passed |= ok && skip.is_none();
+        let name = token(&row.name, NAME);
+        put!(out, "  # {name} {what}\n");
+        let verb = if ok { "ok" } else { "not ok" };
+        put!(out, "  {verb} {} {name}", index + 1);
+        if let Some(why) = skip {
+            put!(out, " # SKIP {why}");
+        }
+        out.push('\n');
+    }
+    let verb = if failed { "not ok" } else { "ok" };
+    let skip = if failed || passed {
+        ""
+    } else {
+        " # SKIP nothing was decided"
+    };
+    put!(out, "{verb} {number} {name}{skip}\n");
+}
+
+/// A name of letters, digits, `.`, `_` and `-`; runs of anything else become one `_`.
+pub(crate) fn token(text: &str, limit: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if out.len() >= limit {
+            break;
+        }
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') {
+            out.push(c);
+        } else if !out.is_empty() && !out.ends_with('_') {
+            out.push('_');
+        }
+    }
+    let out = out.trim_end_matches('_');
+    if out.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        out.to_owned()
+    }
+}
+
+/// Free text behind a `#`. Parsers end a run where a line holds one of the kernel's last messages; all of those have a
+/// colon, so there is none here.
+fn free(text: &str) -> String {
+    clean(text, 300, true).replace(':', ";").replace('#', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain_words() {
+        assert_eq!(
+            token("smooth-sin-random · 64M · zram", 80),
+            "smooth-sin-random_64M_zram"
+        );
+        assert_eq!(token("\nok 1 # SKIP", 80), "ok_1_SKIP");
+        assert_eq!(token("···", 80), "unnamed");
+        assert_eq!(token(&"x".repeat(1000), 10), "xxxxxxxxxx");
+    }
+
+    #[test]
+    fn the_kernels_last_words_do_not_end_a_run() {
+        let text = free("reboot: System halted # SKIP\nnot ok 1");
+        assert_eq!(text, "reboot; System halted _ SKIP\\nnot ok 1");
+    }
+}

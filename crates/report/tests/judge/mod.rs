@@ -1,0 +1,245 @@
+//! Others' programs, fetched once and kept in cargo's folder for tests' files.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value;
+
+/// Why a program cannot be had.
+pub struct Why(pub String);
+
+/// One fetch at a time: tests of one process would otherwise race for the same folder.
+static FETCH: Mutex<()> = Mutex::new(());
+
+fn lock() -> MutexGuard<'static, ()> {
+    FETCH
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Where fetched programs lie.
+fn cache() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("judges");
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Runs a command to its end; its output, or why not.
+fn run(command: &mut Command) -> Result<String, Why> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Why(format!("{name} cannot be run ({error})")))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().last().unwrap_or_default().to_owned();
+        Err(Why(format!("{name} ended with {} ({last})", output.status)))
+    }
+}
+
+/// A fetched program or folder.
+pub struct Tool {
+    path: PathBuf,
+    scratch: tempfile::TempDir,
+}
+
+impl Tool {
+    fn at(path: PathBuf) -> Self {
+        Self {
+            path,
+            scratch: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// Writes a file of this name; its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.scratch.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    /// An empty folder of this name; its path.
+    pub fn folder(&self, name: &str) -> String {
+        let path = self.scratch.path().join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Runs the program; whether it was content, and what it said.
+    pub fn run(&self, args: &[&str], input: Option<&str>) -> (bool, String) {
+        let stdin = match input {
+            Some(text) => fs::File::open(self.file("input", text)).unwrap().into(),
+            None => Stdio::null(),
+        };
+        let output = Command::new(&self.path)
+            .args(args)
+            .stdin(stdin)
+            .output()
+            .unwrap();
+        let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() || said.is_empty() {
+            said.push_str(&String::from_utf8_lossy(&output.stderr));
+        }
+        (output.status.success(), said)
+    }
+
+    /// Runs a script of the system's Python with this folder and a file of this text; its JSON.
+    pub fn python(&self, script: &str, text: &str) -> Value {
+        let file = self.file("text", text);
+        let out = run(Command::new("python3")
+            .args(["-c", script])
+            .arg(&self.path)
+            .arg(file));
+        serde_json::from_str(&out.unwrap_or_else(|why| panic!("{}", why.0))).unwrap()
+    }
+}
+
+/// A Python of its own with packages in it.
+pub struct Python {
+    tool: Tool,
+}
+
+impl Python {
+    /// Runs a script with a file of this text as its second argument; its JSON.
+    pub fn run(&self, script: &str, text: &str) -> Value {
+        let file = self.tool.file("text", text);
+        self.run_file(script, &file)
+    }
+
+    /// As [`Python::run`], with a file that is there.
+    pub fn run_file(&self, script: &str, file: &str) -> Value {
+        let out = run(Command::new(&self.tool.path).args(["-c", script, "-", file]));
+        let out = out.unwrap_or_else(|why| panic!("{}", why.0));
+        serde_json::from_str(&out).unwrap()
+    }
+
+    /// A path for a file.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.tool.scratch.path().join(name)
+    }
+}
+
+/// The private Python with this package of the Python package index.
+pub fn python(package: &str) -> Result<Python, Why> {
+    let _lock = lock();
+    let venv = cache().join("venv");
+    let program = venv.join("bin/python");
+    let mark = venv.join(format!("has-{package}"));
+    if !mark.exists() {
+        if !program.exists() {
+            let made = run(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+            if let Err(why) = made {
+                let _ = fs::remove_dir_all(&venv);
+                return Err(why);
+            }
+        }
+        run(Command::new(&program).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries=1",
+            "--timeout=15",
+            package,
+        ]))
+        .map_err(|Why(why)| Why(format!("{package} cannot be installed: {why}")))?;
+        fs::write(&mark, "").unwrap();
+    }
+    Ok(Python {
+        tool: Tool::at(program),
+    })
+}
+
+/// Downloads a Debian package into a folder of its own; the path of the file.
+fn package(name: &str) -> Result<PathBuf, Why> {
+    let folder = cache().join(format!("deb-{name}"));
+    fs::create_dir_all(&folder).unwrap();
+    let find = || {
+        fs::read_dir(&folder)
+            .unwrap()
+            .filter_map(Result::ok)
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|ext| ext == "deb"))
+    };
+    if find().is_none() {
+        run(Command::new("apt-get")
+            .args(["download", name])
+            .current_dir(&folder))?;
+    }
+    find().ok_or_else(|| Why(format!("apt-get left no package of {name}")))
+}
+
+/// Prometheus' own tool, taken out of Debian's package; nothing is installed.
+pub fn promtool() -> Result<Tool, Why> {
+    let _lock = lock();
+    let path = cache().join("prometheus/usr/bin/promtool");
+    if !path.exists() {
+        let file = package("prometheus")?;
+        let folder = cache().join("prometheus");
+        run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&folder))?;
+        let _ = fs::remove_file(file);
+    }
+    Ok(Tool::at(path))
+}
+
+/// The folder with the kernel's own KTAP parser, taken out of Debian's package of the kernel's sources.
+pub fn kunit() -> Result<Tool, Why> {
+    let _lock = lock();
+    let folder = cache().join("kunit");
+    if !folder.join("kunit_parser.py").exists() {
+        // `linux-source` is empty and depends on the package that has the archive.
+        let depends =
+            run(Command::new("apt-cache").args(["depends", "--important", "linux-source"]))?;
+        let name = depends
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Depends: "))
+            .find(|name| name.starts_with("linux-source-"))
+            .ok_or_else(|| Why("Debian's package linux-source is not known to apt".to_owned()))?
+            .to_owned();
+        let file = package(&name)?;
+        let part = cache().join("kunit.part");
+        let _ = fs::remove_dir_all(&part);
+        fs::create_dir_all(&part).unwrap();
+        let inside = format!("{name}/tools/testing/kunit");
+        // Two files are read out of the stream; what is behind them is not unpacked.
+        let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -xO \"./usr/src/$2.tar.xz\" | tar -xJ -C \"$3\" \
+                      --strip-components=4 --occurrence=1 \"$4/kunit_parser.py\" \"$4/kunit_printer.py\"";
+        let _ = run(Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(&file)
+            .arg(&name)
+            .arg(&part)
+            .arg(&inside));
+        if !part.join("kunit_parser.py").exists() {
+            return Err(Why(format!(
+                "{name} has no kunit_parser.py that tar could read"
+            )));
+        }
+        fs::rename(&part, &folder).map_err(|error| Why(error.to_string()))?;
+        let _ = fs::remove_file(file);
+    }
+    Ok(Tool::at(folder))
+}
+
+/// Which programs are there.
+pub fn have() -> Vec<(&'static str, String)> {
+    let say = |found: Result<(), Why>| match found {
+        Ok(()) => "there".to_owned(),
+        Err(Why(why)) => format!("skipped: {why}"),
+    };
+    vec![
+        ("kunit_parser", say(kunit().map(|_| ()))),
+        ("kcidb-io", say(python("kcidb-io").map(|_| ()))),
+        ("promtool", say(promtool().map(|_| ()))),
+        ("duckdb", say(python("duckdb").map(|_| ()))),
+    ]
+}
