@@ -12,6 +12,7 @@
 //! - [`meaning`]: what decoded events say: begin/end pairs, the reclaim table, where a task's time went;
 //! - [`block`]: block requests, and what they would have cost on a disk with seeks.
 
+pub mod block;
 mod error;
 pub mod meaning;
 pub mod page;

@@ -158,3 +158,18 @@ fn what_a_killed_process_left_is_removed_by_the_next_start() {
     drop(capture(&[RECLAIM_EVENTS]).unwrap());
     assert!(!left.exists());
 }
+
+#[test]
+#[ignore = "makes tests/data/reclaim-6.18.trace anew"]
+fn make_the_golden_trace() {
+    let pressure = support::Pressure::new("golden", 16, 64).unwrap();
+    let mut capture = capture(&[RECLAIM_EVENTS, ATTRIBUTION_EVENTS, BLOCK_EVENTS]).unwrap();
+    capture.start().unwrap();
+    assert!(pressure.start(24, 1).wait().unwrap().success());
+    let mut trace = capture.finish().unwrap();
+    // Names of this machine's other tasks are nobody's business.
+    let ours = |name: &str| name.starts_with("kswapd") || name.starts_with("kcompactd");
+    trace.meta.tasks.retain(|(_, name)| ours(name));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
+    trace.write(std::fs::File::create(path).unwrap()).unwrap();
+}

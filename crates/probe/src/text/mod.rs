@@ -16,6 +16,7 @@ mod snapshot;
 mod swaps;
 mod taskstat;
 mod timerlist;
+mod vital;
 mod zoneinfo;
 mod zswap;
 

@@ -33,7 +33,9 @@ impl Pressure {
         }
         let name = format!("{PREFIX}{name}");
         let cgroup = memory.join(&name);
-        let swap = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.swap"));
+        // Beside the test program, in the target directory: on a disk, and never among anybody's files.
+        let program = std::env::current_exe().map_err(|e| format!("who am I: {e}"))?;
+        let swap = program.with_file_name(format!("{name}.swap"));
         let pressure = Self { cgroup, swap };
         pressure.undo();
         fs::create_dir(&pressure.cgroup).map_err(|e| format!("no cgroup could be made: {e}"))?;
@@ -168,6 +170,12 @@ fn cpu_times() -> (u64, u64) {
                 * 1000
     };
     (nanos(usage.ru_utime), nanos(usage.ru_stime))
+}
+
+/// Whether this process was started by [`Pressure::start`].
+#[allow(dead_code)] // Tests know by the name of the test that is asked for; programs do not.
+pub fn is_child() -> bool {
+    std::env::var_os(WORKLOAD).is_some()
 }
 
 /// The child's part; nothing unless it was started by [`Pressure::start`].

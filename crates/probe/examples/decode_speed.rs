@@ -1,0 +1,75 @@
+//! How fast stored traces are decoded, on one core: `cargo run --release -p pagetide-probe --example decode_speed [TRACE]`.
+//!
+//! Decodes the same recorded raw buffers (by default the golden trace beside the tests) again and again for about a
+//! second each: the ring buffer alone, with every field that has a meaning, and with the sums of the reclaim table.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use pagetide_probe::meaning::{Decoder, ReclaimObserver};
+use pagetide_probe::trace::TraceFile;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
+
+/// Repeats a pass over the trace for about a second; events in all and events a second.
+fn measure(mut pass: impl FnMut() -> u64) -> (u64, f64) {
+    let start = Instant::now();
+    let mut events = 0;
+    while start.elapsed() < Duration::from_secs(1) {
+        events += pass();
+    }
+    (events, events as f64 / start.elapsed().as_secs_f64())
+}
+
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.unwrap_or(" unknown").trim().to_owned()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| GOLDEN.to_owned());
+    let trace = TraceFile::read(std::fs::File::open(&path)?)?;
+    let mut decoder = Decoder::for_trace(&trace)?;
+    println!("{path}: {} bytes of raw events", trace.size());
+    println!("peak memory before: {}", peak_memory());
+
+    let ring = measure(|| trace.events().map(|event| u64::from(event.id > 0)).sum());
+    let mut checksum = 0_u64;
+    let fields = measure(|| {
+        let mut count = 0;
+        for raw in trace.events() {
+            if let Some(traced) = decoder.decode(&raw) {
+                checksum = checksum.wrapping_add(traced.time ^ u64::from(traced.pid));
+            }
+            count += 1;
+        }
+        count
+    });
+    let sums = measure(|| {
+        let mut observer = ReclaimObserver::new(&trace.meta);
+        let mut count = 0;
+        for raw in trace.events() {
+            if let Some(traced) = decoder.decode(&raw) {
+                observer.observe(&traced);
+            }
+            count += 1;
+        }
+        count
+    });
+    for (what, (events, speed)) in [
+        ("ring buffer alone", ring),
+        ("with all fields", fields),
+        ("with the reclaim sums", sums),
+    ] {
+        println!(
+            "{what:24} {:8.1} million events/s ({events} events)",
+            speed / 1e6
+        );
+    }
+    println!(
+        "peak memory after: {} (checksum {checksum:x})",
+        peak_memory()
+    );
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! Requests to block devices, from `block_rq_issue` and `block_rq_complete`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::meaning::{Event, Histogram, Traced};
+use crate::{Bytes, Nanos};
+
+/// A request; sectors are 512 bytes whatever the device's own are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// First sector.
+    pub sector: u64,
+    /// How many.
+    pub sectors: u64,
+    /// Written, else read.
+    pub write: bool,
+}
+
+/// A device's number as the kernel writes it into events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Device(pub u64);
+
+impl Device {
+    /// Major number (include/linux/kdev_t.h: 12 bits above 20).
+    pub const fn major(self) -> u64 {
+        self.0 >> 20
+    }
+
+    /// Minor number.
+    pub const fn minor(self) -> u64 {
+        self.0 & 0xf_ffff
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major(), self.minor())
+    }
+}
+
+/// Requests of a size class: `from` ≤ size < 2·`from`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeClass {
+    /// Smallest size of the class.
+    pub from: Bytes,
+    /// How many requests.
+    pub requests: u64,
+}
+
+/// Requests in one direction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direction {
+    /// How many.
+    pub requests: u64,
+    /// What they carried.
+    pub bytes: Bytes,
+    /// Those that began where the one before them, in the same direction, ended.
+    pub sequential: u64,
+    /// Sizes by powers of two, smallest first, without empty classes.
+    pub sizes: Vec<SizeClass>,
+    /// From issue to completion.
+    pub latency: Histogram,
+    #[serde(skip)]
+    next: Option<u64>,
+}
+
+impl Direction {
+    fn add(&mut self, request: Request) {
+        self.requests += 1;
+        let bytes = request.sectors.saturating_mul(512);
+        self.bytes = self.bytes.saturating_add(Bytes(bytes));
+        self.sequential += u64::from(self.next == Some(request.sector));
+        self.next = request.sector.checked_add(request.sectors);
+        let from = Bytes(bytes.checked_ilog2().map_or(0, |power| 1 << power));
+        match self.sizes.binary_search_by_key(&from, |class| class.from) {
+            Ok(at) => self.sizes[at].requests += 1,
+            Err(at) => self.sizes.insert(at, SizeClass { from, requests: 1 }),
+        }
+    }
+
+    /// Share of requests that continued where the last one ended, 0 to 1; `None` without requests.
+    pub fn sequentiality(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.sequential as f64 / self.requests as f64)
+    }
+
+    /// Mean size; `None` without requests.
+    pub fn mean_size(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.bytes.get() as f64 / self.requests as f64)
+    }
+}
+
+/// A device's reads and writes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectionSums {
+    /// Reads.
+    pub reads: Direction,
+    /// Writes.
+    pub writes: Direction,
+}
+
+impl DirectionSums {
+    /// Share of bytes that were written, 0 to 1; `None` without requests.
+    pub fn write_share(&self) -> Option<f64> {
+        let all = self.reads.bytes.saturating_add(self.writes.bytes).get();
+        (all > 0).then(|| self.writes.bytes.get() as f64 / all as f64)
+    }
+}
+
+/// Adds up block events, device by device.
+#[derive(Debug, Clone, Default)]
+pub struct BlockObserver {
+    devices: BTreeMap<Device, DirectionSums>,
+    open: HashMap<(u64, u64), (u64, bool)>,
+    uncompleted: u64,
+    unissued: u64,
+}
+
+impl BlockObserver {
+    /// Nothing seen yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event, in order of time; gives the request that was issued, if it was one.
+    pub fn observe(&mut self, traced: &Traced) -> Option<(Device, Request)> {
+        match traced.event {
+            Event::BlockIssue {
+                device,
+                sector,
+                sectors,
+                write,
+            } => {
+                let request = Request {
+                    sector,
+                    sectors,
+                    write,
+                };
+                // A request that was put back is issued again: count it once, and its time from the first issue.
+                if self.open.contains_key(&(device, sector)) {
+                    return None;
+                }
+                self.open.insert((device, sector), (traced.time, write));
+                let sums = self.devices.entry(Device(device)).or_default();
+                if write {
+                    sums.writes.add(request);
+                } else {
+                    sums.reads.add(request);
+                }
+                Some((Device(device), request))
+            }
+            Event::BlockComplete { device, sector, .. } => {
+                let Some((since, write)) = self.open.remove(&(device, sector)) else {
+                    self.unissued += 1;
+                    return None;
+                };
+                let took = Nanos(traced.time.saturating_sub(since));
+                let sums = self.devices.entry(Device(device)).or_default();
+                let direction = if write {
+                    &mut sums.writes
+                } else {
+                    &mut sums.reads
+                };
+                direction.latency.record(took);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Counts what never completed.
+    pub fn finish(&mut self) {
+        self.uncompleted += u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        self.open.clear();
+    }
+
+    /// Every device's sums.
+    pub fn devices(&self) -> impl Iterator<Item = (Device, &DirectionSums)> {
+        self.devices.iter().map(|(&device, sums)| (device, sums))
+    }
+
+    /// Requests without completion, and completions without request.
+    pub fn unmatched(&self) -> (u64, u64) {
+        (self.uncompleted, self.unissued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn issue(time: u64, sector: u64, sectors: u64, write: bool) -> Traced {
+        Traced {
+            time,
+            cpu: 0,
+            pid: 1,
+            event: Event::BlockIssue {
+                device: 8 << 20 | 1,
+                sector,
+                sectors,
+                write,
+            },
+        }
+    }
+
+    fn complete(time: u64, sector: u64) -> Traced {
+        Traced {
+            time,
+            cpu: 0,
+            pid: 0,
+            event: Event::BlockComplete {
+                device: 8 << 20 | 1,
+                sector,
+                sectors: 8,
+            },
+        }
+    }
+
+    #[test]
+    fn sizes_sequentiality_mix_and_times_are_told() {
+        let mut observer = BlockObserver::new();
+        for event in [
+            issue(0, 0, 8, false),
+            issue(5, 8, 8, false),
+            complete(100, 0),
+            issue(110, 1000, 256, true),
+            // Put back and issued again.
+            issue(120, 1000, 256, true),
+            complete(205, 8),
+            complete(310, 1000),
+            complete(400, 77),
+            issue(500, 16, 8, false),
+        ] {
+            observer.observe(&event);
+        }
+        observer.finish();
+        let (device, sums) = observer.devices().next().unwrap();
+        assert_eq!(device.to_string(), "8:1");
+        assert_eq!((sums.reads.requests, sums.reads.sequential), (3, 2));
+        assert_eq!(
+            sums.reads.sizes,
+            [SizeClass {
+                from: Bytes(4096),
+                requests: 3
+            }]
+        );
+        assert_eq!(sums.writes.requests, 1);
+        assert_eq!(sums.writes.latency.total(), Nanos(200));
+        assert_eq!(sums.reads.latency.total(), Nanos(300));
+        let written = 256.0 / (256.0 + 24.0);
+        assert!((sums.write_share().unwrap() - written).abs() < 1e-12);
+        assert_eq!(observer.unmatched(), (1, 1));
+    }
+
+    #[test]
+    fn absurd_sectors_do_not_overflow() {
+        let mut observer = BlockObserver::new();
+        observer.observe(&issue(0, u64::MAX, u64::MAX, true));
+        observer.observe(&issue(0, u64::MAX - 1, 0, true));
+        assert_eq!(observer.devices().count(), 1);
+    }
+}
