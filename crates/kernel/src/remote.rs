@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::apt::{Apt, Archive, Choice, Programs, Sites, Wanted, choose};
+use crate::apt::{Apt, Archive, Choice, Programs, Sites, Wanted, candidates, with_parts};
 use crate::cache::Cache;
 use crate::error::KernelError;
 use crate::kernel::{Kernel, Origin};
@@ -25,6 +25,9 @@ pub struct Request {
 
 /// Lists older than this many seconds are fetched again before they are asked.
 const DAY: u64 = 24 * 60 * 60;
+
+/// How many packages are tried when a mirror lists what it does not have.
+const TRIES: usize = 4;
 
 /// Where the machine's apt sources lie.
 const ETC_APT: &str = "/etc/apt";
@@ -97,26 +100,58 @@ impl Cache {
             });
             archive.update()?;
         }
-        match self.choose_and_take(archive, request, watch) {
-            // Lists of this morning may name packages the mirror has replaced since.
+        // Lists of this morning may name packages the mirror has replaced since; new ones settle it.
+        match self.take_best(archive, request, if stale { TRIES } else { 1 }, watch) {
             Err(KernelError::NoPackage { .. } | KernelError::Apt { .. }) if !stale => {
                 watch(&Step::Updating {
                     place: archive.place(),
                 });
                 archive.update()?;
-                self.choose_and_take(archive, request, watch)
+                self.take_best(archive, request, TRIES, watch)
             }
             done => done,
         }
     }
 
-    fn choose_and_take(
+    /// Takes the best of the packages that fit. A mirror in the middle of a change may list what it does not have; then
+    /// the next best is taken, which is said and can be seen in the kernel's origin.
+    fn take_best(
         &self,
         archive: &dyn Archive,
         request: &Request,
+        tries: usize,
         watch: &mut Watch,
     ) -> Result<Kernel, KernelError> {
-        let choice = choose(archive, &request.wanted)?;
+        let mut fitting = candidates(archive, &request.wanted)?;
+        fitting.truncate(tries);
+        let mut first_error = None;
+        for package in fitting {
+            let name = package.package.clone();
+            let taken = with_parts(archive, package)
+                .and_then(|choice| self.take_once(archive, &choice, &request.reference, watch));
+            match taken {
+                Err(error) if is_gone(&error) => {
+                    watch(&Step::Passed { package: name });
+                    first_error.get_or_insert(error);
+                }
+                done => return done,
+            }
+        }
+        Err(first_error.unwrap_or_else(|| KernelError::NoPackage {
+            wanted: request.reference.clone(),
+            place: archive.place(),
+            hint: "name another suite, such as `debian:trixie`".to_owned(),
+        }))
+    }
+
+    /// Takes a choice unless a kernel from just these packages is here already.
+    fn take_once(
+        &self,
+        archive: &dyn Archive,
+        choice: &Choice,
+        reference: &str,
+        watch: &mut Watch,
+    ) -> Result<Kernel, KernelError> {
         let packages = choice.ids();
         let here = self
             .list()?
@@ -124,7 +159,7 @@ impl Cache {
             .find(|kernel| kernel.origin.packages == packages);
         match here {
             Some(kernel) => Ok(kernel),
-            None => self.take(archive, &choice, &request.reference, watch),
+            None => self.take(archive, choice, reference, watch),
         }
     }
 
@@ -161,6 +196,15 @@ impl Cache {
             reference: reference.to_owned(),
             packages,
         })
+    }
+}
+
+/// Whether a package is listed but not there.
+fn is_gone(error: &KernelError) -> bool {
+    match error {
+        KernelError::Apt { said, .. } => said.contains("404"),
+        KernelError::NoPackage { .. } => true,
+        _ => false,
     }
 }
 

@@ -176,6 +176,39 @@ fn lists_of_today_are_not_fetched_again_unless_what_they_name_is_gone() {
 }
 
 #[test]
+fn a_package_that_is_listed_but_not_there_gives_way_to_the_next_best() {
+    let world = world();
+    let with_gone = || {
+        let mut shelf = world.shelf("6.1.20-1");
+        let gone = "linux-image-6.1.0-10-cloud-amd64-unsigned";
+        shelf.packages.push(package(gone, "6.1.21-1", ""));
+        shelf
+    };
+    let (kernel, steps) = world.resolve(Freshness::Pinned, with_gone());
+    assert_eq!(kernel.unwrap().release, RELEASE);
+    let passed = |step: &Step| matches!(step, Step::Passed { package } if package.contains("-10-"));
+    assert!(steps.iter().any(passed), "{steps:?}");
+
+    fs::remove_dir_all(&world.files).unwrap();
+    let mut shelf = with_gone_only();
+    shelf.files.clone_from(&world.files);
+    let (none, _) = world.resolve_as("debian:other", Freshness::Pinned, || Ok(shelf));
+    let text = none.unwrap_err().to_string();
+    assert!(text.contains("6.1.21-1") && text.contains("404"), "{text}");
+}
+
+fn with_gone_only() -> Shelf {
+    let packages = vec![
+        package("linux-image-6.1.0-10-cloud-amd64-unsigned", "6.1.21-1", ""),
+        package("linux-image-6.1.0-8-cloud-amd64-unsigned", "6.1.19-1", ""),
+    ];
+    Shelf {
+        packages,
+        ..Shelf::default()
+    }
+}
+
+#[test]
 fn a_removed_kernel_is_fetched_again() {
     let world = world();
     let (kernel, _) = world.resolve(Freshness::Pinned, world.shelf("6.1.20-1"));

@@ -22,6 +22,11 @@ pub enum Step {
         /// Its size in bytes, if known.
         bytes: Option<u64>,
     },
+    /// A package is listed but not there; the next best is tried.
+    Passed {
+        /// Its name.
+        package: String,
+    },
     /// A package or other source is being unpacked or copied.
     Unpacking {
         /// Its name.
@@ -51,6 +56,9 @@ impl Display for Step {
                 bytes
                     .iter()
                     .try_for_each(|bytes| write!(f, " ({} MB)", bytes.div_ceil(1_000_000)))
+            }
+            Self::Passed { package } => {
+                write!(f, "passing over {package}, which is listed but not there")
             }
             Self::Unpacking { name } => write!(f, "unpacking {name}"),
             Self::KeptPinned { release, reason } => {

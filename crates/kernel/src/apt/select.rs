@@ -40,16 +40,20 @@ const META: &str = "linux-image-cloud-amd64";
 const START: &str = "linux-image-";
 const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
 
-/// Chooses packages; nothing is fetched.
-pub fn choose(archive: &dyn Archive, wanted: &Wanted) -> Result<Choice, KernelError> {
-    let first = match wanted {
+/// The packages that fit, best first: newest, and unsigned before signed; at least one. Nothing is fetched.
+pub fn candidates(archive: &dyn Archive, wanted: &Wanted) -> Result<Vec<Control>, KernelError> {
+    match wanted {
         Wanted::Default => {
             let series = default_series(archive)?;
-            newest(archive, series.as_deref())?
+            newest(archive, series.as_deref())
         }
-        Wanted::Series(series) => newest(archive, Some(series))?,
-        Wanted::Package(name, version) => exact(archive, name, version.as_deref())?,
-    };
+        Wanted::Series(series) => newest(archive, Some(series)),
+        Wanted::Package(name, version) => Ok(vec![exact(archive, name, version.as_deref())?]),
+    }
+}
+
+/// A package together with those split off from it.
+pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, KernelError> {
     let mut names: BTreeSet<String> = BTreeSet::from([first.package.clone()]);
     let mut packages = vec![first];
     let mut at = 0;
@@ -96,8 +100,8 @@ fn is_backport(package: &Control) -> bool {
     package.version.contains("~bpo")
 }
 
-/// The newest cloud kernel whose release belongs to the series; unsigned before signed in the same version.
-fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Control, KernelError> {
+/// The cloud kernels whose release belongs to the series, newest first; unsigned before signed in the same version.
+fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, KernelError> {
     let names = archive.names(START)?;
     let all: BTreeSet<&str> = names.iter().filter_map(|name| release_of(name)).collect();
     let fitting: Vec<&str> = names
@@ -115,15 +119,15 @@ fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Control, Kernel
     };
     candidates.sort_by(|a, b| {
         let unsigned = |package: &Control| package.package.ends_with("-unsigned");
-        version::compare(&a.version, &b.version).then_with(|| unsigned(a).cmp(&unsigned(b)))
+        version::compare(&b.version, &a.version).then_with(|| unsigned(b).cmp(&unsigned(a)))
     });
-    candidates.pop().ok_or_else(|| {
+    if candidates.is_empty() {
         let there: BTreeSet<&str> = all
             .iter()
             .map(|release| super::select::series(release))
             .collect();
         let there: Vec<&str> = there.into_iter().collect();
-        KernelError::NoPackage {
+        return Err(KernelError::NoPackage {
             wanted: series.map_or_else(
                 || "a cloud kernel for amd64".to_owned(),
                 |s| format!("a cloud kernel {s}"),
@@ -134,8 +138,9 @@ fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Control, Kernel
             } else {
                 format!("it has {}", there.join(", "))
             },
-        }
-    })
+        });
+    }
+    Ok(candidates)
 }
 
 /// Whether a release is of the series, or begins with it at a boundary: `6.1` takes 6.1.0-56 but not 6.12.1.
@@ -258,6 +263,10 @@ pub mod double {
 mod tests {
     use super::double::{Shelf, package};
     use super::*;
+
+    fn choose(archive: &dyn Archive, wanted: &Wanted) -> Result<Choice, KernelError> {
+        with_parts(archive, candidates(archive, wanted)?.remove(0))
+    }
 
     fn bookworm() -> Shelf {
         let packages = vec![
