@@ -10,6 +10,7 @@ use pagetide_record::Bytes;
 use crate::error::Stop;
 use crate::fill::Filler;
 use crate::mapping::PAGE;
+use crate::trial::Trial;
 
 /// Room for data of this size on an ext4 file system: 1/16 for its own tables, and its journal.
 pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
@@ -33,7 +34,23 @@ pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File
         file.write_all(&buffer).map_err(cannot())?;
     }
     file.sync_all().map_err(cannot())?;
-    // SAFETY: advice on an open file changes no content.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    forget(path);
     Ok(file)
+}
+
+/// Writes everything back and forgets what is cached, as far as the process may.
+pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
+    // SAFETY: no arguments.
+    unsafe { libc::sync() };
+    if std::fs::write("/proc/sys/vm/drop_caches", "3").is_err() {
+        trial.note("caches were not dropped between the steps: run as root");
+    }
+}
+
+/// Forgets what is cached of a file that has been written back.
+pub(crate) fn forget(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        // SAFETY: advice on an open file changes no content.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
 }

@@ -15,6 +15,7 @@
 
 mod bulk;
 mod clock;
+mod copy;
 mod definition;
 mod error;
 mod expr;
@@ -28,9 +29,11 @@ mod order;
 mod pagemap;
 mod params;
 mod registry;
+mod ring;
 mod scenario;
 pub mod touch;
 mod trial;
+mod victim;
 mod workers;
 
 pub use clock::{Clock, Rate};

@@ -83,19 +83,42 @@ impl Mapping {
         Self::map(pages, libc::MAP_SHARED, file.as_raw_fd())
     }
 
+    /// The same with the system's own error; `whole` says whether the file is at least as long, without which touching
+    /// the end would be fatal.
+    pub(crate) fn of_file(
+        file: &File,
+        pages: Pages,
+        writable: bool,
+        whole: bool,
+    ) -> std::io::Result<Self> {
+        if !whole {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let rights = if writable {
+            libc::PROT_READ | libc::PROT_WRITE
+        } else {
+            libc::PROT_READ
+        };
+        let mapped = Self::map_with(pages, rights, libc::MAP_SHARED, file.as_raw_fd());
+        mapped.map_err(|stop| match stop {
+            Stop::System { source, .. } => source,
+            other => std::io::Error::other(other.to_string()),
+        })
+    }
+
     fn map(pages: Pages, flags: libc::c_int, file: libc::c_int) -> Result<Self, Stop> {
+        Self::map_with(pages, libc::PROT_READ | libc::PROT_WRITE, flags, file)
+    }
+
+    fn map_with(
+        pages: Pages,
+        rights: libc::c_int,
+        flags: libc::c_int,
+        file: libc::c_int,
+    ) -> Result<Self, Stop> {
         let size = number::index(pages.bytes().0);
         // SAFETY: the kernel chooses the address, so no memory in use is touched.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                file,
-                0,
-            )
-        };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), size, rights, flags, file, 0) };
         if start == libc::MAP_FAILED {
             return Err(Stop::last(format!("cannot map {}", pages.bytes())));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::definition::{self, Context, Definition, Needs, form, hint};
 use crate::error::ScenarioError;
-use crate::scenario::{contswap, patterns, swapbench, usemem};
+use crate::scenario::{contswap, filecopy, patterns, swapbench, usemem};
 
 /// Every scenario, in the order in which they are shown.
 static SCENARIOS: &[&Definition] = &[
@@ -22,6 +22,7 @@ static SCENARIOS: &[&Definition] = &[
     &patterns::LOOP,
     &patterns::FILE,
     &swapbench::SWAPBENCH,
+    &filecopy::FILECOPY,
     &usemem::USEMEM,
 ];
 

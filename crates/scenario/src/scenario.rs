@@ -1,6 +1,7 @@
 //! One file per scenario.
 
 pub(crate) mod contswap;
+pub(crate) mod filecopy;
 pub(crate) mod patterns;
 pub(crate) mod swapbench;
 pub(crate) mod usemem;

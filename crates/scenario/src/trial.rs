@@ -117,6 +117,7 @@ pub(crate) struct Trial<'a> {
     started: Nanos,
     own_before: Usage,
     members: Usage,
+    omitted: Vec<String>,
     settled: bool,
 }
 
@@ -160,6 +161,7 @@ pub fn run(setup: Setup<'_>) -> Outcome {
         started: clock.now(),
         own_before: Usage::own(),
         members: Usage::default(),
+        omitted: Vec::new(),
         settled: false,
     };
     let result = catch_unwind(AssertUnwindSafe(|| (definition.run)(params, &mut trial)));
@@ -271,6 +273,11 @@ impl Trial<'_> {
         }
     }
 
+    /// Leaves a metric out: this trial was not asked to measure it.
+    pub(crate) fn omit(&mut self, name: &str) {
+        self.omitted.push(name.to_owned());
+    }
+
     fn declared(&self, name: &str) -> Option<&'static MetricDef> {
         self.definition.metrics.iter().find(|def| def.name == name)
     }
@@ -380,6 +387,7 @@ impl Trial<'_> {
             .definition
             .metrics
             .iter()
+            .filter(|def| !self.omitted.iter().any(|name| name == def.name))
             .map(|def| {
                 self.values
                     .remove(def.name)

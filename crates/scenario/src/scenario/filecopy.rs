@@ -1,0 +1,368 @@
+//! Does a big copy ruin the page cache?
+//!
+//! A file larger than memory is copied in several ways, each beginning with nothing cached, while a second process uses
+//! a warm working set. Origin: mmap copy (2008), six ways to copy 1 GB on a machine of 512 MB. It measured the copy's own
+//! time in one run without variance; the decisive later evidence was a *victim*: the process whose cached pages the copy
+//! pushes out. Here its access times and refaults are measured during each copy, and each copy is compared byte by byte.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+
+use crate::copy::{CLASSIC, Copied, Job, MODERN, Method};
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, hint};
+use crate::error::{ScenarioError, Stop};
+use crate::files::{drop_caches, filesystem_for, forget, make_file};
+use crate::fill::{Filler, check_content};
+use crate::harness::Locked;
+use crate::mapping::PAGE;
+use crate::number;
+use crate::params::{choice, params};
+use crate::trial::{Trial, metrics};
+use crate::victim::{self, Suffered};
+
+choice! {
+    /// What is forgotten before each copy.
+    pub(crate) enum Forget {
+        /// All that is cached.
+        All = "all",
+        /// The scenario's own files.
+        Own = "own",
+    }
+}
+
+params! {
+    /// Parameters, in the order the command line and the record show them.
+    pub(crate) struct Filecopy {
+        /// Ways to copy, one after the other: classic (the original's six), modern, all, or names with commas between.
+        methods: String = "classic";
+        /// Size of the file.
+        size: Bytes = "2 * memory", min = "64K";
+        /// Size of one read and write of the methods that do so.
+        chunk: Bytes = "8K", min = "4K", max = "1M";
+        /// Warm working set of the victim, a file mapping used at random; 0 for no victim.
+        victim: Bytes = "0.4 * memory", as_written = "0";
+        /// Pause of the victim after every 32 accesses.
+        pause: Nanos = "1ms", min = "10us", max = "10s";
+        /// What is forgotten before each copy: all that the machine has cached (needs root), or own files only.
+        forget: Forget = "all";
+        /// Whether each copy is compared with what was written to the original, byte by byte, after its time was taken.
+        verify: bool = "true";
+        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        content: f64 = "0.35", max = "1";
+    }
+}
+
+/// Every method.
+fn every() -> impl Iterator<Item = &'static Method> + Clone {
+    CLASSIC.iter().chain(&MODERN)
+}
+
+impl Filecopy {
+    fn chosen(&self, name: &str) -> Result<Vec<&'static Method>, ScenarioError> {
+        let mut chosen = Vec::new();
+        for word in self.methods.split(',').map(str::trim) {
+            match word {
+                "classic" => chosen.extend(CLASSIC.iter()),
+                "modern" => chosen.extend(MODERN.iter()),
+                "all" => chosen.extend(every()),
+                // The original's names had underscores.
+                word => {
+                    let found = every().find(|method| method.name == word.replace('_', "-"));
+                    chosen.push(found.ok_or_else(|| {
+                        ScenarioError::BadValue {
+                            scenario: name.to_owned(),
+                            parameter: "methods",
+                            given: word.to_owned(),
+                            why: hint(
+                                word,
+                                ["classic", "modern", "all"]
+                                    .into_iter()
+                                    .chain(every().map(|method| method.name)),
+                            ),
+                        }
+                    })?);
+                }
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+macro_rules! copy_metrics {
+    ($($name:literal),*) => {
+        metrics![
+            MetricDef::time("copy-time", "sum of the times of all copies, each until it is on the device").primary(),
+            MetricDef::time("victim-mean", "mean access of the victim during the copies").primary(),
+            MetricDef::time("victim-max", "longest access of the victim during the copies"),
+            MetricDef::count(
+                "victim-refaults",
+                Direction::Lower,
+                "pages of the victim's warm working set that had to be read again during the copies"
+            )
+            .primary(),
+            MetricDef::of("victim-accesses", Unit::Count, Direction::Neutral, "accesses of the victim during the copies"),
+            MetricDef::of("copied", Unit::Bytes, Direction::Neutral, "bytes copied"),
+            MetricDef::of("compared", Unit::Bytes, Direction::Neutral, "bytes compared and found equal"),
+            $(
+                MetricDef::time(concat!("time-", $name), concat!("copy by ", $name, ", until it is on the device")),
+                MetricDef::count(
+                    concat!("victim-refaults-", $name),
+                    Direction::Lower,
+                    concat!("pages of the victim that had to be read again during ", $name)
+                ),
+            )*
+        ]
+    };
+}
+
+impl Scenario for Filecopy {
+    const METRICS: &'static [MetricDef] = copy_metrics![
+        "rw-cp",
+        "rw-fadv-cp",
+        "mm-sync-cp",
+        "mm-sync-madv-cp",
+        "mw-cp",
+        "mw-madv-cp",
+        "rw-dontneed-cp",
+        "mm-cold-cp",
+        "copy-file-range-cp",
+        "sendfile-cp",
+        "splice-cp",
+        "direct-cp",
+        "dontcache-cp",
+        "uring-cp"
+    ];
+
+    fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
+        check_content(name, self.content, form)?;
+        self.chosen(name)?;
+        if self.victim > context.memory {
+            return Err(ScenarioError::Contradiction {
+                scenario: name.to_owned(),
+                why: format!(
+                    "a victim of {} is never warm in {} of memory: lower victim",
+                    self.victim, context.memory
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    fn needs(&self, _form: Form) -> Needs {
+        let files = 2 * self.size.0 + self.victim.0;
+        Needs {
+            pressure: true,
+            filesystem: Some(filesystem_for(Bytes(files))),
+            ..Needs::default()
+        }
+    }
+
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let chosen = self.chosen("filecopy")?;
+        let filler = Filler::new(self.content, trial.seed)?;
+        let mut buffer = Locked::<u8>::new(number::index(self.chunk.0).max(PAGE))?;
+        trial.settle();
+
+        trial.phase("prepare");
+        let path = |name: &str| trial.work_dir.join(name);
+        let (from, to, warm) = (
+            path("pagetide-source"),
+            path("pagetide-copy"),
+            path("pagetide-warm"),
+        );
+        make_file(&from, self.size.pages().0, &filler)?;
+        if self.victim.0 > 0 {
+            make_file(&warm, self.victim.pages().0, &filler)?;
+        }
+        for method in every().filter(|method| !chosen.contains(method)) {
+            trial.omit(&format!("time-{}", method.name));
+            trial.omit(&format!("victim-refaults-{}", method.name));
+        }
+
+        trial.steps(chosen.len() as u64);
+        let mut sums = Sums::default();
+        for (done, method) in (1..).zip(&chosen) {
+            // The order of the original: remove the target, write everything back, forget everything.
+            let _ = fs::remove_file(&to);
+            match self.forget {
+                Forget::All => drop_caches(trial),
+                Forget::Own => [&from, &warm].into_iter().for_each(|path| forget(path)),
+            }
+            let mut victim = None;
+            if self.victim.0 > 0 {
+                let mut team = victim::start(trial, &warm, self.victim.pages(), self.pause)?;
+                team.open()?;
+                victim = Some(team);
+            }
+            trial.phase(method.name);
+            let mut job = Job {
+                from: &from,
+                to: &to,
+                pages: self.size.pages(),
+                buffer: &mut buffer,
+            };
+            let (time, copied) = trial.time(|| method.copy(&mut job));
+            let copied = copied?;
+            let suffered = match victim {
+                Some(team) => Some(victim::end(trial, team)?),
+                None => None,
+            };
+            trial.phase("verify");
+            self.judge(trial, method, &copied, time, suffered, &mut sums);
+            if copied == Copied::Whole && self.verify {
+                let equal = compare(&to, self.size.pages().0, &filler, &mut buffer)?;
+                trial.must_count(
+                    &format!("equal bytes in the copy by {}", method.name),
+                    self.size.0,
+                    equal,
+                );
+                sums.compared += equal;
+            }
+            trial.done(done);
+        }
+        for path in [&from, &to, &warm] {
+            let _ = fs::remove_file(path);
+        }
+        sums.report(trial);
+        Ok(())
+    }
+}
+
+/// Sums over all copies.
+#[derive(Default)]
+struct Sums {
+    time: u64,
+    copied: u64,
+    compared: u64,
+    victim: Suffered,
+    rows: Vec<[u64; 5]>,
+}
+
+impl Filecopy {
+    fn judge(
+        &self,
+        trial: &mut Trial<'_>,
+        method: &Method,
+        copied: &Copied,
+        time: Nanos,
+        suffered: Option<Suffered>,
+        sums: &mut Sums,
+    ) {
+        let (time_name, refaults_name) = (
+            format!("time-{}", method.name),
+            format!("victim-refaults-{}", method.name),
+        );
+        if *copied == Copied::NotHere {
+            trial.not_on_this_kernel(method.feature);
+            trial.absent(&time_name, "not on this kernel");
+            trial.absent(&refaults_name, "not on this kernel");
+            return;
+        }
+        trial.time_metric(&time_name, time);
+        sums.time += time.0;
+        sums.copied += self.size.pages().bytes().0;
+        let number = every().position(|other| other == method).unwrap_or(0) as u64;
+        let Some(suffered) = suffered else {
+            trial.absent(&refaults_name, "no victim");
+            sums.rows.push([number, time.0, 0, 0, 0]);
+            return;
+        };
+        trial.metric(&refaults_name, suffered.refaults as f64);
+        sums.rows.push([
+            number,
+            time.0,
+            suffered.count,
+            suffered.sum / suffered.count.max(1),
+            suffered.p99,
+        ]);
+        sums.victim.count += suffered.count;
+        sums.victim.sum += suffered.sum;
+        sums.victim.refaults += suffered.refaults;
+        sums.victim.max = sums.victim.max.max(suffered.max);
+    }
+}
+
+impl Sums {
+    fn report(&self, trial: &mut Trial<'_>) {
+        if self.rows.is_empty() {
+            trial.absent("copy-time", "not on this kernel");
+        } else {
+            trial.metric("copy-time", self.time as f64);
+        }
+        trial.metric("copied", self.copied as f64);
+        trial.metric("compared", self.compared as f64);
+        let victim = &self.victim;
+        if victim.count == 0 {
+            for name in [
+                "victim-mean",
+                "victim-max",
+                "victim-refaults",
+                "victim-accesses",
+            ] {
+                trial.absent(name, "no victim");
+            }
+        } else {
+            trial.metric("victim-mean", victim.sum as f64 / victim.count as f64);
+            trial.metric("victim-max", victim.max as f64);
+            trial.metric("victim-refaults", victim.refaults as f64);
+            trial.metric("victim-accesses", victim.count as f64);
+        }
+        let column = |index: usize| self.rows.iter().map(move |row| number::signed(row[index]));
+        trial.series(
+            &Series::new("copies")
+                .int("method", Unit::Count, column(0))
+                .int("time", Unit::Nanos, column(1))
+                .int("victim-accesses", Unit::Count, column(2))
+                .int("victim-mean", Unit::Nanos, column(3))
+                .int("victim-p99", Unit::Nanos, column(4)),
+        );
+    }
+}
+
+/// Bytes of the copy that are what the source was filled with.
+fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Result<u64, Stop> {
+    let cannot = || Stop::system(format!("cannot compare {}", path.display()));
+    let file = File::open(path).map_err(cannot())?;
+    let mut wanted = [0; PAGE];
+    let mut equal = 0;
+    for page in 0..pages {
+        file.read_exact_at(&mut buffer[..PAGE], page * PAGE as u64)
+            .map_err(cannot())?;
+        filler.write(&mut wanted, page);
+        if buffer[..PAGE] == wanted {
+            equal += PAGE as u64;
+        }
+    }
+    // A copy that is longer than its source is no copy either.
+    let length = file.metadata().map_err(cannot())?.len();
+    Ok(if length == pages * PAGE as u64 {
+        equal
+    } else {
+        length
+    })
+}
+
+/// The scenario `filecopy`.
+pub(crate) static FILECOPY: Definition = Definition::of::<Filecopy>(
+    Texts {
+        name: "filecopy",
+        summary: "what a big copy does to the page cache and to a process that lives in it",
+        docs: "Writes a file of `size` bytes, then copies it by each of `methods`: before each the target is removed, \
+               everything is written back and caches are dropped; each is timed until the copy is on the device. During \
+               each copy a victim with a warm working set of `victim` bytes makes accesses at random, paced, and times \
+               them; pages it must read again are its refaults. Methods: rw-cp reads and writes `chunk` bytes; rw-fadv-cp \
+               advises SEQUENTIAL and NOREUSE; mm-sync-cp maps both files and copies; mm-sync-madv-cp advises \
+               MADV_SEQUENTIAL on both; mw-cp maps the source and writes it at once; mw-madv-cp advises it; modern ones \
+               use DONTNEED behind the copy, MADV_COLD, copy_file_range, sendfile, splice, O_DIRECT, RWF_DONTCACHE and \
+               io_uring. A method that the kernel lacks is reported as not on this kernel.",
+        origin: "mmap copy (2008): 1 GB on 512 MB; seconds before and after making used-once mapped pages reclaimable: \
+                 59.32/58.60, 57.96/57.96, 69.97/61.68, 69.41/62.54, 61.69/63.11, 61.35/61.31.",
+        repaired: "One run had no variance; NOREUSE did nothing between 2.6.18 and 6.2; only the copy's own time was \
+                   measured. As written there is no victim.",
+    },
+    Bytes::from_mib(512),
+    &[],
+);
