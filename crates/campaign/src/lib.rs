@@ -7,6 +7,7 @@
 pub mod arena;
 pub mod campaign;
 pub mod event;
+pub mod file;
 mod forecast;
 pub mod plan;
 mod run;
@@ -14,6 +15,7 @@ mod run;
 pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
 pub use campaign::{Campaign, Observe, Sampling, ScenarioSpec, Until, even_looks};
 pub use event::{Event, Nobody, Tally, Watch};
+pub use file::{FileError, Problem, ScenarioWords, Vocabulary};
 pub use forecast::{Basis, UNKNOWN_TRIAL};
 pub use plan::{Cell, Plan, Planned};
 pub use run::{Options, Outcome, RunError, run};

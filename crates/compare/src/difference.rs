@@ -86,6 +86,8 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut Subject);
+
     #[test]
     fn everything_that_a_cell_holds_fixed_is_named_when_it_differs() {
         let a = Subject::default();
@@ -94,7 +96,6 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        type Change = fn(&mut Subject);
         let changes: [(&str, Change); 9] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();

@@ -1,0 +1,118 @@
+//! What is wrong with a campaign file: where, which key, and what was probably meant.
+
+use std::path::PathBuf;
+
+/// Why a campaign file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error(
+        "reading campaign {path}: {source}; `pagetide list campaigns` shows those that are there"
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{file}:{line}: {problem}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: Box<Problem>,
+    },
+}
+
+/// What is wrong on a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// It is no TOML.
+    #[error("this is no TOML: {message}")]
+    Syntax {
+        /// The parser's reason, in one line.
+        message: String,
+    },
+    /// A key that means nothing here.
+    #[error("unknown key `{key}` in {place}: {}", meant(.nearest.as_ref(), .known))]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// Where it stands.
+        place: String,
+        /// The nearest that means something.
+        nearest: Option<String>,
+        /// All that mean something.
+        known: String,
+    },
+    /// A key that must be there.
+    #[error("`{key}` is missing in {place}: add {example}")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// Where it is missing.
+        place: String,
+        /// How it may look.
+        example: &'static str,
+    },
+    /// A value of the wrong kind.
+    #[error("`{key}` is {found}: give {wanted}")]
+    Kind {
+        /// The key.
+        key: String,
+        /// What stands there.
+        found: &'static str,
+        /// What belongs there.
+        wanted: &'static str,
+    },
+    /// A value that cannot be.
+    #[error("`{key}` cannot be `{value}`: {why}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Why not, and what to write instead.
+        why: String,
+    },
+    /// A name that stands for nothing.
+    #[error("there is no {what} `{name}`: {}", meant(.nearest.as_ref(), .known))]
+    UnknownName {
+        /// What kind of name.
+        what: String,
+        /// The name.
+        name: String,
+        /// The nearest that stands for something.
+        nearest: Option<String>,
+        /// All that do.
+        known: String,
+    },
+    /// A name that is given twice.
+    #[error("{what} `{name}` stands here for the second time: give each a name of its own")]
+    Twice {
+        /// What kind of name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Keys that exclude each other.
+    #[error("`{key}` has no place beside `{other}`: remove one of them")]
+    Conflict {
+        /// The one.
+        key: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+}
+
+/// What was probably meant, or all there is.
+fn meant(nearest: Option<&String>, known: &str) -> String {
+    match nearest {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => "remove it".to_owned(),
+        None => format!("known are {known}"),
+    }
+}

@@ -1,0 +1,514 @@
+//! Campaign files.
+//!
+//! ```toml
+//! name = "quick"
+//! kernel = "debian:bookworm/6.12"      # for variants that name none
+//! memory = "64M"                       # free at the start; "total:160M" leaves the kernel's footprint in
+//! swap = ["zram", "ssd:80us"]          # lists make a matrix
+//!
+//! [sampling]
+//! seeds = 6                            # or until = "sure", with cap = 40 and looks = 4 or [10, 20, 40]
+//!
+//! [[variant]]                          # the first is the baseline
+//! name = "mglru-off"
+//! settings = { "lru_gen/enabled" = 0 }
+//!
+//! [[variant]]
+//! name = "mglru-on"
+//! settings = { "lru_gen/enabled" = 7 }
+//!
+//! [[scenario]]
+//! name = "smooth-sin-random"
+//! params = { pages = "2 * memory" }
+//! ```
+//!
+//! What stands in a `[[scenario]]` goes before what stands above all of them. Every mistake is told with its line, its
+//! key and what was probably meant.
+
+mod error;
+mod table;
+mod vocabulary;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use pagetide_record::store::is_campaign_name;
+use pagetide_record::{ArenaKind, Bytes, MemorySpec, SwapSpec};
+use toml::de::{DeTable, DeValue};
+
+use crate::arena::VariantSpec;
+use crate::campaign::{
+    Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
+};
+
+pub use error::{FileError, Problem};
+pub use vocabulary::{ScenarioWords, Vocabulary};
+
+use table::{Item, Source, Table};
+use vocabulary::{nearest, slip};
+
+const TOP: &[&str] = &[
+    "name",
+    "arena",
+    "seed",
+    "kernel",
+    "memory",
+    "swap",
+    "swap-size",
+    "observe",
+    "primary",
+    "margins",
+    "sampling",
+    "variant",
+    "scenario",
+];
+const VARIANT: &[&str] = &["name", "kernel", "boot", "settings"];
+const SCENARIO: &[&str] = &[
+    "name",
+    "as-written",
+    "params",
+    "memory",
+    "swap",
+    "swap-size",
+    "primary",
+    "margins",
+];
+const SAMPLING: &[&str] = &[
+    "seeds",
+    "until",
+    "cap",
+    "looks",
+    "first-seed",
+    "repetitions",
+];
+/// More blocks than anybody runs; a slip of the finger should not plan years.
+const MOST: u32 = 100_000;
+
+/// Reads a campaign file.
+pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
+    let text = std::fs::read_to_string(path).map_err(|source| FileError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&path.display().to_string(), &text, vocabulary)
+}
+
+/// Reads the text of a campaign file; `file` is what messages call it.
+pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
+    let source = Source { file, text };
+    let root = DeTable::parse(text).map_err(|error| {
+        let message = error.message().replace('\n', ", ");
+        source.wrong(&error.span().unwrap_or(0..0), Problem::Syntax { message })
+    })?;
+    let top = Table::new(source, "the file", 0..0, root.get_ref(), TOP)?;
+    let name = top.need("name", "name = \"…\"")?;
+    let campaign_name = name.string("a short name in quotes")?;
+    if !is_campaign_name(&campaign_name) {
+        return Err(name.value(
+            &"use letters, digits, hyphens and underscores, beginning with a letter or digit",
+        ));
+    }
+    let shared = Shared::read(&top)?;
+    let variants = variants(&top, vocabulary)?;
+    let scenarios = top
+        .need("scenario", "a [[scenario]] table with a name")?
+        .tables("[[scenario]]", SCENARIO)?
+        .iter()
+        .map(|table| scenario(table, &shared, vocabulary))
+        .collect::<Result<Vec<_>, _>>()?;
+    let arena = match top.get("arena") {
+        Some(item) => choice(
+            &item,
+            &[
+                ("exact", ArenaKind::Exact),
+                ("vm", ArenaKind::Vm),
+                ("host", ArenaKind::Host),
+            ],
+        )?,
+        None => ArenaKind::Exact,
+    };
+    Ok(Campaign {
+        name: campaign_name,
+        arena,
+        seed: match top.get("seed") {
+            Some(item) => item.whole(0..=u64::MAX)?,
+            None => 1,
+        },
+        variants,
+        scenarios,
+        sampling: sampling(&top)?,
+        observe: observe(&top)?,
+    })
+}
+
+/// What stands above all scenarios and holds for those that say nothing else.
+struct Shared {
+    memory: Vec<MemorySpec>,
+    swap: Vec<SwapSpec>,
+    swap_size: Option<Bytes>,
+    primary: Option<Vec<String>>,
+    margins: BTreeMap<String, f64>,
+}
+
+impl Shared {
+    /// Reads the keys that the file and a scenario have in common.
+    fn read(table: &Table<'_>) -> Result<Self, FileError> {
+        Ok(Self {
+            memory: parsed(table, "memory", "a size such as \"64M\" or \"total:160M\"")?,
+            swap: parsed(
+                table,
+                "swap",
+                "\"zram\", \"ssd\", \"ssd:LATENCY\" or \"none\"",
+            )?,
+            swap_size: match table.get("swap-size") {
+                None => None,
+                Some(item) => {
+                    let text = item.string("a size such as \"256M\"")?;
+                    Some(text.parse().map_err(|why| item.value(&why))?)
+                }
+            },
+            primary: match table.get("primary") {
+                None => None,
+                Some(item) => Some(
+                    item.list()
+                        .iter()
+                        .map(|name| name.string("the name of a metric, or a list of names"))
+                        .collect::<Result<_, _>>()?,
+                ),
+            },
+            margins: match table.get("margins") {
+                None => BTreeMap::new(),
+                Some(item) => item
+                    .table(None)?
+                    .items()
+                    .map(|item| Ok((item.key.clone(), margin(&item)?)))
+                    .collect::<Result<_, FileError>>()?,
+            },
+        })
+    }
+}
+
+/// Values that are written as text, one or a list.
+fn parsed<T: FromStr + PartialEq>(
+    table: &Table<'_>,
+    key: &str,
+    wanted: &'static str,
+) -> Result<Vec<T>, FileError>
+where
+    T::Err: ToString,
+{
+    let Some(item) = table.get(key) else {
+        return Ok(Vec::new());
+    };
+    let mut values = Vec::new();
+    for item in item.list() {
+        let text = item.string(wanted)?;
+        let value = text
+            .parse()
+            .map_err(|why: T::Err| item.value(&why.to_string()))?;
+        if values.contains(&value) {
+            return Err(item.value(&"it stands here for the second time; remove one"));
+        }
+        values.push(value);
+    }
+    if values.is_empty() {
+        return Err(item.value(&format!("give {wanted}")));
+    }
+    Ok(values)
+}
+
+/// One of some words.
+fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError> {
+    let text = item.string("a word in quotes")?;
+    if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*value);
+    }
+    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    Err(item.value(&match nearest(&text, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {}", known.join(", ")),
+    }))
+}
+
+/// A share of the baseline: `0.02` or `"2%"`.
+fn margin(item: &Item<'_>) -> Result<f64, FileError> {
+    let wanted = "a share such as 0.02 or \"2%\"";
+    let text = match item.value {
+        DeValue::Float(_) | DeValue::Integer(_) | DeValue::String(_) => item.text(),
+        _ => None,
+    };
+    let text = text.ok_or_else(|| item.kind(wanted))?;
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (text.as_str(), 1.0),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .map(|number| number / scale)
+        .filter(|share| share.is_finite() && *share > 0.0 && *share < 10.0)
+        .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
+}
+
+fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, FileError> {
+    let kernel = match top.get("kernel") {
+        Some(item) => item.string("a kernel in quotes, such as \"debian:sid\"")?,
+        None => String::new(),
+    };
+    let mut variants: Vec<VariantSpec> = Vec::new();
+    let tables = top
+        .need("variant", "a [[variant]] table with a name")?
+        .tables("[[variant]]", VARIANT)?;
+    for table in tables {
+        let item = table.need("name", "name = \"…\"")?;
+        let name = item.string("a short name in quotes")?;
+        if name.is_empty() || name.contains([':', ',', '\n']) || name.trim() != name {
+            return Err(
+                item.value(&"a variant's name has no colon, no comma and no space around it")
+            );
+        }
+        if variants.iter().any(|variant| variant.name == name) {
+            return Err(item.wrong(Problem::Twice {
+                what: "variant",
+                name,
+            }));
+        }
+        variants.push(VariantSpec {
+            name,
+            kernel: match table.get("kernel") {
+                Some(item) => item.string("a kernel in quotes, such as \"debian:sid\"")?,
+                None => kernel.clone(),
+            },
+            boot: match table.get("boot") {
+                None => Vec::new(),
+                Some(item) => item
+                    .list()
+                    .iter()
+                    .map(|item| item.string("a boot argument in quotes, or a list of them"))
+                    .collect::<Result<_, _>>()?,
+            },
+            settings: settings(&table, vocabulary)?,
+        });
+    }
+    Ok(variants)
+}
+
+fn settings(
+    variant: &Table<'_>,
+    vocabulary: &Vocabulary,
+) -> Result<BTreeMap<String, String>, FileError> {
+    let Some(item) = variant.get("settings") else {
+        return Ok(BTreeMap::new());
+    };
+    let mut settings = BTreeMap::new();
+    for item in item.table(None)?.items() {
+        if let DeValue::Table(_) = item.value {
+            // `vm.swappiness = 10` is a table `vm` to TOML.
+            let key = &item.key;
+            return Err(item.wrong(Problem::Kind {
+                key: key.clone(),
+                found: "a table",
+                wanted: "names with a dot in quotes, such as \"vm.swappiness\" = 10",
+            }));
+        }
+        let text = item.text().ok_or_else(|| item.kind("text or a number"))?;
+        if let Some(near) = slip(&item.key, vocabulary.settings.iter().map(String::as_str))
+            && !vocabulary.settings.contains(&item.key)
+        {
+            return Err(item.wrong(Problem::UnknownName {
+                what: "setting".to_owned(),
+                name: item.key.clone(),
+                nearest: Some(near),
+                known: String::new(),
+            }));
+        }
+        settings.insert(item.key.clone(), text);
+    }
+    Ok(settings)
+}
+
+fn scenario(
+    table: &Table<'_>,
+    shared: &Shared,
+    vocabulary: &Vocabulary,
+) -> Result<ScenarioSpec, FileError> {
+    let item = table.need("name", "name = \"…\"")?;
+    let name = item.string("the name of a scenario in quotes")?;
+    let words = vocabulary.scenario(&name).ok_or_else(|| {
+        let known: Vec<&str> = vocabulary.scenarios.keys().map(String::as_str).collect();
+        item.wrong(Problem::UnknownName {
+            what: "scenario".to_owned(),
+            name: name.clone(),
+            nearest: nearest(&name, known.iter().copied()),
+            known: known.join(", "),
+        })
+    })?;
+    let own = Shared::read(table)?;
+    let known_metric = |item: &Item<'_>, metric: &str| {
+        if words.metrics.is_empty() || words.metrics.iter().any(|known| known == metric) {
+            return Ok(());
+        }
+        Err(item.wrong(Problem::UnknownName {
+            what: format!("metric of {name}"),
+            name: metric.to_owned(),
+            nearest: nearest(metric, words.metrics.iter().map(String::as_str)),
+            known: words.metrics.join(", "),
+        }))
+    };
+    // What stands above all scenarios may name a metric that only some have.
+    if let Some(item) = table.get("primary") {
+        for item in item.list() {
+            known_metric(&item, &item.text().unwrap_or_default())?;
+        }
+    }
+    if let Some(item) = table.get("margins") {
+        for item in item.table(None)?.items() {
+            known_metric(&item, &item.key)?;
+        }
+    }
+    let mut margins = shared.margins.clone();
+    margins.extend(own.margins);
+    let either = |own: Option<Vec<String>>| own.or_else(|| shared.primary.clone());
+    Ok(ScenarioSpec {
+        as_written: match table.get("as-written") {
+            Some(item) => item.truth()?,
+            None => false,
+        },
+        params: params(table, &name, words)?,
+        memory: if own.memory.is_empty() {
+            shared.memory.clone()
+        } else {
+            own.memory
+        },
+        swap: if own.swap.is_empty() {
+            shared.swap.clone()
+        } else {
+            own.swap
+        },
+        swap_size: own.swap_size.or(shared.swap_size),
+        primary: either(own.primary),
+        margins,
+        name,
+    })
+}
+
+fn params(
+    scenario: &Table<'_>,
+    name: &str,
+    words: &ScenarioWords,
+) -> Result<BTreeMap<String, Vec<String>>, FileError> {
+    let Some(item) = scenario.get("params") else {
+        return Ok(BTreeMap::new());
+    };
+    let mut params = BTreeMap::new();
+    for item in item.table(None)?.items() {
+        let known = || words.params.iter().map(String::as_str);
+        let key = known().find(|known| *known == item.key || *known == item.key.replace('_', "-"));
+        let Some(key) = key else {
+            return Err(item.wrong(Problem::UnknownName {
+                what: format!("parameter of {name}"),
+                name: item.key.clone(),
+                nearest: nearest(&item.key, known()),
+                known: words.params.join(", "),
+            }));
+        };
+        let values = item
+            .list()
+            .iter()
+            .map(|item| {
+                item.text()
+                    .ok_or_else(|| item.kind("a value, or a list of values"))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        if values.is_empty() {
+            return Err(item.value(&"give at least one value"));
+        }
+        params.insert(key.to_owned(), values);
+    }
+    Ok(params)
+}
+
+fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
+    let mut sampling = Sampling::default();
+    let Some(item) = top.get("sampling") else {
+        return Ok(sampling);
+    };
+    let table = item.table(Some(SAMPLING))?;
+    if let Some(item) = table.get("first-seed") {
+        sampling.first_seed = item.whole(0..=u64::MAX)?;
+    }
+    if let Some(item) = table.get("repetitions") {
+        sampling.repetitions = item.count(1..=1000)?;
+    }
+    let seeds = table.get("seeds");
+    let Some(item) = table.get("until") else {
+        for key in ["cap", "looks"] {
+            if let Some(item) = table.get(key) {
+                return Err(item.value(&"it belongs to until = \"sure\"; add that, or remove this"));
+            }
+        }
+        sampling.until = Until::Blocks(match seeds {
+            Some(item) => item.count(1..=MOST)?,
+            None => DEFAULT_SEEDS,
+        });
+        return Ok(sampling);
+    };
+    choice(&item, &[("sure", ())])?;
+    if let Some(item) = seeds {
+        return Err(item.wrong(Problem::Conflict {
+            key: "seeds",
+            other: "until",
+        }));
+    }
+    let cap = match table.get("cap") {
+        Some(item) => item.count(2..=MOST)?,
+        None => DEFAULT_CAP,
+    };
+    let looks = match table.get("looks") {
+        None => Vec::new(),
+        Some(item) => match item.value {
+            DeValue::Array(_) => looks(&item, cap)?,
+            _ => even_looks(cap, item.count(1..=100)?),
+        },
+    };
+    sampling.until = Until::Sure { cap, looks };
+    Ok(sampling)
+}
+
+/// Looks that are given one by one: ascending, the last one the cap.
+fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
+    let mut looks: Vec<u32> = Vec::new();
+    for item in item.list() {
+        let look = item.count(1..=MOST)?;
+        if looks.last().is_some_and(|last| *last >= look) {
+            return Err(item.value(&"looks ascend; write them in order"));
+        }
+        if look > cap {
+            return Err(item.value(&format!("it lies beyond cap = {cap}; raise the cap")));
+        }
+        looks.push(look);
+    }
+    if looks.last() != Some(&cap) {
+        looks.push(cap);
+    }
+    Ok(looks)
+}
+
+fn observe(top: &Table<'_>) -> Result<Observe, FileError> {
+    match top.get("observe") {
+        None => Ok(Observe::None),
+        Some(item) => match item.value.as_bool() {
+            Some(true) => Ok(Observe::First),
+            Some(false) => Ok(Observe::None),
+            None => choice(
+                &item,
+                &[
+                    ("none", Observe::None),
+                    ("first", Observe::First),
+                    ("all", Observe::All),
+                ],
+            ),
+        },
+    }
+}

@@ -1,0 +1,252 @@
+//! A TOML table that is read key by key and remembers where everything stands.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{FileError, Problem};
+use super::vocabulary::nearest;
+
+/// A file with its text.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error about what stands at `span`.
+    pub fn wrong(&self, span: &Range<usize>, problem: Problem) -> FileError {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        FileError::Wrong {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            problem: Box::new(problem),
+        }
+    }
+}
+
+/// A value with its key.
+#[derive(Clone)]
+pub(super) struct Item<'a> {
+    pub source: Source<'a>,
+    pub key: String,
+    pub span: Range<usize>,
+    pub value: &'a DeValue<'a>,
+}
+
+/// A table with the keys it may have.
+pub(super) struct Table<'a> {
+    source: Source<'a>,
+    /// How it is called in messages, such as "[[variant]]".
+    pub place: String,
+    pub span: Range<usize>,
+    entries: &'a DeTable<'a>,
+}
+
+/// Keys may be written with hyphens or underscores.
+fn canonical(key: &str) -> String {
+    key.replace('_', "-")
+}
+
+impl<'a> Table<'a> {
+    /// A table of which any key may be read.
+    pub fn free(
+        source: Source<'a>,
+        place: &str,
+        span: Range<usize>,
+        table: &'a DeTable<'a>,
+    ) -> Self {
+        Self {
+            source,
+            place: place.to_owned(),
+            span,
+            entries: table,
+        }
+    }
+
+    /// A table in which only these keys mean something.
+    pub fn new(
+        source: Source<'a>,
+        place: &str,
+        span: Range<usize>,
+        table: &'a DeTable<'a>,
+        known: &[&str],
+    ) -> Result<Self, FileError> {
+        for key in table.keys() {
+            let name = canonical(key.get_ref());
+            if !known.contains(&name.as_str()) {
+                let problem = Problem::UnknownKey {
+                    key: key.get_ref().to_string(),
+                    place: place.to_owned(),
+                    nearest: nearest(&name, known.iter().copied()),
+                    known: known.join(", "),
+                };
+                return Err(source.wrong(&key.span(), problem));
+            }
+        }
+        Ok(Self::free(source, place, span, table))
+    }
+
+    /// The item of this key.
+    pub fn get(&self, key: &str) -> Option<Item<'a>> {
+        self.items().find(|item| canonical(&item.key) == key)
+    }
+
+    /// The item of this key, which must be there.
+    pub fn need(&self, key: &'static str, example: &'static str) -> Result<Item<'a>, FileError> {
+        self.get(key).ok_or_else(|| {
+            let problem = Problem::Missing {
+                key,
+                place: self.place.clone(),
+                example,
+            };
+            self.source.wrong(&self.span, problem)
+        })
+    }
+
+    /// All items.
+    pub fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
+        let source = self.source;
+        self.entries.iter().map(move |(key, value)| Item {
+            source,
+            key: key.get_ref().to_string(),
+            span: key.span(),
+            value: value.get_ref(),
+        })
+    }
+}
+
+impl<'a> Item<'a> {
+    pub fn wrong(&self, problem: Problem) -> FileError {
+        self.source.wrong(&self.span, problem)
+    }
+
+    /// It is of the wrong kind.
+    pub fn kind(&self, wanted: &'static str) -> FileError {
+        let found = match self.value {
+            DeValue::String(_) => "text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number with a fraction",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        self.wrong(Problem::Kind {
+            key: self.key.clone(),
+            found,
+            wanted,
+        })
+    }
+
+    /// Its value cannot be.
+    pub fn value(&self, why: &impl ToString) -> FileError {
+        self.wrong(Problem::Value {
+            key: self.key.clone(),
+            value: match self.value {
+                DeValue::Array(values) if values.is_empty() => "[]".to_owned(),
+                _ => self.text().unwrap_or_else(|| "this".to_owned()),
+            },
+            why: why.to_string(),
+        })
+    }
+
+    /// Text, number or truth value as text.
+    pub fn text(&self) -> Option<String> {
+        match self.value {
+            DeValue::String(text) => Some(text.to_string()),
+            DeValue::Integer(number) => Some(match number.radix() {
+                10 => number.as_str().replace('_', ""),
+                radix => i128::from_str_radix(number.as_str(), radix)
+                    .map_or_else(|_| number.as_str().to_owned(), |value| value.to_string()),
+            }),
+            DeValue::Float(number) => Some(number.as_str().replace('_', "")),
+            DeValue::Boolean(truth) => Some(truth.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Text alone.
+    pub fn string(&self, wanted: &'static str) -> Result<String, FileError> {
+        match self.value {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => Err(self.kind(wanted)),
+        }
+    }
+
+    /// A truth value.
+    pub fn truth(&self) -> Result<bool, FileError> {
+        self.value
+            .as_bool()
+            .ok_or_else(|| self.kind("true or false"))
+    }
+
+    /// A whole number within bounds.
+    pub fn whole(&self, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, FileError> {
+        let DeValue::Integer(_) = self.value else {
+            return Err(self.kind("a whole number"));
+        };
+        self.text()
+            .and_then(|text| text.parse().ok())
+            .filter(|number| bounds.contains(number))
+            .ok_or_else(|| {
+                self.value(&match bounds.end() {
+                    &u64::MAX => format!("give a whole number of at least {}", bounds.start()),
+                    end => format!("give a whole number from {} to {end}", bounds.start()),
+                })
+            })
+    }
+
+    /// As [`Item::whole`], for numbers that fit.
+    pub fn count(&self, bounds: std::ops::RangeInclusive<u32>) -> Result<u32, FileError> {
+        let (low, high) = bounds.into_inner();
+        let number = self.whole(u64::from(low)..=u64::from(high))?;
+        Ok(u32::try_from(number).unwrap_or(high))
+    }
+
+    /// The values of a list; a single value is a list of one.
+    pub fn list(&self) -> Vec<Item<'a>> {
+        match self.value {
+            DeValue::Array(values) => values.iter().map(|value| self.element(value)).collect(),
+            _ => vec![self.clone()],
+        }
+    }
+
+    fn element(&self, value: &'a Spanned<DeValue<'a>>) -> Self {
+        Self {
+            source: self.source,
+            key: self.key.clone(),
+            span: value.span(),
+            value: value.get_ref(),
+        }
+    }
+
+    /// The tables of an array of tables.
+    pub fn tables(&self, place: &str, known: &[&str]) -> Result<Vec<Table<'a>>, FileError> {
+        let wanted = "one or more tables, each under a double bracket such as [[variant]]";
+        let DeValue::Array(values) = self.value else {
+            return Err(self.kind(wanted));
+        };
+        values
+            .iter()
+            .map(|value| match value.get_ref() {
+                DeValue::Table(table) => Table::new(self.source, place, value.span(), table, known),
+                _ => Err(self.element(value).kind(wanted)),
+            })
+            .collect()
+    }
+
+    /// The table of this key.
+    pub fn table(&self, known: Option<&[&str]>) -> Result<Table<'a>, FileError> {
+        let DeValue::Table(table) = self.value else {
+            return Err(self.kind("a table"));
+        };
+        let place = format!("[{}]", self.key);
+        match known {
+            Some(known) => Table::new(self.source, &place, self.span.clone(), table, known),
+            None => Ok(Table::free(self.source, &place, self.span.clone(), table)),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The words a campaign file may use beyond its own keys: scenarios with their parameters and metrics, and settings.
+
+use std::collections::BTreeMap;
+
+/// The words that are known; the command line fills it from the definitions of scenarios and settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vocabulary {
+    /// Scenarios by name.
+    pub scenarios: BTreeMap<String, ScenarioWords>,
+    /// Settings by the names that are documented; others of a known form are let through, unless they are so near to
+    /// one of these that a slip is likely.
+    pub settings: Vec<String>,
+}
+
+/// What can be said about one scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScenarioWords {
+    /// Names of its parameters.
+    pub params: Vec<String>,
+    /// Names of its metrics.
+    pub metrics: Vec<String>,
+}
+
+impl Vocabulary {
+    /// The words of a scenario; a name may carry arguments, as in `zipf(1.1)` or `file:trace.txt`.
+    pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
+        let plain = name.split(['(', ':']).next().unwrap_or(name).trim();
+        self.scenarios.get(plain)
+    }
+}
+
+/// The candidate most like `text`, if any is near enough to be what was meant.
+pub(crate) fn nearest<'a>(
+    text: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::normalized_damerau_levenshtein(text, candidate),
+                candidate,
+            )
+        })
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// A candidate that differs from `text` by a slip or two, but is not it.
+pub(crate) fn slip<'a>(
+    text: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(text, candidates)
+        .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
+}

@@ -1,0 +1,277 @@
+//! Campaign files: what they mean, and what is said of each mistake.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+use std::path::Path;
+
+use pagetide_campaign::file::{parse, read};
+use pagetide_campaign::{Campaign, FileError, Observe, ScenarioWords, Until, Vocabulary};
+use pagetide_record::{ArenaKind, Bytes};
+
+fn vocabulary() -> Vocabulary {
+    let words = |params: &[&str], metrics: &[&str]| ScenarioWords {
+        params: params.iter().map(|p| (*p).to_owned()).collect(),
+        metrics: metrics.iter().map(|m| (*m).to_owned()).collect(),
+    };
+    Vocabulary {
+        scenarios: [
+            (
+                "smooth-sin-random".to_owned(),
+                words(&["pages", "refs", "touch"], &["access-mean", "access-p99"]),
+            ),
+            (
+                "zipf".to_owned(),
+                words(&["pages", "exponent"], &["access-mean"]),
+            ),
+            (
+                "swapbench".to_owned(),
+                words(
+                    &["locked", "processes", "size"],
+                    &["read-mean", "write-mean"],
+                ),
+            ),
+        ]
+        .into(),
+        settings: vec![
+            "lru_gen/enabled".into(),
+            "vm.swappiness".into(),
+            "vm.page-cluster".into(),
+        ],
+    }
+}
+
+const GOOD: &str = r#"name = "good"
+arena = "exact"
+seed = 9
+kernel = "debian:sid"
+memory = ["64M", "total:160M"]
+swap = ["zram", "ssd:80us"]
+swap_size = "256M"
+observe = "first"
+primary = "access-mean"
+[margins]
+access-p99 = "5%"
+[sampling]
+seeds = 8
+first-seed = 100
+[[variant]]
+name = "off"
+settings = { "lru_gen/enabled" = 0, "vm.swappiness" = "60" }
+[[variant]]
+name = "on"
+kernel = "debian:bookworm"
+boot = ["thp=never", "mitigations=off"]
+[[scenario]]
+name = "smooth-sin-random"
+params = { pages = ["2 * memory", 25_000], refs = 0x10, touch = "page" }
+margins = { access-mean = 0.01 }
+[[scenario]]
+name = "swapbench"
+as-written = true
+memory = "128M"
+swap = "none"
+primary = ["read-mean"]
+"#;
+
+fn good() -> Campaign {
+    parse("good.toml", GOOD, &vocabulary()).unwrap()
+}
+
+#[test]
+fn a_file_means_what_it_says() {
+    let campaign = good();
+    assert_eq!((campaign.name.as_str(), campaign.seed), ("good", 9));
+    assert_eq!(campaign.arena, ArenaKind::Exact);
+    assert_eq!(campaign.observe, Observe::First);
+    assert_eq!(campaign.sampling.until, Until::Blocks(8));
+    assert_eq!(campaign.sampling.first_seed, 100);
+    let [off, on] = &campaign.variants[..] else {
+        panic!("two variants");
+    };
+    assert_eq!(
+        (off.kernel.as_str(), on.kernel.as_str()),
+        ("debian:sid", "debian:bookworm")
+    );
+    assert_eq!(off.settings["lru_gen/enabled"], "0");
+    assert_eq!(on.boot, ["thp=never", "mitigations=off"]);
+    let [sine, bench] = &campaign.scenarios[..] else {
+        panic!("two scenarios");
+    };
+    assert_eq!(sine.params["pages"], ["2 * memory", "25000"]);
+    assert_eq!(sine.params["refs"], ["16"]);
+    assert_eq!(
+        sine.primary.as_deref(),
+        Some(&["access-mean".to_owned()][..])
+    );
+    assert!((sine.margins["access-p99"] - 0.05).abs() < 1e-12);
+    assert!((sine.margins["access-mean"] - 0.01).abs() < 1e-12);
+    assert_eq!(sine.swap_size, Some(Bytes::from_mib(256)));
+    assert!(bench.as_written);
+    assert_eq!(
+        bench.primary.as_deref(),
+        Some(&["read-mean".to_owned()][..])
+    );
+    // Two sizes of memory, two of swap, two of pages; and one of everything.
+    assert_eq!(campaign.cells().len(), 9);
+}
+
+#[test]
+fn until_sure_takes_a_cap_and_looks() {
+    let until = |sampling: &str| {
+        let text = GOOD.replace("seeds = 8", sampling);
+        parse("good.toml", &text, &vocabulary())
+            .unwrap()
+            .sampling
+            .until
+    };
+    let sure = |cap, looks: &[u32]| Until::Sure {
+        cap,
+        looks: looks.to_vec(),
+    };
+    assert_eq!(until("until = \"sure\""), sure(40, &[]));
+    assert_eq!(
+        until("until = \"sure\"\ncap = 20\nlooks = 2"),
+        sure(20, &[10, 20])
+    );
+    assert_eq!(
+        until("until = \"sure\"\ncap = 20\nlooks = [6, 9]"),
+        sure(20, &[6, 9, 20])
+    );
+}
+
+#[test]
+fn a_scenario_may_carry_its_arguments_in_its_name() {
+    let text = GOOD
+        .replace("name = \"swapbench\"", "name = \"zipf(1.1)\"")
+        .replace("primary = [\"read-mean\"]", "");
+    let campaign = parse("good.toml", &text, &vocabulary()).unwrap();
+    assert_eq!(campaign.scenarios[1].name, "zipf(1.1)");
+}
+
+/// A change to the good file, and so a mistake.
+const MISTAKES: &[(&str, &str)] = &[
+    ("name = \"good\"", "name = good"),
+    ("name = \"good\"", "name = \"a/b\""),
+    ("name = \"good\"", "nmae = \"good\""),
+    ("name = \"good\"", ""),
+    ("name = \"good\"", "name = 5"),
+    ("arena = \"exact\"", "arena = \"exakt\""),
+    ("arena = \"exact\"", "arena = \"cloud\""),
+    ("seed = 9", "seed = -1"),
+    ("seed = 9", "seed = 1.5"),
+    ("kernel = \"debian:sid\"", "kernl = \"debian:sid\""),
+    ("[\"64M\", \"total:160M\"]", "[\"64M\", \"160Q\"]"),
+    ("[\"64M\", \"total:160M\"]", "[\"64M\", \"65536K\"]"),
+    ("[\"64M\", \"total:160M\"]", "[]"),
+    ("[\"64M\", \"total:160M\"]", "64"),
+    ("\"ssd:80us\"]", "\"ssd:80\"]"),
+    ("\"ssd:80us\"]", "\"disk\"]"),
+    ("swap_size = \"256M\"", "swap_size = \"-1M\""),
+    ("observe = \"first\"", "observe = \"frist\""),
+    ("access-p99 = \"5%\"", "access-p99 = \"much\""),
+    ("access-p99 = \"5%\"", "access-p99 = 0"),
+    ("[sampling]", "[samplin]"),
+    ("seeds = 8", "seeds = 0"),
+    ("seeds = 8", "seed = 8"),
+    ("seeds = 8", "seeds = \"8\""),
+    ("seeds = 8", "until = \"shure\""),
+    ("seeds = 8", "seeds = 8\nuntil = \"sure\""),
+    ("seeds = 8", "seeds = 8\ncap = 40"),
+    ("seeds = 8", "until = \"sure\"\ncap = 20\nlooks = [10, 5]"),
+    ("seeds = 8", "until = \"sure\"\ncap = 20\nlooks = [10, 50]"),
+    (
+        "[[variant]]\nname = \"off\"",
+        "[[variants]]\nname = \"off\"",
+    ),
+    ("[[variant]]\nname = \"off\"", "[[variant]]"),
+    ("name = \"on\"", "name = \"off\""),
+    ("name = \"on\"", "name = \"a:b\""),
+    ("\"vm.swappiness\" = \"60\"", "\"vm.swapiness\" = \"60\""),
+    ("\"vm.swappiness\" = \"60\"", "vm.swappiness = 60"),
+    ("\"vm.swappiness\" = \"60\"", "\"vm.swappiness\" = [60]"),
+    ("boot = [", "bot = ["),
+    ("boot = [\"thp=never\", \"mitigations=off\"]", "boot = [1]"),
+    (
+        "name = \"smooth-sin-random\"",
+        "name = \"smoth-sin-random\"",
+    ),
+    ("name = \"smooth-sin-random\"", "name = \"memcached\""),
+    ("refs = 0x10", "reffs = 0x10"),
+    ("pages = [\"2 * memory\", 25_000]", "pages = []"),
+    ("pages = [\"2 * memory\", 25_000]", "pages = [{}]"),
+    (
+        "margins = { access-mean = 0.01 }",
+        "margins = { access-maen = 0.01 }",
+    ),
+    ("as-written = true", "as-written = \"yes\""),
+    ("primary = [\"read-mean\"]", "primary = [\"read\"]"),
+    ("memory = \"128M\"", "memroy = \"128M\""),
+    (
+        "[[scenario]]\nname = \"swapbench\"",
+        "[scenario.x]\nname = \"swapbench\"",
+    ),
+];
+
+#[test]
+fn every_mistake_is_told_with_its_line_its_key_and_what_was_meant() {
+    let mut told = String::new();
+    for (right, wrong) in MISTAKES {
+        assert_eq!(GOOD.matches(right).count(), 1, "{right}");
+        let text = GOOD.replace(right, wrong);
+        let error = parse("bad.toml", &text, &vocabulary()).unwrap_err();
+        let message = error.to_string();
+        assert_eq!(message.lines().count(), 1, "{message}");
+        let FileError::Wrong { line, .. } = error else {
+            panic!("{message}");
+        };
+        // The line is that of the change, or of the table or file in which something is missing.
+        let shown = text.lines().nth(line - 1).unwrap();
+        writeln!(
+            told,
+            "{}\n    {}: {shown}\n    {message}\n",
+            wrong.replace('\n', " ⏎ "),
+            line
+        )
+        .unwrap();
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told_by_name() {
+    let error = read(Path::new("/nowhere/x.toml"), &vocabulary()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("reading campaign /nowhere/x.toml: ")
+    );
+}
+
+#[test]
+fn the_campaigns_that_come_along_are_as_they_are_described() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns");
+    let quick = read(&folder.join("quick.toml"), &vocabulary()).unwrap();
+    assert_eq!((quick.variants.len(), quick.cells().len()), (2, 4));
+    assert!(quick.sampling.until.cap() >= 6);
+    let swaps: Vec<String> = quick.scenarios[0]
+        .swap
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(swaps, ["zram", "ssd:80us"]);
+    assert_eq!(quick.plan().trials.len(), 2 * 4 * 6);
+    let kernels = read(&folder.join("kernels.toml"), &vocabulary()).unwrap();
+    let refs: Vec<&str> = kernels.variants.iter().map(|v| v.kernel.as_str()).collect();
+    assert_eq!(
+        refs,
+        ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"]
+    );
+    let memory: Vec<String> = kernels.scenarios[0]
+        .memory
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(memory, ["64M", "total:160M"]);
+}
