@@ -26,7 +26,7 @@ fn run(pressure: &support::Pressure, traced: bool) -> Result<(f64, f64, usize), 
         capture.start()?;
         running = Some(capture.in_background(Duration::from_millis(100))?);
     }
-    let task = support::measured(pressure.start(96, 4));
+    let task = support::measured(pressure.start(96, 2));
     let mut size = 0;
     if let Some(running) = running {
         let trace = running.finish()?;
@@ -40,14 +40,19 @@ fn run(pressure: &support::Pressure, traced: bool) -> Result<(f64, f64, usize), 
     Ok((elapsed, cpu, size))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The value below which this share of the others lies.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len().is_multiple_of(2) {
-        (values[middle - 1] + values[middle]) / 2.0
-    } else {
-        values[middle]
-    }
+    let last = values.len() - 1;
+    // The index is between 0 and the last one.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let at = (share * last as f64).round() as usize;
+    values[at.min(last)]
+}
+
+/// How much more, in percent.
+fn more(traced: f64, plain: f64) -> f64 {
+    100.0 * (traced / plain - 1.0)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -57,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let rounds = std::env::args()
         .nth(1)
-        .map_or(Ok(12), |text| text.parse::<u32>())?;
+        .map_or(Ok(20), |text| text.parse::<u32>())?;
     let pressure = match support::Pressure::new("overhead", 64, 192) {
         Ok(pressure) => pressure,
         Err(why) => {
@@ -66,7 +71,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     run(&pressure, false)?;
-    let (mut elapsed, mut cpu) = (Vec::new(), Vec::new());
+    let [
+        mut elapsed,
+        mut cpu,
+        mut traced_ms,
+        mut plain_ms,
+        mut traced_cpu,
+        mut plain_cpu,
+    ] = [const { Vec::new() }; 6];
     for round in 0..rounds {
         let first = round % 2 == 0;
         let one = run(&pressure, first)?;
@@ -80,13 +92,27 @@ fn main() -> Result<(), Box<dyn Error>> {
             plain.1,
             traced.2 >> 10
         );
-        elapsed.push(traced.0 / plain.0);
-        cpu.push(traced.1 / plain.1);
+        elapsed.push(more(traced.0, plain.0));
+        cpu.push(more(traced.1, plain.1));
+        traced_ms.push(traced.0);
+        plain_ms.push(plain.0);
+        traced_cpu.push(traced.1);
+        plain_cpu.push(plain.1);
     }
-    println!(
-        "elapsed: {:+.2} % (median of {rounds} paired ratios)",
-        100.0 * (median(elapsed) - 1.0)
+    let fastest = more(quantile(&mut traced_ms, 0.1), quantile(&mut plain_ms, 0.1));
+    let fastest_cpu = more(
+        quantile(&mut traced_cpu, 0.1),
+        quantile(&mut plain_cpu, 0.1),
     );
-    println!("CPU time: {:+.2} %", 100.0 * (median(cpu) - 1.0));
+    println!(
+        "elapsed:  {fastest:+.2} % between the tenth percentiles (least disturbed), {:+.2} % median of {rounds} pairs ({:+.1} to {:+.1} %)",
+        quantile(&mut elapsed, 0.5),
+        quantile(&mut elapsed, 0.25),
+        quantile(&mut elapsed, 0.75)
+    );
+    println!(
+        "CPU time: {fastest_cpu:+.2} % between the tenth percentiles, {:+.2} % median",
+        quantile(&mut cpu, 0.5)
+    );
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use pagetide_probe::meaning::{
@@ -10,7 +12,9 @@ use pagetide_probe::meaning::{
     TaskAccounting, analyse,
 };
 use pagetide_probe::text::{KeyedSource, Snapshot};
-use pagetide_probe::trace::{Capture, EventName, Instance, TraceFile, TraceSettings, Tracefs};
+use pagetide_probe::trace::{
+    Capture, EventName, FieldAccess, Instance, TraceFile, TraceSettings, Tracefs,
+};
 use pagetide_probe::{Nanos, ProbeError};
 
 /// The child's part of [`support::Pressure::start`]; does nothing when it is run as a test.
@@ -124,6 +128,91 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     assert!(gap < switches.max(time.elapsed.get() / 50), "{gap} ns");
     assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);
+}
+
+/// What `perf stat` counted of each event, or why it could not.
+fn perf_counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let mut columns = line.split(',');
+        let (Some(count), Some(_), Some(event)) = (columns.next(), columns.next(), columns.next())
+        else {
+            continue;
+        };
+        if let Some((_, name)) = event.split_once(':') {
+            let count = count.parse().map_err(|_| format!("perf says: {line}"))?;
+            counts.insert(name.to_owned(), count);
+        }
+    }
+    if counts.is_empty() {
+        return Err(format!("perf counted nothing: {}", text.trim()));
+    }
+    Ok(counts)
+}
+
+#[test]
+fn counts_equal_those_perf_makes_of_the_same_run() {
+    const COUNTED: &[&str] = &[
+        "mm_vmscan_memcg_reclaim_begin",
+        "mm_vmscan_memcg_reclaim_end",
+        "mm_vmscan_lru_isolate",
+        "mm_vmscan_lru_shrink_inactive",
+        "mm_vmscan_write_folio",
+    ];
+    let works = Command::new("perf").arg("--version").output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        return println!("skipped: perf is not installed (Debian's package linux-perf)");
+    }
+    let Some((pressure, mut capture)) = prepare("perf", &[RECLAIM_EVENTS]) else {
+        return;
+    };
+    let result = tempfile::NamedTempFile::new().unwrap();
+    let events: Vec<_> = COUNTED
+        .iter()
+        .map(|name| format!("vmscan:{name}"))
+        .collect();
+    let events = events.join(",");
+    // perf wants tracefs in its usual place: a mount that only perf's own namespace sees.
+    let mounted = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing; exec \"$@\"";
+    let program = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        mounted,
+        "sh",
+        "perf",
+        "stat",
+        "-x,",
+        "-o",
+        result.path().to_str().unwrap(),
+        "-e",
+        &events,
+        "--",
+    ];
+    capture.start().unwrap();
+    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    let task = support::measured(pressure.start_under(&program, 128, 2));
+    let trace = capture.finish().unwrap();
+    let text = std::fs::read_to_string(result.path()).unwrap();
+    let perf = match perf_counts(&text) {
+        Ok(counts) => counts,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let formats = trace.formats().unwrap();
+    let names: BTreeMap<u16, &str> = formats.iter().map(|f| (f.id, f.name.as_str())).collect();
+    let mut traced: BTreeMap<String, u64> = COUNTED.iter().map(|&n| (n.to_owned(), 0)).collect();
+    let pid = FieldAccess::first_of(&formats[0], &["common_pid"]).unwrap();
+    for event in trace.events() {
+        let pid = pid.get(event.data).unwrap();
+        let ours = pid == u64::from(task.pid) || pid == u64::from(task.process);
+        if let (true, Some(count)) = (ours, traced.get_mut(names[&event.id])) {
+            *count += 1;
+        }
+    }
+    println!("{traced:#?}");
+    assert_eq!(traced, perf);
+    assert!(traced["mm_vmscan_lru_isolate"] > 1000);
 }
 
 #[test]

@@ -70,17 +70,24 @@ impl Pressure {
     /// Starts a child in the cgroup that writes `mib` of memory `passes` times over; the test that calls this must have
     /// [`workload`] among its tests.
     pub fn start(&self, mib: u64, passes: u64) -> Child {
-        Command::new(
-            std::env::current_exe().expect("the workload of a test is set up as its parent told"),
-        )
-        .args(["--exact", "workload", "--nocapture", "--test-threads=1"])
-        .env(
-            WORKLOAD,
-            format!("{}:{mib}:{passes}", self.cgroup.display()),
-        )
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the workload of a test is set up as its parent told")
+        self.start_under(&[], mib, passes)
+    }
+
+    /// The same, under a program that starts what its last arguments say.
+    pub fn start_under(&self, program: &[&str], mib: u64, passes: u64) -> Child {
+        let own = std::env::current_exe().expect("a running program has a path");
+        let own = own.to_str().expect("the target directory has a plain name");
+        let line = [program, &[own, "--exact", "workload", "--nocapture"]].concat();
+        Command::new(line[0])
+            .args(&line[1..])
+            .arg("--test-threads=1")
+            .env(
+                WORKLOAD,
+                format!("{}:{mib}:{passes}", self.cgroup.display()),
+            )
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the workload can be started")
     }
 
     fn swap_c(&self) -> CString {
@@ -108,8 +115,12 @@ impl Drop for Pressure {
 }
 
 /// A finished child as its own accounting tells it.
+#[allow(dead_code)] // Not every user needs every number.
 pub struct Measured {
+    /// The thread that did the touching.
     pub pid: u32,
+    /// Its process.
+    pub process: u32,
     pub begin: Nanos,
     pub end: Nanos,
     pub user: Nanos,
@@ -138,6 +149,8 @@ pub fn measured(child: Child) -> Measured {
             .expect("the workload of a test is set up as its parent told")
     };
     Measured {
+        process: u32::try_from(next())
+            .expect("the workload of a test is set up as its parent told"),
         pid: u32::try_from(next()).expect("the workload of a test is set up as its parent told"),
         begin: Nanos(next()),
         end: Nanos(next()),
@@ -216,7 +229,8 @@ pub fn workload() {
     std::hint::black_box(&memory);
     let (end, (user_after, system_after)) = (now(), cpu_times());
     println!(
-        "measured {} {begin} {end} {} {}",
+        "measured {} {} {begin} {end} {} {}",
+        std::process::id(),
         rustix::thread::gettid().as_raw_nonzero(),
         user_after - user,
         system_after - system
