@@ -14,9 +14,19 @@ use pagetide_record::wire::Region;
 use pagetide_scenario::{Clock, Context, NoObserver, Setup, needs, resolve, run};
 
 /// Size of the output region, sparse until written.
-const REGION: u64 = 256 << 20;
+const REGION: u64 = 32 << 20;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> std::process::ExitCode {
+    match go() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn go() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("name a scenario")?;
     let mut given = BTreeMap::new();

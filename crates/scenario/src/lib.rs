@@ -21,6 +21,7 @@ mod error;
 mod expr;
 mod files;
 mod fill;
+mod floors;
 mod harness;
 mod layout;
 mod mapping;
@@ -33,6 +34,7 @@ mod ring;
 mod scenario;
 pub mod touch;
 mod trial;
+mod uses;
 mod victim;
 mod workers;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::definition::{self, Context, Definition, Needs, form, hint};
 use crate::error::ScenarioError;
-use crate::scenario::{contswap, filecopy, patterns, swapbench, usemem};
+use crate::scenario::{alloc, contswap, fault, filecopy, patterns, swapbench, usemem};
 
 /// Every scenario, in the order in which they are shown.
 static SCENARIOS: &[&Definition] = &[
@@ -21,6 +21,8 @@ static SCENARIOS: &[&Definition] = &[
     &patterns::SCAN_WITH_HOT_CORE,
     &patterns::LOOP,
     &patterns::FILE,
+    &fault::FAULT,
+    &alloc::ALLOC,
     &swapbench::SWAPBENCH,
     &filecopy::FILECOPY,
     &usemem::USEMEM,

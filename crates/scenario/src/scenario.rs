@@ -1,6 +1,8 @@
 //! One file per scenario.
 
+pub(crate) mod alloc;
 pub(crate) mod contswap;
+pub(crate) mod fault;
 pub(crate) mod filecopy;
 pub(crate) mod patterns;
 pub(crate) mod swapbench;

@@ -1,0 +1,143 @@
+//! Floors of free memory between a zone's watermarks, down to which a workload allocates.
+//!
+//! VM Regress put its kernel tests at four of them: *fast* stays above the high watermark, *low* ends between high and
+//! low, where kswapd is awake, *min* between low and min, and *zero* takes all there is, where an allocation must reclaim
+//! for itself.
+
+use pagetide_record::{Bytes, Pages};
+
+use crate::trial::{Trial, meminfo};
+
+/// A floor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Floor {
+    /// Twice the high watermark stays free.
+    Fast,
+    /// Free memory ends between the high and the low watermark.
+    Low,
+    /// Between the low and the min watermark.
+    Min,
+    /// Nothing stays free.
+    Zero,
+}
+
+/// All floors, from the highest.
+pub(crate) const FLOORS: [Floor; 4] = [Floor::Fast, Floor::Low, Floor::Min, Floor::Zero];
+
+impl Floor {
+    /// Name in metrics and parameters.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Low => "low",
+            Self::Min => "min",
+            Self::Zero => "zero",
+        }
+    }
+
+    /// Pages that stay free.
+    fn stays_free(self, marks: &Watermarks) -> u64 {
+        match self {
+            Self::Fast => 2 * marks.high,
+            Self::Low => u64::midpoint(marks.high, marks.low),
+            Self::Min => u64::midpoint(marks.low, marks.min),
+            Self::Zero => 0,
+        }
+    }
+
+    /// Pages to allocate now to get down to this floor: free memory less what stays free, and never more than the
+    /// workload was given.
+    pub(crate) fn pages(self, trial: &Trial<'_>) -> Pages {
+        let zones = std::fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
+        let free = meminfo("MemFree").unwrap_or(trial.context.memory);
+        self.pages_of(free, trial.context.memory, &Watermarks::parse(&zones))
+    }
+
+    fn pages_of(self, free: Bytes, given: Bytes, marks: &Watermarks) -> Pages {
+        // In a limited group of a large machine, its limit is what counts, not what the machine has free.
+        let free = free.min(given).pages().0;
+        Pages(free.saturating_sub(self.stays_free(marks)).max(1))
+    }
+}
+
+/// Watermarks summed over all zones, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Watermarks {
+    /// Below this an allocation must reclaim for itself.
+    pub min: u64,
+    /// Below this kswapd wakes.
+    pub low: u64,
+    /// Above this kswapd sleeps.
+    pub high: u64,
+}
+
+impl Watermarks {
+    /// Reads the text of `/proc/zoneinfo`.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut marks = Self::default();
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(name), Some(Ok(value)), None) = (
+                words.next(),
+                words.next().map(str::parse::<u64>),
+                words.next(),
+            ) else {
+                continue;
+            };
+            match name {
+                "min" => marks.min += value,
+                "low" => marks.low += value,
+                "high" => marks.high += value,
+                _ => {}
+            }
+        }
+        marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZONES: &str = "\
+Node 0, zone      DMA
+  pages free     3840
+        boost    0
+        min      10
+        low      12
+        high     14
+        spanned  4095
+Node 0, zone    DMA32
+  pages free     10000
+        min      90
+        low      112
+        high     134
+  pagesets
+    cpu: 0
+              count:    5
+              high:     90
+";
+
+    #[test]
+    fn watermarks_are_summed_over_zones_and_not_mixed_with_the_cpu_lists() {
+        let expected = Watermarks {
+            min: 100,
+            low: 124,
+            high: 148,
+        };
+        assert_eq!(Watermarks::parse(ZONES), expected);
+    }
+
+    #[test]
+    fn lower_floors_take_more_pages_but_never_more_than_was_given() {
+        let marks = Watermarks::parse(ZONES);
+        let pages = FLOORS.map(|floor| {
+            floor
+                .pages_of(Pages(10_000).bytes(), Bytes::from_mib(1024), &marks)
+                .0
+        });
+        assert_eq!(pages, [10_000 - 296, 10_000 - 136, 10_000 - 112, 10_000]);
+        let given = Floor::Zero.pages_of(Bytes::from_mib(24_000), Bytes::from_mib(64), &marks);
+        assert_eq!(given.bytes(), Bytes::from_mib(64));
+    }
+}

@@ -1,0 +1,168 @@
+//! What does one more page cost the closer free memory comes to its end?
+//!
+//! Pages are allocated one by one down to a floor of free memory between the zones' watermarks, each timed, then all are
+//! freed at once. Origin: VM Regress's *alloc* test (2002), a kernel module that took pages from the allocator itself; from
+//! user space an allocation is the first touch of a page, which also clears and maps it.
+
+use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
+use crate::error::{ScenarioError, Stop};
+use crate::floors::{FLOORS, Floor};
+use crate::harness::Locked;
+use crate::mapping::Mapping;
+use crate::number;
+use crate::params::params;
+use crate::scenario::fault::{Down, omit_others};
+use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
+use crate::trial::{Trial, metrics};
+
+params! {
+    /// Parameters, in the order the command line and the record show them.
+    pub(crate) struct Alloc {
+        /// Floor of free memory: fast (twice the high watermark stays free), low (between high and low), min (between low
+        /// and min), zero (nothing stays free), or all, one after the other.
+        floor: Down = "all";
+        /// How often memory is allocated down to each floor and freed.
+        passes: u32 = "2", min = "1", max = "100";
+    }
+}
+
+macro_rules! floor_metrics {
+    ($($floor:literal),*) => {
+        metrics![
+            MetricDef::time("alloc-mean", "mean time to allocate a page, over all floors").primary(),
+            MetricDef::time("alloc-max", "longest time to allocate a page, over all floors"),
+            MetricDef::time("free-time", "sum of the times to free all pages").primary(),
+            MetricDef::count("allocated", Direction::Neutral, "pages allocated, over all floors and passes"),
+            $(
+                MetricDef::of(concat!("pages-", $floor), Unit::Pages, Direction::Neutral, concat!("pages down to the floor ", $floor, ", sum over the passes")),
+                MetricDef::time(concat!("alloc-mean-", $floor), concat!("mean time to allocate a page down to the floor ", $floor)),
+                MetricDef::time(concat!("alloc-p99-", $floor), concat!("time that 99 % of the allocations down to the floor ", $floor, " do not exceed")),
+                MetricDef::time(concat!("alloc-max-", $floor), concat!("longest allocation down to the floor ", $floor)),
+                MetricDef::time(concat!("free-", $floor), concat!("freeing all pages from the floor ", $floor)),
+            )*
+        ]
+    };
+}
+
+impl Scenario for Alloc {
+    const METRICS: &'static [MetricDef] = floor_metrics!["fast", "low", "min", "zero"];
+
+    fn check(&self, _name: &str, _form: Form, _context: &Context) -> Result<(), ScenarioError> {
+        Ok(())
+    }
+
+    fn needs(&self, _form: Form) -> Needs {
+        Needs {
+            swap: true,
+            ..Needs::default()
+        }
+    }
+
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let mut batch = Locked::<u32>::new(BATCH)?;
+        let mut recorders = Vec::with_capacity(FLOORS.len());
+        for _ in FLOORS {
+            recorders.push(Recorder::without_log()?);
+        }
+        trial.settle();
+        omit_others(
+            trial,
+            self.floor,
+            &["pages", "alloc-mean", "alloc-p99", "alloc-max", "free"],
+        );
+        let mut rows: Vec<[u64; 4]> = Vec::new();
+        let (mut all, mut count, mut max, mut freed) = (0, 0, 0, 0);
+        for ((number, floor), recorder) in (0..).zip(FLOORS).zip(&mut recorders) {
+            if !self.floor.floors().any(|wanted| wanted == floor) {
+                continue;
+            }
+            let name = floor.name();
+            let free = self.at(trial, number, floor, recorder, &mut batch, &mut rows)?;
+            trial.metric(&format!("pages-{name}"), recorder.count() as f64);
+            trial.metric(&format!("alloc-mean-{name}"), recorder.histogram().mean());
+            trial.metric(&format!("alloc-p99-{name}"), recorder.quantile(0.99) as f64);
+            trial.metric(&format!("alloc-max-{name}"), recorder.range().1 as f64);
+            trial.time_metric(&format!("free-{name}"), free);
+            trial.histogram(&format!("alloc-{name}"), recorder.histogram());
+            trial.finish_log(recorder);
+            all += recorder.sum();
+            count += recorder.count();
+            max = max.max(recorder.range().1);
+            freed += free.0;
+        }
+        trial.metric("alloc-mean", all as f64 / count as f64);
+        trial.metric("alloc-max", max as f64);
+        trial.metric("free-time", freed as f64);
+        trial.metric("allocated", count as f64);
+        let column = |index: usize| rows.iter().map(move |row| number::signed(row[index]));
+        trial.series(
+            &Series::new("passes")
+                .int("floor", Unit::Count, column(0))
+                .int("pages", Unit::Pages, column(1))
+                .int("allocate", Unit::Nanos, column(2))
+                .int("free", Unit::Nanos, column(3)),
+        );
+        Ok(())
+    }
+}
+
+impl Alloc {
+    fn at(
+        &self,
+        trial: &mut Trial<'_>,
+        number: u64,
+        floor: Floor,
+        recorder: &mut Recorder,
+        batch: &mut [u32],
+        rows: &mut Vec<[u64; 4]>,
+    ) -> Result<Nanos, Stop> {
+        let name = floor.name();
+        let mut freed = 0;
+        for pass in 0..self.passes {
+            trial.phase(&format!("{name}-{pass}"));
+            let pages = floor.pages(trial);
+            if pass == 0 {
+                let expected = pages.0 * u64::from(self.passes);
+                recorder.log_to(&trial.region, &format!("alloc-log-{name}"), expected);
+            }
+            let mapping = Mapping::anonymous(pages)?;
+            let touch = Touch::mapping(&mapping, Amount::Word, Offset::Spread);
+            let before = (recorder.count(), recorder.sum());
+            let mut page = 0;
+            while page < pages.0 {
+                let filled = number::index(pages.0 - page).min(batch.len());
+                for (item, next) in batch[..filled].iter_mut().zip(page..) {
+                    *item = number::narrow(next) | WRITE;
+                }
+                recorder.touch(trial.clock, &touch, &batch[..filled]);
+                page += filled as u64;
+                trial.tick();
+            }
+            trial.must_count(
+                "pages allocated by a pass",
+                pages.0,
+                recorder.count() - before.0,
+            );
+            let (free, ()) = trial.time(|| drop(mapping));
+            freed += free.0;
+            rows.push([number, pages.0, recorder.sum() - before.1, free.0]);
+        }
+        Ok(Nanos(freed))
+    }
+}
+
+/// The scenario `alloc`.
+pub(crate) static ALLOC: Definition = Definition::of::<Alloc>(
+    Texts {
+        name: "alloc",
+        summary: "what one more page costs the closer free memory comes to its end",
+        docs: "For each floor allocates as many pages as are free above it, one by one by their first touch, each timed, \
+               and frees all at once; `passes` times. Every allocation is in the log `alloc-log-FLOOR`.",
+        origin: "VM Regress's alloc test (2002), a kernel module.",
+        repaired: "",
+    },
+    Bytes(25_000 * 4096),
+    &[],
+);

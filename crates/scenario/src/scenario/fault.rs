@@ -1,0 +1,229 @@
+//! What do page faults cost on the way down to a floor of free memory, and how much must be faulted again?
+//!
+//! Memory is mapped and written from its last page to its first until free memory reaches a floor between the zones'
+//! watermarks; later passes touch only what is absent. Origin: VM Regress's *fault* test (2002), a kernel module; here
+//! the same from user space, with pages that hold data, and each pass's page map from `/proc/self/pagemap`.
+
+use pagetide_record::wire::Kind;
+use pagetide_record::{Direction, MetricDef, Nanos, Series, Unit};
+
+use crate::bulk::write_series;
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
+use crate::error::{ScenarioError, Stop};
+use crate::fill::{Filler, check_content};
+use crate::floors::{FLOORS, Floor};
+use crate::mapping::Mapping;
+use crate::number;
+use crate::pagemap::PageMap;
+use crate::params::{choice, params};
+use crate::trial::{Trial, metrics};
+use pagetide_record::Bytes;
+
+choice! {
+    /// Down to which floor.
+    pub(crate) enum Down {
+        /// One after the other to all.
+        All = "all",
+        /// Above the high watermark.
+        Fast = "fast",
+        /// Between high and low.
+        Low = "low",
+        /// Between low and min.
+        Min = "min",
+        /// To nothing.
+        Zero = "zero",
+    }
+}
+
+impl Down {
+    /// The floors meant.
+    pub(crate) fn floors(self) -> impl Iterator<Item = Floor> {
+        let wanted = match self {
+            Self::All => None,
+            Self::Fast => Some(Floor::Fast),
+            Self::Low => Some(Floor::Low),
+            Self::Min => Some(Floor::Min),
+            Self::Zero => Some(Floor::Zero),
+        };
+        FLOORS
+            .into_iter()
+            .filter(move |floor| wanted.is_none_or(|wanted| wanted == *floor))
+    }
+}
+
+params! {
+    /// Parameters, in the order the command line and the record show them.
+    pub(crate) struct Fault {
+        /// Floor of free memory: fast (twice the high watermark stays free), low (between high and low), min (between low
+        /// and min), zero (nothing stays free), or all, one after the other.
+        floor: Down = "all";
+        /// Passes over the mapping; the first writes every page, later ones touch what is absent.
+        passes: u32 = "3", min = "1", max = "100";
+        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        content: f64 = "0.35", max = "1";
+    }
+}
+
+macro_rules! floor_metrics {
+    ($($floor:literal),*) => {
+        metrics![
+            MetricDef::time("fault-time", "sum over all floors and passes of the time to touch pages").primary(),
+            MetricDef::count("absent", Direction::Lower, "pages that later passes found absent, over all floors").primary(),
+            $(
+                MetricDef::of(concat!("pages-", $floor), Unit::Pages, Direction::Neutral, concat!("pages down to the floor ", $floor)),
+                MetricDef::time(concat!("first-", $floor), concat!("first pass down to the floor ", $floor)),
+                MetricDef::time(concat!("again-", $floor), concat!("all later passes at the floor ", $floor)),
+                MetricDef::count(
+                    concat!("absent-", $floor),
+                    Direction::Lower,
+                    concat!("pages that later passes found absent at the floor ", $floor)
+                ),
+            )*
+        ]
+    };
+}
+
+/// Leaves out the metrics of floors that are not asked for.
+pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Down, prefixes: &[&str]) {
+    for floor in FLOORS {
+        if !down.floors().any(|wanted| wanted == floor) {
+            for prefix in prefixes {
+                trial.omit(&format!("{prefix}-{}", floor.name()));
+            }
+        }
+    }
+}
+
+impl Scenario for Fault {
+    const METRICS: &'static [MetricDef] = floor_metrics!["fast", "low", "min", "zero"];
+
+    fn check(&self, name: &str, form: Form, _context: &Context) -> Result<(), ScenarioError> {
+        check_content(name, self.content, form)
+    }
+
+    fn needs(&self, _form: Form) -> Needs {
+        Needs {
+            swap: true,
+            ..Needs::default()
+        }
+    }
+
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let filler = Filler::new(self.content, trial.seed)?;
+        let mut page_map = PageMap::open()?;
+        trial.settle();
+        omit_others(trial, self.floor, &["pages", "first", "again", "absent"]);
+        let mut rows: Vec<[u64; 5]> = Vec::new();
+        for (number, floor) in (0..).zip(FLOORS) {
+            if self.floor.floors().any(|wanted| wanted == floor) {
+                self.at(trial, number, floor, &filler, &mut page_map, &mut rows)?;
+            }
+        }
+        let later = |row: &&[u64; 5]| row[1] > 0;
+        trial.metric(
+            "fault-time",
+            rows.iter().map(|row| row[4]).sum::<u64>() as f64,
+        );
+        trial.metric(
+            "absent",
+            rows.iter().filter(later).map(|row| row[2]).sum::<u64>() as f64,
+        );
+        let column = |index: usize| rows.iter().map(move |row| number::signed(row[index]));
+        trial.series(
+            &Series::new("passes")
+                .int("floor", Unit::Count, column(0))
+                .int("pass", Unit::Count, column(1))
+                .int("referenced", Unit::Pages, column(2))
+                .int("present", Unit::Pages, column(3))
+                .int("time", Unit::Nanos, column(4)),
+        );
+        Ok(())
+    }
+}
+
+impl Fault {
+    fn at(
+        &self,
+        trial: &mut Trial<'_>,
+        number: u64,
+        floor: Floor,
+        filler: &Filler,
+        page_map: &mut PageMap,
+        rows: &mut Vec<[u64; 5]>,
+    ) -> Result<(), Stop> {
+        let name = floor.name();
+        let pages = floor.pages(trial);
+        trial.metric(&format!("pages-{name}"), pages.0 as f64);
+        let mapping = Mapping::anonymous(pages)?;
+        // Presence of every page, noted in the output region: the series' frame doubles as the list of absent pages.
+        let size = number::index(pages.0);
+        let mut frame = trial
+            .region
+            .frame(Kind::Blob, "presence", size)
+            .map_err(|error| {
+                Stop::Invalid(pagetide_record::Invalid::Full {
+                    what: "the output region".to_owned(),
+                    size: Bytes(error.size as u64),
+                })
+            })?;
+        let presence = frame.body();
+        presence.fill(0);
+        let (mut first, mut again, mut absent) = (Nanos(0), Nanos(0), 0);
+        for pass in 0..u64::from(self.passes) {
+            trial.phase(&format!("{name}-{pass}"));
+            let (time, referenced) = trial.time(|| {
+                let mut referenced = 0;
+                for page in (0..pages.0)
+                    .rev()
+                    .filter(|page| presence[number::index(*page)] == 0)
+                {
+                    if pass == 0 {
+                        mapping.fill_page(filler, page);
+                    } else {
+                        mapping.read_page(page);
+                    }
+                    referenced += 1;
+                }
+                referenced
+            });
+            let mut present = 0;
+            page_map.each(&mapping, |page, entry| {
+                presence[number::index(page)] = u8::from(entry.present());
+                present += u64::from(entry.present());
+            })?;
+            if pass == 0 {
+                trial.must_count("pages written by the first pass", pages.0, referenced);
+                first = time;
+            } else {
+                again = Nanos(again.0 + time.0);
+                absent += referenced;
+            }
+            rows.push([number, pass, referenced, present, time.0]);
+            write_series(
+                &trial.region,
+                &format!("pages-{name}-{pass}"),
+                size,
+                &mut [("present", Unit::Count, &mut |row| i64::from(presence[row]))],
+            );
+        }
+        trial.time_metric(&format!("first-{name}"), first);
+        trial.time_metric(&format!("again-{name}"), again);
+        trial.metric(&format!("absent-{name}"), absent as f64);
+        Ok(())
+    }
+}
+
+/// The scenario `fault`.
+pub(crate) static FAULT: Definition = Definition::of::<Fault>(
+    Texts {
+        name: "fault",
+        summary: "what page faults cost on the way down to a floor of free memory",
+        docs: "For each floor maps as much as is free above it and writes every page in descending order, then makes passes \
+               that touch only absent pages. Series `passes` has pages referenced, pages present and time of each pass, \
+               and the series `pages-FLOOR-PASS` whether each page was in memory after it.",
+        origin: "VM Regress's fault test (2002), a kernel module.",
+        repaired: "",
+    },
+    Bytes(25_000 * 4096),
+    &[],
+);

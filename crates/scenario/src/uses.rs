@@ -1,0 +1,136 @@
+//! Use, age and presence of every page of a workload, kept in the output region, which costs the workload no memory.
+
+use pagetide_record::Unit;
+use pagetide_record::wire::{Frame, Kind};
+
+use crate::bulk::write_series;
+use crate::error::Stop;
+use crate::mapping::Mapping;
+use crate::number;
+use crate::pagemap::PageMap;
+use crate::trial::Trial;
+
+/// How often each page was referenced and when last, kept in the output region: it costs the workload no memory.
+pub(crate) struct Uses {
+    pages: usize,
+    frame: Option<Frame>,
+}
+
+impl Uses {
+    pub(crate) fn new(trial: &mut Trial<'_>, pages: u64) -> Self {
+        let pages = number::index(pages);
+        // Never finished, so that readers pass over it.
+        let mut frame = trial.region.frame(Kind::Blob, "uses", pages * 8).ok();
+        match &mut frame {
+            Some(frame) => frame.body().fill(0),
+            None => trial.note("the output region is too small to record the age and use of pages"),
+        }
+        Self { pages, frame }
+    }
+
+    /// One word a page: its last reference, counted from 1, in the upper half, its number of references in the lower.
+    fn words(&mut self) -> &mut [[u8; 8]] {
+        self.frame
+            .as_mut()
+            .map(|frame| frame.body().as_chunks_mut::<8>().0)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn add(&mut self, batch: &[u32], done: u64) {
+        let words = self.words();
+        if words.is_empty() {
+            return;
+        }
+        for (page, now) in batch.iter().zip(done + 1..) {
+            let word = &mut words[*page as usize];
+            let uses = u64::from_le_bytes(*word) & 0xffff_ffff;
+            *word = (now << 32 | (uses + 1)).to_le_bytes();
+        }
+    }
+
+    /// Records presence, age and number of references of every page.
+    pub(crate) fn snapshot(
+        &mut self,
+        trial: &mut Trial<'_>,
+        mapping: &Mapping,
+        page_map: &mut PageMap,
+        moment: u64,
+        done: u64,
+    ) -> Result<Found, Stop> {
+        let mut found = Found::default();
+        let pages = self.pages;
+        // Presence is noted beside the counts, which stay below 2^32 − 1: the highest bit of the lower half.
+        let mut frame = trial.region.frame(Kind::Blob, "presence", pages).ok();
+        let mut present = frame.as_mut().map(Frame::body).unwrap_or_default();
+        let words = self.words();
+        if words.is_empty() || present.is_empty() {
+            present = &mut [];
+        }
+        page_map.each(mapping, |page, entry| {
+            let page = number::index(page);
+            let here = entry.present();
+            if let Some(byte) = present.get_mut(page) {
+                *byte = u8::from(here);
+            }
+            let word = words.get(page).map_or(0, |word| u64::from_le_bytes(*word));
+            found.add(here, done - (word >> 32), word & 0xffff_ffff);
+        })?;
+        if present.is_empty() {
+            return Ok(found);
+        }
+        let word = |row: usize| u64::from_le_bytes(words[row]);
+        let written = write_series(
+            &trial.region,
+            &format!("pages-{moment}"),
+            pages,
+            &mut [
+                ("page", Unit::Pages, &mut |row| number::signed(row as u64)),
+                ("present", Unit::Count, &mut |row| i64::from(present[row])),
+                ("age", Unit::Count, &mut |row| {
+                    number::signed(done - (word(row) >> 32))
+                }),
+                ("uses", Unit::Count, &mut |row| {
+                    number::signed(word(row) & 0xffff_ffff)
+                }),
+            ],
+        );
+        if !written {
+            trial.note("the output region is too small for the state of every page");
+        }
+        Ok(found)
+    }
+}
+
+/// Pages in memory and not in memory: their number, ages and uses summed.
+#[derive(Default)]
+pub(crate) struct Found {
+    pages: [u64; 2],
+    ages: [u64; 2],
+    uses: [u64; 2],
+}
+
+impl Found {
+    pub(crate) fn add(&mut self, present: bool, age: u64, uses: u64) {
+        let side = usize::from(present);
+        self.pages[side] += 1;
+        self.ages[side] += age;
+        self.uses[side] += uses;
+    }
+
+    pub(crate) fn report(&self, trial: &mut Trial<'_>) {
+        let [absent, present] = self.pages;
+        trial.metric("present", present as f64 / (absent + present) as f64);
+        for (side, name) in [(0, "absent"), (1, "present")] {
+            let pages = self.pages[side];
+            let (age, uses) = (format!("age-{name}"), format!("uses-{name}"));
+            if pages == 0 {
+                let why = format!("no page is {name}");
+                trial.absent(&age, &why);
+                trial.absent(&uses, &why);
+            } else {
+                trial.metric(&age, self.ages[side] as f64 / pages as f64);
+                trial.metric(&uses, self.uses[side] as f64 / pages as f64);
+            }
+        }
+    }
+}
