@@ -5,11 +5,12 @@
 
 use std::io::Write;
 
+use pagetide_compare::Comparison;
 use pagetide_record::{ColumnData, Record, Series, Value};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
-use crate::comparison::Comparison;
+use crate::about::{self, BASELINE};
 use crate::draw::escaped;
 
 /// A file that could not be written.
@@ -112,10 +113,11 @@ pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), Csv
     let mut out = csv::Writer::from_writer(writer);
     out.write_record(JUDGEMENTS)?;
     for group in &comparison.cells {
+        let subject = about::subject(group);
         for row in &group.metrics {
-            for (index, head) in comparison.variants.iter().enumerate() {
-                let judgement = row.judgements.get(index).and_then(Option::as_ref);
-                let values = row.values.get(index).copied().flatten();
+            for (index, column) in comparison.columns.iter().enumerate() {
+                let judgement = about::judgement(row, index);
+                let values = row.values.get(index).and_then(about::centre);
                 let effect = judgement.and_then(|j| j.effect);
                 let interval = effect.and_then(|effect| effect.interval);
                 let margin = judgement.and_then(|j| j.margin.as_ref());
@@ -125,18 +127,18 @@ pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), Csv
                 };
                 out.write_record([
                     cell(&group.label),
-                    cell(&group.scenario),
-                    group.as_written.to_string(),
-                    cell(&params(&group.params)),
-                    group.memory.to_string(),
-                    group.swap.to_string(),
+                    cell(&subject.scenario),
+                    subject.as_written.to_string(),
+                    cell(&params(&subject.params)),
+                    subject.memory.to_string(),
+                    subject.swap.to_string(),
                     cell(&row.name),
                     name_of(row.unit),
                     name_of(row.direction),
                     row.primary.to_string(),
-                    cell(&head.name),
-                    cell(&head.release),
-                    (index == comparison.baseline).to_string(),
+                    cell(&column.name),
+                    cell(about::release(column)),
+                    (index == BASELINE).to_string(),
                     values.map_or_else(String::new, |v| v.n.to_string()),
                     number(values.map(|v| v.median)),
                     number(values.map(|v| v.mean)),

@@ -2,10 +2,12 @@
 
 use std::io;
 
+use pagetide_compare::Comparison;
+use pagetide_record::Machine;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-use crate::comparison::Comparison;
+use crate::about::About;
 use crate::draw::clean::is_unsafe;
 
 /// Escapes control and reordering characters that JSON itself would let through.
@@ -78,15 +80,21 @@ pub const VERSION: u32 = 1;
 struct Versioned<'a> {
     format: &'static str,
     version: u32,
+    title: &'a str,
+    command: &'a str,
+    machine: &'a Machine,
     #[serde(flatten)]
     comparison: &'a Comparison,
 }
 
 /// A comparison as JSON: everything, judgements with all that led to them.
-pub fn comparison(comparison: &Comparison) -> String {
+pub fn comparison(comparison: &Comparison, about: &About) -> String {
     pretty(&Versioned {
         format: "pagetide-comparison",
         version: VERSION,
+        title: &about.title,
+        command: &about.command,
+        machine: &about.machine,
         comparison,
     })
 }

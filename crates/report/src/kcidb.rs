@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::{Cell as Group, Column, Comparison, MetricRow};
 use pagetide_record::Unit;
 use pagetide_record::subject::hex;
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::comparison::{Comparison, Group, MetricRow, VariantHead};
+use crate::about::{self, About, BASELINE};
 use crate::draw::clean;
 use crate::json;
 use crate::ktap::token;
@@ -95,7 +96,7 @@ struct Misc {
 }
 
 /// Writes a comparison as a KCIDB report from `origin`, the submitting system's name (letters, digits and `_`).
-pub fn kcidb(comparison: &Comparison, origin: &str) -> String {
+pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     let origin = token(origin, 40)
         .to_ascii_lowercase()
         .replace(['.', '-'], "_");
@@ -107,26 +108,34 @@ pub fn kcidb(comparison: &Comparison, origin: &str) -> String {
         builds: Vec::new(),
         tests: Vec::new(),
     };
-    for (index, head) in comparison.variants.iter().enumerate() {
+    for (index, column) in comparison.columns.iter().enumerate() {
         let id = |kind: &str| format!("{origin}:{run}-{kind}-{index}");
         report.checkouts.push(Checkout {
             id: id("checkout"),
             origin: origin.clone(),
-            comment: clean(&head.release, TEXT, false),
+            comment: clean(about::release(column), TEXT, false),
         });
         report.builds.push(Build {
             id: id("build"),
             checkout_id: id("checkout"),
             origin: origin.clone(),
             architecture: "x86_64",
-            comment: clean(&head.release, TEXT, false),
+            comment: clean(about::release(column), TEXT, false),
         });
     }
     for (cell, group) in comparison.cells.iter().enumerate() {
         let any = group.metrics.iter().any(|row| row.primary);
         for (metric, row) in group.metrics.iter().enumerate() {
-            for (index, head) in comparison.variants.iter().enumerate() {
-                let mut test = test(comparison, group, row, (index, head), row.primary || !any);
+            for (index, column) in comparison.columns.iter().enumerate() {
+                let place = Place {
+                    comparison,
+                    about,
+                    group,
+                    row,
+                    index,
+                    column,
+                };
+                let mut test = test(&place, row.primary || !any);
                 test.id = format!("{origin}:{run}-{cell}-{metric}-{index}");
                 test.build_id = format!("{origin}:{run}-build-{index}");
                 test.origin.clone_from(&origin);
@@ -137,14 +146,27 @@ pub fn kcidb(comparison: &Comparison, origin: &str) -> String {
     json::pretty(&report)
 }
 
-fn test(
-    comparison: &Comparison,
-    group: &Group,
-    row: &MetricRow,
-    (index, head): (usize, &VariantHead),
-    decides: bool,
-) -> Test {
-    let judgement = row.judgements.get(index).and_then(Option::as_ref);
+/// One metric of one column.
+struct Place<'a> {
+    comparison: &'a Comparison,
+    about: &'a About,
+    group: &'a Group,
+    row: &'a MetricRow,
+    index: usize,
+    column: &'a Column,
+}
+
+fn test(place: &Place, decides: bool) -> Test {
+    let Place {
+        comparison,
+        about,
+        group,
+        row,
+        index,
+        column,
+    } = *place;
+    let subject = about::subject(group);
+    let judgement = about::judgement(row, index);
     let status = match judgement.map(|judgement| &judgement.verdict) {
         Some(Verdict::Regressed) if decides => "FAIL",
         Some(Verdict::Improved) if decides => "PASS",
@@ -155,8 +177,7 @@ fn test(
     let number = row
         .values
         .get(index)
-        .copied()
-        .flatten()
+        .and_then(about::centre)
         .filter(|values| values.median.is_finite())
         .map(|values| {
             let (factor, unit, prefix) = unit(row.unit);
@@ -167,17 +188,16 @@ fn test(
             }
         });
     let part = |text: &str| token(text, PART).replace('.', "_");
-    let baseline = comparison.variants.get(comparison.baseline);
     let text = |text: &str| clean(text, TEXT, false);
-    let machine = &comparison.machine;
+    let machine = &about.machine;
     Test {
         id: String::new(),
         build_id: String::new(),
         origin: String::new(),
         path: format!(
             "pagetide.{}.{}.{}",
-            part(&group.scenario),
-            part(&format!("{}_{}", group.memory, group.swap)),
+            part(&subject.scenario),
+            part(&format!("{}_{}", subject.memory, subject.swap)),
             part(&row.name)
         ),
         status,
@@ -185,23 +205,23 @@ fn test(
         environment: Environment {
             comment: text(&format!(
                 "{} arena on {} x {}, {}",
-                comparison.arena, machine.cpus, machine.cpu, machine.system
+                subject.arena.kind, machine.cpus, machine.cpu, machine.system
             )),
         },
         number,
         misc: Misc {
-            scenario: text(&group.scenario),
-            params: group
+            scenario: text(&subject.scenario),
+            params: subject
                 .params
                 .iter()
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
-            memory: group.memory.to_string(),
-            swap: group.swap.to_string(),
-            variant: text(&head.name),
-            baseline: baseline.map_or_else(String::new, |head| text(&head.name)),
-            settings: text(&head.settings),
-            command: text(&comparison.command),
+            memory: subject.memory.to_string(),
+            swap: subject.swap.to_string(),
+            variant: text(&column.name),
+            baseline: text(about::name(comparison, BASELINE)),
+            settings: text(&about::settings(column)),
+            command: text(&about.command),
             judgement: judgement.cloned(),
         },
     }

@@ -4,9 +4,10 @@
 //! reason. Only primary metrics decide (all, where none is primary): a difference of another is skipped with what it
 //! says. Names are reduced to letters, digits, `.`, `_` and `-`, so that nothing in them is read as KTAP.
 
+use pagetide_compare::{Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::{Judgement, Verdict};
 
-use crate::comparison::{Comparison, Group, MetricRow};
+use crate::about::{self, About};
 use crate::draw::clean;
 use crate::terminal::effect;
 
@@ -14,26 +15,22 @@ use crate::terminal::effect;
 const NAME: usize = 80;
 
 /// Writes a comparison as KTAP.
-pub fn ktap(comparison: &Comparison) -> String {
+pub fn ktap(comparison: &Comparison, about: &About) -> String {
     let suites: Vec<(&Group, usize)> = comparison
         .cells
         .iter()
-        .flat_map(|group| {
-            (0..comparison.variants.len())
-                .filter(|index| *index != comparison.baseline)
-                .map(move |index| (group, index))
-        })
+        .flat_map(|group| about::others(comparison).map(move |index| (group, index)))
         .collect();
     let mut out = format!("KTAP version 1\n1..{}\n", suites.len());
-    put!(out, "# {}\n", free(&comparison.title));
-    for trial in &comparison.invalid {
+    put!(out, "# {}\n", free(&about.title));
+    for invalid in about::invalid(comparison) {
         put!(
             out,
             "# invalid {} {} seed {}; {}\n",
-            token(&trial.variant, NAME),
-            token(&trial.label, NAME),
-            trial.seed,
-            free(&trial.reasons.join(", "))
+            token(invalid.column, NAME),
+            token(invalid.label, NAME),
+            invalid.trial.seed,
+            free(&invalid.trial.why)
         );
     }
     for (number, (group, variant)) in suites.into_iter().enumerate() {
@@ -43,12 +40,12 @@ pub fn ktap(comparison: &Comparison) -> String {
 }
 
 fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usize, number: usize) {
-    let head = comparison.variants.get(variant).map_or("", |v| &v.name);
-    let name = format!("{}.{}", token(&group.label, NAME), token(head, NAME));
+    let column = about::name(comparison, variant);
+    let name = format!("{}.{}", token(&group.label, NAME), token(column, NAME));
     let rows: Vec<(&MetricRow, &Judgement)> = group
         .metrics
         .iter()
-        .filter_map(|row| Some((row, row.judgements.get(variant)?.as_ref()?)))
+        .filter_map(|row| Some((row, about::judgement(row, variant)?)))
         .collect();
     if rows.is_empty() {
         put!(out, "ok {number} {name} # SKIP nothing to judge\n");

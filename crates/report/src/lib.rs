@@ -14,7 +14,7 @@ macro_rules! put {
     }};
 }
 
-pub mod comparison;
+pub mod about;
 pub mod csv;
 mod date;
 pub mod draw;
@@ -26,4 +26,5 @@ pub mod markdown;
 pub mod openmetrics;
 pub mod terminal;
 
+pub use about::About;
 pub use draw::Look;

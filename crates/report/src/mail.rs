@@ -3,11 +3,12 @@
 //! Rows are metrics, columns variants; behind a value stands its change as `( x.xx%)`, a mark for significance and the
 //! interval. A change is always that of the value: negative is smaller, and the mark says which way is better.
 
-use pagetide_record::{ArenaKind, Unit};
+use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
+use pagetide_record::Unit;
 use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 
-use crate::comparison::{Comparison, Group, MetricRow};
+use crate::about::{self, About, BASELINE};
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{Scale, grouped};
 use crate::draw::{Align, Cell, Grid, Look, clean, width};
@@ -31,11 +32,11 @@ const HEAD: usize = 14;
 const INVALID: usize = 8;
 
 /// Writes a comparison as a mail's text.
-pub fn mail(comparison: &Comparison) -> String {
+pub fn mail(comparison: &Comparison, about: &About) -> String {
     let mut out = String::new();
-    paragraph(&mut out, &comparison.title);
+    paragraph(&mut out, &about.title);
     out.push('\n');
-    for index in others(comparison) {
+    for index in about::others(comparison) {
         paragraph(&mut out, &summary::sentence(comparison, index, true));
     }
     for group in &comparison.cells {
@@ -48,20 +49,25 @@ pub fn mail(comparison: &Comparison) -> String {
     for method in methods(comparison, &LOOK) {
         paragraph(&mut out, &method);
     }
-    if comparison.arena == ArenaKind::Exact {
+    if about::is_exact(comparison) {
         paragraph(&mut out, EXACT_CAVEAT);
     }
+    for caution in comparison
+        .cautions
+        .iter()
+        .filter(|caution| **caution != Caution::VirtualTime)
+    {
+        paragraph(&mut out, &format!("Caution: {caution}."));
+    }
     invalid(&mut out, comparison);
-    provenance(&mut out, comparison);
+    provenance(&mut out, comparison, about);
     out
 }
 
-fn others(comparison: &Comparison) -> impl Iterator<Item = usize> {
-    let baseline = comparison.baseline;
-    (0..comparison.variants.len()).filter(move |index| *index != baseline)
-}
-
 fn paragraph(out: &mut String, text: &str) {
+    if text.is_empty() {
+        return;
+    }
     // Cut before it is wrapped: a text of a megabyte is no paragraph.
     for line in wrap(&clean(text, 1000, true), WIDTH, true) {
         put!(out, "{line}\n");
@@ -70,17 +76,10 @@ fn paragraph(out: &mut String, text: &str) {
 
 fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
-    let params: Vec<String> = group
-        .params
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    if !params.is_empty() {
-        paragraph(out, &params.join(" "));
-    }
+    paragraph(out, &about::params(group));
     let mut rows: Vec<&MetricRow> = group.metrics.iter().collect();
     rows.sort_by_key(|row| !row.primary);
-    let others: Vec<usize> = others(comparison).collect();
+    let others: Vec<usize> = about::others(comparison).collect();
     let mut from = 0;
     while from < others.len() {
         // One variant has its interval on the line; several have it on a line below.
@@ -107,12 +106,9 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
 
 fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], name: usize) -> Grid {
     let inline = others.len() == 1;
-    let head = |index: usize| {
-        let name = comparison.variants.get(index).map_or("", |v| &v.name);
-        Cell::plain(clean(name, HEAD, true))
-    };
+    let head = |index: usize| Cell::plain(clean(about::name(comparison, index), HEAD, true));
     let mut aligns = vec![Align::Left, Align::Right];
-    let mut heads = vec![Cell::empty(), head(comparison.baseline)];
+    let mut heads = vec![Cell::empty(), head(BASELINE)];
     for other in others {
         aligns.extend([Align::Right, Align::Left]);
         heads.extend([head(*other), Cell::empty()]);
@@ -124,20 +120,17 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], name: u
     let mut grid = Grid::new(aligns);
     grid.row(heads);
     for row in rows {
-        let medians = || row.values.iter().map(|v| v.map(|v| v.median));
-        let scale = Scale::of_all(row.unit, medians().flatten());
-        let value = |index: usize| match row.values.get(index) {
-            Some(Some(summary)) => Cell::plain(scale.number(summary.median)),
+        let medians = about::medians(row);
+        let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
+        let value = |index: usize| match medians.get(index) {
+            Some(Some(median)) => Cell::plain(scale.number(*median)),
             _ => Cell::plain("-"),
         };
-        let mut first = vec![
-            Cell::plain(label(row, &scale, name)),
-            value(comparison.baseline),
-        ];
+        let mut first = vec![Cell::plain(label(row, &scale, name)), value(BASELINE)];
         let mut second = vec![Cell::empty(); 2];
         for other in others {
             first.push(value(*other));
-            let judgement = row.judgements.get(*other).and_then(Option::as_ref);
+            let judgement = about::judgement(row, *other);
             first.push(Cell::plain(judgement.map_or_else(String::new, |j| {
                 format!("{} {}", change(j, row), mark(&j.verdict))
             })));
@@ -186,7 +179,7 @@ fn number(value: f64, kind: EffectKind, row: &MetricRow) -> String {
         EffectKind::Ratio => grouped((value - 1.0) * 100.0, 2),
         EffectKind::Difference if row.unit == Unit::Share => grouped(value * 100.0, 2),
         EffectKind::Difference => {
-            let scale = Scale::of_all(row.unit, row.values.iter().flatten().map(|v| v.median));
+            let scale = Scale::of_all(row.unit, about::medians(row).into_iter().flatten());
             grouped(value / scale.divisor, 2)
         }
     }
@@ -227,17 +220,18 @@ fn interval(judgement: &Judgement, row: &MetricRow) -> String {
 }
 
 fn invalid(out: &mut String, comparison: &Comparison) {
-    if comparison.invalid.is_empty() {
+    let all = about::invalid(comparison);
+    if all.is_empty() {
         return;
     }
-    put!(out, "\nInvalid, not used: {}\n", comparison.invalid.len());
-    for trial in comparison.invalid.iter().take(INVALID) {
+    put!(out, "\nInvalid, not used: {}\n", all.len());
+    for invalid in all.iter().take(INVALID) {
         let text = format!(
             "{}, {}, seed {}: {}",
-            clean(&trial.variant, 40, true),
-            clean(&trial.label, 80, true),
-            trial.seed,
-            clean(&trial.reasons.join("; "), 300, true)
+            clean(invalid.column, 40, true),
+            clean(invalid.label, 80, true),
+            invalid.trial.seed,
+            clean(&invalid.trial.why, 300, true)
         );
         for (index, line) in wrap(&text, WIDTH - 4, true).iter().enumerate() {
             put!(out, "{}{line}\n", if index == 0 { "  " } else { "    " });
@@ -246,9 +240,9 @@ fn invalid(out: &mut String, comparison: &Comparison) {
 }
 
 /// Machine, kernels, command line.
-fn provenance(out: &mut String, comparison: &Comparison) {
+fn provenance(out: &mut String, comparison: &Comparison, about: &About) {
     out.push('\n');
-    let machine = &comparison.machine;
+    let machine = &about.machine;
     if !machine.cpu.is_empty() {
         let text = format!(
             "Machine: {} x {}, {} memory, {}, Linux {}",
@@ -256,17 +250,18 @@ fn provenance(out: &mut String, comparison: &Comparison) {
         );
         paragraph(out, &text);
     }
-    for head in &comparison.variants {
-        let settings = match head.settings.as_str() {
+    for column in &comparison.columns {
+        let settings = match about::settings(column).as_str() {
             "" => String::new(),
             text => format!(", {text}"),
         };
-        let text = format!("{}: Linux {}{settings}", head.name, head.release);
+        let release = about::release(column);
+        let text = format!("{}: Linux {release}{settings}", column.name);
         paragraph(out, &text);
     }
-    if !comparison.command.is_empty() {
+    if !about.command.is_empty() {
         // A command must survive pasting: it is continued the shell's way.
-        let command = clean(&comparison.command, 1000, true);
+        let command = clean(&about.command, 1000, true);
         let lines = wrap(&format!("$ {command}"), WIDTH - 2, true);
         put!(out, "{}\n", lines.join(" \\\n"));
     }

@@ -2,10 +2,10 @@
 //!
 //! Names stand in code spans: nothing in them is markup, a link or a mention.
 
-use pagetide_record::ArenaKind;
+use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
-use crate::comparison::{Comparison, Group, MetricRow};
+use crate::about::{self, About, BASELINE};
 use crate::draw::quantity::Scale;
 use crate::draw::{Look, clean};
 use crate::terminal::notes::{level, methods, notes};
@@ -20,48 +20,54 @@ const NAME: usize = 60;
 const TEXT: usize = 500;
 
 /// Writes a comparison as Markdown.
-pub fn markdown(comparison: &Comparison) -> String {
-    let mut out = format!("### {}\n", text(&comparison.title));
-    for (index, _) in comparison.variants.iter().enumerate() {
-        if index != comparison.baseline {
-            let sentence = summary::sentence(comparison, index, false);
-            put!(out, "\n{}\n", text(&sentence));
-        }
+pub fn markdown(comparison: &Comparison, about: &About) -> String {
+    let mut out = format!("### {}\n", text(&about.title));
+    for index in about::others(comparison) {
+        let sentence = summary::sentence(comparison, index, false);
+        put!(out, "\n{}\n", text(&sentence));
     }
     for group in &comparison.cells {
         cell(&mut out, comparison, group);
     }
-    if !comparison.invalid.is_empty() {
+    let invalid = about::invalid(comparison);
+    if !invalid.is_empty() {
         out.push_str("\n| invalid, not used | seed | why |\n|---|--:|---|\n");
-        for trial in &comparison.invalid {
+        for invalid in invalid {
             put!(
                 out,
                 "| {} {} | {} | {} |\n",
-                code(&trial.variant, NAME),
-                code(&trial.label, NAME),
-                trial.seed,
-                code(&trial.reasons.join("; "), TEXT)
+                code(invalid.column, NAME),
+                code(invalid.label, NAME),
+                invalid.trial.seed,
+                code(&invalid.trial.why, TEXT)
             );
         }
     }
     out.push_str("\n| variant | kernel | settings |\n|---|---|---|\n");
-    for head in &comparison.variants {
+    for column in &comparison.columns {
         put!(
             out,
             "| {} | {} | {} |\n",
-            code(&head.name, NAME),
-            code(&head.release, NAME),
-            code(&head.settings, TEXT)
+            code(&column.name, NAME),
+            code(about::release(column), NAME),
+            code(&about::settings(column), TEXT)
         );
     }
     out.push('\n');
+    for caution in comparison
+        .cautions
+        .iter()
+        .filter(|caution| **caution != Caution::VirtualTime)
+    {
+        put!(out, "Caution: {}.  \n", text(&caution.to_string()));
+    }
     for method in methods(comparison, &LOOK) {
         put!(out, "{}  \n", text(&method));
     }
-    if comparison.arena == ArenaKind::Exact {
+    if about::is_exact(comparison) {
         put!(out, "{EXACT_CAVEAT}  \n");
     }
-    put!(out, "Made by {}\n", code(&comparison.command, TEXT));
+    put!(out, "Made by {}\n", code(&about.command, TEXT));
     out
 }
 
@@ -71,28 +77,28 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     rows.sort_by_key(|row| !row.primary);
     out.push_str("| metric |");
     let mut rule = String::from("|---|");
-    for (index, head) in comparison.variants.iter().enumerate() {
-        put!(out, " {} |", code(&head.name, NAME));
+    for (index, column) in comparison.columns.iter().enumerate() {
+        put!(out, " {} |", code(&column.name, NAME));
         rule.push_str("--:|");
-        if index != comparison.baseline {
+        if index != BASELINE {
             put!(out, " change | {} | verdict |", level(&rows));
             rule.push_str("--:|---|---|");
         }
     }
     put!(out, "\n{rule}\n");
     for row in &rows {
-        let medians = || row.values.iter().map(|v| v.map(|v| v.median));
-        let scale = Scale::of_all(row.unit, medians().flatten());
+        let medians = about::medians(row);
+        let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
         put!(out, "| {} |", code(&row.name, NAME));
-        for (index, median) in medians().enumerate() {
+        for (index, median) in medians.into_iter().enumerate() {
             match median {
                 Some(value) => put!(out, " {} |", scale.show(value, false)),
                 None => out.push_str(" – |"),
             }
-            if index == comparison.baseline {
+            if index == BASELINE {
                 continue;
             }
-            let Some(judgement) = row.judgements.get(index).and_then(Option::as_ref) else {
+            let Some(judgement) = about::judgement(row, index) else {
                 out.push_str(" | | |");
                 continue;
             };

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::{Cell as Group, Comparison, MetricRow};
 use pagetide_record::subject::hex;
 use pagetide_record::{Nanos, Unit};
 use pagetide_verdict::Judgement;
 use pagetide_verdict::judgement::EffectKind;
 use sha2::{Digest, Sha256};
 
-use crate::comparison::{Comparison, Group, MetricRow};
+use crate::about;
 use crate::draw::clean;
 
 /// Longest value of a label.
@@ -46,19 +47,20 @@ pub fn openmetrics(comparison: &Comparison, at: Option<Nanos>) -> String {
     let mut families = Families::default();
     for group in &comparison.cells {
         for row in &group.metrics {
-            for index in 0..comparison.variants.len() {
+            for index in 0..comparison.columns.len() {
                 sample(&mut families, comparison, group, row, index);
             }
         }
     }
-    let invalid = [("arena", comparison.arena.to_string())];
-    families.add(
-        "pagetide_invalid_trials".to_owned(),
-        "",
-        "Trials that are invalid and not used.",
-        labels(&invalid),
-        comparison.invalid.len() as f64,
-    );
+    for column in &comparison.columns {
+        families.add(
+            "pagetide_invalid_trials".to_owned(),
+            "",
+            "Trials that are invalid and not used.",
+            labels(&[("variant", column.name.clone())]),
+            column.invalid as f64,
+        );
+    }
     let moment = at.map_or_else(String::new, |at| format!(" {}", at.0 / 1_000_000_000));
     let mut out = String::new();
     for (name, family) in &families.all {
@@ -82,21 +84,22 @@ fn sample(
     row: &MetricRow,
     index: usize,
 ) {
-    let Some(head) = comparison.variants.get(index) else {
+    let Some(column) = comparison.columns.get(index) else {
         return;
     };
+    let subject = about::subject(group);
     let base = [
-        ("scenario", group.scenario.clone()),
+        ("scenario", subject.scenario.clone()),
         ("cell", group.label.clone()),
-        ("memory", group.memory.to_string()),
-        ("swap", group.swap.to_string()),
+        ("memory", subject.memory.to_string()),
+        ("swap", subject.swap.to_string()),
         ("metric", row.name.clone()),
         ("primary", row.primary.to_string()),
-        ("variant", head.name.clone()),
-        ("kernel", head.release.clone()),
+        ("variant", column.name.clone()),
+        ("kernel", about::release(column).to_owned()),
     ];
     let (factor, unit) = unit(row.unit);
-    if let Some(values) = row.values.get(index).copied().flatten() {
+    if let Some(values) = row.values.get(index).and_then(about::centre) {
         families.add(
             join("pagetide_value", unit),
             unit,
@@ -112,7 +115,7 @@ fn sample(
             values.n as f64,
         );
     }
-    let Some(judgement) = row.judgements.get(index).and_then(Option::as_ref) else {
+    let Some(judgement) = about::judgement(row, index) else {
         return;
     };
     let with = |name: &'static str, value: &str| {

@@ -50,7 +50,7 @@ print(json.dumps({'passed': c.passed, 'failed': c.failed, 'skipped': c.skipped, 
 #[test]
 fn the_kernels_parser_reads_ktap_without_an_error() {
     let tool = need!(kunit());
-    let seen = parse(&tool, &ktap::ktap(&data::mglru()));
+    let seen = parse(&tool, &ktap::ktap(&data::mglru(), &data::about()));
     // Primary: 4 and 3 metrics, of which one regressed and one is inconclusive; the rest is passed or skipped.
     assert_eq!(seen["errors"], 0, "{seen}");
     assert_eq!(seen["crashed"], 0, "{seen}");
@@ -71,10 +71,10 @@ fn the_kernels_parser_reads_ktap_without_an_error() {
 #[test]
 fn hostile_names_forge_nothing_in_ktap() {
     let tool = need!(kunit());
-    let text = ktap::ktap(&data::poisoned());
+    let text = ktap::ktap(&data::poisoned(), &data::about_poisoned());
     assert!(text.is_ascii() && text.len() < 100_000);
     let (clean, seen) = (
-        parse(&tool, &ktap::ktap(&data::mglru())),
+        parse(&tool, &ktap::ktap(&data::mglru(), &data::about())),
         parse(&tool, &text),
     );
     for key in ["passed", "failed", "skipped", "crashed", "errors"] {
@@ -96,14 +96,17 @@ print(json.dumps({'tests': len(data['tests']),
                   'ids': len({t['id'] for t in data['tests']})}))
 ";
     for comparison in [data::mglru(), data::kernels(), data::poisoned()] {
-        let text = kcidb::kcidb(&comparison, "pagetide");
+        let text = kcidb::kcidb(&comparison, &data::about_poisoned(), "pagetide");
         let seen = python.run(script, &text);
         let metrics: usize = comparison.cells.iter().map(|c| c.metrics.len()).sum();
-        let tests = metrics * comparison.variants.len();
+        let tests = metrics * comparison.columns.len();
         assert_eq!(seen["tests"], tests, "{seen}");
         assert_eq!(seen["ids"], tests, "ids are unique");
     }
-    let seen = python.run(script, &kcidb::kcidb(&data::mglru(), "pagetide"));
+    let seen = python.run(
+        script,
+        &kcidb::kcidb(&data::mglru(), &data::about(), "pagetide"),
+    );
     assert_eq!(
         seen["status"],
         serde_json::json!(["DONE", "ERROR", "FAIL", "PASS"])
@@ -166,12 +169,12 @@ print(json.dumps(rows))
     assert_eq!(rows.len(), 30);
     for group in &comparison.cells {
         for row in &group.metrics {
-            let judgement = row.judgements[1].as_ref().unwrap();
+            let judgement = row.judgements[0].as_ref().unwrap();
             let seen = rows
                 .iter()
                 .find(|seen| seen[0] == row.name.as_str() && seen[1] == "mglru-on")
                 .unwrap();
-            assert_eq!(seen[2].as_f64(), row.values[1].map(|v| v.median));
+            assert_eq!(seen[2].as_f64(), judgement.b.map(|b| b.median));
             assert_eq!(seen[3], judgement.verdict.to_string());
             assert_eq!(seen[4].as_f64(), judgement.effect.map(|e| e.estimate));
             assert_eq!(seen[7].as_f64(), judgement.p);

@@ -15,13 +15,23 @@ fn ascii(width: usize) -> Look {
 
 #[test]
 fn two_variants_at_120_columns() {
-    let text = verdicts(&data::mglru(), Options::default(), &Look::plain(120));
+    let text = verdicts(
+        &data::mglru(),
+        &data::about(),
+        Options::default(),
+        &Look::plain(120),
+    );
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn two_variants_at_80_columns() {
-    let text = verdicts(&data::mglru(), Options::default(), &Look::plain(80));
+    let text = verdicts(
+        &data::mglru(),
+        &data::about(),
+        Options::default(),
+        &Look::plain(80),
+    );
     insta::assert_snapshot!(text);
 }
 
@@ -31,26 +41,41 @@ fn two_variants_in_ascii_with_everything() {
         all: true,
         pictures: true,
     };
-    let text = verdicts(&data::mglru(), options, &ascii(100));
+    let text = verdicts(&data::mglru(), &data::about(), options, &ascii(100));
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn three_kernels_at_80_columns() {
-    let text = verdicts(&data::kernels(), Options::default(), &Look::plain(80));
+    let text = verdicts(
+        &data::kernels(),
+        &data::about_kernels(),
+        Options::default(),
+        &Look::plain(80),
+    );
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn three_kernels_at_50_columns_fold_into_panels() {
-    let text = verdicts(&data::kernels(), Options::default(), &Look::plain(50));
+    let text = verdicts(
+        &data::kernels(),
+        &data::about_kernels(),
+        Options::default(),
+        &Look::plain(50),
+    );
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn equal_records_say_identical() {
-    let text = verdicts(&data::same(), Options::default(), &Look::plain(100));
+    let text = verdicts(
+        &data::same(),
+        &data::about(),
+        Options::default(),
+        &Look::plain(100),
+    );
     assert!(text.contains("identical to the bit"), "{text}");
     insta::assert_snapshot!(text);
 }
@@ -94,19 +119,19 @@ fn an_invalid_record_says_so_first() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let comparisons = [
-        data::mglru(),
-        data::kernels(),
-        data::same(),
-        data::poisoned(),
+        (data::mglru(), data::about()),
+        (data::kernels(), data::about_kernels()),
+        (data::same(), data::about()),
+        (data::poisoned(), data::about_poisoned()),
     ];
     for width in [40, 50, 60, 72, 80, 100, 120, 200] {
         for look in [Look::plain(width), ascii(width)] {
-            for comparison in &comparisons {
+            for (comparison, about) in &comparisons {
                 let options = Options {
                     all: true,
                     pictures: true,
                 };
-                let text = verdicts(comparison, options, &look);
+                let text = verdicts(comparison, about, options, &look);
                 for line in text.lines() {
                     let wide = pagetide_report::draw::width(line);
                     assert!(wide <= width, "{wide} of {width}: {line}");
@@ -118,7 +143,12 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
-    let text = verdicts(&data::poisoned(), Options::default(), &Look::plain(100));
+    let text = verdicts(
+        &data::poisoned(),
+        &data::about_poisoned(),
+        Options::default(),
+        &Look::plain(100),
+    );
     assert!(
         text.chars()
             .all(|c| c == '\n' || !pagetide_report::draw::clean::is_unsafe(c)),
@@ -155,8 +185,8 @@ fn colours_go_where_they_are_allowed_and_change_nothing_else() {
         ..plain
     };
     let options = Options::default();
-    let with = verdicts(&data::mglru(), options, &coloured);
-    let without = verdicts(&data::mglru(), options, &plain);
+    let with = verdicts(&data::mglru(), &data::about(), options, &coloured);
+    let without = verdicts(&data::mglru(), &data::about(), options, &plain);
     assert!(with.contains("\x1b[32m") && with.contains("\x1b[1;31m"));
     let mut stripped = String::new();
     let mut rest = with.as_str();

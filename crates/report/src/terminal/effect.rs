@@ -1,10 +1,10 @@
 //! A judgement in words and signs: change, interval, verdict.
 
+use pagetide_compare::MetricRow;
 use pagetide_record::Unit;
 use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Judgement, Verdict};
 
-use crate::comparison::MetricRow;
 use crate::draw::quantity::{Scale, signed};
 use crate::draw::{Cell, Ink, Look};
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::{Comparison, MetricRow};
 use pagetide_record::Unit;
 use pagetide_verdict::judgement::{EffectKind, Note};
 use pagetide_verdict::{Judgement, Margin, Verdict};
 
-use crate::comparison::{Comparison, MetricRow};
+use crate::about;
 use crate::draw::quantity::Scale;
 use crate::draw::{Look, clean};
 use crate::terminal::summary::percent;
@@ -63,13 +64,15 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
     let (mut margins, mut remarks) = (Named::default(), Named::default());
     for row in rows {
         let name = clean(&row.name, NAME, look.ascii);
-        for (index, judgement) in row.judgements.iter().enumerate() {
-            let Some(judgement) = judgement else { continue };
-            let full = match comparison.variants.get(index) {
-                Some(head) if comparison.variants.len() > 2 => {
-                    format!("{name} of {}", clean(&head.name, NAME, look.ascii))
-                }
-                _ => name.clone(),
+        for index in about::others(comparison) {
+            let Some(judgement) = about::judgement(row, index) else {
+                continue;
+            };
+            let full = if comparison.columns.len() > 2 {
+                let column = about::name(comparison, index);
+                format!("{name} of {}", clean(column, NAME, look.ascii))
+            } else {
+                name.clone()
             };
             match &judgement.verdict {
                 Verdict::Inconclusive { n_needed: Some(n) } => {

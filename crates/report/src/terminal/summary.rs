@@ -1,9 +1,10 @@
 //! One sentence a maintainer could quote.
 
+use pagetide_compare::{Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 
-use crate::comparison::{Comparison, Group, MetricRow};
+use crate::about::{self, BASELINE};
 use crate::draw::clean;
 use crate::terminal::effect;
 
@@ -31,12 +32,7 @@ struct Finding<'a> {
 /// The sentence for one variant against the baseline: how many primary metrics went which way, and the largest
 /// improvement and regression with their intervals. Where no metric is primary, all count.
 pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
-    let name = |index: usize| {
-        comparison
-            .variants
-            .get(index)
-            .map_or_else(String::new, |head| clean(&head.name, NAME, ascii))
-    };
+    let name = |index: usize| clean(about::name(comparison, index), NAME, ascii);
     let any = comparison
         .cells
         .iter()
@@ -47,7 +43,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
         .flat_map(|group| group.metrics.iter().map(move |row| (group, row)))
         .filter(|(_, row)| row.primary || !any)
         .filter_map(|(group, row)| {
-            let judgement = row.judgements.get(variant)?.as_ref()?;
+            let judgement = about::judgement(row, variant)?;
             Some(Finding {
                 group,
                 row,
@@ -55,7 +51,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
             })
         })
         .collect();
-    let subject = format!("{} against {}", name(variant), name(comparison.baseline));
+    let subject = format!("{} against {}", name(variant), name(BASELINE));
     if findings.is_empty() {
         return format!("{subject}: nothing could be compared.");
     }

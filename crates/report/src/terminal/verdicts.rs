@@ -1,9 +1,10 @@
 //! The verdict table: what was compared, what was found, how sure, and what to keep in mind.
 
-use pagetide_record::{ArenaKind, Unit};
+use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
+use pagetide_record::Unit;
 use pagetide_verdict::Verdict;
 
-use crate::comparison::{Comparison, Group, MetricRow};
+use crate::about::{self, About, BASELINE};
 use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
@@ -33,28 +34,30 @@ pub struct Options {
 }
 
 /// Draws the whole comparison.
-pub fn verdicts(comparison: &Comparison, options: Options, look: &Look) -> String {
-    let mut out = heading(comparison, look);
-    for group in &comparison.cells {
+pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: &Look) -> String {
+    let mut out = heading(comparison, about, look);
+    for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
         out.push_str(&cell(comparison, group, options, look));
+        if options.pictures {
+            out.push_str(&pictures(comparison, about, place, look));
+        }
     }
     out.push('\n');
-    for index in 0..comparison.variants.len() {
-        if index != comparison.baseline {
-            let text = summary::sentence(comparison, index, look.ascii);
-            for line in wrap(&text, look.width, look.ascii) {
-                out.push_str(&look.ink(Ink::Strong, &line));
-                out.push('\n');
-            }
+    for index in about::others(comparison) {
+        let text = summary::sentence(comparison, index, look.ascii);
+        for line in wrap(&text, look.width, look.ascii) {
+            out.push_str(&look.ink(Ink::Strong, &line));
+            out.push('\n');
         }
     }
     out.push_str(&invalid(comparison, look));
+    out.push_str(&cautions(comparison, look));
     out.push('\n');
     for method in methods(comparison, look) {
         faint(&mut out, &method, 0, look);
     }
-    if comparison.arena == ArenaKind::Exact {
+    if about::is_exact(comparison) {
         faint(&mut out, EXACT_CAVEAT, 0, look);
     }
     out
@@ -71,9 +74,9 @@ fn faint(out: &mut String, text: &str, indent: usize, look: &Look) {
     }
 }
 
-fn heading(comparison: &Comparison, look: &Look) -> String {
+fn heading(comparison: &Comparison, about: &About, look: &Look) -> String {
     let mut out = String::new();
-    let title = clean(&comparison.title, look.width, look.ascii);
+    let title = clean(&about.title, look.width, look.ascii);
     out.push_str(&look.ink(Ink::Strong, &title));
     out.push('\n');
     // Settings are the longest and the least needed: they shrink first.
@@ -90,19 +93,15 @@ fn heading(comparison: &Comparison, look: &Look) -> String {
 /// The variants with their kernels and settings, cut to these lengths.
 fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Look) -> Grid {
     let mut grid = Grid::new([Align::Left; 4]);
-    for (index, head) in comparison.variants.iter().enumerate() {
-        let role = if index == comparison.baseline {
-            "baseline"
-        } else {
-            ""
-        };
+    for (index, column) in comparison.columns.iter().enumerate() {
+        let role = if index == BASELINE { "baseline" } else { "" };
         let text = match settings {
             0 => String::new(),
-            room => clean(&head.settings, room, look.ascii),
+            room => clean(&about::settings(column), room, look.ascii),
         };
         grid.row([
-            Cell::new(Ink::Strong, clean(&head.name, HEAD, look.ascii)),
-            Cell::plain(clean(&head.release, release, look.ascii)),
+            Cell::new(Ink::Strong, clean(&column.name, HEAD, look.ascii)),
+            Cell::plain(clean(about::release(column), release, look.ascii)),
             Cell::new(Ink::Faint, role),
             Cell::new(Ink::Faint, text),
         ]);
@@ -146,19 +145,13 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     out.push_str(&" ".repeat(space.max(2)));
     out.push_str(&look.ink(Ink::Faint, &seeds));
     out.push('\n');
-    if !group.params.is_empty() {
-        let params: Vec<String> = group
-            .params
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let text = clean(&params.join(" "), look.width - 2, look.ascii);
+    let params = about::params(group);
+    if !params.is_empty() {
+        let text = clean(&params, look.width - 2, look.ascii);
         put!(out, "  {}\n", look.ink(Ink::Faint, &text));
     }
     let (rows, left) = chosen(group, options.all);
-    let others: Vec<usize> = (0..comparison.variants.len())
-        .filter(|index| *index != comparison.baseline)
-        .collect();
+    let others: Vec<usize> = about::others(comparison).collect();
     out.push_str(&table(comparison, &rows, &others, look));
     if left > 0 {
         let text = if left == 1 {
@@ -170,9 +163,6 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     }
     for note in notes(comparison, &rows, look) {
         faint(&mut out, &note, 2, look);
-    }
-    if options.pictures {
-        out.push_str(&pictures(comparison, group, look));
     }
     out
 }
@@ -226,7 +216,7 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
             out.push_str(&grid.draw(look, 2));
             from += count;
         } else {
-            out.push_str(&stack(comparison, rows, others[from], look));
+            out.push_str(&stack(rows, others[from], look));
             from += 1;
         }
     }
@@ -234,7 +224,7 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
 }
 
 /// Three lines for each metric, for the narrowest terminals.
-fn stack(comparison: &Comparison, rows: &[&MetricRow], other: usize, look: &Look) -> String {
+fn stack(rows: &[&MetricRow], other: usize, look: &Look) -> String {
     let mut out = String::new();
     let room = look.width - 4;
     for row in rows {
@@ -242,9 +232,9 @@ fn stack(comparison: &Comparison, rows: &[&MetricRow], other: usize, look: &Look
         put!(out, "  {name}\n");
         let values = values_of(row, look);
         let value = |index: usize| values.get(index).map_or(String::new(), |c| c.draw(look));
-        let (from, to) = (value(comparison.baseline), value(other));
+        let (from, to) = (value(BASELINE), value(other));
         put!(out, "    {from} {} {to}\n", look.or("→", "->"));
-        if let Some(judgement) = row.judgements.get(other).and_then(Option::as_ref) {
+        if let Some(judgement) = about::judgement(row, other) {
             let verdict = effect::verdict(&judgement.verdict, look).draw(look);
             let change = effect::change(judgement, row.unit, look.ascii);
             let interval = effect::interval(judgement, row.unit, look.ascii);
@@ -258,10 +248,7 @@ fn stack(comparison: &Comparison, rows: &[&MetricRow], other: usize, look: &Look
 }
 
 fn head_of(comparison: &Comparison, index: usize, look: &Look) -> Cell {
-    let name = comparison
-        .variants
-        .get(index)
-        .map_or("", |head| head.name.as_str());
+    let name = about::name(comparison, index);
     Cell::new(Ink::Strong, clean(name, HEAD, look.ascii))
 }
 
@@ -277,9 +264,10 @@ fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
 
 /// The values of a row in one scale, `-` where a variant has none.
 fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
-    let medians = || row.values.iter().map(|values| values.map(|v| v.median));
-    let scale = Scale::of_all(row.unit, medians().flatten());
-    medians()
+    let medians = about::medians(row);
+    let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
+    medians
+        .into_iter()
         .map(|median| match median {
             Some(value) if row.unit == Unit::Pages => Cell::plain(scale.number(value)),
             Some(value) => Cell::plain(scale.show(value, look.ascii)),
@@ -311,7 +299,7 @@ fn lines(
     };
     let mut head = vec![
         Cell::empty(),
-        head_of(comparison, comparison.baseline, look),
+        head_of(comparison, BASELINE, look),
         head_of(comparison, other, look),
     ];
     for text in ["change", &level(rows), &axis, "verdict"] {
@@ -321,12 +309,8 @@ fn lines(
     for row in rows {
         let values = values_of(row, look);
         let value = |index: usize| values.get(index).cloned().unwrap_or_default();
-        let mut cells = vec![
-            name_of(row, name, look),
-            value(comparison.baseline),
-            value(other),
-        ];
-        if let Some(judgement) = row.judgements.get(other).and_then(Option::as_ref) {
+        let mut cells = vec![name_of(row, name, look), value(BASELINE), value(other)];
+        if let Some(judgement) = about::judgement(row, other) {
             let ink = effect::ink(&judgement.verdict);
             let change = effect::change(judgement, row.unit, look.ascii);
             cells.push(Cell::new(ink, change));
@@ -349,10 +333,7 @@ fn blocks(
     look: &Look,
 ) -> Grid {
     let mut aligns = vec![Align::Left, Align::Right];
-    let mut head = vec![
-        Cell::empty(),
-        head_of(comparison, comparison.baseline, look),
-    ];
+    let mut head = vec![Cell::empty(), head_of(comparison, BASELINE, look)];
     let level = level(rows);
     for other in others {
         aligns.extend([Align::Right, Align::Left]);
@@ -366,11 +347,11 @@ fn blocks(
     for row in rows {
         let values = values_of(row, look);
         let value = |index: usize| values.get(index).cloned().unwrap_or_default();
-        let mut first = vec![name_of(row, name, look), value(comparison.baseline)];
+        let mut first = vec![name_of(row, name, look), value(BASELINE)];
         let mut second = vec![Cell::empty(), Cell::empty()];
         for other in others {
             first.push(value(*other));
-            let Some(judgement) = row.judgements.get(*other).and_then(Option::as_ref) else {
+            let Some(judgement) = about::judgement(row, *other) else {
                 first.push(Cell::empty());
                 second.extend([Cell::empty(), Cell::empty()]);
                 continue;
@@ -397,47 +378,66 @@ fn blocks(
 /// The trials that are not used, with their reasons.
 fn invalid(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
-    if comparison.invalid.is_empty() {
+    let all = about::invalid(comparison);
+    if all.is_empty() {
         return out;
     }
-    let n = comparison.invalid.len();
-    let head = if n == 1 {
+    let head = if all.len() == 1 {
         "One trial is invalid and not used:".to_owned()
     } else {
-        format!("{n} trials are invalid and not used:")
+        format!("{} trials are invalid and not used:", all.len())
     };
     put!(out, "\n{}\n", look.ink(Ink::Broken, &head));
-    for trial in comparison.invalid.iter().take(INVALID) {
+    for invalid in all.iter().take(INVALID) {
         let what = format!(
             "{} · {} · seed {}",
-            clean(&trial.variant, HEAD, look.ascii),
-            clean(&trial.label, 60, look.ascii),
-            trial.seed
+            clean(invalid.column, HEAD, look.ascii),
+            clean(invalid.label, 60, look.ascii),
+            invalid.trial.seed
         );
-        let why: Vec<String> = trial
-            .reasons
-            .iter()
-            .map(|reason| clean(reason, 300, look.ascii))
-            .collect();
         put!(out, "  {}\n", clean(&what, look.width - 2, look.ascii));
-        for line in wrap(&why.join("; "), look.width - 4, look.ascii) {
+        let why = clean(&invalid.trial.why, 500, look.ascii);
+        for line in wrap(&why, look.width - 4, look.ascii) {
             put!(out, "    {}\n", look.ink(Ink::Faint, &line));
         }
     }
-    if n > INVALID {
-        let more = format!("and {} more", n - INVALID);
+    if all.len() > INVALID {
+        let more = format!("and {} more", all.len() - INVALID);
         put!(out, "  {}\n", look.ink(Ink::Faint, &more));
     }
     out
 }
 
-/// The access latencies of every variant that has them.
-fn pictures(comparison: &Comparison, group: &Group, look: &Look) -> String {
+/// What a reader should know of the comparison as a whole.
+fn cautions(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
-    for (index, histogram) in group.access.iter().enumerate() {
-        let Some(histogram) = histogram else { continue };
-        let name = comparison.variants.get(index).map_or("", |v| &v.name);
-        let head = format!("access time, {}", clean(name, HEAD, look.ascii));
+    // That times are virtual is said at the end, in its own words.
+    for caution in comparison
+        .cautions
+        .iter()
+        .filter(|caution| **caution != Caution::VirtualTime)
+    {
+        let text = clean(&caution.to_string(), 600, look.ascii);
+        for line in wrap(&format!("Caution: {text}."), look.width, look.ascii) {
+            put!(out, "{}\n", look.ink(Ink::Unsure, &line));
+        }
+    }
+    if out.is_empty() {
+        out
+    } else {
+        format!("\n{out}")
+    }
+}
+
+/// The access latencies of every variant that has them.
+fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -> String {
+    let mut out = String::new();
+    for index in 0..comparison.columns.len() {
+        let Some(histogram) = about.access.get(&(place, index)) else {
+            continue;
+        };
+        let name = clean(about::name(comparison, index), HEAD, look.ascii);
+        let head = format!("access time, {name}");
         put!(out, "  {}\n", look.ink(Ink::Faint, &head));
         out.push_str(&picture::histogram(histogram, look));
     }

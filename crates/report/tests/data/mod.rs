@@ -14,13 +14,16 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::{
+    Caution, Cell, Column, Comparison, InvalidTrial, MetricRow, Overall, Side, TrialRef, Values,
+};
 use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Bytes, Counters, Direction, Halts, Histogram, Invalid, KernelId, Machine,
     Maker, MemorySpec, Metric, Nanos, Pass, Record, Results, Subject, SwapSpec, Unit, Value,
     Variant, Wall, Warning,
 };
-use pagetide_report::comparison::{Comparison, Group, InvalidTrial, MetricRow, VariantHead};
+use pagetide_report::About;
 use pagetide_verdict::sample::{Data, Family, MetricSample, Pair, Scale};
 
 /// A linear congruential generator (Knuth's MMIX constants): the same draws on every machine.
@@ -48,8 +51,12 @@ pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
     let a: Vec<f64> = (0..seeds)
         .map(|_| tidy(base * (1.0 + 3.0 * noise * draw.spread())))
         .collect();
-    let mut values = Vec::new();
-    let mut judgements = vec![None];
+    let list = |numbers: &[f64]| Values {
+        values: numbers.iter().copied().enumerate().collect(),
+        absent: None,
+    };
+    let mut values = vec![list(&a)];
+    let mut judgements = Vec::new();
     for factor in factors {
         let identical = (factor - 1.0).abs() < 1e-12;
         let pairs: Vec<Pair> = a
@@ -64,6 +71,7 @@ pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
                 identical,
             })
             .collect();
+        let b: Vec<f64> = pairs.iter().map(|pair| pair.b).collect();
         let sample = MetricSample {
             name: name.to_owned(),
             unit: serde_json::to_value(unit)
@@ -89,10 +97,11 @@ pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
         };
         let judged = pagetide_verdict::judge(&Family::new(1, vec![sample])).unwrap();
         let judgement = judged.into_iter().next().unwrap();
-        if values.is_empty() {
-            values.push(judgement.a);
-        }
-        values.push(judgement.b);
+        values.push(if factor.is_nan() {
+            Values::default()
+        } else {
+            list(&b)
+        });
         judgements.push(Some(judgement));
     }
     MetricRow {
@@ -243,68 +252,129 @@ pub fn mglru() -> Comparison {
             0.001,
         ),
     ];
-    let params = |pairs: &[(&str, &str)]| {
-        pairs
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-            .collect::<BTreeMap<_, _>>()
-    };
-    Comparison {
-        title: "MGLRU on against off (campaigns/quick.toml)".to_owned(),
-        arena: ArenaKind::Exact,
-        variants: vec![
-            VariantHead {
-                name: "mglru-off".to_owned(),
-                release: "6.12.117-cloud-amd64".to_owned(),
-                settings: "lru_gen/enabled=0".to_owned(),
-            },
-            VariantHead {
-                name: "mglru-on".to_owned(),
-                release: "6.12.117-cloud-amd64".to_owned(),
-                settings: "lru_gen/enabled=7".to_owned(),
-            },
-        ],
-        baseline: 0,
+    let release = "6.12.117-cloud-amd64";
+    let columns = vec![
+        column("mglru-off", release, &[("lru_gen/enabled", "0")]),
+        column("mglru-on", release, &[("lru_gen/enabled", "7")]),
+    ];
+    let random = random.iter().map(|s| row(s, 8, &mut draw)).collect();
+    let swapbench = swapbench.iter().map(|s| row(s, 6, &mut draw)).collect();
+    let mut comparison = Comparison {
+        campaign: Some("quick".to_owned()),
+        columns,
         cells: vec![
-            Group {
-                label: "smooth-sin-random · 64M · zram".to_owned(),
-                scenario: "smooth-sin-random".to_owned(),
-                as_written: false,
-                params: params(&[("range", "32768"), ("refs", "2000000"), ("op", "write")]),
-                memory: MemorySpec::Free(Bytes::from_mib(64)),
-                swap: SwapSpec::Zram,
-                metrics: random.iter().map(|s| row(s, 8, &mut draw)).collect(),
-                access: vec![
-                    Some(latencies(40.0, 90_000.0, 0.03, 200_000, 1)),
-                    Some(latencies(42.0, 80_000.0, 0.02, 200_000, 2)),
-                ],
-            },
-            Group {
-                label: "swapbench · 64M · ssd:80us".to_owned(),
-                scenario: "swapbench".to_owned(),
-                as_written: false,
-                params: params(&[("processes", "30"), ("size", "10M")]),
-                memory: MemorySpec::Free(Bytes::from_mib(64)),
-                swap: SwapSpec::Ssd(SSD_LATENCY),
-                metrics: swapbench.iter().map(|s| row(s, 6, &mut draw)).collect(),
-                access: vec![None, None],
-            },
+            cell(
+                "smooth-sin-random",
+                &[("range", "32768"), ("refs", "2000000"), ("op", "write")],
+                SwapSpec::Zram,
+                random,
+            ),
+            cell(
+                "swapbench",
+                &[("processes", "30"), ("size", "10M")],
+                SwapSpec::Ssd(SSD_LATENCY),
+                swapbench,
+            ),
         ],
-        invalid: vec![InvalidTrial {
-            record: "0badc0de".to_owned(),
-            label: "smooth-sin-random · 64M · zram".to_owned(),
-            variant: "mglru-on".to_owned(),
-            seed: 9,
-            reasons: vec![
-                Invalid::OutOfMemory {
-                    process: "pagetide".to_owned(),
-                    after: Nanos::from_millis(1_230),
-                }
-                .to_string(),
-            ],
-        }],
+        alpha: 0.05,
+        look: None,
+        overall: Overall::Regressed,
+        cautions: vec![Caution::VirtualTime],
+    };
+    comparison.columns[1].invalid = 1;
+    comparison.cells[0].sides[1].invalid.push(InvalidTrial {
+        record: "0badc0de".to_owned(),
+        seed: 9,
+        why: Invalid::OutOfMemory {
+            process: "pagetide".to_owned(),
+            after: Nanos::from_millis(1_230),
+        }
+        .to_string(),
+    });
+    comparison
+}
+
+/// A column.
+pub fn column(name: &str, release: &str, settings: &[(&str, &str)]) -> Column {
+    Column {
+        name: name.to_owned(),
+        variant: Some(Variant {
+            name: name.to_owned(),
+            kernel: KernelId {
+                release: release.to_owned(),
+                ..KernelId::default()
+            },
+            boot: Vec::new(),
+            settings: texts(settings),
+        }),
+        valid: 8,
+        invalid: 0,
+        pending: 0,
+    }
+}
+
+fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+/// A cell with as many sides as its metrics have values.
+pub fn cell(
+    scenario: &str,
+    params: &[(&str, &str)],
+    swap: SwapSpec,
+    metrics: Vec<MetricRow>,
+) -> Cell {
+    let subject = Subject {
+        scenario: scenario.to_owned(),
+        params: texts(params),
+        memory: MemorySpec::Free(Bytes::from_mib(64)),
+        swap,
+        ..Subject::default()
+    };
+    let sides = metrics.first().map_or(0, |row| row.values.len());
+    let side = |column: usize| Side {
+        trials: (1..=8)
+            .map(|seed| TrialRef {
+                record: format!("{column:x}{seed:031x}"),
+                seed,
+                unit: u32::try_from(seed).unwrap(),
+                repetition: 0,
+                digest: format!("{seed:064x}"),
+            })
+            .collect(),
+        invalid: Vec::new(),
+    };
+    Cell {
+        label: subject.cell_label(),
+        subject: Some(subject),
+        sides: (0..sides).map(side).collect(),
+        metrics,
+    }
+}
+
+/// What goes with [`mglru`].
+pub fn about() -> About {
+    About {
+        title: "MGLRU on against off (campaigns/quick.toml)".to_owned(),
         command: "pagetide run campaigns/quick.toml".to_owned(),
         machine: machine(),
+        access: BTreeMap::from([
+            ((0, 0), latencies(40.0, 90_000.0, 0.03, 200_000, 1)),
+            ((0, 1), latencies(42.0, 80_000.0, 0.02, 200_000, 2)),
+        ]),
+    }
+}
+
+/// What goes with [`kernels`].
+pub fn about_kernels() -> About {
+    About {
+        title: "Three kernels at equal free memory".to_owned(),
+        command: "pagetide run campaigns/kernels.toml".to_owned(),
+        machine: machine(),
+        access: BTreeMap::new(),
     }
 }
 
@@ -350,41 +420,29 @@ pub fn kernels() -> Comparison {
             0.004,
         ),
     ];
-    let head = |name: &str, release: &str| VariantHead {
-        name: name.to_owned(),
-        release: release.to_owned(),
-        settings: String::new(),
-    };
+    let metrics = shapes.iter().map(|s| row(s, 6, &mut draw)).collect();
     Comparison {
-        title: "Three kernels at equal free memory".to_owned(),
-        arena: ArenaKind::Exact,
-        variants: vec![
-            head("6.1", "6.1.0-50-cloud-amd64"),
-            head("6.12", "6.12.117+deb12-cloud-amd64"),
-            head("7.2", "7.2.13-cloud-amd64"),
+        campaign: Some("kernels".to_owned()),
+        columns: vec![
+            column("6.1", "6.1.0-50-cloud-amd64", &[]),
+            column("6.12", "6.12.117+deb12-cloud-amd64", &[]),
+            column("7.2", "7.2.13-cloud-amd64", &[]),
         ],
-        baseline: 0,
-        cells: vec![Group {
-            label: "random · 64M · zram".to_owned(),
-            scenario: "random".to_owned(),
-            metrics: shapes.iter().map(|s| row(s, 6, &mut draw)).collect(),
-            access: vec![None; 3],
-            ..Group::default()
-        }],
-        invalid: Vec::new(),
-        command: "pagetide run campaigns/kernels.toml".to_owned(),
-        machine: machine(),
+        cells: vec![cell("random", &[], SwapSpec::Zram, metrics)],
+        alpha: 0.05,
+        look: None,
+        overall: Overall::Regressed,
+        cautions: vec![Caution::VirtualTime, Caution::Pending { trials: 3 }],
     }
 }
 
 /// One kernel against itself.
 pub fn same() -> Comparison {
     let mut comparison = mglru();
-    comparison.title = "6.12 against itself".to_owned();
-    comparison.variants[0].name = "a".to_owned();
-    comparison.variants[1].name = "b".to_owned();
-    comparison.invalid.clear();
+    comparison.columns[0].name = "a".to_owned();
+    comparison.columns[1].name = "b".to_owned();
     comparison.cells.truncate(1);
+    comparison.cells[0].sides[1].invalid.clear();
     let mut draw = Draw(3);
     for metric in &mut comparison.cells[0].metrics {
         let shape: Shape = (
@@ -398,6 +456,7 @@ pub fn same() -> Comparison {
         );
         *metric = row(&shape, 8, &mut draw);
     }
+    comparison.overall = Overall::Identical;
     comparison
 }
 
@@ -414,28 +473,43 @@ pub fn hostile() -> String {
 pub fn poisoned() -> Comparison {
     let mut comparison = mglru();
     let text = hostile();
-    comparison.title.clone_from(&text);
-    comparison.command.clone_from(&text);
-    for variant in &mut comparison.variants {
-        variant.name.insert_str(0, &text);
-        variant.release.clone_from(&text);
-        variant.settings.clone_from(&text);
+    for column in &mut comparison.columns {
+        column.name.insert_str(0, &text);
+        let variant = column.variant.as_mut().unwrap();
+        variant.kernel.release.clone_from(&text);
+        variant.settings.insert(text.clone(), text.clone());
+        variant.boot.push(text.clone());
     }
     for cell in &mut comparison.cells {
         cell.label.insert_str(0, &text);
-        cell.scenario.insert_str(0, &text);
-        cell.params.insert(text.clone(), text.clone());
+        let subject = cell.subject.as_mut().unwrap();
+        subject.scenario.insert_str(0, &text);
+        subject.params.insert(text.clone(), text.clone());
         for metric in &mut cell.metrics {
             metric.name.insert_str(0, &text);
         }
+        for side in &mut cell.sides {
+            for trial in &mut side.invalid {
+                trial.why.clone_from(&text);
+            }
+        }
     }
-    for trial in &mut comparison.invalid {
-        trial.reasons.push(text.clone());
-        trial.label.clone_from(&text);
-        trial.variant.clone_from(&text);
-    }
-    comparison.machine.cpu.clone_from(&text);
+    comparison.cautions.push(Caution::NotExact {
+        a: text.clone(),
+        b: text,
+    });
     comparison
+}
+
+/// What goes with [`poisoned`].
+pub fn about_poisoned() -> About {
+    let text = hostile();
+    let mut about = about();
+    about.title.clone_from(&text);
+    about.command.clone_from(&text);
+    about.machine.cpu.clone_from(&text);
+    about.machine.system = text;
+    about
 }
 
 /// The machine of the tests.
