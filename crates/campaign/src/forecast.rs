@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 
-use pagetide_record::{Nanos, Store, StoreError, Subject};
+use pagetide_record::{ArenaKind, Nanos, Store, StoreError, Subject};
 use serde::Serialize;
+
+use crate::arena::Arena;
+use crate::campaign::{Campaign, Until};
+use crate::run::{RunError, found, not_empty, note_for, resolve, side_by_side};
 
 /// Wall-clock time assumed for a trial of a scenario that has never run here.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
@@ -16,6 +20,97 @@ pub enum Basis {
     Measured,
     /// No such trial is in the store: [`UNKNOWN_TRIAL`].
     Assumed,
+}
+
+/// What a campaign would run, and how long that would take.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Name of the campaign.
+    pub name: String,
+    /// Where its trials run.
+    pub arena: ArenaKind,
+    /// Names of the variants; the first is the baseline.
+    pub variants: Vec<String>,
+    /// Its cells.
+    pub cells: Vec<CellForecast>,
+    /// Trials in all.
+    pub trials: usize,
+    /// Trials that have a record already.
+    pub found: usize,
+    /// Whether fewer may do, because sampling ends as soon as it is sure.
+    pub at_most: bool,
+    /// Trials side by side.
+    pub side_by_side: usize,
+    /// Wall-clock time until the end.
+    pub left: Nanos,
+}
+
+/// A cell of a forecast.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellForecast {
+    /// A short human label.
+    pub label: String,
+    /// Trials in all.
+    pub trials: usize,
+    /// Trials that have a record already.
+    pub found: usize,
+    /// Wall-clock time of one trial.
+    pub each: Nanos,
+    /// How that is known.
+    pub basis: Basis,
+}
+
+/// Says what a campaign would run, and how long that would take. Runs nothing, but has the arena look at every trial, so
+/// that what cannot run is refused here as it would be there.
+pub fn forecast(
+    campaign: &Campaign,
+    arena: &dyn Arena,
+    store: &Store,
+    jobs: Option<usize>,
+    fresh: bool,
+) -> Result<Forecast, RunError> {
+    not_empty(campaign)?;
+    let plan = campaign.plan();
+    let note = note_for(campaign, &plan.cells, store, fresh)?;
+    let all = resolve(arena, plan.trials)?;
+    let found = found(store, &note, arena.has_noise(), &all)?;
+    let mut times = Times::default();
+    let mut cells: Vec<CellForecast> = plan
+        .cells
+        .iter()
+        .map(|cell| CellForecast {
+            label: cell.label(),
+            trials: 0,
+            found: 0,
+            each: UNKNOWN_TRIAL,
+            basis: Basis::Assumed,
+        })
+        .collect();
+    for (job, found) in all.iter().zip(&found) {
+        times.learn(store, &job.subject)?;
+        let cell = &mut cells[job.planned.cell];
+        cell.trials += 1;
+        cell.found += usize::from(*found);
+        (cell.each, cell.basis) = times.each(&job.cell);
+    }
+    let todo = || {
+        all.iter()
+            .zip(&found)
+            .filter(|(_, found)| !**found)
+            .map(|(job, _)| job)
+    };
+    let jobs = side_by_side(arena, jobs, todo(), todo().count());
+    Ok(Forecast {
+        name: campaign.name.clone(),
+        arena: campaign.arena,
+        variants: plan.variants,
+        trials: all.len(),
+        found: found.iter().filter(|found| **found).count(),
+        at_most: matches!(campaign.sampling.until, Until::Sure { .. }),
+        side_by_side: jobs,
+        left: times.all(todo().map(|job| job.cell.as_str()), jobs),
+        cells,
+    })
 }
 
 /// Estimates by cell.

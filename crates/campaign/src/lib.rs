@@ -11,11 +11,12 @@ pub mod file;
 mod forecast;
 pub mod plan;
 mod run;
+mod sampling;
 
 pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
 pub use campaign::{Campaign, Observe, Sampling, ScenarioSpec, Until, even_looks};
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary};
-pub use forecast::{Basis, UNKNOWN_TRIAL};
+pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
 pub use plan::{Cell, Plan, Planned};
 pub use run::{Options, Outcome, RunError, run};

@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use pagetide_compare::CompareError;
 use pagetide_record::store::{CampaignNote, CellNote, Entry};
 use pagetide_record::{Maker, Nanos, Record, Store, StoreError, Subject};
 
 use crate::arena::{Arena, ArenaError, Progress, Step, Trial};
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, Until};
 use crate::event::{Event, Tally, Watch};
 use crate::forecast::Times;
 use crate::plan::{Cell, Planned};
+use crate::sampling::until_sure;
 
 /// How to run.
 pub struct Options<'a> {
@@ -58,12 +60,15 @@ pub enum RunError {
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What is stored so far cannot be judged.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
     /// Nothing is to be run.
     #[error("campaign {name} has no {what}: give at least one")]
     Empty {
         /// Name of the campaign.
         name: String,
-        /// What is missing: "variant", "scenario" or "seed".
+        /// What is missing, such as "variant".
         what: &'static str,
     },
 }
@@ -87,12 +92,14 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let _lock = store.lock_campaign(&campaign.name)?;
     let mut run = Run::begin(campaign, arena, store, options, watch)?;
-    let blocks = campaign.sampling.until.cap();
-    let stopped = !run.blocks(0..blocks)?;
+    let finished = match &campaign.sampling.until {
+        Until::Blocks(blocks) => run.blocks(0..*blocks)?,
+        Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
+    };
     Ok(Outcome {
         campaign: run.note.id(),
         tally: run.tally,
-        stopped,
+        stopped: !finished,
     })
 }
 
@@ -129,6 +136,9 @@ pub(crate) fn not_empty(campaign: &Campaign) -> Result<(), RunError> {
         "scenario"
     } else if campaign.sampling.until.cap() == 0 {
         "seed"
+    } else if campaign.variants.len() < 2 && matches!(campaign.sampling.until, Until::Sure { .. }) {
+        // There is nothing to be sure of.
+        "second variant"
     } else {
         return Ok(());
     };
@@ -200,6 +210,20 @@ pub(crate) fn found(
             _ => false,
         })
         .collect())
+}
+
+/// Trials side by side: as many as asked for, or as the arena says for the largest of them.
+pub(crate) fn side_by_side<'a>(
+    arena: &dyn Arena,
+    asked: Option<usize>,
+    todo: impl Iterator<Item = &'a Job>,
+    most: usize,
+) -> usize {
+    let jobs = asked.unwrap_or_else(|| {
+        todo.max_by_key(|job| job.subject.memory.bytes())
+            .map_or(1, |job| arena.side_by_side(&job.subject))
+    });
+    jobs.clamp(1, most.max(1))
 }
 
 fn now() -> Nanos {
@@ -288,14 +312,7 @@ impl<'a> Run<'a> {
                     == (b.cell, b.variant, b.block, b.trial.pass)
             })
             .collect();
-        let side_by_side = match self.options.jobs {
-            Some(jobs) => jobs,
-            None => todo
-                .iter()
-                .max_by_key(|job| job.subject.memory.bytes())
-                .map_or(1, |job| self.arena.side_by_side(&job.subject)),
-        };
-        let jobs = side_by_side.clamp(1, units.len().max(1));
+        let jobs = side_by_side(self.arena, self.options.jobs, todo.iter(), units.len());
         self.tally.left = self
             .times
             .all(todo.iter().map(|job| job.cell.as_str()), jobs);

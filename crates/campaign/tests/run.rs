@@ -10,8 +10,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use pagetide_compare::{Overall, compare_campaign};
+
 use common::{Deed, Diary, Scripted, campaign, go};
-use pagetide_campaign::{Nobody, RunError, Trial};
+use pagetide_campaign::{Basis, Nobody, RunError, Trial, Until, forecast};
 use pagetide_record::store::Filter;
 use pagetide_record::{ArenaKind, Invalid, Store};
 
@@ -320,6 +322,115 @@ fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
     assert!((0.32..3.0).contains(&left), "{left}");
 }
 
+#[test]
+fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let arena = Scripted {
+        takes: Duration::from_millis(20),
+        ..Scripted::default()
+    };
+    let before = forecast(&campaign(6), &arena, &store, None, false).unwrap();
+    assert!(arena.begun().is_empty());
+    assert_eq!(
+        (before.trials, before.found, before.side_by_side),
+        (48, 0, 2)
+    );
+    assert_eq!((before.cells.len(), before.cells[0].trials), (4, 12));
+    assert_eq!(before.cells[0].basis, Basis::Assumed);
+    assert!((before.left.secs() - 480.0).abs() < 1e-9);
+    go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
+    store = Store::open(store.folder()).unwrap();
+    let after = forecast(&campaign(6), &arena, &store, Some(4), false).unwrap();
+    assert_eq!((after.trials, after.found, after.side_by_side), (48, 16, 4));
+    assert_eq!(after.cells[3].basis, Basis::Measured);
+    assert!((0.16..2.0).contains(&after.left.secs()), "{}", after.left);
+    assert_eq!(
+        forecast(&campaign(6), &arena, &store, None, true)
+            .unwrap()
+            .found,
+        0
+    );
+}
+
+#[test]
+fn a_clear_effect_ends_sampling_at_the_first_look_and_none_runs_to_the_cap() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sure = campaign(0);
+    sure.sampling.until = Until::Sure {
+        cap: 40,
+        looks: Vec::new(),
+    };
+    let clear = Scripted {
+        effect: [("on".to_owned(), 1.5)].into(),
+        ..Scripted::default()
+    };
+    let diary = Diary::default();
+    go(&sure, &clear, dir.path(), 2, false, &diary).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let note = store.latest_of("quick").unwrap().unwrap();
+    let first = note.looks[0];
+    assert!(
+        (6..20).contains(&first) && note.looks.last() == Some(&40),
+        "{:?}",
+        note.looks
+    );
+    assert_eq!(clear.begun().len() as u64, first * 8);
+    let comparison = compare_campaign(&store, None).unwrap();
+    assert_eq!(comparison.overall, Overall::Regressed);
+    assert_eq!(comparison.look.unwrap().units, first);
+    let lines = diary.lines.lock().unwrap();
+    let looked = format!("looked after {first}: 4 of 4, next None");
+    assert_eq!(lines.last(), Some(&looked));
+    drop(store);
+
+    // No effect, and a margin that no interval fits in: nothing is ever clear.
+    let murky = tempfile::tempdir().unwrap();
+    sure.sampling.until = Until::Sure {
+        cap: 12,
+        looks: vec![6, 12],
+    };
+    for scenario in &mut sure.scenarios {
+        scenario.margins = [("run".to_owned(), 0.0000001)].into();
+    }
+    let same = Scripted::default();
+    go(&sure, &same, murky.path(), 2, false, &Nobody).unwrap();
+    assert_eq!(same.begun().len(), 12 * 8, "no look was sure of nothing");
+}
+
+#[test]
+fn sampling_that_was_interrupted_goes_on_to_the_same_end() {
+    let mut sure = campaign(0);
+    sure.sampling.until = Until::Sure {
+        cap: 30,
+        looks: Vec::new(),
+    };
+    let arena = || Scripted {
+        effect: [("on".to_owned(), 0.99)].into(),
+        ..Scripted::default()
+    };
+    let whole = tempfile::tempdir().unwrap();
+    go(&sure, &arena(), whole.path(), 1, false, &Nobody).unwrap();
+    let parts = tempfile::tempdir().unwrap();
+    let mut stops = 0;
+    loop {
+        let stop = Diary {
+            stop_after: Some(13),
+            ..Diary::default()
+        };
+        if !go(&sure, &arena(), parts.path(), 1, false, &stop)
+            .unwrap()
+            .stopped
+        {
+            break;
+        }
+        stops += 1;
+    }
+    assert!(stops > 2);
+    assert_eq!(contents(parts.path()), contents(whole.path()));
+    assert_eq!(verdicts(parts.path()), verdicts(whole.path()));
+}
+
 /// Not a test of its own: what the test below kills.
 #[test]
 #[ignore = "run as a child by another test"]
@@ -334,8 +445,22 @@ fn child_runs_the_campaign() {
     go(&campaign(20), &arena, Path::new(&folder), 2, false, &Nobody).unwrap();
 }
 
+/// All judgements of the last campaign, without the records they come from.
+fn verdicts(folder: &Path) -> Vec<String> {
+    let store = Store::open(folder).unwrap();
+    let comparison = compare_campaign(&store, None).unwrap();
+    assert_eq!(comparison.cells.len(), 4);
+    comparison
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .flat_map(|metric| &metric.judgements)
+        .map(|judgement| serde_json::to_string(judgement).unwrap())
+        .collect()
+}
+
 #[test]
-fn a_campaign_killed_thirty_times_ends_with_the_same_records() {
+fn a_campaign_killed_thirty_times_ends_with_the_same_records_and_verdicts() {
     let whole = tempfile::tempdir().unwrap();
     go(
         &campaign(20),
@@ -374,4 +499,5 @@ fn a_campaign_killed_thirty_times_ends_with_the_same_records() {
     let last = go(&campaign(20), &arena, killed.path(), 2, false, &Nobody).unwrap();
     assert_eq!(last.tally.found, grew);
     assert_eq!(contents(killed.path()), contents(whole.path()));
+    assert_eq!(verdicts(killed.path()), verdicts(whole.path()));
 }

@@ -19,4 +19,5 @@ pub use comparison::{
 };
 pub use difference::{Difference, differences};
 pub use error::CompareError;
+pub use judge::ALPHA;
 pub use select::{compare_campaign, compare_note, compare_two};

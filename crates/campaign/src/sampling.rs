@@ -1,0 +1,63 @@
+//! Sampling until sure: runs blocks up to a look, judges, and runs on only where something is still open.
+//!
+//! When to look, and what may be claimed at each look, is planned before any value is seen, so that the error rate holds
+//! in spite of looking. All cells go on together until every primary metric is decided: a cell that stopped early would
+//! need an error rate of its own.
+
+use pagetide_compare::{ALPHA, compare_note};
+use pagetide_verdict::Verdict;
+use pagetide_verdict::sequential::{Design, Plan};
+
+use crate::event::Event;
+use crate::run::{Run, RunError};
+
+/// Runs until every primary metric is decided, or to the cap. False where it was stopped.
+pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
+    let mut done = 0;
+    let looks = if given.is_empty() {
+        // How many primary metrics there are is known when every cell has run once. Their values are not looked at.
+        if !run.blocks(0..1)? {
+            return Ok(false);
+        }
+        done = 1;
+        let primaries = compare_note(run.store, &run.note)?.deciding().count();
+        let plan = Plan::until_sure(ALPHA, u64::from(cap), primaries, Design::Paired)
+            .map_err(pagetide_compare::CompareError::from)?;
+        plan.looks()
+            .iter()
+            .filter_map(|look| u32::try_from(*look).ok())
+            .collect()
+    } else {
+        given.to_vec()
+    };
+    run.note.looks = looks.iter().copied().map(u64::from).collect();
+    for (number, look) in looks.iter().copied().enumerate() {
+        if done < look && !run.blocks(done..look)? {
+            return Ok(false);
+        }
+        done = done.max(look);
+        run.store.note(&run.note)?;
+        let comparison = compare_note(run.store, &run.note)?;
+        // More of the same cures nothing that cannot be judged.
+        let is_decided =
+            |verdict: &Verdict| verdict.is_sure() || matches!(verdict, Verdict::Invalid { .. });
+        let primaries = comparison.deciding().count();
+        let decided = comparison
+            .deciding()
+            .filter(|judgement| is_decided(&judgement.verdict))
+            .count();
+        let next = (decided < primaries)
+            .then(|| looks.get(number + 1).copied())
+            .flatten();
+        run.watch.event(&Event::Looked {
+            blocks: look,
+            decided,
+            primaries,
+            next,
+        });
+        if next.is_none() {
+            break;
+        }
+    }
+    Ok(true)
+}
