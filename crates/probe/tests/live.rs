@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use pagetide_probe::meaning::{
-    ATTRIBUTION_EVENTS, Attribution, BLOCK_EVENTS, Decoder, Part, RECLAIM_EVENTS, RowId,
+    ATTRIBUTION_EVENTS, Attribution, BLOCK_EVENTS, Decoder, Part, RECLAIM_EVENTS, RowId, Section,
     TaskAccounting, analyse,
 };
 use pagetide_probe::text::{KeyedSource, Snapshot};
@@ -128,6 +128,53 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     assert!(gap < switches.max(time.elapsed.get() / 50), "{gap} ns");
     assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);
+}
+
+#[test]
+fn the_sums_of_compaction_agree_with_vmstat() {
+    let mut capture = match capture(&[RECLAIM_EVENTS]) {
+        Ok(capture) => capture,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
+    capture.start().unwrap();
+    let before = vmstat.sample().unwrap().counters.clone();
+    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    if let Err(error) = std::fs::write("/proc/sys/vm/compact_memory", "1") {
+        return println!("skipped: compaction could not be asked for ({error})");
+    }
+    let after = vmstat.sample().unwrap().counters.clone();
+    let trace = capture.finish().unwrap();
+    let delta = Snapshot { before, after }.delta();
+    let table = analyse(&trace, Some(&delta), None).unwrap();
+    for row in &table.rows {
+        if row.section == Section::Compaction {
+            println!("{:40} {:?} {:?}", row.name, row.value, row.check);
+        }
+    }
+    assert!(
+        table
+            .row(RowId::MigrateScanned)
+            .unwrap()
+            .value
+            .count()
+            .unwrap()
+            > 0
+    );
+    for id in [
+        RowId::AllMigrated,
+        RowId::MigrateScanned,
+        RowId::FreeScanned,
+        RowId::Isolated,
+    ] {
+        let check = table.row(id).unwrap().check.as_ref().unwrap();
+        assert!(
+            !check.disagrees || check.reason.is_some(),
+            "{id:?}: {check:?}"
+        );
+    }
+    let migrated = table.row(RowId::AllMigrated).unwrap();
+    assert!(!migrated.check.as_ref().unwrap().disagrees, "{migrated:?}");
 }
 
 /// What `perf stat` counted of each event, or why it could not.

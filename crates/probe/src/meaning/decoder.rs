@@ -137,15 +137,19 @@ impl Decoder {
     }
 }
 
+/// A count of pages in one event that no machine can reach (4 PiB): such data is damaged, and adding it up would only
+/// spoil what is sound.
+const ABSURD: u64 = 1 << 40;
+
 /// Reads what a plan says.
 #[inline]
 fn read(plan: Plan, data: &[u8]) -> Option<Event> {
-    let number = |access: Get| access.get(data);
+    let number = |access: Get| access.get(data).filter(|&count| count < ABSURD);
     Some(match plan {
         Plan::ReclaimBegin(by, order, memcg) => Event::ReclaimBegin {
             by,
             order: order.get_signed(data)?,
-            memcg: memcg.and_then(number),
+            memcg: memcg.and_then(|id| id.get(data)),
         },
         Plan::ReclaimEnd(by, reclaimed) => Event::ReclaimEnd {
             by,
@@ -192,7 +196,8 @@ fn read(plan: Plan, data: &[u8]) -> Option<Event> {
 /// Reads what a plan outside vmscan says.
 #[inline]
 fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
-    let number = |access: Get| access.get(data);
+    let any = |access: Get| access.get(data);
+    let number = |access: Get| any(access).filter(|&count| count < ABSURD);
     let pid = |access: Get| u32::try_from(access.get(data)?).ok();
     Some(match plan {
         Plan::CompactionBegin => Event::CompactionBegin,
@@ -232,22 +237,22 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
         Plan::OomVictim(victim) => Event::OomVictim { pid: pid(victim)? },
         Plan::Switch(previous, state, next) => Event::Switch {
             previous: pid(previous)?,
-            state: number(state)?,
+            state: any(state)?,
             next: pid(next)?,
         },
         Plan::Wakeup(task) => Event::Wakeup { pid: pid(task)? },
         Plan::UserFault(address) => Event::UserFault {
-            address: number(address)?,
+            address: any(address)?,
         },
         Plan::BlockIssue(device, sector, sectors, kind) => Event::BlockIssue {
-            device: number(device)?,
-            sector: number(sector)?,
+            device: any(device)?,
+            sector: any(sector)?,
             sectors: number(sectors)?,
             write: kind.get(data)?.contains(&b'W'),
         },
         Plan::BlockComplete(device, sector, sectors) => Event::BlockComplete {
-            device: number(device)?,
-            sector: number(sector)?,
+            device: any(device)?,
+            sector: any(sector)?,
             sectors: number(sectors)?,
         },
         _ => return None,

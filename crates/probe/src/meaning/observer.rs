@@ -208,19 +208,19 @@ impl ReclaimObserver {
             } => {
                 let sums = self.sums(pid);
                 if lru & 1 == 1 {
-                    sums.active_scanned += scanned;
+                    grow(&mut sums.active_scanned, scanned);
                 } else {
                     sums.isolations += 1;
-                    sums.scanned += scanned;
-                    sums.taken += taken;
-                    self.task(pid).scanned += scanned;
+                    grow(&mut sums.scanned, scanned);
+                    grow(&mut sums.taken, taken);
+                    grow(&mut self.task(pid).scanned, scanned);
                 }
             }
             Event::ShrinkInactive { reclaimed, .. } => {
                 let sums = self.sums(pid);
                 sums.batches += 1;
-                sums.reclaimed += reclaimed;
-                self.task(pid).reclaimed += reclaimed;
+                grow(&mut sums.reclaimed, reclaimed);
+                grow(&mut self.task(pid).reclaimed, reclaimed);
             }
             Event::WriteFolio { flags } => {
                 let anonymous = usize::from(flags & 1 != 0);
@@ -235,8 +235,8 @@ impl ReclaimObserver {
             }
             Event::ReclaimPages { scanned, reclaimed } => {
                 self.on_request.batches += 1;
-                self.on_request.scanned += scanned;
-                self.on_request.reclaimed += reclaimed;
+                grow(&mut self.on_request.scanned, scanned);
+                grow(&mut self.on_request.reclaimed, reclaimed);
             }
             Event::WakeupKswapd { .. } => self.wake_requests += 1,
             Event::KswapdWake { .. } => {
@@ -261,7 +261,7 @@ impl ReclaimObserver {
     }
 
     fn reclaim_ends(&mut self, pid: u32, by: Reclaimer, reclaimed: u64, time: u64) {
-        self.sums[by.index()].reclaimed_told += reclaimed;
+        grow(&mut self.sums[by.index()].reclaimed_told, reclaimed);
         let took = self.pairs.end(pid, PairKind::Reclaim(by), time);
         let outermost = self.pairs.reclaimer(pid).is_none();
         if let Some(took) = took.filter(|_| outermost) {
@@ -272,7 +272,7 @@ impl ReclaimObserver {
             && let Some(memcg) = self.open_memcg.remove(&pid)
         {
             let sums = self.memcgs.entry(memcg).or_default();
-            sums.reclaimed += reclaimed;
+            grow(&mut sums.reclaimed, reclaimed);
             sums.stalled = sums.stalled.saturating_add(took.unwrap_or_default());
         }
     }
@@ -317,20 +317,20 @@ impl ReclaimObserver {
                 sums.deferred += 1;
             }
             Event::IsolateMigrate { scanned, taken } => {
-                sums.migrate_scanned += scanned;
-                sums.migrate_isolated += taken;
+                grow(&mut sums.migrate_scanned, scanned);
+                grow(&mut sums.migrate_isolated, taken);
             }
             Event::IsolateFree { scanned, taken } | Event::FastIsolateFree { scanned, taken } => {
-                sums.free_scanned += scanned;
-                sums.free_isolated += taken;
+                grow(&mut sums.free_scanned, scanned);
+                grow(&mut sums.free_isolated, taken);
             }
             Event::CompactionMigrate { migrated, failed } => {
-                sums.migrated += migrated;
-                sums.failed += failed;
+                grow(&mut sums.migrated, migrated);
+                grow(&mut sums.failed, failed);
             }
             Event::Migrate { succeeded, failed } => {
-                sums.all_migrated += succeeded;
-                sums.all_failed += failed;
+                grow(&mut sums.all_migrated, succeeded);
+                grow(&mut sums.all_failed, failed);
             }
             Event::KcompactdWake => {
                 sums.kcompactd_wakes += 1;
@@ -369,6 +369,11 @@ impl ReclaimObserver {
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
     }
+}
+
+/// Adds without ever exceeding 64 bits.
+fn grow(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
 }
 
 /// Counts an allocation's compaction as vmstat does (mm/page_alloc.c, `__alloc_pages_direct_compact`): a stall unless

@@ -241,7 +241,7 @@ fn pair_rows(observer: &ReclaimObserver) -> Vec<PairRow> {
 }
 
 fn total(observer: &ReclaimObserver, what: impl Fn(&ReclaimSums) -> u64) -> u64 {
-    observer.sums.iter().map(what).sum()
+    observer.sums.iter().map(what).fold(0, u64::saturating_add)
 }
 
 /// Which of the isolate event's numbers is the kernel's own count of scanned pages.

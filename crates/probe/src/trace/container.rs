@@ -167,7 +167,10 @@ impl TraceFile {
         }
         let meta: TraceMeta = serde_json::from_slice(&meta)
             .map_err(|error| ProbeError::malformed("a trace's description", error.to_string()))?;
-        if meta.layout.data < 12 || !matches!(meta.layout.commit_size, 4 | 8) {
+        let PageLayout {
+            commit_size, data, ..
+        } = meta.layout;
+        if !(12..=4096).contains(&data) || !matches!(commit_size, 4 | 8) {
             return Err(ProbeError::malformed(
                 "a trace's description",
                 "its page layout is none that a kernel has",

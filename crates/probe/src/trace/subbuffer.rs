@@ -105,7 +105,10 @@ impl Header {
         } else {
             0
         };
-        layout.data + self.committed + stored
+        layout
+            .data
+            .saturating_add(self.committed)
+            .saturating_add(stored)
     }
 }
 
@@ -175,7 +178,9 @@ impl<'a> CpuReader<'a> {
         let length = match self.stride {
             Stride::Pages => self.layout.page.min(self.rest.len()),
             Stride::Packed => header.used(&self.layout),
-        };
+        }
+        // Whatever the layout says, reading must go on.
+        .max(1);
         let Some((page, rest)) = self.rest.split_at_checked(length) else {
             // Cut off within a packed page: take what there is, but say so.
             self.losses.damaged += 1;
