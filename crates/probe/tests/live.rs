@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pagetide_probe::meaning::{
@@ -16,6 +17,13 @@ use pagetide_probe::trace::{
     Capture, EventName, FieldAccess, Instance, TraceFile, TraceSettings, Tracefs,
 };
 use pagetide_probe::{Nanos, ProbeError};
+
+/// Held by tests that put the machine under pressure: one at a time is enough for it.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The child's part of [`support::Pressure::start`]; does nothing when it is run as a test.
 #[test]
@@ -52,6 +60,7 @@ fn prepare(name: &str, events: &[&[EventName]]) -> Option<(support::Pressure, Ca
 
 #[test]
 fn the_sums_of_a_limited_groups_reclaim_agree_with_vmstat() {
+    let _alone = alone();
     let Some((pressure, mut capture)) = prepare("sums", &[RECLAIM_EVENTS]) else {
         return;
     };
@@ -92,6 +101,7 @@ fn the_sums_of_a_limited_groups_reclaim_agree_with_vmstat() {
 
 #[test]
 fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
+    let _alone = alone();
     let events = [RECLAIM_EVENTS, ATTRIBUTION_EVENTS, BLOCK_EVENTS];
     let Some((pressure, mut capture)) = prepare("parts", &events) else {
         return;
@@ -132,6 +142,7 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
 
 #[test]
 fn the_sums_of_compaction_agree_with_vmstat() {
+    let _alone = alone();
     let mut capture = match capture(&[RECLAIM_EVENTS]) {
         Ok(capture) => capture,
         Err(error) => return println!("skipped: {error}"),
@@ -206,6 +217,7 @@ fn counts_equal_those_perf_makes_of_the_same_run() {
         "mm_vmscan_lru_shrink_inactive",
         "mm_vmscan_write_folio",
     ];
+    let _alone = alone();
     let works = Command::new("perf").arg("--version").output();
     if !works.is_ok_and(|output| output.status.success()) {
         return println!("skipped: perf is not installed (Debian's package linux-perf)");

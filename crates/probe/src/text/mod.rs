@@ -1,7 +1,7 @@
 //! Counters the kernel prints as text: before, after and as a series; parsed without allocating per sample.
 //!
 //! [`Counters`] holds what is a name and a number; the files with more structure have types of their own. [`TextFile`]
-//! keeps a source open and its buffer ready, [`Snapshot`] is before and after, [`Series`] what happened in between.
+//! keeps a source open and its buffer ready, [`TextProbe`] all of them over a trial, [`Snapshot`] is before and after, [`Series`] what happened in between.
 
 mod buddyinfo;
 mod counters;
@@ -9,6 +9,7 @@ mod diskstats;
 mod file;
 mod keyed;
 mod known;
+mod probe;
 mod psi;
 pub(crate) mod scan;
 mod series;
@@ -26,6 +27,7 @@ pub use diskstats::{DiskActivity, Diskstats};
 pub use file::{Parse, TextFile};
 pub use keyed::{Keyed, KeyedSource};
 pub use known::{KNOWN, Kind, Known, Unit, known};
+pub use probe::{Named, TextProbe, TextRecord, TextSettings, Unsupported};
 pub use psi::{Psi, PsiLine};
 pub use series::Series;
 pub use snapshot::Snapshot;

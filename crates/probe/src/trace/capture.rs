@@ -59,12 +59,11 @@ impl CpuStats {
     }
 }
 
-/// One CPU's pipe and what was read from it.
+/// One CPU's pipe.
 #[derive(Debug)]
 struct Pipe {
     cpu: u32,
     file: File,
-    packed: Vec<u8>,
 }
 
 /// An instance being read into memory.
@@ -73,6 +72,8 @@ pub struct Capture {
     // Dropped before the instance: an instance cannot be removed while its files are open.
     pipes: Vec<Pipe>,
     page: Vec<u8>,
+    packed: Vec<u8>,
+    kept: Vec<CpuBuffer>,
     damaged: u64,
     begin: Nanos,
     tasks: BTreeMap<u32, String>,
@@ -98,16 +99,14 @@ impl Capture {
                 .custom_flags(libc::O_NONBLOCK)
                 .open(&path)
                 .map_err(|error| ProbeError::io("open", &path, error))?;
-            pipes.push(Pipe {
-                cpu,
-                file,
-                packed: Vec::new(),
-            });
+            pipes.push(Pipe { cpu, file });
         }
         pipes.sort_by_key(|pipe| pipe.cpu);
         Ok(Self {
             pipes,
             page: vec![0; instance.layout().page],
+            packed: Vec::with_capacity(instance.layout().page),
+            kept: Vec::new(),
             damaged: 0,
             begin: Nanos(0),
             tasks: BTreeMap::new(),
@@ -124,17 +123,28 @@ impl Capture {
 
     /// Reads what has been written so far, without waiting; gives how many sub-buffers there were.
     pub fn drain(&mut self) -> Result<u64, ProbeError> {
+        let mut kept = std::mem::take(&mut self.kept);
+        let result = self.drain_to(|cpu, packed| keep(&mut kept, cpu, packed));
+        self.kept = kept;
+        result
+    }
+
+    /// The same, but hands each packed sub-buffer to `sink` instead of keeping it: for where memory is what is measured.
+    /// Append them, CPU by CPU, to make a [`CpuBuffer`] each.
+    pub fn drain_to(&mut self, mut sink: impl FnMut(u32, &[u8])) -> Result<u64, ProbeError> {
         let layout = self.instance.layout();
         let mut pages = 0;
-        for pipe in &mut self.pipes {
+        for pipe in &self.pipes {
             loop {
                 match rustix::io::read(&pipe.file, &mut self.page[..]) {
                     Ok(0) | Err(Errno::AGAIN) => break,
                     Ok(length) => {
                         pages += 1;
-                        if !pack(&self.page[..length], &layout, &mut pipe.packed) {
+                        self.packed.clear();
+                        if !pack(&self.page[..length], &layout, &mut self.packed) {
                             self.damaged += 1;
                         }
+                        sink(pipe.cpu, &self.packed);
                     }
                     Err(Errno::INTR) => {}
                     Err(error) => {
@@ -149,9 +159,17 @@ impl Capture {
 
     /// Stops recording, reads the rest, and gives the trace; the instance is removed.
     pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
+        let mut kept = std::mem::take(&mut self.kept);
+        let meta = self.finish_to(|cpu, packed| keep(&mut kept, cpu, packed))?;
+        kept.sort_by_key(|buffer| buffer.cpu);
+        Ok(TraceFile { meta, cpus: kept })
+    }
+
+    /// The same, but hands each packed sub-buffer to `sink`; gives what else a [`TraceFile`] needs.
+    pub fn finish_to(mut self, sink: impl FnMut(u32, &[u8])) -> Result<TraceMeta, ProbeError> {
         self.instance.stop()?;
         let end = self.now();
-        self.drain()?;
+        self.drain_to(sink)?;
         self.note_tasks();
         let mut losses = Losses {
             damaged: self.damaged,
@@ -162,7 +180,7 @@ impl Capture {
             let lost = stats.dropped.saturating_add(stats.commit_overrun);
             losses.events = losses.events.saturating_add(lost);
         }
-        let meta = TraceMeta {
+        Ok(TraceMeta {
             kernel_release: kernel_release(),
             clock: self.instance.clock().to_owned(),
             layout: self.instance.layout(),
@@ -173,16 +191,7 @@ impl Capture {
             begin: self.begin,
             end,
             losses,
-        };
-        let cpus = self
-            .pipes
-            .drain(..)
-            .map(|pipe| CpuBuffer {
-                cpu: pipe.cpu,
-                bytes: pipe.packed,
-            })
-            .collect();
-        Ok(TraceFile { meta, cpus })
+        })
     }
 
     /// Every CPU's statistics.
@@ -199,9 +208,9 @@ impl Capture {
             .collect()
     }
 
-    /// Bytes read so far.
+    /// Bytes read and kept so far.
     pub fn size(&self) -> usize {
-        self.pipes.iter().map(|pipe| pipe.packed.len()).sum()
+        self.kept.iter().map(|buffer| buffer.bytes.len()).sum()
     }
 
     /// The instance it reads.
@@ -291,6 +300,21 @@ impl Drop for BackgroundCapture {
     fn drop(&mut self) {
         self.join();
     }
+}
+
+/// Appends a packed sub-buffer to its CPU's.
+fn keep(kept: &mut Vec<CpuBuffer>, cpu: u32, packed: &[u8]) {
+    let at = kept
+        .iter()
+        .position(|buffer| buffer.cpu == cpu)
+        .unwrap_or_else(|| {
+            kept.push(CpuBuffer {
+                cpu,
+                bytes: Vec::new(),
+            });
+            kept.len() - 1
+        });
+    kept[at].bytes.extend_from_slice(packed);
 }
 
 fn kernel_release() -> String {

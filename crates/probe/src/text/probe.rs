@@ -1,0 +1,384 @@
+//! All text sources together: before, as a series while the clock runs, and after.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Buddyinfo, Counters, Diskstats, Keyed, KeyedSource, Parse, Psi, Series, Snapshot, Swaps,
+    TextFile, TimerList, Zoneinfo, Zswap,
+};
+use crate::{Nanos, ProbeError};
+
+/// The vmstat counters kept as a series unless others are asked for.
+const SERIES_KEYS: &[&str] = &[
+    "nr_free_pages",
+    "nr_inactive_anon",
+    "nr_active_anon",
+    "nr_inactive_file",
+    "nr_active_file",
+    "nr_dirty",
+    "nr_writeback",
+    "pgfault",
+    "pgmajfault",
+    "pswpin",
+    "pswpout",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgscan_anon",
+    "pgscan_file",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pgsteal_anon",
+    "pgsteal_file",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "allocstall_normal",
+    "allocstall_movable",
+    "compact_stall",
+    "pgmigrate_success",
+];
+
+/// What to observe.
+#[derive(Debug, Clone)]
+pub struct TextSettings {
+    /// The trial's memory cgroup, if it has one.
+    pub cgroup: Option<PathBuf>,
+    /// zram devices, as `/sys/block/zram0`.
+    pub zram: Vec<PathBuf>,
+    /// vmstat counters to keep as a series; those this kernel lacks are left out.
+    pub series: Vec<String>,
+    /// The most samples to keep.
+    pub capacity: usize,
+}
+
+impl Default for TextSettings {
+    fn default() -> Self {
+        Self {
+            cgroup: None,
+            zram: Vec::new(),
+            series: SERIES_KEYS.iter().map(|&key| key.to_owned()).collect(),
+            capacity: 512,
+        }
+    }
+}
+
+/// A source that cannot be observed here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsupported {
+    /// Which.
+    pub source: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A device or pressure file by name, before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named<T> {
+    /// `memory`, `zram0/mm_stat`, ….
+    pub name: String,
+    /// The readings.
+    pub readings: Snapshot<T>,
+}
+
+/// What the text sources said over a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextRecord {
+    /// Named counters: `vmstat`, `meminfo`, `memory.stat`, `memory.events`, `zram0/mm_stat`, `zswap`, ….
+    pub counters: Vec<Named<Counters>>,
+    /// Pressure: `memory`, `io`, `cpu`, and `cgroup` for the trial's own memory pressure.
+    pub pressure: Vec<Named<Psi>>,
+    /// Zones.
+    pub zoneinfo: Option<Snapshot<Zoneinfo>>,
+    /// Free blocks.
+    pub buddyinfo: Option<Snapshot<Buddyinfo>>,
+    /// Swap areas.
+    pub swaps: Option<Snapshot<Swaps>>,
+    /// Block devices.
+    pub disks: Option<Snapshot<Diskstats>>,
+    /// Idle counters.
+    pub idle: Option<Snapshot<TimerList>>,
+    /// vmstat over time.
+    pub series: Option<Series>,
+    /// What could not be observed, and why.
+    pub unsupported: Vec<Unsupported>,
+}
+
+impl TextRecord {
+    /// The counters of one source.
+    pub fn counters(&self, name: &str) -> Option<&Snapshot<Counters>> {
+        self.counters
+            .iter()
+            .find(|named| named.name == name)
+            .map(|named| &named.readings)
+    }
+}
+
+/// One open source and its first reading.
+#[derive(Debug)]
+struct Watched<T> {
+    name: String,
+    file: TextFile<T>,
+    before: T,
+}
+
+impl<T: Parse + Clone> Watched<T> {
+    fn snapshot(&mut self) -> Result<Snapshot<T>, ProbeError> {
+        let after = self.file.sample()?.clone();
+        Ok(Snapshot {
+            before: self.before.clone(),
+            after,
+        })
+    }
+}
+
+/// The open sources.
+#[derive(Debug)]
+pub struct TextProbe {
+    vmstat: TextFile<Keyed>,
+    keyed: Vec<Watched<Keyed>>,
+    pressure: Vec<Watched<Psi>>,
+    zoneinfo: Option<Watched<Zoneinfo>>,
+    buddyinfo: Option<Watched<Buddyinfo>>,
+    swaps: Option<Watched<Swaps>>,
+    disks: Option<Watched<Diskstats>>,
+    idle: Option<Watched<TimerList>>,
+    zswap: Option<(Zswap, Counters)>,
+    vmstat_before: Counters,
+    columns: Vec<usize>,
+    row: Vec<u64>,
+    series: Series,
+    unsupported: Vec<Unsupported>,
+}
+
+impl TextProbe {
+    /// Opens everything that is there; what is not is listed in the record. Only vmstat must be.
+    pub fn open(settings: &TextSettings) -> Result<Self, ProbeError> {
+        let vmstat = KeyedSource::Vmstat.open(Path::new("/"))?;
+        let mut unsupported = Vec::new();
+        let counters = &vmstat.latest().counters;
+        let (names, columns): (Vec<String>, Vec<usize>) = settings
+            .series
+            .iter()
+            .filter_map(|key| Some((key.clone(), counters.index(key)?)))
+            .unzip();
+        let mut probe = Self {
+            keyed: Vec::new(),
+            pressure: Vec::new(),
+            zoneinfo: watch("zoneinfo", "/proc/zoneinfo", &mut unsupported),
+            buddyinfo: watch("buddyinfo", "/proc/buddyinfo", &mut unsupported),
+            swaps: watch("swaps", "/proc/swaps", &mut unsupported),
+            disks: watch("diskstats", "/proc/diskstats", &mut unsupported),
+            idle: watch("timer_list", "/proc/timer_list", &mut unsupported),
+            zswap: None,
+            vmstat_before: counters.clone(),
+            row: vec![0; columns.len()],
+            series: Series::new(names, settings.capacity),
+            columns,
+            vmstat,
+            unsupported,
+        };
+        let root = Path::new("/");
+        probe.add_keyed("meminfo", KeyedSource::Meminfo, root);
+        if let Some(cgroup) = &settings.cgroup {
+            probe.add_keyed("memory.stat", KeyedSource::MemoryStat, cgroup);
+            probe.add_keyed("memory.events", KeyedSource::MemoryEvents, cgroup);
+            probe.add_pressure("cgroup", &cgroup.join("memory.pressure"));
+        }
+        for zram in &settings.zram {
+            let name = zram.file_name().unwrap_or_default().to_string_lossy();
+            probe.add_keyed(&format!("{name}/mm_stat"), KeyedSource::ZramMmStat, zram);
+            probe.add_keyed(&format!("{name}/io_stat"), KeyedSource::ZramIoStat, zram);
+        }
+        for name in ["memory", "io", "cpu"] {
+            probe.add_pressure(name, &Path::new("/proc/pressure").join(name));
+        }
+        match Zswap::open(&KeyedSource::Zswap.path(root)) {
+            Ok(mut zswap) => {
+                let before = zswap.sample().clone();
+                probe.zswap = Some((zswap, before));
+            }
+            Err(error) => probe.lacks("zswap", &error),
+        }
+        Ok(probe)
+    }
+
+    fn lacks(&mut self, source: &str, why: &ProbeError) {
+        self.unsupported.push(Unsupported {
+            source: source.to_owned(),
+            why: why.to_string(),
+        });
+    }
+
+    fn add_keyed(&mut self, name: &str, source: KeyedSource, directory: &Path) {
+        match source.open(directory) {
+            Ok(file) => self.keyed.push(Watched {
+                name: name.to_owned(),
+                before: file.latest().clone(),
+                file,
+            }),
+            Err(error) => self.lacks(name, &error),
+        }
+    }
+
+    fn add_pressure(&mut self, name: &str, path: &Path) {
+        match TextFile::open(path, Psi::default()) {
+            Ok(file) => self.pressure.push(Watched {
+                name: name.to_owned(),
+                before: *file.latest(),
+                file,
+            }),
+            Err(error) => self.lacks(&format!("pressure {name}"), &error),
+        }
+    }
+
+    /// Reads everything as the state before; call it just before the clock starts.
+    pub fn before(&mut self) -> Result<(), ProbeError> {
+        for watched in &mut self.keyed {
+            watched.before = watched.file.sample()?.clone();
+        }
+        for watched in &mut self.pressure {
+            watched.before = *watched.file.sample()?;
+        }
+        again(self.zoneinfo.as_mut())?;
+        again(self.buddyinfo.as_mut())?;
+        again(self.swaps.as_mut())?;
+        again(self.disks.as_mut())?;
+        again(self.idle.as_mut())?;
+        if let Some((zswap, before)) = &mut self.zswap {
+            before.clone_from(zswap.sample());
+        }
+        // Last, so that the reading itself does not count.
+        self.vmstat_before = self.vmstat.sample()?.counters.clone();
+        Ok(())
+    }
+
+    /// Adds a sample to the series. Allocates nothing.
+    pub fn sample(&mut self, time: Nanos) -> Result<(), ProbeError> {
+        let values = self.vmstat.sample()?.counters.values();
+        for (value, &column) in self.row.iter_mut().zip(&self.columns) {
+            *value = values.get(column).copied().unwrap_or(0);
+        }
+        self.series.push(time, &self.row);
+        Ok(())
+    }
+
+    /// Reads everything as the state after, vmstat first, and gives the record.
+    pub fn after(mut self) -> Result<TextRecord, ProbeError> {
+        let after = self.vmstat.sample()?.counters.clone();
+        let mut record = TextRecord::default();
+        record.counters.push(Named {
+            name: "vmstat".into(),
+            readings: Snapshot {
+                before: self.vmstat_before,
+                after,
+            },
+        });
+        for mut watched in self.keyed {
+            let readings = watched.snapshot()?;
+            record.counters.push(Named {
+                name: watched.name,
+                readings: Snapshot {
+                    before: readings.before.counters,
+                    after: readings.after.counters,
+                },
+            });
+        }
+        if let Some((mut zswap, before)) = self.zswap {
+            record.counters.push(Named {
+                name: "zswap".into(),
+                readings: Snapshot {
+                    before,
+                    after: zswap.sample().clone(),
+                },
+            });
+        }
+        for mut watched in self.pressure {
+            record.pressure.push(Named {
+                readings: watched.snapshot()?,
+                name: watched.name,
+            });
+        }
+        record.zoneinfo = ended(self.zoneinfo)?;
+        record.buddyinfo = ended(self.buddyinfo)?;
+        record.swaps = ended(self.swaps)?;
+        record.disks = ended(self.disks)?;
+        record.idle = ended(self.idle)?;
+        record.series = Some(self.series);
+        record.unsupported = self.unsupported;
+        Ok(record)
+    }
+}
+
+/// Opens a source of fixed place, or notes why that cannot be.
+fn watch<T: Parse + Clone + Default>(
+    name: &str,
+    path: &str,
+    unsupported: &mut Vec<Unsupported>,
+) -> Option<Watched<T>> {
+    match TextFile::open(Path::new(path), T::default()) {
+        Ok(file) => Some(Watched {
+            name: name.to_owned(),
+            before: file.latest().clone(),
+            file,
+        }),
+        Err(error) => {
+            unsupported.push(Unsupported {
+                source: name.to_owned(),
+                why: error.to_string(),
+            });
+            None
+        }
+    }
+}
+
+fn again<T: Parse + Clone>(watched: Option<&mut Watched<T>>) -> Result<(), ProbeError> {
+    if let Some(watched) = watched {
+        watched.before = watched.file.sample()?.clone();
+    }
+    Ok(())
+}
+
+fn ended<T: Parse + Clone>(watched: Option<Watched<T>>) -> Result<Option<Snapshot<T>>, ProbeError> {
+    watched.map(|mut watched| watched.snapshot()).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_on_this_machine_is_observed_and_comes_back_from_its_record() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("mm_stat"), "1 2 3 4 5 6 7 8 9\n").unwrap();
+        let mut probe = TextProbe::open(&TextSettings {
+            zram: vec![directory.path().to_owned()],
+            series: vec!["pgfault".into(), "no_such_counter".into()],
+            capacity: 8,
+            ..TextSettings::default()
+        })
+        .unwrap();
+        probe.before().unwrap();
+        for at in 0..20 {
+            std::hint::black_box(vec![1_u8; 1 << 20]);
+            probe.sample(Nanos(at)).unwrap();
+        }
+        let record = probe.after().unwrap();
+        let delta = record.counters("vmstat").unwrap().delta();
+        assert!(delta.growth("pgfault").unwrap() > 0);
+        let series = record.series.as_ref().unwrap();
+        assert_eq!(series.columns(), ["pgfault"]);
+        assert!(series.len() >= 4 && series.offered() == 20);
+        assert!(record.zoneinfo.is_some() && record.buddyinfo.is_some());
+        // No io_stat was there: said, not invented.
+        let said = |name: &str| {
+            record
+                .unsupported
+                .iter()
+                .any(|one| one.source.ends_with(name))
+        };
+        assert!(said("io_stat") && !said("mm_stat"));
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<TextRecord>(&text).unwrap(), record);
+    }
+}
