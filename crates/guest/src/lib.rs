@@ -1,1 +1,29 @@
 //! What runs as PID 1 of a guest: prepares swap and memory, applies settings, supervises the scenario.
+//!
+//! The tool's own static binary is `/init` of the guest; when it finds itself to be PID 1 it calls [`main`]. What it
+//! is told lies in two places: [`spec::BootSpec`] in the initial file system (what the snapshot depends on) and
+//! [`spec::TrialSpec`] through the emulator's configuration ports (what differs from trial to trial). What it answers
+//! goes through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every fault becomes a sentence in the
+//! results.
+//!
+//! This crate knows nothing of emulators beyond four port numbers, and nothing of campaigns or reports. Begin reading
+//! in [`init`], which is the guest's life from first to last line.
+
+pub mod ballast;
+pub mod counters;
+pub mod error;
+pub mod filesystem;
+pub mod idle;
+pub mod init;
+pub mod log;
+pub mod modules;
+pub mod mount;
+pub mod port;
+pub mod region;
+pub mod settings;
+pub mod spec;
+pub mod supervise;
+pub mod swap;
+
+pub use error::GuestError;
+pub use init::main;

@@ -1,0 +1,185 @@
+//! The emulated machine: what it is made of, and how the emulator is told.
+//!
+//! Each choice keeps something exact or cheap:
+//! - `-icount shift=0,sleep=off`: virtual time is counted in instructions, one a nanosecond, and waits take none of ours.
+//! - one CPU of a fixed model without byte-wise string instructions, which emulation would count byte by byte.
+//! - the machine type is pinned, so that an upgrade of the emulator changes no device.
+//! - `nokaslr norandmaps`, a fixed seed and clock: nothing random at boot.
+//! - `tsc=reliable clocksource=tsc tsc_early_khz=1000000`: the guest's clock is the instruction counter itself.
+//! - `swiotlb=noforce`: no bounce buffers for devices that are not there.
+//! - `earlyprintk` to the debug console with `loglevel=1`: the kernel prints there only when it dies, synchronously.
+
+use pagetide_guest::{port, spec};
+use pagetide_record::{Bytes, MemorySpec, SwapSpec};
+
+/// Machine type.
+pub const MACHINE: &str = "pc-q35-7.2";
+/// CPU model: all the emulator offers, but no ERMS and FSRM.
+pub const CPU: &str = "max,-erms,-fsrm";
+/// Size of the output region. Sparse: only what a trial writes exists.
+pub const REGION: Bytes = Bytes::from_mib(64);
+/// The least memory a workload can be given.
+pub const LEAST: Bytes = Bytes::from_mib(8);
+
+/// What the kernel itself, its page tables, the guest program and the initial file system need, measured on 7.2 (the
+/// largest of the kernels tried) and rounded up; what is left over becomes ballast.
+const OVERHEAD: Bytes = Bytes::from_mib(128);
+
+/// Boot arguments of every guest.
+const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable clocksource=tsc \
+     tsc_early_khz=1000000 swiotlb=noforce random.trust_cpu=on earlyprintk=serial,0x4e0,115200,keep";
+
+/// The emulated machine of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineSpec {
+    /// Its memory.
+    pub memory: Bytes,
+    /// Physical address of the output region.
+    pub region_at: u64,
+    /// Kernel command line.
+    pub cmdline: String,
+}
+
+/// What a simulated disk of this size takes: its pages, and the tree that holds them.
+fn disk(size: Bytes) -> u64 {
+    size.0 + size.0 / 50
+}
+
+impl MachineSpec {
+    /// A machine for this much memory, swap and file system.
+    pub fn new(
+        memory: MemorySpec,
+        swap: SwapSpec,
+        swap_size: Bytes,
+        filesystem: Option<Bytes>,
+        boot: &[String],
+    ) -> Self {
+        let disks = filesystem.map_or(0, disk)
+            + match swap {
+                SwapSpec::Ssd(_) => disk(swap_size),
+                SwapSpec::None | SwapSpec::Zram => 0,
+            };
+        let bare = match memory {
+            MemorySpec::Free(free) => free.0 + OVERHEAD.0 + disks,
+            MemorySpec::Total(total) => total.0 + disks,
+        };
+        // One struct page of 64 bytes a page; whole MiB, as the emulator wants it.
+        let memory = (bare + bare / 60).next_multiple_of(1 << 20);
+        let mut cmdline = CMDLINE.to_owned();
+        for argument in boot {
+            cmdline.push(' ');
+            cmdline.push_str(argument);
+        }
+        Self {
+            memory: Bytes(memory),
+            region_at: region_at(memory),
+            cmdline,
+        }
+    }
+
+    /// Arguments of the emulator that determine the machine; the same when a snapshot is made and restored.
+    pub fn arguments(&self) -> Vec<String> {
+        let text = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let mut all = text(&["-M"]);
+        all.push(format!("{MACHINE},memory-backend=ram,hpet=off,nvdimm=on"));
+        all.extend(text(&[
+            "-accel",
+            "tcg",
+            "-icount",
+            "shift=0,sleep=off",
+            "-cpu",
+            CPU,
+            "-smp",
+            "1",
+            "-seed",
+            "42",
+        ]));
+        all.extend(text(&[
+            "-rtc",
+            "base=2026-01-01,clock=vm",
+            "-display",
+            "none",
+            "-serial",
+            "none",
+            "-nodefaults",
+        ]));
+        all.extend(text(&[
+            "-no-user-config",
+            "-no-reboot",
+            "-device",
+            "pvpanic",
+            "-action",
+            "panic=pause",
+        ]));
+        all.push("-device".to_owned());
+        all.push(format!("isa-debug-exit,iobase={:#x},iosize=4", port::EXIT));
+        all.push("-m".to_owned());
+        all.push(format!(
+            "{}M,slots=1,maxmem={}M",
+            self.memory.0 >> 20,
+            (self.memory.0 + 2 * REGION.0 + (1 << 30)) >> 20
+        ));
+        all.push("-device".to_owned());
+        all.push(format!(
+            "nvdimm,memdev=region,id=region0,addr={:#x}",
+            self.region_at
+        ));
+        all.push("-append".to_owned());
+        all.push(self.cmdline.clone());
+        all
+    }
+
+    /// Where the trial's specification is handed over.
+    pub fn trial_item(path: &str) -> [String; 2] {
+        [
+            "-fw_cfg".to_owned(),
+            format!("name={},file={path}", spec::TRIAL_ITEM),
+        ]
+    }
+}
+
+/// Where the emulator puts memory that is plugged in: above everything else, on a GiB boundary.
+/// Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
+fn region_at(memory: u64) -> u64 {
+    const FOUR_GIB: u64 = 4 << 30;
+    let low = if memory >= 0xb000_0000 {
+        0x8000_0000
+    } else {
+        0xb000_0000
+    };
+    (FOUR_GIB + memory.saturating_sub(low)).next_multiple_of(1 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_region_lies_above_all_memory() {
+        for mib in [64_u64, 512, 2815, 2816, 4096, 9000] {
+            let at = region_at(mib << 20);
+            assert!(at.is_multiple_of(1 << 30));
+            assert!(at >= (4 << 30) + (mib << 20).saturating_sub(0xb000_0000));
+        }
+    }
+
+    #[test]
+    fn a_disk_in_memory_enlarges_the_machine_and_zram_does_not() {
+        let free = MemorySpec::Free(Bytes::from_mib(64));
+        let size = Bytes::from_mib(200);
+        let zram = MachineSpec::new(free, SwapSpec::Zram, size, None, &[]);
+        let ssd = MachineSpec::new(
+            free,
+            SwapSpec::Ssd(pagetide_record::Nanos(80_000)),
+            size,
+            None,
+            &[],
+        );
+        assert!(ssd.memory.0 - zram.memory.0 >= size.0);
+    }
+}

@@ -1,0 +1,439 @@
+//! The exact arena: a whole kernel in an emulator that counts instructions instead of time.
+//!
+//! A trial is prepared once (kernel found, parameters resolved, everything refused that cannot run) and then run from a
+//! snapshot of its guest at the ready point. The same subject gives the same results, bit for bit, on any machine and
+//! under any load, because nothing in the guest depends on the host: see [`machine`] for the choices and
+//! `pagetide_guest::idle` for the one that mattered most.
+
+pub mod emulator;
+pub mod initrd;
+pub mod machine;
+pub mod memory;
+pub mod monitor;
+pub mod snapshot;
+pub mod trial;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use pagetide_campaign::arena::{Arena, ArenaError, Finding, Progress, Trial, VariantSpec};
+use pagetide_guest::settings;
+use pagetide_guest::spec::{BootSpec, ModuleSpec};
+use pagetide_guest::swap::ssd_params;
+use pagetide_kernel::{Cache, Freshness, Kernel, KernelRef, Need};
+use pagetide_record::subject::{SSD_LATENCY, hex};
+use pagetide_record::{
+    ArenaKind, ArenaSpec, Bytes, KernelId, Machine, Nanos, Pass, RecordWriter, Subject, SwapSpec,
+    Variant,
+};
+use pagetide_scenario::Needs;
+use sha2::{Digest, Sha256};
+
+use crate::error::{ExactError, io};
+use crate::exact::emulator::Emulator;
+use crate::exact::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION};
+use crate::exact::snapshot::{Contents, Recipe, Snapshots};
+use crate::host;
+
+/// Compressor of zram: built into, or a module of, every kernel since 6.1, and cheap.
+const COMPRESSOR: &str = "lz4";
+/// A trial that makes no progress for this much virtual time is ended.
+const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
+
+/// Choices of a user that do not change results.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of kernels and snapshots.
+    pub cache: PathBuf,
+    /// The tool's own binary, which becomes the guest's `/init`.
+    pub program: PathBuf,
+    /// Total size of snapshots on disk.
+    pub cache_limit: Bytes,
+    /// End a trial that does not move for this long, wall time.
+    pub hang_wall: std::time::Duration,
+    /// Most trials side by side; `None` for as many as there are processors.
+    pub jobs: Option<usize>,
+    /// Ask the package archive again, although the kernels are known.
+    pub refresh: bool,
+}
+
+/// The exact arena on this machine.
+pub struct Exact {
+    options: Options,
+    emulator: Emulator,
+    snapshots: Snapshots,
+    guest: String,
+    kernels: Mutex<BTreeMap<String, Kernel>>,
+    machine: Machine,
+    say: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Size of the swap device where none is given: enough for scenarios of up to three times the memory.
+pub fn default_swap_size(memory: Bytes) -> Bytes {
+    Bytes((memory.0 * 3).next_multiple_of(1 << 20))
+}
+
+impl Exact {
+    /// Opens the arena. `say` is told of long steps, such as fetching a kernel or booting one.
+    pub fn open(
+        options: Options,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, ExactError> {
+        let emulator = Emulator::find()?;
+        let snapshots = Snapshots::open(&options.cache, options.cache_limit)?;
+        let guest = digest_of(&options.program)?;
+        Ok(Self {
+            options,
+            emulator,
+            snapshots,
+            guest,
+            kernels: Mutex::default(),
+            machine: host::machine(),
+            say: Box::new(say),
+        })
+    }
+
+    /// The emulator in use.
+    pub fn emulator(&self) -> &Emulator {
+        &self.emulator
+    }
+
+    /// The kernel a user named.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, ExactError> {
+        // Held while a kernel is fetched, so that side by side nobody fetches it twice.
+        let mut kernels = self
+            .kernels
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(kernel) = kernels.get(name) {
+            return Ok(kernel.clone());
+        }
+        let cache = Cache::open(&self.options.cache)?;
+        let reference: KernelRef = name.parse()?;
+        let freshness = if self.options.refresh {
+            Freshness::Refresh
+        } else {
+            Freshness::Pinned
+        };
+        let kernel = cache.resolve(&reference, freshness, &mut |step| {
+            (self.say)(&step.to_string())
+        })?;
+        kernels.insert(name.to_owned(), kernel.clone());
+        Ok(kernel)
+    }
+
+    fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// Which modules a machine needs, in loading order, and their files.
+    fn modules(
+        &self,
+        kernel: &Kernel,
+        subject: &Subject,
+        filesystem: Option<Bytes>,
+    ) -> Result<(Vec<ModuleSpec>, Vec<(String, Vec<u8>)>), ExactError> {
+        let mut modules = Vec::new();
+        if subject.swap == SwapSpec::Zram {
+            modules.extend(kernel.zram_modules(Some(COMPRESSOR))?);
+        }
+        let mut disk = String::new();
+        if matches!(subject.swap, SwapSpec::Ssd(_)) || filesystem.is_some() {
+            let (latency, devices, size) = match subject.swap {
+                SwapSpec::Ssd(latency) => (
+                    latency,
+                    1 + u32::from(filesystem.is_some()),
+                    subject.swap_size.max(filesystem.unwrap_or_default()),
+                ),
+                _ => (SSD_LATENCY, 1, filesystem.unwrap_or_default()),
+            };
+            disk = ssd_params(latency, size, devices);
+            modules.extend(kernel.modules_for(&["null_blk"])?);
+        }
+        let mut specs: Vec<ModuleSpec> = Vec::new();
+        let mut files = Vec::new();
+        for module in modules {
+            if specs.iter().any(|known| known.name == module.name) {
+                continue;
+            }
+            let file = format!("/modules/{}.ko", module.name);
+            let params = match module.name.as_str() {
+                "null_blk" => disk.clone(),
+                "zram" => "num_devices=1".to_owned(),
+                _ => String::new(),
+            };
+            files.push((file.clone(), module.bytes));
+            specs.push(ModuleSpec {
+                name: module.name,
+                file,
+                params,
+            });
+        }
+        Ok((specs, files))
+    }
+
+    /// The machine of a subject.
+    fn machine_of(subject: &Subject, needs: &Needs) -> MachineSpec {
+        MachineSpec::new(
+            subject.memory,
+            subject.swap,
+            subject.swap_size,
+            needs.filesystem,
+            &subject.variant.boot,
+        )
+    }
+
+    fn needs(subject: &Subject) -> Result<Needs, ArenaError> {
+        pagetide_scenario::needs(&subject.scenario, subject.as_written, &subject.params)
+            .map_err(ArenaError::refused)
+    }
+
+    fn variant(&self, spec: &VariantSpec) -> Result<(Variant, Kernel), ArenaError> {
+        let kernel = self.kernel(&spec.kernel).map_err(ArenaError::refused)?;
+        for name in spec.settings.keys() {
+            check_setting(name).map_err(ArenaError::refused)?;
+        }
+        if spec
+            .settings
+            .keys()
+            .any(|name| name.starts_with("lru_gen/"))
+        {
+            kernel.require(Need::LruGen).map_err(ArenaError::refused)?;
+        }
+        if spec.settings.keys().any(|name| name.starts_with("zswap/")) {
+            kernel.require(Need::Zswap).map_err(ArenaError::refused)?;
+        }
+        if spec.settings.keys().any(|name| name.starts_with("thp/")) {
+            kernel.require(Need::Thp).map_err(ArenaError::refused)?;
+        }
+        let variant = Variant {
+            name: spec.name.clone(),
+            kernel: KernelId {
+                source: spec.kernel.clone(),
+                release: kernel.release.clone(),
+                version: kernel.banner.clone(),
+                build_id: kernel.build_id.known().map(ToOwned::to_owned),
+                digest: kernel.digest.to_string(),
+            },
+            boot: spec.boot.clone(),
+            settings: spec.settings.clone(),
+        };
+        Ok((variant, kernel))
+    }
+}
+
+/// Refuses a setting whose name leads nowhere, with a suggestion.
+fn check_setting(name: &str) -> Result<(), ExactError> {
+    if settings::path(name).is_some() {
+        return Ok(());
+    }
+    let near = settings::KNOWN
+        .iter()
+        .map(|known| {
+            (
+                strsim::jaro_winkler(name, known).max(strsim::jaro_winkler(name, last_part(known))),
+                *known,
+            )
+        })
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let suggestion = near.map_or(String::new(), |(_, known)| {
+        format!(", did you mean `{known}`?")
+    });
+    Err(ExactError::UnknownSetting {
+        name: name.to_owned(),
+        suggestion,
+    })
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit(['.', '/']).next().unwrap_or(name)
+}
+
+/// SHA-256 of a file, in hex.
+fn digest_of(path: &Path) -> Result<String, ExactError> {
+    let bytes = fs::read(path).map_err(io("reading", path.display().to_string()))?;
+    Ok(hex(&Sha256::digest(bytes)))
+}
+
+impl Arena for Exact {
+    fn kind(&self) -> ArenaKind {
+        ArenaKind::Exact
+    }
+
+    fn prepare(&self, trial: &Trial) -> Result<Subject, ArenaError> {
+        let memory = trial.memory.bytes();
+        if memory < LEAST {
+            return Err(ArenaError::refused(ExactError::TooLittleMemory {
+                asked: memory,
+                least: LEAST,
+            }));
+        }
+        let swap_size = match trial.swap {
+            SwapSpec::None => Bytes(0),
+            _ => trial.swap_size.unwrap_or_else(|| default_swap_size(memory)),
+        };
+        let context = pagetide_scenario::Context {
+            memory,
+            swap_size,
+            cpus: 1,
+        };
+        let params = pagetide_scenario::resolve(
+            &trial.scenario,
+            trial.as_written,
+            None,
+            &trial.params,
+            &context,
+        )
+        .map_err(ArenaError::refused)?;
+        let (variant, kernel) = self.variant(&trial.variant)?;
+        let mut subject = Subject {
+            scenario: trial.scenario.clone(),
+            as_written: trial.as_written,
+            params,
+            seed: trial.seed,
+            variant,
+            arena: ArenaSpec::default(),
+            memory: trial.memory,
+            swap: trial.swap,
+            swap_size,
+            pass: trial.pass,
+        };
+        let needs = Self::needs(&subject)?;
+        let mut wanted = vec![Need::Initramfs, Need::PortAccess, Need::Devtmpfs];
+        match subject.swap {
+            SwapSpec::None => {}
+            SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram]),
+            SwapSpec::Ssd(_) => wanted.extend([Need::Swap, Need::NullBlk]),
+        }
+        if needs.filesystem.is_some() {
+            wanted.extend([Need::NullBlk, Need::Ext4]);
+        }
+        if needs.thp {
+            wanted.push(Need::Thp);
+        }
+        if subject.pass == Pass::Observed {
+            wanted.push(Need::Tracing);
+        }
+        kernel.require_all(&wanted).map_err(ArenaError::refused)?;
+        let machine = Self::machine_of(&subject, &needs);
+        subject.arena = ArenaSpec {
+            kind: ArenaKind::Exact,
+            emulator: self.emulator.version.clone(),
+            machine: MACHINE.to_owned(),
+            cpu: CPU.to_owned(),
+            cmdline: machine.cmdline,
+            guest: self.guest.clone(),
+        };
+        Ok(subject)
+    }
+
+    fn side_by_side(&self, largest: &Subject) -> usize {
+        let wanted = self.options.jobs.unwrap_or_else(host::cpus).max(1);
+        let Ok(needs) = Self::needs(largest) else {
+            return 1;
+        };
+        let one = Self::machine_of(largest, &needs).memory.0 + (64 << 20);
+        let free = host::available().0.saturating_sub(host::KEPT.0);
+        usize::try_from(free / one)
+            .unwrap_or(wanted)
+            .clamp(1, wanted)
+    }
+
+    fn run(
+        &self,
+        trial: &Trial,
+        subject: &Subject,
+        sink: &mut RecordWriter,
+        progress: &dyn Progress,
+    ) -> Result<Finding, ArenaError> {
+        let needs = Self::needs(subject)?;
+        let machine = Self::machine_of(subject, &needs);
+        let free = host::available();
+        if free.0 < machine.memory.0 + host::KEPT.0 {
+            return Err(ArenaError::broken(ExactError::HostMemory {
+                wanted: machine.memory,
+                free,
+                kept: host::KEPT,
+            }));
+        }
+        let kernel = self
+            .kernel(&trial.variant.kernel)
+            .map_err(ArenaError::broken)?;
+        let recipe_of = || -> Result<(Recipe, Contents), ExactError> {
+            let (modules, mut files) = self.modules(&kernel, subject, needs.filesystem)?;
+            if let Some(size) = needs.filesystem {
+                files.push((
+                    pagetide_guest::filesystem::PIECES.to_owned(),
+                    crate::exact::trial::filesystem(size)?,
+                ));
+            }
+            let free = match subject.memory {
+                pagetide_record::MemorySpec::Free(free) => Some(free),
+                pagetide_record::MemorySpec::Total(_) => None,
+            };
+            let boot = BootSpec {
+                region_at: machine.region_at,
+                region_size: REGION.0,
+                modules,
+                swap: subject.swap,
+                swap_size: subject.swap_size,
+                compressor: COMPRESSOR.to_owned(),
+                filesystem: needs.filesystem,
+                free,
+                intended: subject.memory.bytes(),
+            };
+            let recipe = Recipe {
+                kernel: kernel.digest.to_string(),
+                emulator: self.emulator.version.clone(),
+                guest: self.guest.clone(),
+                arguments: machine.arguments(),
+                boot,
+            };
+            Ok((
+                recipe,
+                Contents {
+                    program: self.options.program.clone(),
+                    files,
+                },
+            ))
+        };
+        let (recipe, contents) = recipe_of().map_err(ArenaError::broken)?;
+        let snapshot = self
+            .snapshots
+            .get(
+                &recipe,
+                &kernel,
+                &machine,
+                &self.emulator,
+                || Ok(contents),
+                &mut |text| self.say(&text),
+            )
+            .map_err(ArenaError::refused)?;
+        let run = trial::Run {
+            emulator: &self.emulator,
+            kernel: &kernel,
+            machine: &machine,
+            recipe: &recipe,
+            snapshot: &snapshot,
+            hang_wall: self.options.hang_wall,
+        };
+        run.execute(subject, &needs, HANG_VIRTUAL, &self.machine, sink, progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_settings_are_refused_with_a_near_suggestion() {
+        let text = |name| check_setting(name).unwrap_err().to_string();
+        assert!(text("swappiness").contains("vm.swappiness"));
+        assert!(text("vm/swapiness").contains("vm.swappiness"));
+        assert!(!text("zzz").contains("did you mean"));
+        assert!(check_setting("vm.anything").is_ok());
+    }
+}

@@ -1,0 +1,423 @@
+//! One trial: a snapshot restored, watched, and its results taken out.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pagetide_campaign::arena::{ArenaError, Finding, Progress, Step};
+use pagetide_guest::spec::TrialSpec;
+use pagetide_guest::supervise::OUTCOME;
+use pagetide_kernel::Kernel;
+use pagetide_record::outcome::Invalid;
+use pagetide_record::record::Results;
+use pagetide_record::wire::{self, Kind, Phase};
+use pagetide_record::{Bytes, Machine, Nanos, RecordWriter, Subject, Wall};
+use pagetide_scenario::Needs;
+
+use serde_json::json;
+
+use crate::error::{ExactError, io};
+use crate::exact::emulator::{Emulator, Running, Wiring};
+use crate::exact::machine::MachineSpec;
+use crate::exact::memory::{self, Output};
+use crate::exact::monitor::Monitor;
+use crate::exact::snapshot::{Recipe, Snapshot, boot_files};
+
+/// How often the guest is looked at while nothing is expected.
+const LOOK: Duration = Duration::from_millis(2);
+/// How often progress is passed on.
+const REPORT: Duration = Duration::from_millis(100);
+/// How long restoring a snapshot may take.
+const RESTORE_LIMIT: Duration = Duration::from_secs(60);
+/// How much of the kernel's last words a record keeps, in bytes.
+const LAST_WORDS: usize = 16 << 10;
+
+/// What a trial needs to run.
+pub struct Run<'a> {
+    /// The emulator.
+    pub emulator: &'a Emulator,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The machine.
+    pub machine: &'a MachineSpec,
+    /// What the snapshot was made of.
+    pub recipe: &'a Recipe,
+    /// The snapshot.
+    pub snapshot: &'a Snapshot,
+    /// End the trial when it does not move for this long.
+    pub hang_wall: Duration,
+}
+
+/// What was seen of a trial from outside.
+struct Seen {
+    status: Option<ExitStatus>,
+    hung: Option<Duration>,
+    stopped: bool,
+    running_at: Option<Instant>,
+    ended_at: Option<Instant>,
+}
+
+impl Run<'_> {
+    /// Runs the trial to its end.
+    pub fn execute(
+        &self,
+        subject: &Subject,
+        needs: &Needs,
+        hang_virtual: Nanos,
+        host: &Machine,
+        sink: &mut RecordWriter,
+        progress: &dyn Progress,
+    ) -> Result<Finding, ArenaError> {
+        let started = Instant::now();
+        let started_at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let output =
+            Output::new(Bytes(self.recipe.boot.region_size)).map_err(ArenaError::broken)?;
+        let spec = spec(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
+        let json = serde_json::to_vec(&spec).unwrap_or_default();
+        let files = (|| {
+            Ok::<_, ExactError>((
+                memory::anonymous("console")?,
+                memory::anonymous("errors")?,
+                memory::holding("trial", &json)?,
+            ))
+        })();
+        let (console, errors, trial) = files.map_err(ArenaError::broken)?;
+        // The monitor is not spoken to again: a word from outside would bring host timing in.
+        let (mut running, _monitor) = self
+            .start(&output, &console, &errors, &trial)
+            .map_err(ArenaError::broken)?;
+        let seen = self.watch(&mut running, &output, progress);
+        drop(running);
+        if seen.stopped {
+            return Err(ArenaError::Stopped);
+        }
+        let ended = seen.ended_at.unwrap_or_else(Instant::now);
+        let mut results = self.take(&output, sink)?;
+        explain(
+            &mut results,
+            &seen,
+            &memory::text(&console),
+            &memory::text(&errors),
+        );
+        let since = |from: Instant, to: Instant| {
+            Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
+        };
+        let running_at = seen.running_at.unwrap_or(ended);
+        let wall = Wall {
+            started: Nanos(u64::try_from(started_at.as_nanos()).unwrap_or(u64::MAX)),
+            to_first_instruction: since(started, running_at),
+            scenario: since(running_at, ended),
+            total: since(started, Instant::now()),
+            machine: host.clone(),
+            ..Wall::default()
+        };
+        Ok(Finding {
+            results: results.unwrap_or_default(),
+            wall,
+            ended,
+        })
+    }
+
+    fn start(
+        &self,
+        output: &Output,
+        console: &File,
+        errors: &File,
+        trial: &File,
+    ) -> Result<(Running, Monitor), ExactError> {
+        let state = File::open(&self.snapshot.state).map_err(io(
+            "opening snapshot",
+            self.snapshot.state.display().to_string(),
+        ))?;
+        let ram = (self.snapshot.ram.as_path(), false);
+        let size = self.recipe.boot.region_size;
+        let wiring = Wiring::new(
+            ram,
+            self.machine.memory.0,
+            output.file(),
+            size,
+            console,
+            trial,
+        );
+        let mut arguments = self.recipe.arguments.clone();
+        arguments.extend(wiring.arguments);
+        arguments.extend(boot_files(self.kernel, &self.snapshot.initrd));
+        arguments.extend(["-incoming".to_owned(), "defer".to_owned()]);
+        let (mut monitor, theirs) = Monitor::pair()?;
+        arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
+        let mut inherited = wiring.inherited;
+        inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
+        let running = self.emulator.start(&arguments, &inherited, errors)?;
+        let (ignore, what) = Monitor::ignore_shared();
+        let from = json!({ "uri": format!("fd:{}", state.as_raw_fd()) });
+        let fault = |why: &str| ExactError::Snapshot {
+            path: self.snapshot.state.clone(),
+            why: format!(
+                "{why}; {}",
+                memory::text(errors).lines().last().unwrap_or_default()
+            ),
+        };
+        monitor
+            .send(&[
+                ("qmp_capabilities", json!({})),
+                (ignore, what),
+                ("migrate-incoming", from),
+            ])
+            .map_err(|_| fault("the emulator closed its monitor"))?;
+        if !monitor.migrated(Instant::now() + RESTORE_LIMIT) {
+            return Err(fault("it was not restored"));
+        }
+        // The guest was paused at its ready point and is so still: this is the last word from outside.
+        monitor
+            .send(&[("cont", json!({}))])
+            .map_err(|_| fault("the emulator closed its monitor"))?;
+        Ok((running, monitor))
+    }
+
+    /// Watches the guest until it ends, hangs or is stopped.
+    fn watch(&self, running: &mut Running, output: &Output, progress: &dyn Progress) -> Seen {
+        let head = output.region().head();
+        let mut seen = Seen {
+            status: None,
+            hung: None,
+            stopped: false,
+            running_at: None,
+            ended_at: None,
+        };
+        let (mut moved_at, mut moved) = (Instant::now(), (0, 0));
+        let mut reported = Instant::now();
+        loop {
+            let now = Instant::now();
+            let phase = output.region().phase();
+            if phase >= Phase::Running && seen.running_at.is_none() {
+                seen.running_at = Some(now);
+            }
+            if phase >= Phase::Ended && seen.ended_at.is_none() {
+                seen.ended_at = Some(now);
+            }
+            if let Some(status) = running.ended() {
+                seen.status = Some(status);
+                return seen;
+            }
+            let (clock, done) = (
+                head.clock.load(Ordering::Acquire),
+                head.done.load(Ordering::Acquire),
+            );
+            if (clock, done) != moved {
+                (moved_at, moved) = (now, (clock, done));
+            } else if now.duration_since(moved_at) > self.hang_wall {
+                seen.hung = Some(now.duration_since(moved_at));
+                running.kill();
+                return seen;
+            }
+            if now.duration_since(reported) >= REPORT {
+                reported = now;
+                let total = head.total.load(Ordering::Acquire);
+                progress.step(Step {
+                    phase,
+                    done,
+                    total,
+                    clock: Nanos(clock),
+                });
+            }
+            if progress.is_stopped() {
+                running.kill();
+                seen.stopped = true;
+                return seen;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Takes the frames out of the region: bulk into the sink, results to the caller.
+    fn take(
+        &self,
+        output: &Output,
+        sink: &mut RecordWriter,
+    ) -> Result<Option<Results>, ArenaError> {
+        let mut results = None;
+        for frame in wire::frames(output.bytes()) {
+            match frame.kind {
+                Kind::Results => results = serde_json::from_slice(frame.bytes).ok(),
+                Kind::Blob if frame.name == OUTCOME => {}
+                Kind::Series => sink.stream(
+                    "series",
+                    frame.name,
+                    frame.bytes.len() as u64,
+                    output.body(frame.bytes),
+                )?,
+                Kind::Blob => sink.stream(
+                    "blob",
+                    frame.name,
+                    frame.bytes.len() as u64,
+                    output.body(frame.bytes),
+                )?,
+            }
+        }
+        if output.region().head().full.load(Ordering::Acquire) != 0 {
+            let full = Invalid::Full {
+                what: "the output region".to_owned(),
+                size: Bytes(self.recipe.boot.region_size),
+            };
+            results
+                .get_or_insert_with(Results::default)
+                .invalid
+                .push(full);
+        }
+        Ok(results)
+    }
+}
+
+/// Says why there are no results, from what was seen outside.
+fn explain(results: &mut Option<Results>, seen: &Seen, console: &str, errors: &str) {
+    if let Some(span) = seen.hung {
+        let results = results.get_or_insert_with(Results::default);
+        let span = Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+        results.invalid.push(Invalid::Hang {
+            span,
+            clock: "wall".to_owned(),
+        });
+        results.kernel_log = last(console);
+        return;
+    }
+    if results.is_some() {
+        return;
+    }
+    let panic = console.lines().find_map(|line| {
+        line.split_once("Kernel panic - not syncing:")
+            .map(|(_, why)| why)
+    });
+    let guest = console
+        .lines()
+        .rev()
+        .find_map(|line| line.split_once("pagetide:").map(|(_, why)| why));
+    let oops = console
+        .lines()
+        .find(|line| line.contains("BUG:") || line.contains("Oops"));
+    let reason = match (panic, guest, oops) {
+        (Some(why), _, _) => Invalid::Panic {
+            reason: why.trim().to_owned(),
+        },
+        (_, Some(why), _) => Invalid::Scenario {
+            why: why.trim().to_owned(),
+        },
+        (_, _, Some(line)) => Invalid::Oops {
+            line: line.trim().to_owned(),
+        },
+        _ => {
+            let status = seen
+                .status
+                .map_or("no status".to_owned(), |status| status.to_string());
+            let complaint = errors
+                .lines()
+                .rev()
+                .find(|line| !line.trim().is_empty() && !line.contains("warning:"));
+            let how = complaint.map_or(status.clone(), |line| {
+                format!("{status}, `{}`", line.trim())
+            });
+            Invalid::EmulatorDied { how }
+        }
+    };
+    *results = Some(Results {
+        invalid: vec![reason],
+        kernel_log: last(console),
+        ..Results::default()
+    });
+}
+
+fn last(console: &str) -> String {
+    pagetide_guest::log::last(console, LAST_WORDS).to_owned()
+}
+
+/// What the guest is told. Bulk input is put into the region.
+fn spec(
+    subject: &Subject,
+    needs: &Needs,
+    hang_virtual: Nanos,
+    output: &Output,
+) -> Result<TrialSpec, ExactError> {
+    let data = match &needs.data {
+        Some(path) => Some(output.put(&packed(path, subject)?)?),
+        None => None,
+    };
+    Ok(TrialSpec {
+        scenario: subject.scenario.clone(),
+        as_written: subject.as_written,
+        params: subject.params.clone(),
+        seed: subject.seed,
+        settings: subject.variant.settings.clone(),
+        memory: subject.memory.bytes(),
+        swap_size: subject.swap_size,
+        pass: subject.pass,
+        data,
+        needs_pressure: needs.pressure,
+        hang_after: hang_virtual,
+    })
+}
+
+/// The references of a file in the form that is handed to the guest.
+fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
+    let fault = |why: String| {
+        io("reading references from", path.display().to_string())(std::io::Error::other(why))
+    };
+    let pages = subject.params.get("pages").map_or("", String::as_str);
+    let pages = pages.split_whitespace().next().unwrap_or_default();
+    let pages = pages
+        .parse()
+        .map_err(|_| fault(format!("the parameter pages is `{pages}`")))?;
+    let mut out = std::io::Cursor::new(Vec::new());
+    pagetide_reference::pack_file(path, pages, &mut out).map_err(|why| fault(why.to_string()))?;
+    Ok(out.into_inner())
+}
+
+/// Makes an ext4 file system of this size and returns its non-zero pieces, as the guest wants them. The same size gives
+/// the same bytes.
+pub fn filesystem(size: Bytes) -> Result<Vec<u8>, ExactError> {
+    let fault = |why: String| ExactError::FileSystem { why };
+    let image = memory::anonymous("filesystem")?;
+    image
+        .set_len(size.0)
+        .map_err(io("sizing", "a file system image"))?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
+    let made = Command::new("mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-U", "70616765-7469-6465-2d65-786163740000"])
+        .args(["-O", "^has_journal,^metadata_csum,^resize_inode"])
+        .args(["-E", "hash_seed=70616765-7469-6465-2d65-786163740001,lazy_itable_init=1,nodiscard,root_owner=0:0"])
+        .arg(&path)
+        .env("E2FSPROGS_FAKE_TIME", "1767225600")
+        .env("MKE2FS_CONFIG", "/dev/null")
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|why| fault(format!("mke2fs cannot be run ({why})")))?;
+    if !made.status.success() {
+        return Err(fault(format!(
+            "mke2fs said `{}`",
+            String::from_utf8_lossy(&made.stderr).trim()
+        )));
+    }
+    let mut pieces = Vec::new();
+    let mut page = [0_u8; 4096];
+    let mut at = 0;
+    while at < size.0 {
+        let n = image
+            .read_at(&mut page, at)
+            .map_err(io("reading", "a file system image"))?;
+        if n == 0 {
+            break;
+        }
+        if page[..n].iter().any(|byte| *byte != 0) {
+            pieces.extend_from_slice(&at.to_le_bytes());
+            pieces.extend_from_slice(&(n as u64).to_le_bytes());
+            pieces.extend_from_slice(&page[..n]);
+        }
+        at += n as u64;
+    }
+    Ok(pieces)
+}

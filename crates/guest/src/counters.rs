@@ -1,0 +1,212 @@
+//! The kernel's own counters, before and after.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use pagetide_record::record::{Counters, Halts};
+
+/// Sources whose lines are a name and a number.
+const SOURCES: [(&str, &str); 2] = [("vmstat", "/proc/vmstat"), ("meminfo", "/proc/meminfo")];
+/// Sources that are one line of numbers, with the names of the fields.
+/// Sources: kernel `Documentation/admin-guide/blockdev/zram.rst`.
+const LINES: [(&str, &str, &[&str]); 1] = [(
+    "zram",
+    "/sys/block/zram0/mm_stat",
+    &[
+        "orig_data_size",
+        "compr_data_size",
+        "mem_used_total",
+        "mem_limit",
+        "mem_used_max",
+        "same_pages",
+        "pages_compacted",
+        "huge_pages",
+        "huge_pages_since",
+    ],
+)];
+/// Texts kept as they are.
+const TEXTS: [(&str, &str); 3] = [
+    ("zoneinfo", "/proc/zoneinfo"),
+    ("buddyinfo", "/proc/buddyinfo"),
+    ("swaps", "/proc/swaps"),
+];
+
+/// All counters at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Moment {
+    texts: Vec<(&'static str, String)>,
+    /// How often the CPU went idle so far, and for how long.
+    pub idle: Idle,
+}
+
+/// Idle counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Idle {
+    /// `idle_calls` of `/proc/timer_list`.
+    pub calls: Option<u64>,
+    /// Idle and I/O-wait time of `/proc/stat` in clock ticks.
+    pub ticks: u64,
+}
+
+/// Reads the idle counters.
+pub fn idle() -> Idle {
+    Idle {
+        calls: fs::read_to_string("/proc/timer_list")
+            .ok()
+            .and_then(|text| idle_calls(&text)),
+        ticks: fs::read_to_string("/proc/stat")
+            .ok()
+            .map_or(0, |text| idle_ticks(&text)),
+    }
+}
+
+/// The sum over CPUs of `.idle_calls : N`.
+fn idle_calls(text: &str) -> Option<u64> {
+    text.lines()
+        .filter_map(|line| {
+            line.trim()
+                .strip_prefix(".idle_calls")?
+                .trim()
+                .strip_prefix(':')?
+                .trim()
+                .parse()
+                .ok()
+        })
+        .reduce(|a: u64, b| a + b)
+}
+
+/// Fourth and fifth field of the `cpu` line: idle and iowait.
+fn idle_ticks(text: &str) -> u64 {
+    text.lines()
+        .find(|line| line.starts_with("cpu "))
+        .map_or(0, |line| {
+            line.split_whitespace()
+                .skip(4)
+                .take(2)
+                .filter_map(|n| n.parse::<u64>().ok())
+                .sum()
+        })
+}
+
+/// Reads everything now; the texts are parsed only when the trial is over.
+pub fn now() -> Moment {
+    let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
+    let paths = SOURCES
+        .iter()
+        .map(|(name, path)| (*name, *path))
+        .chain(LINES.iter().map(|(name, path, _)| (*name, *path)))
+        .chain(TEXTS);
+    Moment {
+        texts: paths
+            .filter_map(|(name, path)| Some((name, fs::read_to_string(path).ok()?)))
+            .collect(),
+        idle: idle(),
+    }
+}
+
+impl Moment {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.texts
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, text)| text.as_str())
+    }
+}
+
+/// Name and number of each line; `MemFree:  12 kB` counts as `MemFree` in KiB.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some((
+            words.next()?.trim_end_matches(':'),
+            words.next()?.parse().ok()?,
+        ))
+    })
+}
+
+/// Pairs two moments.
+pub fn between(before: &Moment, after: &Moment) -> BTreeMap<String, Counters> {
+    let mut all = BTreeMap::new();
+    for (source, _) in SOURCES {
+        let (Some(a), Some(b)) = (before.text(source), after.text(source)) else {
+            continue;
+        };
+        let earlier: BTreeMap<&str, u64> = pairs(a).collect();
+        let values = pairs(b)
+            .map(|(name, value)| {
+                (
+                    name.to_owned(),
+                    [earlier.get(name).copied().unwrap_or(0), value],
+                )
+            })
+            .collect();
+        all.insert(source.to_owned(), Counters { values });
+    }
+    for (source, _, fields) in LINES {
+        let (Some(a), Some(b)) = (before.text(source), after.text(source)) else {
+            continue;
+        };
+        let number = |word: &str| word.parse().unwrap_or(0);
+        let values = fields
+            .iter()
+            .zip(
+                a.split_whitespace()
+                    .map(number)
+                    .zip(b.split_whitespace().map(number)),
+            )
+            .map(|(name, (x, y))| ((*name).to_owned(), [x, y]))
+            .collect();
+        all.insert(source.to_owned(), Counters { values });
+    }
+    all
+}
+
+/// The texts of two moments, named `zoneinfo-before` and so on.
+pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for (name, _) in TEXTS {
+        for (moment, when) in [(before, "before"), (after, "after")] {
+            if let Some(text) = moment.text(name) {
+                all.insert(format!("{name}-{when}"), text.to_owned());
+            }
+        }
+    }
+    all
+}
+
+/// The proof that nothing halted between two moments.
+pub fn halts(before: Idle, after: Idle) -> Halts {
+    Halts {
+        idle_calls: before.calls.zip(after.calls).map(|(a, b)| [a, b]),
+        idle_ticks: [before.ticks, after.ticks],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_paired_by_name_and_new_ones_start_at_zero() {
+        let a = Moment {
+            texts: vec![("vmstat", "pswpin 5\npgfault 9\n".into())],
+            idle: Idle::default(),
+        };
+        let b = Moment {
+            texts: vec![("vmstat", "pswpin 8\npgfault 9\nnew 3\n".into())],
+            idle: Idle::default(),
+        };
+        let all = between(&a, &b);
+        assert_eq!(all["vmstat"].delta("pswpin"), Some(3));
+        assert_eq!(all["vmstat"].delta("new"), Some(3));
+        assert_eq!(all["vmstat"].delta("none"), None);
+    }
+
+    #[test]
+    fn idle_is_read_from_timer_list_and_stat() {
+        let timers = "  .nohz_mode      : 2\n  .idle_calls     : 41\n";
+        assert_eq!(idle_calls(timers), Some(41));
+        assert_eq!(idle_calls("nothing"), None);
+        assert_eq!(idle_ticks("cpu  1 2 3 40 5 6\ncpu0 1 2 3 40 5 6\n"), 45);
+    }
+}

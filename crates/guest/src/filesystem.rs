@@ -1,0 +1,47 @@
+//! The file system on a simulated disk, for scenarios that need files.
+//!
+//! The controller makes it (there is no `mke2fs` in the guest) and sends its non-zero pieces; the rest of the device is
+//! zeros already.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use pagetide_record::Bytes;
+
+use crate::error::{GuestError, io};
+use crate::mount::mount;
+use crate::spec::MOUNT_POINT;
+use crate::swap::{fill, present};
+
+/// Where the pieces lie in the initial file system: offset u64, length u64, bytes; little endian, repeated.
+pub const PIECES: &str = "/filesystem.pieces";
+
+/// Fills the device, writes the pieces and mounts the file system.
+pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
+    present(device)?;
+    fill(device, size)?;
+    let fault = |e| io("writing the file system to", device)(e);
+    let mut pieces = File::open(PIECES).map_err(io("opening", PIECES))?;
+    let disk = File::options().write(true).open(device).map_err(fault)?;
+    let mut head = [0_u8; 16];
+    let mut buffer = Vec::new();
+    while pieces.read_exact(&mut head).is_ok() {
+        let (offset, length) = head.split_at(8);
+        let offset = u64::from_le_bytes(offset.try_into().unwrap_or_default());
+        let length = u64::from_le_bytes(length.try_into().unwrap_or_default());
+        buffer.clear();
+        (&mut pieces)
+            .take(length)
+            .read_to_end(&mut buffer)
+            .map_err(fault)?;
+        if buffer.len() as u64 != length || offset.saturating_add(length) > size.0 {
+            return Err(fault(io::Error::other("its pieces do not fit")));
+        }
+        disk.write_all_at(&buffer, offset).map_err(fault)?;
+    }
+    disk.sync_all().map_err(fault)?;
+    drop(disk);
+    let _ = fs::remove_file(PIECES);
+    mount(device, MOUNT_POINT, "ext4", "")
+}

@@ -1,0 +1,111 @@
+//! The kernel's log: its tail for the record, and the lines that make a trial invalid.
+
+use pagetide_record::Nanos;
+use pagetide_record::outcome::Invalid;
+
+/// Reads the whole kernel log as the system has it.
+pub fn read() -> String {
+    const READ_ALL: libc::c_int = 3;
+    const SIZE: libc::c_int = 10;
+    // SAFETY: asks for the size of the buffer only.
+    let size = unsafe { libc::klogctl(SIZE, std::ptr::null_mut(), 0) };
+    let Ok(length) = usize::try_from(size) else {
+        return String::new();
+    };
+    let mut buffer = vec![0_u8; length];
+    // SAFETY: the buffer has `size` bytes.
+    let read = unsafe { libc::klogctl(READ_ALL, buffer.as_mut_ptr().cast(), size) };
+    buffer.truncate(usize::try_from(read).unwrap_or(0));
+    String::from_utf8_lossy(&buffer).into_owned()
+}
+
+/// The last `bytes` bytes or so of the log, from a line's start.
+pub fn tail(bytes: usize) -> String {
+    last(&read(), bytes).to_owned()
+}
+
+/// The last `bytes` bytes or so of a text, from a line's start.
+pub fn last(text: &str, bytes: usize) -> &str {
+    let mut from = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    match text[from..].find('\n') {
+        Some(line) if from > 0 => &text[from + line + 1..],
+        _ => &text[from..],
+    }
+}
+
+/// A line's time stamp: `<4>[    1.476988] text`.
+fn stamp(line: &str) -> Option<Nanos> {
+    let (inside, _) = line.split_once('[')?.1.split_once(']')?;
+    let (seconds, micros) = inside.trim().split_once('.')?;
+    Some(Nanos(
+        seconds.parse::<u64>().ok()? * 1_000_000_000 + micros.parse::<u64>().ok()? * 1_000,
+    ))
+}
+
+/// Finds the lines after `from` (in the log's own time) that make a trial invalid. `started` is the same clock's time at
+/// the start of the scenario.
+pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
+    let mut found = Vec::new();
+    for line in log.lines() {
+        let Some(at) = stamp(line).filter(|at| *at >= from) else {
+            continue;
+        };
+        let text = line.split_once(']').map_or(line, |(_, text)| text).trim();
+        if text.contains("Killed process") {
+            // "Out of memory: Killed process 123 (name) total-vm:…" or "Memory cgroup out of memory: …".
+            let process = text
+                .split_once('(')
+                .and_then(|(_, rest)| rest.split_once(')'))
+                .map_or("a process", |(name, _)| name);
+            found.push(Invalid::OutOfMemory {
+                process: process.to_owned(),
+                after: at.since(from),
+            });
+        } else if [
+            "BUG:",
+            "Oops:",
+            "WARNING:",
+            "general protection fault",
+            "blocked for more than",
+        ]
+        .iter()
+        .any(|word| text.contains(word))
+        {
+            found.push(Invalid::Oops {
+                line: text.chars().take(200).collect(),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kills_and_oopses_are_found_after_the_start_only() {
+        let log = "<4>[    0.500000] WARNING: old\n\
+                   <3>[    2.250000] Out of memory: Killed process 77 (swapbench) total-vm:1kB\n\
+                   <0>[    3.000000] BUG: unable to handle page fault\n";
+        let found = judge(log, Nanos::from_secs(1));
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            found[0],
+            Invalid::OutOfMemory {
+                process: "swapbench".into(),
+                after: Nanos::from_millis(1250)
+            }
+        );
+        assert!(matches!(&found[1], Invalid::Oops { line } if line.starts_with("BUG")));
+    }
+
+    #[test]
+    fn the_tail_begins_with_a_whole_line() {
+        assert_eq!(last("one\ntwo\nthree", 8), "three");
+        assert_eq!(last("one", 10), "one");
+    }
+}

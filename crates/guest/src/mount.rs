@@ -1,0 +1,48 @@
+//! The file systems a guest needs to look at itself.
+
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+
+use crate::error::{GuestError, io};
+
+/// Mounts a file system, making the folder first.
+pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<(), GuestError> {
+    std::fs::create_dir_all(target).map_err(io("making folder", target))?;
+    let text = |s: &str| {
+        CString::new(s).map_err(|_| io("mounting", target)(io::Error::other("zero byte in a name")))
+    };
+    let (c_source, c_target, c_kind, c_options) =
+        (text(source)?, text(target)?, text(kind)?, text(options)?);
+    // SAFETY: all pointers are C strings that live through the call.
+    let status = unsafe {
+        libc::mount(
+            c_source.as_ptr(),
+            c_target.as_ptr(),
+            c_kind.as_ptr(),
+            0,
+            c_options.as_ptr().cast(),
+        )
+    };
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(io("mounting", format!("{kind} on {target}"))(
+            io::Error::last_os_error(),
+        ))
+    }
+}
+
+/// Mounts what every trial needs.
+pub fn all() -> Result<(), GuestError> {
+    mount("proc", "/proc", "proc", "")?;
+    mount("sysfs", "/sys", "sysfs", "")?;
+    if !Path::new("/dev/mem").exists() {
+        mount("devtmpfs", "/dev", "devtmpfs", "")?;
+    }
+    // What only some kernels have is mounted where it is there; a scenario that needs it says so.
+    let _ = mount("cgroup2", "/sys/fs/cgroup", "cgroup2", "");
+    let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", "");
+    let _ = mount("tracefs", "/sys/kernel/tracing", "tracefs", "");
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! The output region as the guest sees it: memory of a device at a physical address.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use pagetide_record::wire::Region;
+
+use crate::error::{GuestError, io};
+
+/// Maps the output region.
+pub fn map(at: u64, size: u64) -> Result<Region, GuestError> {
+    let on = || format!("{size} bytes of physical memory at {at:#x}");
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/mem")
+        .map_err(io("opening the output region in", "/dev/mem"))?;
+    let length =
+        usize::try_from(size).map_err(|_| io("mapping", on())(io::Error::other("too large")))?;
+    let offset =
+        libc::off_t::try_from(at).map_err(|_| io("mapping", on())(io::Error::other("too far")))?;
+    // SAFETY: a new shared mapping of device memory; nothing in this process overlaps it.
+    let base = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            offset,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(io("mapping", on())(io::Error::last_os_error()));
+    }
+    // SAFETY: `base` is the start of a shared mapping of `length` bytes that is never unmapped.
+    Ok(unsafe { Region::new(base.cast(), length) })
+}
+
+/// Bytes of a mapped region.
+///
+/// # Safety
+/// The range must lie within the region, and nobody may write it while the slice lives.
+pub unsafe fn bytes(region: &Region, offset: usize, length: usize) -> &'static [u8] {
+    let head: *const pagetide_record::wire::Head = region.head();
+    // SAFETY: the caller vouches for the range; the head is the start of the mapping.
+    unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
+}
+
+/// Keeps the mapping out of processes forked from now on.
+pub fn keep_from_children(region: &Region, size: u64) {
+    let head: *const pagetide_record::wire::Head = region.head();
+    let length = usize::try_from(size).unwrap_or(0);
+    // SAFETY: advice about our own mapping; the head is its start.
+    unsafe { libc::madvise(head.cast_mut().cast(), length, libc::MADV_DONTFORK) };
+}

@@ -1,0 +1,240 @@
+//! Settings by name: where they lie, how they are applied, and whether they stuck.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pagetide_record::Bytes;
+use pagetide_record::outcome::Invalid;
+
+/// Short names of folders of settings.
+const FOLDERS: [(&str, &str); 6] = [
+    ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
+    ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
+    ("ksm/", "/sys/kernel/mm/ksm/"),
+    ("swap/", "/sys/kernel/mm/swap/"),
+    ("zswap/", "/sys/module/zswap/parameters/"),
+    ("hugepages/", "/sys/kernel/mm/hugepages/"),
+];
+
+/// First parts of dotted sysctl names that make sense in a trial.
+const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
+
+/// Settings people name most, for suggestions and lists.
+pub const KNOWN: [&str; 27] = [
+    "vm.swappiness",
+    "vm.page-cluster",
+    "vm.watermark_scale_factor",
+    "vm.watermark_boost_factor",
+    "vm.min_free_kbytes",
+    "vm.vfs_cache_pressure",
+    "vm.dirty_ratio",
+    "vm.dirty_background_ratio",
+    "vm.dirty_bytes",
+    "vm.compaction_proactiveness",
+    "vm.compact_unevictable_allowed",
+    "vm.extfrag_threshold",
+    "vm.overcommit_memory",
+    "vm.overcommit_ratio",
+    "vm.percpu_pagelist_high_fraction",
+    "vm.zone_reclaim_mode",
+    "vm.lowmem_reserve_ratio",
+    "vm.workingset_protection",
+    "lru_gen/enabled",
+    "lru_gen/min_ttl_ms",
+    "swap/vma_ra_enabled",
+    "thp/enabled",
+    "thp/defrag",
+    "thp/shmem_enabled",
+    "thp/khugepaged/defrag",
+    "zswap/enabled",
+    "zswap/max_pool_percent",
+];
+
+/// Where a setting of this name lies; `None` for a name of no known form.
+pub fn path(name: &str) -> Option<PathBuf> {
+    if name.split('/').any(|part| part == "..") {
+        return None;
+    }
+    if name.starts_with("/sys/") || name.starts_with("/proc/sys/") {
+        return Some(PathBuf::from(name));
+    }
+    for (short, folder) in FOLDERS {
+        if let Some(rest) = name.strip_prefix(short) {
+            return (!rest.is_empty()).then(|| Path::new(folder).join(rest));
+        }
+    }
+    let (first, rest) = name.split_once('.')?;
+    if !SYSCTLS.contains(&first) || rest.is_empty() || rest.contains('/') {
+        return None;
+    }
+    Some(
+        Path::new("/proc/sys")
+            .join(first)
+            .join(rest.replace('.', "/")),
+    )
+}
+
+/// Whether what was read back means what was written: files show choices in brackets, masks in hexadecimal, and
+/// booleans as letters.
+pub fn stuck(wanted: &str, found: &str) -> bool {
+    let (wanted, found) = (wanted.trim(), found.trim());
+    if wanted == found {
+        return true;
+    }
+    if let Some(chosen) = found
+        .split_whitespace()
+        .find_map(|w| w.strip_prefix('[')?.strip_suffix(']'))
+    {
+        return chosen == wanted;
+    }
+    let number = |text: &str| match text {
+        "y" | "Y" => Some(1),
+        "n" | "N" => Some(0),
+        _ => match text.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => text.parse().ok(),
+        },
+    };
+    match (number(wanted), number(found)) {
+        (Some(a), Some(b)) if a == b => true,
+        // `y` to a mask of features switches all of them on (kernel `Documentation/admin-guide/mm/multigen_lru.rst`).
+        (Some(_), Some(b)) if wanted.eq_ignore_ascii_case("y") => b != 0 && found.starts_with("0x"),
+        _ => wanted.split_whitespace().eq(found.split_whitespace()),
+    }
+}
+
+/// `min_free_kbytes` as a machine of this size would choose it.
+/// Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes`.
+pub fn min_free_kbytes(intended: Bytes) -> u64 {
+    ((intended.0 >> 10) * 16).isqrt().clamp(128, 262_144)
+}
+
+/// What the arena itself fixes, unless a variant says otherwise: watermarks of a machine of the intended size (the
+/// simulated disk's pages count as managed memory and would raise them), and no refusal of large mappings.
+pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
+    let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
+    BTreeMap::from([
+        (
+            "vm.min_free_kbytes".to_owned(),
+            min_free_kbytes(intended).to_string(),
+        ),
+        ("vm.watermark_scale_factor".to_owned(), scale.to_string()),
+        ("vm.overcommit_memory".to_owned(), "1".to_owned()),
+    ])
+}
+
+/// Applies settings and reads each back. Returns what was read, and what did not work.
+pub fn apply(settings: &BTreeMap<String, String>) -> (BTreeMap<String, String>, Vec<Invalid>) {
+    let mut read = BTreeMap::new();
+    let mut invalid = Vec::new();
+    // Writing to transparent huge pages raises min_free_kbytes behind our back, so watermarks come last.
+    let late = |name: &str| name.starts_with("vm.min_free") || name.starts_with("vm.watermark");
+    let order = settings
+        .iter()
+        .filter(|(n, _)| !late(n))
+        .chain(settings.iter().filter(|(n, _)| late(n)));
+    for (name, wanted) in order {
+        let refused = |why: String| Invalid::SettingRefused {
+            name: name.clone(),
+            why,
+        };
+        let Some(path) = path(name) else {
+            invalid.push(refused("its name is of no known form".to_owned()));
+            continue;
+        };
+        if let Err(why) = fs::write(&path, wanted) {
+            invalid.push(refused(format!("{}: {why}", path.display())));
+        }
+    }
+    for (name, wanted) in settings {
+        let Some(path) = path(name) else { continue };
+        let Ok(found) = fs::read_to_string(&path) else {
+            continue;
+        };
+        let found = found.trim().to_owned();
+        let refused = invalid
+            .iter()
+            .any(|reason| matches!(reason, Invalid::SettingRefused { name: n, .. } if n == name));
+        if !refused && !stuck(wanted, &found) {
+            invalid.push(Invalid::SettingDidNotStick {
+                name: name.clone(),
+                wanted: wanted.clone(),
+                found: found.clone(),
+            });
+        }
+        read.insert(name.clone(), found);
+    }
+    (read, invalid)
+}
+
+/// Reads settings that explain results, for the record, whether they were set or not.
+pub fn survey() -> BTreeMap<String, String> {
+    KNOWN
+        .iter()
+        .filter_map(|name| {
+            let text = fs::read_to_string(path(name)?).ok()?;
+            Some(((*name).to_owned(), text.trim().to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_files() {
+        assert_eq!(
+            path("vm.swappiness").unwrap(),
+            Path::new("/proc/sys/vm/swappiness")
+        );
+        assert_eq!(
+            path("lru_gen/enabled").unwrap(),
+            Path::new("/sys/kernel/mm/lru_gen/enabled")
+        );
+        assert_eq!(
+            path("thp/khugepaged/defrag").unwrap(),
+            Path::new("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag")
+        );
+        assert_eq!(
+            path("/sys/block/zram0/x").unwrap(),
+            Path::new("/sys/block/zram0/x")
+        );
+        for bad in [
+            "swappiness",
+            "vm.",
+            "net.ipv4.ip_forward",
+            "/sys/../etc/passwd",
+            "/etc/passwd",
+            "lru_gen/",
+        ] {
+            assert_eq!(path(bad), None, "{bad}");
+        }
+        for known in KNOWN {
+            assert!(path(known).is_some(), "{known}");
+        }
+    }
+
+    #[test]
+    fn values_read_back_are_understood_in_the_kernels_own_spelling() {
+        assert!(stuck("madvise", "always [madvise] never"));
+        assert!(!stuck("always", "always [madvise] never"));
+        assert!(stuck("7", "0x0007"));
+        assert!(stuck("y", "0x0007"));
+        assert!(!stuck("y", "0x0000"));
+        assert!(stuck("1", "Y"));
+        assert!(stuck("0", "0x0000"));
+        assert!(!stuck("60", "100"));
+        assert!(stuck("256 32 0", "256\t32\t0"));
+    }
+
+    #[test]
+    fn watermarks_match_the_intended_machine() {
+        assert_eq!(min_free_kbytes(Bytes::from_mib(160)), 1619);
+        assert_eq!(
+            fixed(Bytes::from_mib(100), Bytes::from_mib(500))["vm.watermark_scale_factor"],
+            "2"
+        );
+    }
+}

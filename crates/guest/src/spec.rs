@@ -1,0 +1,74 @@
+//! What a guest is told, by the initial file system and by the emulator.
+
+use std::collections::BTreeMap;
+
+use pagetide_record::{Bytes, Pass, SwapSpec};
+use serde::{Deserialize, Serialize};
+
+/// Path of the [`BootSpec`] in the initial file system.
+pub const BOOT_SPEC: &str = "/pagetide.json";
+/// Name of the emulator's configuration item that holds the [`TrialSpec`].
+pub const TRIAL_ITEM: &str = "opt/pagetide/trial";
+/// Where the guest mounts the file system on the simulated disk.
+pub const MOUNT_POINT: &str = "/mnt/pagetide";
+
+/// A kernel module to load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleSpec {
+    /// Name of the module.
+    pub name: String,
+    /// File in the initial file system.
+    pub file: String,
+    /// Parameters.
+    pub params: String,
+}
+
+/// What a snapshot depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootSpec {
+    /// Physical address of the output region.
+    pub region_at: u64,
+    /// Size of the output region.
+    pub region_size: u64,
+    /// Modules in the order they are loaded.
+    pub modules: Vec<ModuleSpec>,
+    /// What to swap to.
+    pub swap: SwapSpec,
+    /// Size of the swap device.
+    pub swap_size: Bytes,
+    /// Compressor of zram.
+    pub compressor: String,
+    /// File system on the second simulated disk, if the scenario needs one.
+    pub filesystem: Option<Bytes>,
+    /// Memory that is to be free at the start; `None` leaves what there is.
+    pub free: Option<Bytes>,
+    /// Size of the machine that watermarks are made to match.
+    pub intended: Bytes,
+}
+
+/// What differs from trial to trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialSpec {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Whether it runs as its original did.
+    pub as_written: bool,
+    /// Its parameters, resolved.
+    pub params: BTreeMap<String, String>,
+    /// Seed of the trial.
+    pub seed: u64,
+    /// Settings to apply.
+    pub settings: BTreeMap<String, String>,
+    /// Memory the workload was promised (what parameters were resolved with).
+    pub memory: Bytes,
+    /// Size of the swap device.
+    pub swap_size: Bytes,
+    /// Timed or observed.
+    pub pass: Pass,
+    /// Bulk input within the output region: offset and length.
+    pub data: Option<(u64, u64)>,
+    /// Whether the scenario needs reclaim to have happened.
+    pub needs_pressure: bool,
+    /// Give up after this much virtual time without progress.
+    pub hang_after: pagetide_record::Nanos,
+}

@@ -1,0 +1,133 @@
+//! Runs the scenario as a child and watches over it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use pagetide_record::Nanos;
+use pagetide_record::outcome::Invalid;
+use pagetide_record::wire::{Kind, Phase, Region};
+
+/// Name of the frame in which the child leaves its outcome.
+pub const OUTCOME: &str = "outcome";
+
+/// Time since boot on the clock that the kernel log uses.
+pub fn now() -> Nanos {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` lives through the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let part = |n: i64| u64::try_from(n).unwrap_or(0);
+    Nanos(part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec))
+}
+
+/// Runs `scenario` in a child process and waits for it, renewing the region's clock every second. Ends it when it made
+/// no progress for `hang_after`. Returns why its result must not be used, if so.
+pub fn run(region: &Region, hang_after: Nanos, scenario: impl FnOnce() -> Vec<u8>) -> Vec<Invalid> {
+    let signals = block_child_signal();
+    // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => {
+            let why = format!("starting it: {}", io::Error::last_os_error());
+            return vec![Invalid::Scenario { why }];
+        }
+        0 => {
+            // SAFETY: the set lives through the call.
+            unsafe {
+                libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut())
+            };
+            lock_what_is_here();
+            region.set_phase(Phase::Running);
+            let outcome = scenario();
+            region.set_phase(Phase::Ended);
+            let stored = region.write(Kind::Blob, OUTCOME, &outcome).is_ok();
+            // SAFETY: ends the child without running the parent's exit handlers.
+            unsafe { libc::_exit(i32::from(!stored)) }
+        }
+        _ => {}
+    }
+    wait(child, region, hang_after, signals)
+}
+
+/// Locks the harness' own pages, those that are used, so that it does not become the victim.
+pub fn lock_what_is_here() {
+    let flags = libc::MCL_CURRENT | libc::MCL_ONFAULT as libc::c_int;
+    // SAFETY: changes only how this process' pages are treated.
+    unsafe { libc::mlockall(flags) };
+}
+
+fn wait(
+    child: libc::pid_t,
+    region: &Region,
+    hang_after: Nanos,
+    signals: libc::sigset_t,
+) -> Vec<Invalid> {
+    let second = libc::timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    let (mut done, mut since) = (u64::MAX, now());
+    let mut invalid = Vec::new();
+    loop {
+        let mut status = 0;
+        // Every child is reaped: orphans of the workload become children of PID 1.
+        // SAFETY: `status` lives through the call.
+        let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        if ended == child {
+            if libc::WIFSIGNALED(status) {
+                let how = format!("signal {}", libc::WTERMSIG(status));
+                if invalid.is_empty() {
+                    invalid.push(Invalid::ProcessDied {
+                        process: "the main process".to_owned(),
+                        how,
+                    });
+                }
+            } else if libc::WEXITSTATUS(status) != 0 {
+                invalid.push(Invalid::ProcessDied {
+                    process: "the main process".to_owned(),
+                    how: format!("status {}", libc::WEXITSTATUS(status)),
+                });
+            }
+            return invalid;
+        }
+        if ended > 0 {
+            continue;
+        }
+        let head = region.head();
+        let time = now();
+        head.clock.store(time.0, Ordering::Release);
+        let steps = head.done.load(Ordering::Acquire);
+        if steps == done {
+            let span = time.since(since);
+            if span > hang_after && invalid.is_empty() {
+                invalid.push(Invalid::Hang {
+                    span,
+                    clock: "virtual".to_owned(),
+                });
+                // The kernel says in its log who waits for what.
+                let _ = std::fs::write("/proc/sysrq-trigger", "w");
+                // SAFETY: ends our own child, which was not reaped yet.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+        } else {
+            (done, since) = (steps, time);
+        }
+        // SAFETY: the set and the time live through the call; a child's end wakes it at once.
+        unsafe { libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), &raw const second) };
+    }
+}
+
+/// Blocks the signal of a child's end, so that it can be waited for with a time limit. Before the child is made: a
+/// signal that came earlier would be lost.
+fn block_child_signal() -> libc::sigset_t {
+    // SAFETY: an all-zero set is valid input for `sigemptyset`, and all pointers live through the calls.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        set
+    }
+}
