@@ -24,6 +24,7 @@ pub mod ktap;
 pub mod mail;
 pub mod markdown;
 pub mod openmetrics;
+pub mod seed;
 pub mod terminal;
 
 pub use about::About;

@@ -1,0 +1,221 @@
+//! The originals' tables, made from values that give the originals' headlines.
+
+mod data;
+
+use std::collections::BTreeMap;
+
+use pagetide_compare::{Cell, Comparison, MetricRow, Overall, Values};
+use pagetide_probe::meaning::{ReclaimTable, Row, RowId, RowUnit, Section, Value as RowValue};
+use pagetide_record::{Direction, Nanos, SwapSpec, Unit};
+use pagetide_report::seed::{CpuTime, Extras, seed, vmregress};
+use pagetide_report::terminal::show::Presence;
+
+fn row(name: &str, unit: Unit, values: &[&[f64]]) -> MetricRow {
+    MetricRow {
+        name: name.to_owned(),
+        unit,
+        direction: Direction::Lower,
+        primary: false,
+        values: values
+            .iter()
+            .map(|list| Values {
+                values: list.iter().copied().enumerate().collect(),
+                absent: None,
+            })
+            .collect(),
+        judgements: vec![None],
+    }
+}
+
+fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
+    let cells: Vec<Cell> = vec![data::cell(scenario, &[], SwapSpec::Zram, metrics)];
+    Comparison {
+        campaign: None,
+        columns: vec![
+            data::column("before", "2.6.29", &[]),
+            data::column("after", "2.6.30", &[]),
+        ],
+        cells,
+        alpha: 0.05,
+        look: None,
+        overall: Overall::Improved,
+        cautions: Vec::new(),
+    }
+}
+
+#[test]
+fn contswap_shows_mean_and_deviation_of_four_times() {
+    let spread = |mean: f64, deviation: f64| [mean - deviation, mean, mean + deviation];
+    let (a, b) = (spread(44.97e9, 0.38e9), spread(25.26e9, 0.68e9));
+    let (c, d) = (spread(172.66e9, 1.0e9), spread(165.93e9, 2.0e9));
+    let shares: [&[f64]; 2] = [&[0.412], &[0.873]];
+    let comparison = comparison(
+        "contswap",
+        vec![
+            row("swap-in", Unit::Nanos, &[&a, &b]),
+            row("total", Unit::Nanos, &[&c, &d]),
+            row("contiguity", Unit::Share, &shares),
+        ],
+    );
+    let cpu = |user: u64, system: u64| CpuTime {
+        user: Nanos(user * 10_000_000),
+        system: Nanos(system * 10_000_000),
+    };
+    let extras = Extras {
+        cpu: BTreeMap::from([((0, 0), vec![cpu(52, 2_900), cpu(54, 2_910)])]),
+        ..Extras::default()
+    };
+    insta::assert_snapshot!(seed(&comparison, &extras));
+}
+
+#[test]
+fn swapbench_shows_averages_and_the_relative_change() {
+    let (a, b): ([&[f64]; 2], [&[f64]; 2]) = (
+        [&[560_072_000.0], &[433_929_000.0]],
+        [&[560_866_000.0], &[430_475_000.0]],
+    );
+    let comparison = comparison(
+        "swapbench",
+        vec![
+            row("read-mean", Unit::Nanos, &a),
+            row("write-mean", Unit::Nanos, &b),
+        ],
+    );
+    let text = seed(&comparison, &Extras::default());
+    assert!(
+        text.contains("0.560072") && text.contains("0.433929"),
+        "{text}"
+    );
+    assert!(text.contains("-23%"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn filecopy_shows_six_ways_with_their_ratio_and_what_came_later() {
+    let times = [
+        ("time-mm-sync-cp", 69.97, 61.68),
+        ("time-rw-cp", 59.32, 58.60),
+        ("time-rw-fadv-cp", 57.96, 57.96),
+        ("time-mm-sync-madv-cp", 69.41, 62.54),
+        ("time-mw-cp", 61.69, 63.11),
+        ("time-splice-cp", 60.0, 30.0),
+    ];
+    let metrics = times
+        .iter()
+        .map(|(name, a, b)| {
+            let values: [&[f64]; 2] = [&[a * 1e9], &[b * 1e9]];
+            row(name, Unit::Nanos, &values)
+        })
+        .collect();
+    let text = seed(&comparison("filecopy", metrics), &Extras::default());
+    // The headline's own ratios.
+    assert!(text.contains("88.15%") && text.contains("90.10%"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+/// A few rows of the reclaim table, one of each kind of value.
+fn reclaim() -> ReclaimTable {
+    let row = |id, section, name: &str, unit, value| Row {
+        id,
+        section,
+        name: name.to_owned(),
+        unit,
+        value,
+        check: None,
+        note: None,
+    };
+    ReclaimTable {
+        rows: vec![
+            row(
+                RowId::DirectReclaims,
+                Section::Reclaim,
+                "direct reclaims (Direct reclaims)",
+                RowUnit::Events,
+                RowValue::Count(941),
+            ),
+            row(
+                RowId::TimeStalled,
+                Section::Reclaim,
+                "time stalled in direct reclaim (Time stalled direct reclaim (seconds))",
+                RowUnit::Time,
+                RowValue::Time(pagetide_probe::Nanos(12_345_678)),
+            ),
+            row(
+                RowId::CompactionSuccess,
+                Section::Compaction,
+                "Compaction success",
+                RowUnit::Events,
+                RowValue::NotOnThisKernel("no such event".to_owned()),
+            ),
+        ],
+        pairs: Vec::new(),
+        tasks: Vec::new(),
+        memcgs: Vec::new(),
+        losses: pagetide_probe::trace::Losses::default(),
+        undecoded: 0,
+        multi_generational: false,
+    }
+}
+
+#[test]
+fn highalloc_shows_whole_percents_and_points() {
+    let shares = |a: f64, b: f64| -> [Vec<f64>; 2] { [vec![a], vec![b]] };
+    let metrics = [
+        ("success-pass-1", shares(0.9047, 0.8999)),
+        ("success-pass-2", shares(0.9187, 0.9101)),
+        ("success-at-rest", shares(0.9401, 0.9499)),
+    ];
+    let mut rows: Vec<MetricRow> = metrics
+        .iter()
+        .map(|(name, [a, b])| row(name, Unit::Share, &[a.as_slice(), b.as_slice()]))
+        .collect();
+    let elapsed: [&[f64]; 2] = [&[2052e9], &[1854e9]];
+    rows.push(row("elapsed", Unit::Nanos, &elapsed));
+    let extras = Extras {
+        reclaim: BTreeMap::from([((0, 1), reclaim())]),
+        ..Extras::default()
+    };
+    let text = seed(&comparison("highalloc", rows), &extras);
+    assert!(
+        text.contains("90.00 ( 0.00%)") && text.contains("89.00 (-1.00%)"),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn vmregress_reports_one_run_with_its_zones_and_pages() {
+    let mut record = data::record();
+    let zone = |free: u32| {
+        format!(
+            "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 5\n  pages free     {free}\n        boost    0\n        \
+             min      12\n        low      15\n        high     18\n        spanned  4095\n        present  3998\nNode 0, zone  Movable\n  \
+             pages free     0\n        min      0\n        spanned  0\n"
+        )
+    };
+    let texts = &mut record.results.texts;
+    texts.insert("zoneinfo-before".to_owned(), zone(3000));
+    texts.insert("zoneinfo-after".to_owned(), zone(17));
+    let maps = [Presence {
+        name: "pages".to_owned(),
+        pages: data::present(),
+    }];
+    let text = vmregress::report(&record, &maps);
+    assert!(text.is_ascii());
+    assert!(!text.contains("Movable"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_scenario_without_a_model_says_so() {
+    let text = seed(&comparison("usemem", Vec::new()), &Extras::default());
+    assert!(text.contains("--as text"), "{text}");
+}
+
+#[test]
+fn hostile_names_stay_text_in_the_originals_tables() {
+    let mut poisoned = data::poisoned();
+    poisoned.cells[0].subject.as_mut().unwrap().scenario = "swapbench".to_owned();
+    let text = seed(&poisoned, &Extras::default());
+    assert!(text.is_ascii() && !text.contains('\u{1b}') && text.len() < 5_000);
+}
