@@ -1,7 +1,7 @@
 //! Files of a workload.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
@@ -53,4 +53,12 @@ pub(crate) fn forget(path: &Path) {
         // SAFETY: advice on an open file changes no content.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     }
+}
+
+/// Reads a whole file without keeping it.
+pub(crate) fn read_through(path: &Path) -> std::io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = [0; PAGE];
+    while file.read(&mut buffer)? > 0 {}
+    Ok(())
 }

@@ -13,6 +13,7 @@
 // Shared nouns that the scenarios still to come use.
 #![allow(dead_code)]
 
+mod attempt;
 mod bulk;
 mod clock;
 mod copy;
@@ -22,8 +23,10 @@ mod expr;
 mod files;
 mod fill;
 mod floors;
+mod fragmentation;
 mod harness;
 mod layout;
+mod load;
 mod mapping;
 mod number;
 mod order;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::definition::{self, Context, Definition, Needs, form, hint};
 use crate::error::ScenarioError;
-use crate::scenario::{alloc, contswap, fault, filecopy, patterns, swapbench, usemem};
+use crate::scenario::{
+    alloc, contswap, fault, filecopy, highalloc, kv, patterns, swapbench, usemem,
+};
 
 /// Every scenario, in the order in which they are shown.
 static SCENARIOS: &[&Definition] = &[
@@ -23,9 +25,11 @@ static SCENARIOS: &[&Definition] = &[
     &patterns::FILE,
     &fault::FAULT,
     &alloc::ALLOC,
+    &highalloc::HIGHALLOC,
     &swapbench::SWAPBENCH,
     &filecopy::FILECOPY,
     &usemem::USEMEM,
+    &kv::KV,
 ];
 
 /// Every scenario, in the order in which they are shown.

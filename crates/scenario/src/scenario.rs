@@ -4,6 +4,8 @@ pub(crate) mod alloc;
 pub(crate) mod contswap;
 pub(crate) mod fault;
 pub(crate) mod filecopy;
+pub(crate) mod highalloc;
+pub(crate) mod kv;
 pub(crate) mod patterns;
 pub(crate) mod swapbench;
 pub(crate) mod usemem;

@@ -14,6 +14,7 @@ use pagetide_record::{Histogram, Warning};
 
 use crate::clock::{Clock, MonotonicTicks, RawTsc, Ticks};
 use crate::error::Stop;
+use crate::fill::Filler;
 use crate::harness::Locked;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
@@ -120,6 +121,12 @@ impl Touch {
     }
 }
 
+/// A moment of a [`Recorder`].
+pub(crate) struct Mark {
+    dense: Vec<u64>,
+    sum: u64,
+}
+
 /// What was measured: a histogram and, as far as it fits, a log of every access.
 pub struct Recorder {
     dense: Locked<u64>,
@@ -158,6 +165,44 @@ impl Recorder {
         let wanted = number::index(accesses.saturating_mul(8)).min(most);
         self.log = region.frame(Kind::Blob, name, wanted).ok();
         self.kept = 0;
+    }
+
+    /// What a reference that writes a whole page writes, unless one that reads came before: the content of a page.
+    pub(crate) fn write_content(&mut self, filler: &Filler) {
+        // SAFETY: the buffer is a page long and not borrowed elsewhere.
+        unsafe { filler.page(self.scratch.as_mut_ptr().cast(), u64::MAX / 2) };
+    }
+
+    /// This moment, for [`Recorder::since`].
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            dense: self.dense.to_vec(),
+            sum: self.sum,
+        }
+    }
+
+    /// The accesses after `mark`; minimum and maximum are as exact as buckets are.
+    pub(crate) fn since(&self, mark: &Mark) -> Histogram {
+        let dense: Vec<u64> = self
+            .dense
+            .iter()
+            .zip(&mark.dense)
+            .map(|(now, then)| now - then)
+            .collect();
+        let filled = || {
+            (0_u32..)
+                .zip(&dense)
+                .filter(|(_, count)| **count > 0)
+                .map(|(index, _)| index)
+        };
+        let low = filled()
+            .next()
+            .map_or(0, |index| Histogram::bounds(index).0);
+        let high = filled()
+            .last()
+            .map_or(0, |index| Histogram::bounds(index).1);
+        let (min, max) = (low.max(self.min), high.min(self.max));
+        Histogram::from_dense(&dense, self.sum - mark.sum, min, max)
     }
 
     /// Number of accesses so far.

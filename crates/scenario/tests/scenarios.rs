@@ -1,5 +1,7 @@
 //! Scenarios as real processes at small size, under a memory limit of their own where pressure is wanted.
 
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
 mod arena;
 
 use std::collections::BTreeSet;
@@ -180,6 +182,51 @@ fn every_floor_writes_every_page_once() {
         !names.contains("pages-fast"),
         "floors that were not asked for are left out"
     );
+}
+
+#[test]
+fn a_store_makes_its_operations_and_its_snapshot_holds_every_page() {
+    let run = without_pressure(&["kv", "size=4M", "operations=20000"]);
+    assert!((run.metric("operations") - 20_000.0).abs() < 0.5);
+    assert!((run.metric("snapshot-pages") - 1024.0).abs() < 0.5);
+    let run = without_pressure(&["kv", "size=1M", "operations=500", "snapshot=false"]);
+    let absent = run
+        .outcome
+        .metrics
+        .iter()
+        .find(|metric| metric.name == "fork")
+        .unwrap();
+    assert_eq!(absent.value.number(), None);
+}
+
+#[test]
+fn three_passes_of_blocks_are_asked_for_and_each_attempt_is_recorded() {
+    let arguments = [
+        "age=50ms",
+        "rest=1ms",
+        "rate=2G",
+        "share=0.5",
+        "load=2M",
+        "pause=1ms",
+        "--memory",
+        "16M",
+    ];
+    let run = without_pressure(&[&["highalloc"], &arguments[..]].concat());
+    if run
+        .outcome
+        .warnings
+        .iter()
+        .any(|warning| matches!(warning, Warning::NotOnThisKernel { .. }))
+    {
+        println!("skipped: no transparent huge pages here");
+        return;
+    }
+    let attempts = run.series("attempts");
+    assert_eq!(attempts.rows(), 3 * 4);
+    let got = ints(&attempts, "success").iter().sum::<i64>();
+    assert!((run.metric("success") * 12.0 - got as f64).abs() < 1e-9);
+    assert!(run.series("fragmentation-before-rest").rows() > 10);
+    assert!(run.metric("load-steps") > 0.0);
 }
 
 #[test]

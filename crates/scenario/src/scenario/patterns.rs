@@ -215,6 +215,7 @@ impl Scenario for Patterns {
         let mut page_map = PageMap::open()?;
         let mut uses = Uses::new(trial, pages);
         let filler = Filler::new(self.content, trial.seed)?;
+        recorder.write_content(&filler);
         trial.settle();
 
         let mapping = self.map(trial, &filler)?;

@@ -1,0 +1,251 @@
+//! Ways to ask the kernel for contiguous memory from user space, one block at a time.
+
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use pagetide_record::{Bytes, Nanos, Pages};
+
+use crate::clock::Clock;
+use crate::error::Stop;
+use crate::fill::Filler;
+use crate::mapping::{Mapping, PAGE};
+use crate::number;
+use crate::pagemap::PageMap;
+use crate::params::choice;
+
+choice! {
+    /// How a block is asked for.
+    pub(crate) enum Way {
+        /// A transparent huge page by the first touch of an aligned, advised block; below 2 MiB a multi-size one.
+        Thp = "thp",
+        /// 512 filled base pages, collapsed by MADV_COLLAPSE.
+        Collapse = "collapse",
+        /// One more page in the hugetlb pool.
+        Hugetlb = "hugetlb",
+        /// One block of a packet ring.
+        Packet = "packet",
+    }
+}
+
+/// `MADV_COLLAPSE` of Linux 6.1 (include/uapi/asm-generic/mman-common.h).
+const MADV_COLLAPSE: libc::c_int = 25;
+/// Pool of 2 MiB pages.
+const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+/// Folder of the transparent huge pages' settings.
+const THP: &str = "/sys/kernel/mm/transparent_hugepage";
+/// Linux include/uapi/linux/if_packet.h.
+const PACKET_RX_RING: libc::c_int = 5;
+
+/// What is held of a block that was got.
+pub(crate) enum Held {
+    /// Memory; given back when dropped.
+    Memory(#[expect(dead_code, reason = "held, not looked at")] Mapping),
+    /// A socket with its ring.
+    Socket(#[expect(dead_code, reason = "held, not looked at")] OwnedFd),
+    /// A page of the pool.
+    PoolPage,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Self::PoolPage = self
+            && let Some(pages) = pool()
+        {
+            let _ = fs::write(POOL, pages.saturating_sub(1).to_string());
+        }
+    }
+}
+
+/// How one attempt ended.
+pub(crate) struct Attempt {
+    /// How long it took.
+    pub latency: Nanos,
+    /// The block, if it was got.
+    pub held: Option<Held>,
+}
+
+/// Asks for blocks of one size in one way.
+pub(crate) struct Asker<'a> {
+    pub way: Way,
+    pub block: Bytes,
+    pub clock: Clock,
+    pub filler: &'a Filler,
+    pub page_map: PageMap,
+}
+
+/// Why blocks cannot be asked for in this way at all.
+pub(crate) fn missing(way: Way, block: Bytes) -> Option<String> {
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    match way {
+        Way::Thp | Way::Collapse => {
+            let all = read(format!("{THP}/enabled"));
+            if all.is_empty() {
+                return Some("transparent huge pages".to_owned());
+            }
+            let size = read(format!("{THP}/hugepages-{}kB/enabled", block.0 >> 10));
+            let small = block.0 != 2 << 20;
+            if small && size.is_empty() {
+                return Some(format!("transparent huge pages of {block}"));
+            }
+            let on = |text: &str| !text.contains("[never]");
+            let enabled = match size.as_str() {
+                "" => on(&all),
+                size if size.contains("[inherit]") => on(&all),
+                size => on(size),
+            };
+            (way == Way::Thp && !enabled)
+                .then(|| format!("a transparent huge page setting for {block} other than never"))
+        }
+        Way::Hugetlb => fs::metadata(POOL)
+            .is_err()
+            .then(|| "a hugetlb pool of 2 MiB pages".to_owned()),
+        Way::Packet => socket()
+            .is_none()
+            .then(|| "packet sockets (or the right to open one)".to_owned()),
+    }
+}
+
+impl Asker<'_> {
+    /// Asks for one block.
+    pub(crate) fn ask(&mut self) -> Result<Attempt, Stop> {
+        match self.way {
+            Way::Thp => self.touch(),
+            Way::Collapse => self.collapse(),
+            Way::Hugetlb => Ok(self.grow_pool()),
+            Way::Packet => Ok(self.ring()),
+        }
+    }
+
+    fn timed(&self, work: impl FnOnce()) -> Nanos {
+        let start = self.clock.now();
+        work();
+        self.clock.now().since(start)
+    }
+
+    /// A block is huge if the first touch of one byte made all of its pages present.
+    fn touch(&mut self) -> Result<Attempt, Stop> {
+        let mapping = Mapping::aligned(self.block.pages(), self.block.0)?;
+        mapping.advise(libc::MADV_HUGEPAGE);
+        let latency = self.timed(|| {
+            // SAFETY: the first byte lies within the mapping.
+            unsafe { mapping.start().write_volatile(1) };
+        });
+        let mut present = 0;
+        self.page_map
+            .each(&mapping, |_, entry| present += u64::from(entry.present()))?;
+        let got = present == mapping.pages();
+        if got {
+            // What is held is data like any other, or reclaim would find it empty.
+            mapping.fill(self.filler, 0, mapping.pages());
+        }
+        Ok(Attempt {
+            latency,
+            held: got.then_some(Held::Memory(mapping)),
+        })
+    }
+
+    fn collapse(&mut self) -> Result<Attempt, Stop> {
+        let mapping = Mapping::aligned(self.block.pages(), self.block.0)?;
+        mapping.advise(libc::MADV_NOHUGEPAGE);
+        mapping.fill(self.filler, 0, mapping.pages());
+        let mut got = false;
+        // Advice against huge pages is taken back before, or the call refuses.
+        mapping.advise(libc::MADV_HUGEPAGE);
+        let latency = self.timed(|| got = mapping.advise(MADV_COLLAPSE));
+        let error = std::io::Error::last_os_error();
+        if !got && error.raw_os_error() == Some(libc::EINVAL) {
+            return Err(Stop::System {
+                attempt: "cannot collapse pages by MADV_COLLAPSE, which Linux has since 6.1"
+                    .to_owned(),
+                source: error,
+            });
+        }
+        Ok(Attempt {
+            latency,
+            held: got.then_some(Held::Memory(mapping)),
+        })
+    }
+
+    fn grow_pool(&self) -> Attempt {
+        let before = pool().unwrap_or(0);
+        let latency = self.timed(|| {
+            let _ = fs::write(POOL, (before + 1).to_string());
+        });
+        Attempt {
+            latency,
+            held: (pool().unwrap_or(0) > before).then_some(Held::PoolPage),
+        }
+    }
+
+    /// The kernel falls back to memory that is not contiguous and does not say so; `/proc/vmallocinfo` does.
+    fn ring(&self) -> Attempt {
+        let Some(socket) = socket() else {
+            return Attempt {
+                latency: Nanos(0),
+                held: None,
+            };
+        };
+        let block = number::narrow(self.block.0);
+        // struct tpacket_req: block size, number of blocks, frame size, number of frames.
+        let frame = number::narrow(PAGE as u64);
+        let request = [block, 1, frame, block / frame];
+        let before = scattered_rings();
+        let mut refused = 0;
+        let latency = self.timed(|| {
+            // SAFETY: the request has the layout and size that the option wants.
+            refused = unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_PACKET,
+                    PACKET_RX_RING,
+                    request.as_ptr().cast(),
+                    number::narrow(size_of_val(&request) as u64),
+                )
+            };
+        });
+        let contiguous = refused == 0 && scattered_rings() == before;
+        Attempt {
+            latency,
+            held: contiguous.then_some(Held::Socket(socket)),
+        }
+    }
+}
+
+/// Pages in the hugetlb pool.
+fn pool() -> Option<u64> {
+    fs::read_to_string(POOL).ok()?.trim().parse().ok()
+}
+
+fn socket() -> Option<OwnedFd> {
+    // SAFETY: plain numbers; protocol 0 receives nothing.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    (socket >= 0).then(|| unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// Blocks of packet rings that the kernel had to put together from single pages.
+fn scattered_rings() -> usize {
+    let text = fs::read_to_string("/proc/vmallocinfo").unwrap_or_default();
+    text.lines()
+        .filter(|line| line.contains("packet_set_ring") || line.contains("pg_vec"))
+        .count()
+}
+
+/// Whether a size can be asked for in this way.
+pub(crate) fn fits(way: Way, block: Bytes) -> Result<(), &'static str> {
+    let power = block.0.is_power_of_two() && block.0 >= 2 * PAGE as u64;
+    match way {
+        Way::Thp if power && block.0 <= 2 << 20 => Ok(()),
+        Way::Thp => Err("a power of two from 8K to 2M"),
+        Way::Collapse | Way::Hugetlb if block.0 == 2 << 20 => Ok(()),
+        Way::Collapse | Way::Hugetlb => Err("2M"),
+        Way::Packet if power && block.0 <= 4 << 20 => Ok(()),
+        Way::Packet => Err("a power of two from 8K to 4M"),
+    }
+}
+
+/// Pages of a block.
+pub(crate) fn order(block: Bytes) -> usize {
+    let Pages(pages) = block.pages();
+    pages.max(1).ilog2() as usize
+}

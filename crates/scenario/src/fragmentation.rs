@@ -1,0 +1,136 @@
+//! How free memory is cut up: the two indices of each zone and order.
+//!
+//! Unusable free space index (Gorman and Whitcroft, "The what, the why and the where to of anti-fragmentation", OLS 2006):
+//! the share of free memory that lies in blocks too small for an order. Fragmentation index: whether a failing allocation
+//! would fail for lack of memory (towards 0) or for fragmentation (towards 1), as in `mm/vmstat.c`.
+
+use pagetide_record::{Series, Unit};
+
+/// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FreeBlocks {
+    zones: Vec<Vec<u64>>,
+}
+
+impl FreeBlocks {
+    /// As it is now; empty where the kernel does not tell.
+    pub(crate) fn now() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let zones = text
+            .lines()
+            .filter_map(|line| {
+                let (_, rest) = line.split_once("zone")?;
+                // The first word is the zone's name.
+                let blocks: Vec<u64> = rest
+                    .split_ascii_whitespace()
+                    .skip(1)
+                    .map_while(|word| word.parse().ok())
+                    .collect();
+                (!blocks.is_empty()).then_some(blocks)
+            })
+            .collect();
+        Self { zones }
+    }
+
+    /// Indices of every zone and order as a series; shares are −1 where they are not defined.
+    pub(crate) fn series(&self, name: &str) -> Series {
+        let rows: Vec<(usize, usize)> = self
+            .zones
+            .iter()
+            .enumerate()
+            .flat_map(|(zone, blocks)| (0..blocks.len()).map(move |order| (zone, order)))
+            .collect();
+        let whole = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        let blocks = |&(zone, order): &(usize, usize)| {
+            i64::try_from(self.zones[zone][order]).unwrap_or(i64::MAX)
+        };
+        Series::new(name)
+            .int("zone", Unit::Count, rows.iter().map(|row| whole(row.0)))
+            .int("order", Unit::Count, rows.iter().map(|row| whole(row.1)))
+            .int("free-blocks", Unit::Count, rows.iter().map(blocks))
+            .float(
+                "unusable",
+                Unit::Share,
+                rows.iter()
+                    .map(|row| unusable(&self.zones[row.0], row.1).unwrap_or(-1.0)),
+            )
+            .float(
+                "fragmentation",
+                Unit::Share,
+                rows.iter()
+                    .map(|row| fragmentation(&self.zones[row.0], row.1).unwrap_or(-1.0)),
+            )
+    }
+
+    /// Unusable free space over all zones together.
+    pub(crate) fn unusable(&self, order: usize) -> Option<f64> {
+        let orders = self.zones.iter().map(Vec::len).max()?;
+        let all: Vec<u64> = (0..orders)
+            .map(|order| self.zones.iter().filter_map(|zone| zone.get(order)).sum())
+            .collect();
+        unusable(&all, order)
+    }
+}
+
+fn free(blocks: &[u64]) -> u64 {
+    (0_u32..)
+        .zip(blocks)
+        .map(|(order, count)| count << order)
+        .sum()
+}
+
+/// (free − free in blocks of at least this order) / free; `None` without free memory.
+fn unusable(blocks: &[u64], order: usize) -> Option<f64> {
+    let all = free(blocks);
+    let small = free(&blocks[..order.min(blocks.len())]);
+    (all > 0).then(|| small as f64 / all as f64)
+}
+
+/// 1 − (free / 2^order) / blocks where an allocation would fail; `None` where it would not, or without free memory.
+fn fragmentation(blocks: &[u64], order: usize) -> Option<f64> {
+    let count: u64 = blocks.iter().sum();
+    let suitable = blocks.iter().skip(order).any(|count| *count > 0);
+    if count == 0 || suitable {
+        return None;
+    }
+    let wanted = (free(blocks) as f64) / (1_u64 << order) as f64;
+    Some(1.0 - wanted / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+Node 0, zone      DMA      1      0      0
+Node 0, zone    DMA32     10      4      1
+";
+
+    #[test]
+    fn blocks_are_read_per_zone_and_order() {
+        let blocks = FreeBlocks::parse(TEXT);
+        assert_eq!(blocks.zones, [vec![1, 0, 0], vec![10, 4, 1]]);
+        assert_eq!(blocks.series("now").rows(), 6);
+    }
+
+    #[test]
+    fn unusable_space_is_what_lies_in_smaller_blocks() {
+        // 10 + 8 + 4 pages free, 18 of them in blocks below order 2.
+        assert_eq!(unusable(&[10, 4, 1], 2), Some(18.0 / 22.0));
+        assert_eq!(unusable(&[10, 4, 1], 0), Some(0.0));
+        assert_eq!(unusable(&[0, 0], 1), None);
+        let all = FreeBlocks::parse(TEXT).unusable(2).unwrap();
+        assert!((all - 19.0 / 23.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn fragmentation_is_defined_where_an_allocation_would_fail() {
+        assert_eq!(fragmentation(&[10, 4, 1], 2), None);
+        // 16 pages in 16 blocks: a block of 4 fails although 4 of them are free.
+        assert_eq!(fragmentation(&[16, 0, 0], 2), Some(1.0 - 4.0 / 16.0));
+        assert_eq!(fragmentation(&[0, 0, 0], 2), None);
+    }
+}
