@@ -115,7 +115,9 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
         let (start, segment) = parts[part].clone();
         let whole = segment.values();
         let (left, right) = whole.split_at(split.at);
-        found.push((start + split.at, split.statistic * scale, p));
+        // The largest values of the type could not hold their own divergence.
+        let statistic = (split.statistic * scale).min(f64::MAX);
+        found.push((start + split.at, statistic, p));
         let mut halves = [
             (start, Segment::of_scaled(left.to_vec(), scale)),
             (start + split.at, Segment::of_scaled(right.to_vec(), scale)),

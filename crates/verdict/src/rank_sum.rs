@@ -3,6 +3,9 @@
 //! Sources: Mann and Whitney (1947); Hodges and Lehmann (1963); Hollander, Wolfe and Chicken, "Nonparametric
 //! Statistical Methods" (3rd edition), sections 4.1 to 4.3.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::error::{Result, Side};
 use crate::interval::{EXACT_UNPAIRED, Interval, Test};
 use crate::normal;
@@ -10,7 +13,7 @@ use crate::number::{
     all_finite, bisect_floats, floor_u64, median_of_sorted, not_empty, probability, sorted,
 };
 use crate::rank::rank;
-use crate::signed_rank::{Cut, Estimate, cut_of};
+use crate::signed_rank::{Cut, Estimate, cut_of, two_sided_tail};
 
 fn check(a: &[f64], b: &[f64]) -> Result<()> {
     not_empty("A in an unpaired comparison", a)?;
@@ -29,10 +32,13 @@ pub fn test(a: &[f64], b: &[f64]) -> Result<Test> {
     let ranks = rank(&all);
     let of_b: u64 = ranks.doubled[a.len()..].iter().map(|&r| u64::from(r)).sum();
     if all.len() <= EXACT_UNPAIRED {
-        return Ok(Test {
-            p: exact_two_sided(&ranks.doubled, b.len(), of_b),
-            exact: true,
-        });
+        let p = if ranks.ties {
+            exact_two_sided(&ranks.doubled, b.len(), of_b)
+        } else {
+            let size = b.len() as u64;
+            two_sided_tail(&untied(a.len(), b.len()), of_b / 2 - size * (size + 1) / 2)
+        };
+        return Ok(Test { p, exact: true });
     }
     let (size_a, size_b, total) = (a.len() as f64, b.len() as f64, all.len() as f64);
     // In units of doubled ranks: B's mean is m(N + 1), and half a rank is 1.
@@ -109,13 +115,22 @@ pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cut {
         let error = normal::two_sided((mean - 0.5 - outside as f64).max(0.0) / deviation);
         return Cut { outside, error };
     }
-    let ranks: Vec<u32> = (1..=u32::try_from(n + m).unwrap_or(u32::MAX)).collect();
-    let (mut distribution, _) = subset_sums(&ranks, m);
-    let all: f64 = distribution.iter().sum();
-    for probability in &mut distribution {
-        *probability /= all;
-    }
-    cut_of(&distribution, alpha)
+    cut_of(&untied(n, m), alpha)
+}
+
+/// Null distribution of U for groups of `n` and `m` values without ties, computed once for each pair of sizes.
+fn untied(n: usize, m: usize) -> Arc<[f64]> {
+    type Tables = BTreeMap<(usize, usize), Arc<[f64]>>;
+    static KNOWN: Mutex<Tables> = Mutex::new(Tables::new());
+    // A thread that panicked while holding the lock left a sound map behind: entries are put in whole.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let entry = known.entry((n, m)).or_insert_with(|| {
+        let ranks: Vec<u32> = (1..=u32::try_from(n + m).unwrap_or(u32::MAX)).collect();
+        let (counts, _) = subset_sums(&ranks, m);
+        let all: f64 = counts.iter().sum();
+        counts.iter().map(|count| count / all).collect()
+    });
+    Arc::clone(entry)
 }
 
 /// Hodges-Lehmann shift: the median of all differences b − a, with the interval that inverts the Mann-Whitney test.

@@ -239,7 +239,7 @@ pub fn thresholds(
 }
 
 /// Points of the integration grid; Simpson's rule wants an odd number.
-const POINTS: usize = 241;
+const POINTS: usize = 101;
 /// Standard deviations beyond which nothing is left.
 const FAR: f64 = 8.0;
 
@@ -291,21 +291,50 @@ impl Step {
             .sum()
     }
 
-    /// The boundary that is first crossed here with probability `allowed`.
+    /// How fast `crossing` falls as the boundary grows.
+    fn slope(&self, z: f64) -> f64 {
+        let spread = (self.t - self.from.t).sqrt();
+        let root = self.t.sqrt();
+        let limit = z * root;
+        let at =
+            |x: f64| normal::density((x - limit) / spread) + normal::density((x + limit) / spread);
+        let sum: f64 = self
+            .from
+            .points
+            .iter()
+            .zip(&self.from.mass)
+            .map(|(&x, mass)| mass * at(x))
+            .sum();
+        sum * root / spread
+    }
+
+    /// The boundary that is first crossed here with probability `allowed`: Newton's method, kept inside a bracket.
     fn boundary(&self, allowed: f64) -> f64 {
         if allowed <= 0.0 {
             return f64::INFINITY;
         }
-        let (mut low, mut high) = (0.0, 2.0 * FAR);
+        // Crossing here for the first time is at most as likely as crossing here at all.
+        let (mut low, mut high) = (0.0, -normal::quantile(allowed.min(1.0) / 2.0));
+        let mut z = high;
         for _ in 0..60 {
-            let middle = 0.5 * (low + high);
-            if self.crossing(middle) > allowed {
-                low = middle;
+            let excess = self.crossing(z) - allowed;
+            if excess > 0.0 {
+                low = z;
             } else {
-                high = middle;
+                high = z;
             }
+            let next = z + excess / self.slope(z);
+            let next = if next > low && next < high {
+                next
+            } else {
+                0.5 * (low + high)
+            };
+            if (next - z).abs() < 1e-10 {
+                break;
+            }
+            z = next;
         }
-        high
+        z
     }
 
     /// What stays inside ±z.
@@ -314,13 +343,13 @@ impl Step {
         let limit = z.min(FAR) * self.t.sqrt();
         let width = 2.0 * limit / (POINTS - 1) as f64;
         let points: Vec<f64> = (0..POINTS).map(|i| -limit + width * i as f64).collect();
-        let mass = points
+        // The distribution is symmetric: one half is computed, the other mirrored.
+        let half: Vec<f64> = points[..=POINTS / 2]
             .iter()
             .enumerate()
             .map(|(i, &x)| {
                 let weight = match i {
                     0 => 1.0,
-                    _ if i == POINTS - 1 => 1.0,
                     _ if i % 2 == 1 => 4.0,
                     _ => 2.0,
                 };
@@ -333,6 +362,11 @@ impl Step {
                     .sum();
                 weight * width / 3.0 * density
             })
+            .collect();
+        let mass = half
+            .iter()
+            .chain(half.iter().rev().skip(1))
+            .copied()
             .collect();
         Path {
             t: self.t,
@@ -387,6 +421,25 @@ mod tests {
                 assert_eq!(plan.cap(), 60);
                 assert!(plan.looks().len() >= 4, "{:?}", plan.looks());
             }
+        }
+    }
+
+    #[test]
+    fn every_share_of_the_error_rate_is_spent_and_no_more() {
+        // Crossing probability of the final boundaries, found by walking the looks again.
+        let looks = [8, 12, 18, 27, 40, 60];
+        for alpha in [0.05, 0.05 / 7.0, 0.001] {
+            let chosen = thresholds(alpha, &looks, Spending::Pocock, |_, p| p);
+            let (mut path, mut spent) = (Path::start(), 0.0);
+            for (n, threshold) in looks.iter().zip(&chosen) {
+                let step = path.step(*n as f64 / 60.0);
+                let z = -normal::quantile(threshold / 2.0);
+                spent += step.crossing(z);
+                path = step.inside(z);
+            }
+            assert!((spent / alpha - 1.0).abs() < 1e-6, "{alpha}: {spent}");
+            // What has not crossed is still there.
+            assert!((path.mass.iter().sum::<f64>() + spent - 1.0).abs() < 1e-4);
         }
     }
 

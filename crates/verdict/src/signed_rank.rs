@@ -79,7 +79,7 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
 }
 
 /// Probability of a sum at least as extreme as `observed` under a symmetric distribution that starts at 0.
-fn two_sided_tail(distribution: &[f64], observed: u64) -> f64 {
+pub(crate) fn two_sided_tail(distribution: &[f64], observed: u64) -> f64 {
     let observed = usize::try_from(observed).unwrap_or(usize::MAX);
     // The distribution is symmetric, so the smaller tail decides and is doubled.
     let mirrored = (distribution.len() - 1).saturating_sub(observed);

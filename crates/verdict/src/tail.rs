@@ -91,6 +91,11 @@ pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Resul
     let start = draw.identity();
     let (quantile_a, quantile_b) = draw.quantiles(&start);
     let effect = draw.effect(&start);
+    let interval = draw.interval(effect);
+    let ends = interval.map_or([effect; 2], |interval| [interval.low, interval.high]);
+    if !(effect.is_finite() && ends.iter().all(|end| end.is_finite())) {
+        return Err(StatError::Overflow { index: 0 });
+    }
     let total = |trials: &[Trial]| trials.iter().map(|trial| trial.total).sum::<u64>();
     let (trials_a, trials_b) = pool.trials.split_at(a.len());
     let fewest = total(trials_a).min(total(trials_b)) as f64;
@@ -98,7 +103,7 @@ pub fn compare(a: &[Vec<Bin>], b: &[Vec<Bin>], question: &TailQuestion) -> Resul
         a: quantile_a,
         b: quantile_b,
         effect,
-        interval: draw.interval(effect),
+        interval,
         test: draw.test(effect),
         beyond: fewest * (1.0 - question.quantile),
     })
