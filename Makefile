@@ -1,0 +1,48 @@
+# What a newcomer does: `make run`. What CI does: `make test`.
+CARGO   ?= cargo
+TARGET  := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
+TOOL    := $(TARGET)/release/pagetide
+# The emulator, a file system maker for scenarios with files, and what links a static program.
+PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
+KERNELS := debian:bookworm debian:bookworm/6.12 debian:sid
+
+.PHONY: run build test bench system kernels fmt lint unit
+
+run: build kernels
+	$(TOOL) run campaigns/quick.toml --exit-zero
+
+build: system
+	$(CARGO) build --release --package pagetide
+	@echo "built $(TOOL)"
+
+kernels: build
+	$(TOOL) kernel add $(KERNELS)
+
+test: system fmt lint unit
+
+fmt:
+	$(CARGO) fmt --all --check
+
+lint:
+	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
+
+unit:
+	$(CARGO) test --workspace --quiet
+
+bench: build
+	$(CARGO) run --release --quiet --package pagetide-scenario --example touch_cost
+	$(CARGO) run --release --quiet --package pagetide-reference --example speed
+	$(CARGO) run --release --quiet --package pagetide-probe --example decode_speed
+	$(CARGO) run --release --quiet --package pagetide-verdict --example calibrate
+	$(TOOL) bench
+
+# Installs what is missing, and says what; as root, or through sudo.
+system:
+	@missing=; for package in $(PACKAGES); do \
+	  dpkg-query --show --showformat='$${db:Status-Status}' $$package 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  echo "installing:$$missing"; \
+	  if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
+	  $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
