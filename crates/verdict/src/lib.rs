@@ -5,8 +5,20 @@
 //!
 //! Begin with [`judge()`], which takes a [`Family`] of metrics that share one error rate and judges each. Sampling until
 //! sure is [`sequential`]; series over kernels or dates are [`change`]; what a number of seeds can find is [`power`];
-//! what an arena's noise does to verdicts is [`calibrate`]. The estimators below them are public, because a figure that
+//! what an arena's noise does to verdicts is [`mod@calibrate`]. The estimators below them are public, because a figure that
 //! others are asked to trust must be checkable on its own; `tests/golden` compares them with scipy.
+//!
+//! # What is promised
+//!
+//! - False "improved", "regressed" or "changed" among the primary metrics of one family: in at most α (5 %) of
+//!   campaigns, whatever the noise, as long as which variant ran first in a pair was left to chance. To promise it for a
+//!   whole campaign, put all its comparisons into one family.
+//! - Among the other metrics, at most α of the claims made are false (Benjamini and Hochberg); they explain, they do not
+//!   decide.
+//! - "Equivalent" is promised for each metric by itself: with a true difference at the margin it is said in at most half
+//!   of α of all cases.
+//! - An interval's `level` is the one achieved: rank tests of few values have few levels. Fewer than six pairs, or four
+//!   trials against four, have none of 95 %, and nothing is claimed from them.
 //!
 //! What is random here (large permutation tests, the bootstrap) is drawn from the family's seed by a generator that
 //! never changes, so that the same data give the same judgement everywhere.

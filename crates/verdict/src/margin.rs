@@ -71,6 +71,12 @@ pub const DEFAULTS: &[Default] = &[
         reason: "a maximum is one access, the least stable of all statistics",
     },
     Default {
+        metric: "*deviation*",
+        unit: "*",
+        margin: Margin::Relative(0.10),
+        reason: "a standard deviation of n values is itself uncertain by one part in the root of 2n",
+    },
+    Default {
         metric: "*stall*",
         unit: "nanos",
         margin: Margin::Relative(0.02),

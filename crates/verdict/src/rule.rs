@@ -1,13 +1,13 @@
 //! How sure is sure enough: thresholds for p-values and the level of intervals, at one look at the data.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::Result;
 use crate::number::probability;
 
 /// Thresholds of one look. For a fixed number of trials there is one look and Holm's thresholds; a plan that looks
 /// several times makes one rule for each look.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rule {
     /// Error rate of the whole family over all looks.
     pub alpha: f64,

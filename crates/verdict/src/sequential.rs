@@ -88,7 +88,9 @@ impl Design {
 }
 
 /// When to look, and what to claim at each look.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// Not read back from anywhere: store the looks and make the plan again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     looks: Vec<u64>,
     rules: Vec<Rule>,
