@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pagetide_probe::meaning::{
-    ATTRIBUTION_EVENTS, Attribution, BLOCK_EVENTS, Decoder, Part, RECLAIM_EVENTS, RowId, Section,
-    TaskAccounting, analyse,
+    ATTRIBUTION_EVENTS, BLOCK_EVENTS, Part, RECLAIM_EVENTS, RowId, Section, TaskAccounting,
+    analyse, attribute,
 };
 use pagetide_probe::text::{KeyedSource, Snapshot};
 use pagetide_probe::trace::{
@@ -111,22 +111,16 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     let child = pressure.start(128, 2);
     let task = support::measured(child);
     let trace = capture.finish().unwrap();
-    let mut decoder = Decoder::for_trace(&trace).unwrap();
-    let mut attribution = Attribution::new(&[TaskAccounting {
+    let tasks = [TaskAccounting {
         pid: task.pid,
         begin: task.begin,
         end: task.end,
         user: Some(task.user),
         system: Some(task.system),
-    }]);
-    let mut events = trace.events();
-    for raw in events.by_ref() {
-        if let Some(traced) = decoder.decode(&raw) {
-            attribution.observe(&traced);
-        }
-    }
-    assert!(!events.losses().plus(trace.meta.losses).any());
-    let time = attribution.finish().remove(0);
+    }];
+    let losses = trace.meta.losses;
+    assert!(!losses.any(), "{losses:?}");
+    let time = attribute(&trace, &tasks).unwrap().remove(0);
     println!("{time:#?}");
     let share = |nanos: Nanos| nanos.get() as f64 / time.elapsed.get() as f64;
     assert_eq!(time.parts.total(), time.elapsed);

@@ -1,13 +1,15 @@
-//! Sampling allocates nothing once a source is open: an observer that allocates under memory pressure disturbs the trial.
+//! Sampling allocates nothing once a source is open, and decoding nothing for each event: an observer that allocates under memory pressure disturbs the trial.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 
 use pagetide_probe::Nanos;
+use pagetide_probe::meaning::Decoder;
 use pagetide_probe::text::{
     Buddyinfo, Diskstats, KeyedSource, SchedStat, Series, Swaps, TaskStat, TextFile, Zoneinfo,
 };
+use pagetide_probe::trace::TraceFile;
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -37,6 +39,22 @@ fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.with(Cell::get);
     work();
     ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn decoding_an_event_allocates_nothing() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
+    let trace = TraceFile::read(std::fs::File::open(path).unwrap()).unwrap();
+    let mut decoder = Decoder::for_trace(&trace).unwrap();
+    let mut events = trace.events();
+    let mut decoded = 0;
+    let count = allocations(|| {
+        for raw in events.by_ref() {
+            decoded += u64::from(decoder.decode(&raw).is_some());
+        }
+    });
+    assert_eq!(count, 0);
+    assert!(decoded > 5_000, "{decoded}");
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 mod disk;
 mod requests;
+mod summary;
 
 pub use disk::{Disk, DiskCost, DiskModel};
 pub use requests::{BlockObserver, Device, Direction, DirectionSums, Request, SizeClass};
+pub use summary::{BlockSummary, DeviceSummary, summarise};

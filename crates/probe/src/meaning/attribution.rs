@@ -9,8 +9,10 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::decoder::Decoder;
 use super::event::{Event, Traced};
-use crate::Nanos;
+use crate::trace::TraceFile;
+use crate::{Nanos, ProbeError};
 
 /// Where time can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -150,6 +152,19 @@ pub struct TaskTime {
     pub on_cpu: Nanos,
     /// On a CPU, by its accounting; compare the two.
     pub accounted: Option<Nanos>,
+}
+
+/// Attributes the time of these tasks over a stored trace; needs the events of [`super::ATTRIBUTION_EVENTS`] beside those
+/// of [`super::RECLAIM_EVENTS`].
+pub fn attribute(trace: &TraceFile, tasks: &[TaskAccounting]) -> Result<Vec<TaskTime>, ProbeError> {
+    let mut decoder = Decoder::for_trace(trace)?;
+    let mut attribution = Attribution::new(tasks);
+    for raw in trace.events() {
+        if let Some(traced) = decoder.decode(&raw) {
+            attribution.observe(&traced);
+        }
+    }
+    Ok(attribution.finish())
 }
 
 /// What a task is doing.

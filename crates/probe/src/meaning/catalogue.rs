@@ -19,7 +19,7 @@ events! {
         "mm_vmscan_node_reclaim_begin" "mm_vmscan_node_reclaim_end"
         "mm_vmscan_kswapd_wake" "mm_vmscan_kswapd_sleep" "mm_vmscan_wakeup_kswapd"
         "mm_vmscan_lru_isolate" "mm_vmscan_lru_shrink_inactive" "mm_vmscan_lru_shrink_active"
-        "mm_vmscan_write_folio" "mm_vmscan_throttled" "mm_vmscan_reclaim_pages"
+        "mm_vmscan_write_folio" "mm_vmscan_writepage" "mm_vmscan_throttled" "mm_vmscan_reclaim_pages"
     ]
     "compaction" [
         "mm_compaction_begin" "mm_compaction_end"

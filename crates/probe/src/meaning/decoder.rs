@@ -85,7 +85,12 @@ impl Decoder {
             match (pid, plan(format)) {
                 (Some(pid), Ok(Some(plan))) => {
                     decoder.plans.insert(format.id, (pid, plan));
-                    decoder.decodable.insert(format.name.clone());
+                    // Known by its name since 6.0; it was called after pages before.
+                    let name = match format.name.as_str() {
+                        "mm_vmscan_writepage" => "mm_vmscan_write_folio",
+                        name => name,
+                    };
+                    decoder.decodable.insert(name.to_owned());
                 }
                 (_, Ok(None)) => {}
                 (None, Ok(_)) => decoder.lacks(format, "common_pid"),

@@ -30,7 +30,7 @@ pub use known::{KNOWN, Kind, Known, Unit, known};
 pub use probe::{Named, TextProbe, TextRecord, TextSettings, Unsupported};
 pub use psi::{Psi, PsiLine};
 pub use series::Series;
-pub use snapshot::Snapshot;
+pub use snapshot::{Effect, Snapshot, observer_effect};
 pub use swaps::{SwapArea, Swaps};
 pub use taskstat::{SchedStat, TaskStat};
 pub use timerlist::{IdleCpu, TimerList};
