@@ -9,9 +9,11 @@
 pub mod comparison;
 mod difference;
 mod error;
+pub mod history;
 mod input;
 mod judge;
 mod select;
+mod tails;
 
 pub use comparison::{
     Caution, Cell, Column, Comparison, FailOn, InvalidTrial, Look, MetricRow, Overall, Side,
@@ -19,5 +21,7 @@ pub use comparison::{
 };
 pub use difference::{Difference, differences};
 pub use error::CompareError;
+pub use history::{History, history};
 pub use judge::ALPHA;
 pub use select::{compare_campaign, compare_note, compare_two};
+pub use tails::{Tails, tails};

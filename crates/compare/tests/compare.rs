@@ -3,14 +3,16 @@
 // Helpers of tests may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
 
+use pagetide_compare::history::{Order, history};
 use pagetide_compare::{
-    Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note, compare_two,
+    Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note,
+    compare_two, tails,
 };
-use pagetide_record::store::{CampaignNote, CellNote, Entry};
+use pagetide_record::store::{CampaignNote, CellNote, Entry, Filter};
 use pagetide_record::{
-    ArenaKind, Direction, Invalid, Metric, MetricDef, Nanos, Pass, Record, Store,
+    ArenaKind, Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Pass, Record, Store,
 };
-use pagetide_verdict::{Data, Margin, Verdict};
+use pagetide_verdict::{Margin, Verdict};
 
 const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
@@ -453,8 +455,85 @@ fn a_campaign_of_one_variant_and_a_store_without_campaigns_are_refused() {
         error.to_string(),
         "campaign test has a single variant, off: add another to compare it with"
     );
-    // The plain data of the statistics stay out of this crate's way.
-    let _ = Data::paired(&[1.0], &[2.0]);
+}
+
+#[test]
+fn tails_are_compared_by_the_histograms_of_all_trials() {
+    let mut bench = Bench::new(1);
+    for seed in 1..=14_u64 {
+        for variant in 0..2 {
+            let mut record = bench.trial(0, variant, seed, 1e6);
+            // Both have 20,000 accesses of about 1 µs and 400 slow ones; those of `on` are half as slow again.
+            let mut dense = vec![0; Histogram::BUCKETS];
+            for n in 0..20_000_u64 {
+                dense[Histogram::index(1000 + n % 200 + seed) as usize] += 1;
+            }
+            for n in 0..400 {
+                let slow = 80_000 + 100 * n + seed * 500;
+                dense[Histogram::index(if variant == 1 { slow * 3 / 2 } else { slow }) as usize] +=
+                    1;
+            }
+            let histogram = Histogram::from_dense(&dense, 1, 1000, 200_000);
+            record.results.histograms.insert("access".into(), histogram);
+            bench.add(0, variant, record);
+        }
+    }
+    let comparison = bench.compare();
+    let tails = tails(&bench.store, &comparison).unwrap();
+    assert_eq!(tails.len(), 1);
+    assert_eq!((tails[0].cell, tails[0].column), (0, 1));
+    let of = |name: &str| {
+        let found = tails[0].judgements.iter().find(|j| j.name == name);
+        found.unwrap()
+    };
+    assert_eq!(of("access-p99").verdict, Verdict::Regressed);
+    let slower = of("access-p99").effect.unwrap().estimate;
+    assert!((slower - 1.5).abs() < 0.1, "{slower}");
+    assert_eq!(of("access-p50").shift, None);
+}
+
+#[test]
+fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
+    let mut bench = Bench::new(1);
+    // Recorded in another order than the versions have.
+    for (release, factor) in [
+        ("6.12", 1.0),
+        ("6.2", 1.0),
+        ("7.2", 1.2),
+        ("7.1", 1.2),
+        ("6.6", 1.0),
+    ] {
+        for seed in 1..=6_u64 {
+            let base = 1e6 * seed as f64;
+            let noise = 1.0 + 0.001 * ((seed * 5) % 7) as f64;
+            let mut record = bench.trial(0, 0, seed, base * factor * noise);
+            record.subject.variant.kernel.release = release.into();
+            bench.add(0, 0, record);
+        }
+    }
+    let scenario = Filter {
+        scenario: Some("linear".into()),
+        ..Filter::default()
+    };
+    let found = history(&bench.store, "run", &scenario, Order::Kernels).unwrap();
+    let cell = &found.cells[0];
+    assert_eq!(
+        (found.cells.len(), cell.values.len(), cell.left_out),
+        (1, 30, 0)
+    );
+    assert_eq!(cell.changes.len(), 1, "{:?}", cell.changes);
+    let change = cell.changes[0];
+    assert_eq!(cell.values[change.at].release, "7.1");
+    assert_eq!(cell.values[change.at - 1].release, "6.12");
+    assert!(
+        change.is_ratio && (change.effect - 1.2).abs() < 0.01,
+        "{change:?}"
+    );
+    let none = history(&bench.store, "nothing", &scenario, Order::Dates).unwrap_err();
+    assert_eq!(
+        none.to_string(),
+        "metric nothing has no records yet: run its campaign"
+    );
 }
 
 #[test]

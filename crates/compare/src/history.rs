@@ -1,0 +1,275 @@
+//! A metric in the course of time or kernels, with the places where it changed.
+//!
+//! Seeds differ far more from each other than kernels do, so a value is set against the median of its seed before
+//! changes are looked for; what is shown is the value itself.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use pagetide_record::store::{Filter, Point};
+use pagetide_record::{ArenaKind, Direction, Nanos, Pass, Store, Unit};
+use pagetide_verdict::change::{Search, change_points};
+use serde::Serialize;
+
+use crate::error::CompareError;
+
+/// Most records of a cell in which changes are looked for, the newest: the search takes time with the square of them.
+pub const MOST: usize = 200;
+
+/// In which order records stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By kernel release, older versions first.
+    #[default]
+    Kernels,
+    /// By the start of the trial.
+    Dates,
+}
+
+/// A metric over the records of a scenario.
+#[derive(Clone, Debug, Serialize)]
+pub struct History {
+    /// Name of the metric.
+    pub metric: String,
+    /// Its cells: values of different cells are never mixed.
+    pub cells: Vec<CellHistory>,
+}
+
+/// A metric over the records of one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellHistory {
+    /// A short human label.
+    pub label: String,
+    /// Identity of the cell.
+    pub cell: String,
+    /// Where the trials ran.
+    pub arena: ArenaKind,
+    /// What the metric counts.
+    pub unit: Unit,
+    /// Which way is better.
+    pub direction: Direction,
+    /// The values in order.
+    pub values: Vec<HistoryValue>,
+    /// Where they change, in order.
+    pub changes: Vec<Change>,
+    /// Records that were left out because there are more than [`MOST`].
+    pub left_out: usize,
+}
+
+/// One value with the record it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HistoryValue {
+    /// Identity of the record.
+    pub record: String,
+    /// Kernel release.
+    pub release: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// Seed.
+    pub seed: u64,
+    /// Start of the trial, nanoseconds since 1970.
+    pub started: Nanos,
+    /// The value.
+    pub value: f64,
+}
+
+/// A place where values change.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Place of the first value after it in [`CellHistory::values`].
+    pub at: usize,
+    /// Median of the values after it, up to the next change, divided by that of the values before, seed for seed;
+    /// or their difference, where values of zero or below were seen.
+    pub effect: f64,
+    /// Whether `effect` is a ratio.
+    pub is_ratio: bool,
+    /// Permutation p-value.
+    pub p: f64,
+}
+
+/// A metric over all valid, timed records that fit, cell by cell.
+pub fn history(
+    store: &Store,
+    metric: &str,
+    filter: &Filter,
+    order: Order,
+) -> Result<History, CompareError> {
+    let filter = Filter {
+        valid: Some(true),
+        pass: filter.pass.or(Some(Pass::Timed)),
+        ..filter.clone()
+    };
+    let mut cells: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+    for point in store.history(metric, &filter)? {
+        let cell = &point.record.cell.hash;
+        match cells.get_mut(cell) {
+            Some(points) => points.push(point),
+            None => {
+                cells.insert(cell.clone(), vec![point]);
+            }
+        }
+    }
+    if cells.is_empty() {
+        return Err(CompareError::NoRecords {
+            what: format!("metric {metric}"),
+        });
+    }
+    let mut cells = cells
+        .into_values()
+        .map(|points| of_cell(points, order))
+        .collect::<Result<Vec<_>, _>>()?;
+    cells.sort_by(|a, b| a.label.cmp(&b.label));
+    Ok(History {
+        metric: metric.to_owned(),
+        cells,
+    })
+}
+
+fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareError> {
+    // Points come oldest first.
+    let left_out = points.len().saturating_sub(MOST);
+    points.drain(..left_out);
+    if order == Order::Kernels {
+        points.sort_by(|a, b| {
+            by_version(
+                &a.record.variant.kernel.release,
+                &b.record.variant.kernel.release,
+            )
+        });
+    }
+    let first = &points[0];
+    let (unit, direction) = (first.metric.unit, first.metric.direction);
+    let subject = &first.record.cell.subject;
+    let (label, arena) = (subject.cell_label(), subject.arena.kind);
+    let cell = first.record.cell.hash.clone();
+    let values: Vec<HistoryValue> = points
+        .into_iter()
+        .filter_map(|point| {
+            Some(HistoryValue {
+                value: point.metric.value.number()?,
+                release: point.record.variant.kernel.release.clone(),
+                variant: point.record.variant.name.clone(),
+                seed: point.record.seed,
+                started: point.record.started,
+                record: point.record.id,
+            })
+        })
+        .collect();
+    let is_ratio = values.iter().all(|value| value.value > 0.0);
+    let changes = change_points(&against_seed(&values, is_ratio), &Search::default())?
+        .into_iter()
+        .map(|change| {
+            let step = change.after - change.before;
+            Change {
+                at: change.at,
+                effect: if is_ratio { step.exp() } else { step },
+                is_ratio,
+                p: change.p,
+            }
+        })
+        .collect();
+    Ok(CellHistory {
+        label,
+        cell,
+        arena,
+        unit,
+        direction,
+        values,
+        changes,
+        left_out,
+    })
+}
+
+/// Each value against the median of its seed: as the logarithm of a ratio, or as a difference.
+fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
+    let scale = |value: f64| if is_ratio { value.ln() } else { value };
+    let mut seeds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for value in values {
+        seeds
+            .entry(value.seed)
+            .or_default()
+            .push(scale(value.value));
+    }
+    let medians: BTreeMap<u64, f64> = seeds
+        .into_iter()
+        .map(|(seed, mut values)| {
+            values.sort_by(f64::total_cmp);
+            let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+            (seed, f64::midpoint(low, high))
+        })
+        .collect();
+    values
+        .iter()
+        .map(|value| scale(value.value) - medians[&value.seed])
+        .collect()
+}
+
+/// Orders releases as versions: `6.2` before `6.12`, `7.0-rc1` before `7.0`.
+fn by_version(a: &str, b: &str) -> Ordering {
+    let parts = |text: &str| -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let digit = first.is_ascii_digit();
+            let end = rest
+                .find(|c: char| c.is_ascii_digit() != digit)
+                .unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            parts.push(if digit {
+                Part::Number(part.parse().unwrap_or(u64::MAX))
+            } else if part.starts_with("-rc") {
+                Part::Candidate
+            } else {
+                Part::Text(part.to_owned())
+            });
+            rest = after;
+        }
+        parts.push(Part::End);
+        parts
+    };
+    parts(a).cmp(&parts(b))
+}
+
+/// A part of a release, in the order in which equal beginnings go on.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// `-rc`: before the release itself.
+    Candidate,
+    /// Nothing more.
+    End,
+    /// Anything else.
+    Text(String),
+    /// Digits.
+    Number(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_ordered_as_versions() {
+        let mut releases = [
+            "6.12.9",
+            "7.0",
+            "6.2.0",
+            "6.12.10",
+            "7.0-rc10",
+            "7.0-rc2",
+            "6.12.10-cloud-amd64",
+        ];
+        releases.sort_by(|a, b| by_version(a, b));
+        assert_eq!(
+            releases,
+            [
+                "6.2.0",
+                "6.12.9",
+                "6.12.10",
+                "6.12.10-cloud-amd64",
+                "7.0-rc2",
+                "7.0-rc10",
+                "7.0"
+            ]
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Tails: quantiles of all accesses of a cell, from the histograms in the record files.
+//!
+//! A comparison judges the quantiles that each trial reports about itself. Here the accesses of all trials are pooled and
+//! the quantiles compared by a bootstrap over trials, never over accesses, which depend on each other. This opens every
+//! record, so it is done only when asked for; its verdicts explain and decide nothing.
+
+use pagetide_record::{ArenaKind, Histogram, Store};
+use pagetide_verdict::sample::{Bin, TailPair};
+use pagetide_verdict::{Data, Direction, Family, Judgement, MetricSample, judge};
+use serde::Serialize;
+
+use crate::comparison::{Comparison, Side};
+use crate::error::CompareError;
+use crate::judge::{ALPHA, SEED};
+
+/// The quantiles, with the names under which they are shown.
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+];
+
+/// The tail of one histogram in one cell, of a column against the baseline.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tails {
+    /// Place of the cell in [`Comparison::cells`].
+    pub cell: usize,
+    /// Place of the column in [`Comparison::columns`].
+    pub column: usize,
+    /// Name of the histogram, such as `access` in nanoseconds.
+    pub histogram: String,
+    /// A judgement for each quantile from the median outwards.
+    pub judgements: Vec<Judgement>,
+}
+
+/// The tails of every cell whose records carry histograms.
+pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, CompareError> {
+    let mut all = Vec::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        let exact = cell
+            .subject
+            .as_ref()
+            .is_some_and(|subject| subject.arena.kind == ArenaKind::Exact);
+        let sides = cell
+            .sides
+            .iter()
+            .map(|side| read(store, side))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some((baseline, others)) = sides.split_first() else {
+            continue;
+        };
+        for (column, other) in (1..).zip(others) {
+            for name in names(baseline) {
+                let Some(data) = pair(baseline, other, &name, exact) else {
+                    continue;
+                };
+                all.push(Tails {
+                    cell: place,
+                    column,
+                    judgements: judge(&family(&name, &data))?,
+                    histogram: name,
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// A trial with its histograms.
+struct Trial {
+    seed: u64,
+    digest: String,
+    histograms: std::collections::BTreeMap<String, Histogram>,
+}
+
+fn read(store: &Store, side: &Side) -> Result<Vec<Trial>, CompareError> {
+    side.trials
+        .iter()
+        .map(|trial| {
+            let record = store.load(&trial.record)?.into_record();
+            Ok(Trial {
+                seed: trial.seed,
+                digest: trial.digest.clone(),
+                histograms: record.results.histograms,
+            })
+        })
+        .collect()
+}
+
+/// Histograms that the baseline's first trial has.
+fn names(trials: &[Trial]) -> Vec<String> {
+    trials
+        .first()
+        .map(|trial| trial.histograms.keys().cloned().collect())
+        .unwrap_or_default()
+}
+
+/// The histograms of both sides, paired by seed where results have no noise.
+enum Pooled {
+    Paired(Vec<TailPair>),
+    Unpaired(Vec<Vec<Bin>>, Vec<Vec<Bin>>),
+}
+
+fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool) -> Option<Pooled> {
+    let of = |trial: &Trial| {
+        let histogram = trial.histograms.get(name)?;
+        (histogram.count > 0).then(|| bins(histogram))
+    };
+    if !exact {
+        let [a, b]: [Vec<Vec<Bin>>; 2] =
+            [a, b].map(|trials| trials.iter().filter_map(of).collect());
+        return (!a.is_empty() && !b.is_empty()).then_some(Pooled::Unpaired(a, b));
+    }
+    let pairs: Vec<TailPair> = a
+        .iter()
+        .filter_map(|a| {
+            let b = b.iter().find(|b| b.seed == a.seed)?;
+            Some(TailPair {
+                a: of(a)?,
+                b: of(b)?,
+                identical: a.digest == b.digest,
+            })
+        })
+        .collect();
+    (!pairs.is_empty()).then_some(Pooled::Paired(pairs))
+}
+
+/// A histogram's buckets, each at its middle, held within minimum and maximum.
+fn bins(histogram: &Histogram) -> Vec<Bin> {
+    histogram
+        .buckets
+        .iter()
+        .map(|&(index, count)| {
+            let (low, high) = Histogram::bounds(index);
+            let middle = (low + (high - low) / 2).clamp(histogram.min, histogram.max);
+            Bin {
+                value: middle as f64,
+                count,
+            }
+        })
+        .collect()
+}
+
+/// All quantiles of one histogram as a family of their own.
+fn family(name: &str, data: &Pooled) -> Family {
+    let metrics = QUANTILES
+        .iter()
+        .map(|&(label, quantile)| MetricSample {
+            name: format!("{name}-{label}"),
+            unit: "nanos".to_owned(),
+            direction: Direction::Lower,
+            primary: false,
+            margin: None,
+            scale: pagetide_verdict::sample::Scale::Auto,
+            data: match data {
+                Pooled::Paired(pairs) => Data::PairedTails {
+                    quantile,
+                    pairs: pairs.clone(),
+                },
+                Pooled::Unpaired(a, b) => Data::UnpairedTails {
+                    quantile,
+                    a: a.clone(),
+                    b: b.clone(),
+                },
+            },
+        })
+        .collect();
+    Family {
+        alpha: ALPHA,
+        ..Family::new(SEED, metrics)
+    }
+}
