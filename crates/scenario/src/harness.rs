@@ -125,24 +125,6 @@ fn own(line: &str) -> Option<(u64, u64)> {
     Some((hex(start)?, hex(end)?))
 }
 
-/// Resident anonymous and shared memory of this process.
-pub(crate) fn resident() -> Bytes {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| {
-                line.strip_prefix(name)?
-                    .split_ascii_whitespace()
-                    .next()?
-                    .parse()
-                    .ok()
-            })
-            .unwrap_or(0_u64)
-    };
-    Bytes::from_kib(field("RssAnon:") + field("RssShmem:"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,9 +10,6 @@
 //!
 //! Begin reading at a scenario, `scenario/patterns.rs` say, then [`touch`], the timed loop, and `workers`, the processes.
 
-// Shared nouns that the scenarios still to come use.
-#![allow(dead_code)]
-
 mod attempt;
 mod bulk;
 mod clock;

@@ -434,6 +434,31 @@ mod tests {
     }
 
     #[test]
+    fn resolved_texts_are_read_into_the_struct() {
+        let resolved = [
+            ("how-much", "2M"),
+            ("many", "3"),
+            ("long", "5ms"),
+            ("pages", "7"),
+        ];
+        let mut resolved: BTreeMap<String, String> = resolved
+            .into_iter()
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .collect();
+        let example = Example::read(&resolved).unwrap();
+        assert_eq!((example.how_much, example.many), (Bytes::from_mib(2), 3));
+        assert_eq!(
+            (example.long, example.pages),
+            (Nanos::from_millis(5), Pages(7))
+        );
+        resolved.remove("many");
+        assert!(matches!(
+            Example::read(&resolved),
+            Err(ScenarioError::Unresolved { parameter: "many" })
+        ));
+    }
+
+    #[test]
     fn canonical_text_is_exact() {
         assert_eq!(text("how-much", "0.5 * memory").unwrap(), "32M");
         assert_eq!(text("how-much", "0.3 * memory").unwrap(), "19660K");

@@ -1,8 +1,9 @@
 //! The timed touch loop: one clock read an access, a histogram and a log entry.
 //!
 //! The end of one access is the start of the next, so a trial of n accesses reads the clock n times and once more for
-//! each batch: making the references of a batch is not charged to an access. What the loop does between two readings
-//! besides the access itself (a bucket, three sums, eight bytes of log) is part of the measured time, a few nanoseconds.
+//! each batch. Between two readings the loop does nothing but the access and noting the reading: references are made
+//! before a batch, and its histogram and log are brought up to date after it, where the processor can overlap what a
+//! fenced clock read between two accesses would keep apart.
 
 // Between two clock readings a call would be measured too.
 #![allow(clippy::inline_always)]
@@ -131,6 +132,8 @@ pub(crate) struct Mark {
 pub struct Recorder {
     dense: Locked<u64>,
     scratch: Locked<u64>,
+    /// The clock after each access of a batch.
+    ends: Locked<u64>,
     sum: u64,
     min: u64,
     max: u64,
@@ -149,6 +152,7 @@ impl Recorder {
         Ok(Self {
             dense: Locked::new(Histogram::BUCKETS)?,
             scratch: Locked::new(PAGE / 8)?,
+            ends: Locked::new(BATCH)?,
             sum: 0,
             min: u64::MAX,
             max: 0,
@@ -296,89 +300,74 @@ impl Recorder {
     /// writes; pages beyond the workload are refused by a panic.
     pub fn touch(&mut self, clock: Clock, touch: &Touch, batch: &[u32]) {
         touch.must_hold(batch);
-        match clock {
-            Clock::RawTsc => self.touch_with(RawTsc, touch, batch),
-            Clock::Calibrated(rate) => self.touch_with(rate, touch, batch),
-            Clock::Monotonic => self.touch_with(MonotonicTicks, touch, batch),
+        for batch in batch.chunks(BATCH) {
+            match clock {
+                Clock::RawTsc => self.touch_with(RawTsc, touch, batch),
+                Clock::Calibrated(rate) => self.touch_with(rate, touch, batch),
+                Clock::Monotonic => self.touch_with(MonotonicTicks, touch, batch),
+            }
         }
     }
 
     fn touch_with<T: Ticks>(&mut self, clock: T, touch: &Touch, batch: &[u32]) {
-        let logged = self.prepare_log(batch.len());
-        let (logged, rest) = batch.split_at(logged);
-        match touch.amount {
-            Amount::Word => {
-                self.run::<T, true>(clock, logged, |item| access_word(touch, item));
-                self.run::<T, false>(clock, rest, |item| access_word(touch, item));
-            }
-            Amount::Page => {
-                let buffer = self.scratch.as_mut_ptr().cast::<u8>();
-                let copy = |item| copy_page(touch, item, buffer);
-                self.run::<T, true>(clock, logged, copy);
-                self.run::<T, false>(clock, rest, copy);
-            }
-        }
-    }
-
-    /// Touches the log's pages for the coming entries, so that no access is charged for the log's own page faults, and
-    /// says how many entries have room.
-    fn prepare_log(&mut self, entries: usize) -> usize {
-        let Some(log) = self.log.as_mut() else {
-            return 0;
+        let buffer = self.scratch.as_mut_ptr().cast::<u8>();
+        let start = match touch.amount {
+            Amount::Word => self.time::<T>(batch, |item| access_word(touch, item)),
+            Amount::Page => self.time::<T>(batch, |item| copy_page(touch, item, buffer)),
         };
-        let from = number::index(self.kept * 8);
-        let body = log.body();
-        let room = body.get_mut(from..).unwrap_or_default();
-        let room = room.len().min(entries * 8) / 8 * 8;
-        for page in body[from..from + room].chunks_mut(PAGE) {
-            page[0] = 0;
-        }
-        if let Some(last) = body[from..from + room].last_mut() {
-            *last = 0;
-        }
-        room / 8
+        self.keep(clock, start, batch);
     }
 
+    /// The timed loop: notes the clock after each access and gives the clock before the first.
     #[inline(always)]
-    fn run<T: Ticks, const LOG: bool>(&mut self, clock: T, batch: &[u32], access: impl Fn(u32)) {
-        if batch.is_empty() {
-            return;
-        }
-        let mut entry = match self.log.as_mut() {
-            // SAFETY: `kept` entries lie within the frame.
-            Some(log) if LOG => unsafe {
-                log.body_ptr().cast::<u64>().add(number::index(self.kept))
-            },
-            _ => std::ptr::null_mut(),
-        };
-        let buckets = self.dense.as_mut_ptr();
-        let (mut sum, mut min, mut max) = (self.sum, self.min, self.max);
-        let mut before = T::ticks();
-        for &item in batch {
+    fn time<T: Ticks>(&mut self, batch: &[u32], access: impl Fn(u32)) -> u64 {
+        let start = T::ticks();
+        for (&item, end) in batch.iter().zip(self.ends.iter_mut()) {
             access(item);
-            let after = T::ticks();
+            *end = T::ticks();
+        }
+        start
+    }
+
+    /// Histogram, sums and log of a batch that was timed.
+    fn keep<T: Ticks>(&mut self, clock: T, start: u64, batch: &[u32]) {
+        let room = self.log_room(batch.len());
+        let mut entries = match self.log.as_mut() {
+            Some(log) => {
+                let at = number::index(self.kept * 8);
+                log.body()[at..at + room * 8]
+                    .as_chunks_mut::<8>()
+                    .0
+                    .iter_mut()
+            }
+            None => [].iter_mut(),
+        };
+        let (mut sum, mut min, mut max) = (self.sum, self.min, self.max);
+        let mut before = start;
+        for (&item, &after) in batch.iter().zip(self.ends.iter()) {
             // Counters of two processors may differ by a little; time never runs backwards here.
             let nanos = clock.nanos(after.saturating_sub(before));
             before = after;
-            // SAFETY: `Histogram::index` is below `BUCKETS`, the length of `dense`, for every value.
-            unsafe { *buckets.add(Histogram::index(nanos) as usize) += 1 };
+            self.dense[Histogram::index(nanos) as usize] += 1;
             sum += nanos;
             min = min.min(nanos);
             max = max.max(nanos);
-            if LOG {
+            if let Some(entry) = entries.next() {
                 let value = u64::from(item & PAGE_BITS) << LATENCY_BITS | nanos.min(MAX_LATENCY);
-                // SAFETY: `prepare_log` found room for every entry of `batch`; frames are 64-byte aligned.
-                unsafe {
-                    entry.write(value.to_le());
-                    entry = entry.add(1);
-                }
+                *entry = value.to_le_bytes();
             }
         }
         (self.sum, self.min, self.max) = (sum, min, max);
         self.count += batch.len() as u64;
-        if LOG {
-            self.kept += batch.len() as u64;
-        }
+        self.kept += room as u64;
+    }
+
+    /// How many of the coming entries the log has room for.
+    fn log_room(&mut self, entries: usize) -> usize {
+        let kept = number::index(self.kept);
+        self.log.as_ref().map_or(0, |log| {
+            (log.capacity() / 8).saturating_sub(kept).min(entries)
+        })
     }
 }
 

@@ -323,11 +323,6 @@ impl Trial<'_> {
         self.outcome.histograms.insert(name.to_owned(), histogram);
     }
 
-    /// Keeps a text.
-    pub(crate) fn text(&mut self, name: &str, text: String) {
-        self.outcome.texts.insert(name.to_owned(), text);
-    }
-
     /// Says something a reader should know.
     pub(crate) fn warn(&mut self, warning: Warning) {
         if !self.outcome.warnings.contains(&warning) {
