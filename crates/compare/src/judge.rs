@@ -21,7 +21,7 @@ pub const ALPHA: f64 = 0.05;
 /// Seed of what the statistics draw at random: fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
 /// Random sign patterns for a metric, times values: what a comparison may spend on them, and the fewest patterns.
-const DRAWS: usize = 200_000_000;
+const DRAWS: usize = 20_000_000;
 const FEWEST: u32 = 999;
 
 /// Makes the comparison.

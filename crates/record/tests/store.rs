@@ -3,56 +3,17 @@
 // Helpers of tests may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+mod common;
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use common::{add, ids, record};
 use pagetide_record::store::{CampaignNote, Filter};
 use pagetide_record::{
-    Direction, Invalid, Metric, MetricDef, Nanos, Record, RecordReader, RecordWriter, Store,
-    StoreError,
+    Invalid, Metric, Nanos, Record, RecordReader, RecordWriter, Store, StoreError,
 };
 use proptest::prelude::*;
-
-const TIME: MetricDef = MetricDef::time("run", "whole run");
-const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
-
-/// A small record; `moment` makes it another record of the same trial.
-fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
-    let mut record = Record::default();
-    record.subject.scenario = scenario.into();
-    record.subject.variant.name = variant.into();
-    record.subject.variant.kernel.release = format!("6.1-{variant}");
-    record.subject.seed = seed;
-    record.results.metrics = vec![
-        Metric::new(&TIME, seed as f64 + 0.25),
-        Metric::absent(&SCANNED, "not on this kernel"),
-    ];
-    record.results.elapsed = Nanos(seed);
-    record.wall.started = Nanos(1_000_000 + moment);
-    record.wall.total = Nanos::from_millis(10 + moment);
-    record.wall.campaign = format!("of-{variant}");
-    record
-}
-
-fn add(store: &mut Store, mut record: Record) -> Record {
-    let writer = store.writer().unwrap();
-    let path = store.add(writer, &mut record).unwrap();
-    assert_eq!(path, store.path(&record.id()));
-    record
-}
-
-fn ids(store: &Store) -> Vec<String> {
-    let mut ids: Vec<String> = store
-        .select(&Filter::default())
-        .unwrap()
-        .into_iter()
-        .map(|row| row.id)
-        .collect();
-    ids.sort_unstable();
-    ids
-}
 
 #[test]
 fn what_was_added_is_found_by_id_key_and_filter_also_after_reopening() {
@@ -198,9 +159,20 @@ fn whatever_a_killed_writer_left_is_taken_in_or_removed_at_the_next_opening() {
     std::fs::write(incoming.join("9999999-1-1.part"), b"PTREC01\n").unwrap();
     // Still being written, by this process.
     let writer = store.writer().unwrap();
+    // Killed while running a campaign, and while writing down what it is.
+    let campaigns = dir.path().join("campaigns");
+    std::fs::write(campaigns.join("gone.lock"), b"9999999").unwrap();
+    std::fs::write(campaigns.join("gone.9999999.new"), b"{").unwrap();
+    let held = store.lock_campaign("held").unwrap();
     drop(store);
 
     let mut store = Store::open(dir.path()).unwrap();
+    assert_eq!(std::fs::read_dir(&campaigns).unwrap().count(), 1);
+    assert!(
+        store.lock_campaign("held").is_err(),
+        "a lock that is held stays"
+    );
+    drop(held);
     assert_eq!(store.count(&Filter::default()).unwrap(), 2);
     assert!(!not_entered.exists() && !entered.exists());
     for row in store.select(&Filter::default()).unwrap() {
@@ -440,108 +412,6 @@ fn a_campaign_is_run_by_one_process_at_a_time() {
         store.campaigns().unwrap().is_empty(),
         "a lock is no campaign"
     );
-}
-
-/// Not a test of its own: what the child processes below run.
-#[test]
-#[ignore = "run as a child by other tests"]
-fn child_writes_records() {
-    let Ok(folder) = std::env::var("PAGETIDE_TEST_STORE") else {
-        return;
-    };
-    let number = |name| -> u64 { std::env::var(name).unwrap().parse().unwrap() };
-    let (from, count) = (number("PAGETIDE_TEST_FROM"), number("PAGETIDE_TEST_COUNT"));
-    let mut store = Store::open(Path::new(&folder)).unwrap();
-    for seed in from..from + count {
-        let record = add(&mut store, record("linear", "child", seed, seed));
-        println!("added {}", record.id());
-    }
-}
-
-fn child(folder: &Path, from: u64, count: u64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "child_writes_records",
-            "--ignored",
-            "--nocapture",
-        ])
-        .env("PAGETIDE_TEST_STORE", folder)
-        .env("PAGETIDE_TEST_FROM", from.to_string())
-        .env("PAGETIDE_TEST_COUNT", count.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// The identities a child said it added.
-fn told(child: &mut Child) -> Vec<String> {
-    BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok)
-        .filter_map(|line| line.split_once("added ").map(|(_, id)| id.to_owned()))
-        .collect()
-}
-
-#[test]
-fn thirty_writers_killed_at_random_lose_nothing_they_had_reported() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut reported = Vec::new();
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    for round in 0..30 {
-        let mut writer = child(dir.path(), round * 1_000_000, 1_000_000);
-        random = random
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        std::thread::sleep(std::time::Duration::from_millis(10 + (random >> 33) % 60));
-        writer.kill().unwrap();
-        reported.extend(told(&mut writer));
-        writer.wait().unwrap();
-    }
-    let mut store = Store::open(dir.path()).unwrap();
-    let found = ids(&store);
-    assert!(
-        reported.iter().all(|id| found.binary_search(id).is_ok()),
-        "a reported record is gone"
-    );
-    assert!(
-        found.len() <= reported.len() + 30,
-        "at most the one in flight is more: {} against {}",
-        found.len(),
-        reported.len()
-    );
-    assert_eq!(
-        std::fs::read_dir(dir.path().join("incoming"))
-            .unwrap()
-            .count(),
-        0,
-        "nothing is left behind"
-    );
-    for id in &found {
-        store.load(id).unwrap().verify().unwrap();
-    }
-    store.rebuild().unwrap();
-    assert_eq!(ids(&store), found);
-}
-
-#[test]
-fn processes_side_by_side_lose_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut children: Vec<Child> = (0..4).map(|n| child(dir.path(), n * 1000, 40)).collect();
-    let mut reported: Vec<String> = children.iter_mut().flat_map(told).collect();
-    for child in &mut children {
-        assert!(child.wait().unwrap().success());
-    }
-    // One that rebuilds while others write is tried here too.
-    let mut writer = child(dir.path(), 9000, 60);
-    for _ in 0..10 {
-        Store::open(dir.path()).unwrap().rebuild().unwrap();
-    }
-    reported.extend(told(&mut writer));
-    assert!(writer.wait().unwrap().success());
-    reported.sort_unstable();
-    assert_eq!(reported.len(), 220);
-    assert_eq!(ids(&Store::open(dir.path()).unwrap()), reported);
 }
 
 proptest! {

@@ -385,7 +385,13 @@ impl Store {
                 _ => {}
             }
         }
-        Ok(())
+        let campaigns = self.root.join("campaigns");
+        for path in entries(&campaigns)?.into_iter().chain(entries(&self.root)?) {
+            if path.extension().is_some_and(|e| e == "new") && !has_writer(&path) {
+                let _ = std::fs::remove_file(&path);
+            }
+        }
+        note::drop_stale_locks(&campaigns)
     }
 
     fn take(&mut self, path: &Path) -> Result<(), StoreError> {
@@ -444,13 +450,15 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// Whether the process that writes a part still runs. A part's name begins with its writer's process id.
-fn has_writer(part: &Path) -> bool {
-    let pid = part
-        .file_name()
+/// Whether the process that writes a temporary file still runs. The last number before the extension, or else the first
+/// in the name, is its process id: `quick.PID.new`, `PID-….part`.
+fn has_writer(file: &Path) -> bool {
+    let stem = file
+        .file_stem()
         .and_then(|name| name.to_str())
-        .and_then(|name| name.split('-').next())
-        .and_then(|pid| pid.parse::<u32>().ok());
+        .unwrap_or("");
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok());
+    let pid = number(stem.rsplit('.').next()).or_else(|| number(stem.split('-').next()));
     pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 

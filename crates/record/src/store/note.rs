@@ -104,10 +104,25 @@ impl Drop for CampaignLock {
     }
 }
 
+/// Removes locks that nobody holds any more: their holders were killed.
+pub(super) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
+    for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
+        let path = entry.map_err(at("reading", folder))?.path();
+        let name = path.file_stem().and_then(|name| name.to_str());
+        if let (Some(name), Some("lock")) = (name, path.extension().and_then(|e| e.to_str())) {
+            // Taking the lock and letting it go removes it; who holds it keeps it.
+            drop(lock(folder, name));
+        }
+    }
+    Ok(())
+}
+
 /// Takes the lock of a campaign's name.
 pub(super) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
+    // Somebody may hold it for a moment only, to see whether its holder is gone.
+    let mut patience = 5;
     loop {
         let file = std::fs::File::options()
             .read(true)
@@ -118,6 +133,11 @@ pub(super) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError
             .map_err(at("creating", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) if patience > 0 => {
+                patience -= 1;
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                continue;
+            }
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(StoreError::Running {
                     name: name.to_owned(),

@@ -1,0 +1,50 @@
+//! Small records, and what a store holds of them.
+
+// Every test file uses a part of this; helpers may unwrap as tests do.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use pagetide_record::store::Filter;
+use pagetide_record::{Direction, Metric, MetricDef, Nanos, Record, Store};
+
+/// A time, measured.
+pub const TIME: MetricDef = MetricDef::time("run", "whole run");
+/// A count, never measured.
+pub const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
+
+/// A small record; `moment` makes it another record of the same trial.
+pub fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
+    let mut record = Record::default();
+    record.subject.scenario = scenario.into();
+    record.subject.variant.name = variant.into();
+    record.subject.variant.kernel.release = format!("6.1-{variant}");
+    record.subject.seed = seed;
+    record.results.metrics = vec![
+        Metric::new(&TIME, seed as f64 + 0.25),
+        Metric::absent(&SCANNED, "not on this kernel"),
+    ];
+    record.results.elapsed = Nanos(seed);
+    record.wall.started = Nanos(1_000_000 + moment);
+    record.wall.total = Nanos::from_millis(10 + moment);
+    record.wall.campaign = format!("of-{variant}");
+    record
+}
+
+/// Adds a record, and sees to it that it lies where the store says.
+pub fn add(store: &mut Store, mut record: Record) -> Record {
+    let writer = store.writer().unwrap();
+    let path = store.add(writer, &mut record).unwrap();
+    assert_eq!(path, store.path(&record.id()));
+    record
+}
+
+/// Identities of all records, ordered.
+pub fn ids(store: &Store) -> Vec<String> {
+    let mut ids: Vec<String> = store
+        .select(&Filter::default())
+        .unwrap()
+        .into_iter()
+        .map(|row| row.id)
+        .collect();
+    ids.sort_unstable();
+    ids
+}
