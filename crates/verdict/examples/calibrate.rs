@@ -43,7 +43,7 @@ fn main() {
             ask.until_sure(CAP),
             ask.unpaired(8),
             ask.nested(8, 4),
-            fewer(ask).tails(8),
+            fewer(ask).tails(8, 199),
         ];
         row(
             &name(noise),
@@ -63,7 +63,7 @@ fn main() {
             ask.paired(80),
             ask.unpaired(8),
             ask.nested(8, 4),
-            fewer(ask).tails(8),
+            fewer(ask).tails(8, 1_999),
         ];
         row(
             &name(noise),

@@ -151,7 +151,7 @@ fn effects_at_the_margin_are_seldom_called_equivalent() {
 #[test]
 fn tails_are_compared_without_false_alarms_beyond_the_nominal() {
     for noise in [Noise::Normal, Noise::HeavyTailed] {
-        let tally = Question::nothing(noise, 150).tails(8);
+        let tally = Question::nothing(noise, 150).tails(8, 199);
         let rate = tally.alarm_rate();
         assert!(rate <= at_most(0.05, 150), "{noise:?}: {rate}");
     }

@@ -192,7 +192,7 @@ impl Question {
     }
 
     /// The 99th percentile of 400 accesses a trial, the trials' own levels differing by the noise.
-    pub fn tails(&self, pairs: usize) -> Tally {
+    pub fn tails(&self, pairs: usize, resamples: u32) -> Tally {
         self.fixed(
             |random| {
                 let levels = self.noise.pairs(pairs, self.effect, random);
@@ -217,7 +217,7 @@ impl Question {
                     pairs,
                 }
             },
-            199,
+            resamples,
         )
     }
 
