@@ -2,7 +2,8 @@
 //! `cargo run --release -p pagetide-probe --example live_overhead [ROUNDS]`. Needs root.
 //!
 //! Each round runs the same small workload (a memory cgroup limited to 64 MiB with a swap file of its own) twice, traced and
-//! not, in alternating order. The disk under the swap file makes elapsed times noisy, so CPU time is shown as well.
+//! not, in alternating order. Other load on the machine and the disk under the swap file make single times noisy: medians
+//! of pairs, and the least disturbed runs, are shown of elapsed and CPU time. Run it on a quiet machine.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -26,7 +27,7 @@ fn run(pressure: &support::Pressure, traced: bool) -> Result<(f64, f64, usize), 
         capture.start()?;
         running = Some(capture.in_background(Duration::from_millis(100))?);
     }
-    let task = support::measured(pressure.start(96, 2));
+    let task = support::measured(pressure.start(96, 4));
     let mut size = 0;
     if let Some(running) = running {
         let trace = running.finish()?;
@@ -60,6 +61,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         support::workload();
         return Ok(());
     }
+    println!(
+        "load average: {}",
+        std::fs::read_to_string("/proc/loadavg")?.trim()
+    );
     let rounds = std::env::args()
         .nth(1)
         .map_or(Ok(20), |text| text.parse::<u32>())?;
