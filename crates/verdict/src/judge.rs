@@ -20,7 +20,7 @@ const MOST: u64 = 10_000_000;
 ///
 /// Refused is only an error rate outside (0, 1); a metric that cannot be judged gets the verdict [`Verdict::Invalid`].
 ///
-/// ```no_run
+/// ```
 /// use pagetide_verdict::{Data, Direction, Family, MetricSample, judge};
 ///
 /// let a = [10.1, 10.4, 9.8, 10.0, 10.2, 9.9, 10.3, 10.1];

@@ -19,6 +19,8 @@
 //!   of α of all cases.
 //! - An interval's `level` is the one achieved: rank tests of few values have few levels. Fewer than six pairs, or four
 //!   trials against four, have none of 95 %, and nothing is claimed from them.
+//! - In the exact arena a pair's difference has no measurement noise, yet seeds are a sample of trajectories: n is the
+//!   number of seeds, and three seeds that agree are still three. Only "identical" is a fact about the pairs themselves.
 //!
 //! What is random here (large permutation tests, the bootstrap) is drawn from the family's seed by a generator that
 //! never changes, so that the same data give the same judgement everywhere.
