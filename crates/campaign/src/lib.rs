@@ -14,7 +14,9 @@ mod run;
 mod sampling;
 
 pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
-pub use campaign::{Campaign, Observe, Sampling, ScenarioSpec, Until, even_looks};
+pub use campaign::{
+    Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
+};
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary};
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};

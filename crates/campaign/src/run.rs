@@ -177,7 +177,15 @@ pub(crate) fn note_for(
             })
             .collect(),
         entries: Vec::new(),
-        looks: Vec::new(),
+        looks: match (&campaign.sampling.until, &before) {
+            // Looks that were planned stay as they are, whatever has become of the trials they were planned by.
+            (Until::Sure { cap, looks }, Some(note))
+                if looks.is_empty() && !again && note.looks.last() == Some(&u64::from(*cap)) =>
+            {
+                note.looks.clone()
+            }
+            _ => Vec::new(),
+        },
     })
 }
 

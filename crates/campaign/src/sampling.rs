@@ -14,7 +14,17 @@ use crate::run::{Run, RunError};
 /// Runs until every primary metric is decided, or to the cap. False where it was stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
     let mut done = 0;
-    let looks = if given.is_empty() {
+    let narrow = |looks: &[u64]| -> Vec<u32> {
+        looks
+            .iter()
+            .filter_map(|look| u32::try_from(*look).ok())
+            .collect()
+    };
+    let looks = if !given.is_empty() {
+        given.to_vec()
+    } else if !run.note.looks.is_empty() {
+        narrow(&run.note.looks)
+    } else {
         // How many primary metrics there are is known when every cell has run once. Their values are not looked at.
         if !run.blocks(0..1)? {
             return Ok(false);
@@ -23,12 +33,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         let primaries = compare_note(run.store, &run.note)?.deciding().count();
         let plan = Plan::until_sure(ALPHA, u64::from(cap), primaries, Design::Paired)
             .map_err(pagetide_compare::CompareError::from)?;
-        plan.looks()
-            .iter()
-            .filter_map(|look| u32::try_from(*look).ok())
-            .collect()
-    } else {
-        given.to_vec()
+        narrow(plan.looks())
     };
     run.note.looks = looks.iter().copied().map(u64::from).collect();
     for (number, look) in looks.iter().copied().enumerate() {

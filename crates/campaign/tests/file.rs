@@ -9,6 +9,7 @@ use std::path::Path;
 use pagetide_campaign::file::{parse, read};
 use pagetide_campaign::{Campaign, FileError, Observe, ScenarioWords, Until, Vocabulary};
 use pagetide_record::{ArenaKind, Bytes};
+use proptest::prelude::*;
 
 fn vocabulary() -> Vocabulary {
     let words = |params: &[&str], metrics: &[&str]| ScenarioWords {
@@ -274,4 +275,24 @@ fn the_campaigns_that_come_along_are_as_they_are_described() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(memory, ["64M", "total:160M"]);
+}
+
+proptest! {
+    #[test]
+    fn no_file_however_garbled_is_more_than_one_line_of_complaint(
+        at in 0..GOOD.len(),
+        cut in 0..40_usize,
+        noise in "[\\[\\]{}=\"\\n\\x00#.,a-z0-9 ]{0,12}",
+    ) {
+        let mut text = GOOD.to_owned();
+        // The file is plain ASCII: every position is between two characters.
+        text.replace_range(at..(at + cut).min(GOOD.len()), &noise);
+        if let Err(error) = parse("bad.toml", &text, &vocabulary()) {
+            let message = error.to_string();
+            prop_assert_eq!(message.lines().count(), 1, "{}", message);
+            prop_assert!(message.starts_with("bad.toml:"), "{}", message);
+            let FileError::Wrong { line, .. } = error else { unreachable!() };
+            prop_assert!(line <= text.lines().count() + 1);
+        }
+    }
 }
