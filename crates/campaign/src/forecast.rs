@@ -1,13 +1,13 @@
 //! How long trials take: by what the store knows of their cell, and by what this run has seen.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pagetide_record::{ArenaKind, Nanos, Store, StoreError, Subject};
 use serde::Serialize;
 
 use crate::arena::Arena;
 use crate::campaign::{Campaign, Until};
-use crate::run::{RunError, found, not_empty, note_for, resolve, side_by_side};
+use crate::run::{RunError, found, not_empty, note_for, resolve, side_by_side, waiting};
 
 /// Wall-clock time assumed for a trial of a scenario that has never run here.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
@@ -108,7 +108,7 @@ pub fn forecast(
         found: found.iter().filter(|found| **found).count(),
         at_most: matches!(campaign.sampling.until, Until::Sure { .. }),
         side_by_side: jobs,
-        left: times.all(todo().map(|job| job.cell.as_str()), jobs),
+        left: times.all(&waiting(todo()), jobs),
         cells,
     })
 }
@@ -169,9 +169,11 @@ impl Times {
             .map_or((UNKNOWN_TRIAL, Basis::Assumed), |e| (e.each, e.basis))
     }
 
-    /// Time for trials of these cells, `jobs` side by side.
-    pub fn all<'a>(&self, cells: impl Iterator<Item = &'a str>, jobs: usize) -> Nanos {
-        let sum = cells.fold(0_u64, |sum, cell| sum.saturating_add(self.each(cell).0.0));
+    /// Time for so many trials of each cell, `jobs` side by side.
+    pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
+        let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
+            sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))
+        });
         Nanos(sum / u64::try_from(jobs.max(1)).unwrap_or(1))
     }
 }

@@ -4,7 +4,7 @@
 //! there is no state to lose, and a loop that was killed is simply started once more. A trial that stands twice in a
 //! plan (a kernel compared with itself) needs two records.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -220,6 +220,20 @@ pub(crate) fn found(
         .collect())
 }
 
+/// How many of these trials each cell has.
+pub(crate) fn waiting<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeMap<String, u64> {
+    let mut cells = BTreeMap::new();
+    for job in jobs {
+        match cells.get_mut(&job.cell) {
+            Some(count) => *count += 1,
+            None => {
+                cells.insert(job.cell.clone(), 1);
+            }
+        }
+    }
+    cells
+}
+
 /// Trials side by side: as many as asked for, or as the arena says for the largest of them.
 pub(crate) fn side_by_side<'a>(
     arena: &dyn Arena,
@@ -321,9 +335,8 @@ impl<'a> Run<'a> {
             })
             .collect();
         let jobs = side_by_side(self.arena, self.options.jobs, todo.iter(), units.len());
-        self.tally.left = self
-            .times
-            .all(todo.iter().map(|job| job.cell.as_str()), jobs);
+        let waiting = waiting(todo.iter());
+        self.tally.left = self.times.all(&waiting, jobs);
         self.watch.event(&Event::Planned(self.tally));
         let floor = Floor {
             arena: self.arena,
@@ -334,7 +347,7 @@ impl<'a> Run<'a> {
             ledger: Mutex::new(Ledger {
                 tally: self.tally,
                 times: std::mem::take(&mut self.times),
-                waiting: todo.iter().map(|job| job.cell.clone()).collect(),
+                waiting,
                 failure: None,
             }),
             units: &units,
@@ -384,8 +397,8 @@ struct Floor<'a> {
 struct Ledger {
     tally: Tally,
     times: Times,
-    /// Cells of the trials that have no record yet.
-    waiting: Vec<String>,
+    /// How many trials of each cell have no record yet.
+    waiting: BTreeMap<String, u64>,
     failure: Option<RunError>,
 }
 
@@ -472,14 +485,12 @@ impl Floor<'_> {
         let tally = {
             let mut ledger = locked(&self.ledger);
             ledger.times.saw(&job.cell, record.wall.total);
-            if let Some(place) = ledger.waiting.iter().position(|cell| *cell == job.cell) {
-                ledger.waiting.swap_remove(place);
+            if let Some(waiting) = ledger.waiting.get_mut(&job.cell) {
+                *waiting -= 1;
             }
             ledger.tally.ran += 1;
             ledger.tally.invalid += usize::from(!record.is_valid());
-            ledger.tally.left = ledger
-                .times
-                .all(ledger.waiting.iter().map(String::as_str), self.jobs);
+            ledger.tally.left = ledger.times.all(&ledger.waiting, self.jobs);
             ledger.tally
         };
         let reasons: Vec<String> = record
