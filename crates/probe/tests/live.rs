@@ -3,8 +3,9 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -132,6 +133,81 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     assert!(gap < switches.max(time.elapsed.get() / 50), "{gap} ns");
     assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);
+}
+
+#[test]
+fn what_goes_to_a_swap_device_is_what_vmstat_counts_as_swapped() {
+    let _alone = alone();
+    let pressure = match support::Pressure::on_device("device", 64, 192) {
+        Ok(pressure) => pressure,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let mut capture = match capture(&[RECLAIM_EVENTS, BLOCK_EVENTS]) {
+        Ok(capture) => capture,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
+    capture.start().unwrap();
+    let before = vmstat.sample().unwrap().counters.clone();
+    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    assert!(pressure.start(96, 2).wait().unwrap().success());
+    let after = vmstat.sample().unwrap().counters.clone();
+    let trace = capture.finish().unwrap();
+    assert_eq!(trace.meta.swap_devices.len(), 1);
+    let delta = Snapshot { before, after }.delta();
+    let table = analyse(&trace, Some(&delta), None).unwrap();
+    for id in [RowId::SwapIns, RowId::SwapOuts] {
+        let row = table.row(id).unwrap();
+        println!("{row:?}");
+        let check = row.check.as_ref().unwrap();
+        assert!(check.traced > 1000 && !check.disagrees, "{check:?}");
+    }
+}
+
+/// A process that holds an instance until it is killed; does nothing when it is run as a test.
+#[test]
+fn hold() {
+    if std::env::var_os("PAGETIDE_PROBE_HOLD").is_some() {
+        let mut held = capture(&[RECLAIM_EVENTS]).unwrap();
+        held.start().unwrap();
+        println!("holding {}", held.instance().path().display());
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn an_instance_of_a_killed_process_is_removed_by_the_next_start() {
+    let tracefs = match Tracefs::open() {
+        Ok(tracefs) => tracefs,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "hold", "--nocapture", "--test-threads=1"])
+        .env("PAGETIDE_PROBE_HOLD", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let name = output
+        .lines()
+        .find_map(|line| {
+            line.unwrap()
+                .split_once("holding ")
+                .map(|(_, path)| path.to_owned())
+        })
+        .unwrap();
+    let left = tracefs
+        .root()
+        .join("instances")
+        .join(Path::new(&name).file_name().unwrap());
+    let state = || std::fs::read_to_string(left.join("tracing_on")).unwrap();
+    assert_eq!(state(), "1\n");
+    // Killed, not asked: nothing of its own can clean up.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(state(), "1\n");
+    drop(capture(&[RECLAIM_EVENTS]).unwrap());
+    assert!(!left.exists());
 }
 
 #[test]
@@ -285,20 +361,6 @@ fn nothing_of_an_instance_is_left_when_it_is_dropped() {
     drop(running);
     let tracefs = Tracefs::open().unwrap();
     assert!(!tracefs.root().join("instances").join(name).exists());
-}
-
-#[test]
-fn what_a_killed_process_left_is_removed_by_the_next_start() {
-    let tracefs = match Tracefs::open() {
-        Ok(tracefs) => tracefs,
-        Err(error) => return println!("skipped: {error}"),
-    };
-    // As a process that was killed leaves it: its number is beyond what the kernel gives out.
-    let left = tracefs.root().join("instances/pagetide-4194305-1-0");
-    std::fs::create_dir(&left).unwrap();
-    std::fs::write(left.join("events/vmscan/enable"), "1").unwrap();
-    drop(capture(&[RECLAIM_EVENTS]).unwrap());
-    assert!(!left.exists());
 }
 
 #[test]

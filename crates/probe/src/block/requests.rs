@@ -1,6 +1,6 @@
 //! Requests to block devices, from `block_rq_issue` and `block_rq_complete`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -109,11 +109,16 @@ impl DirectionSums {
     }
 }
 
+/// When a request was issued, and whether it writes.
+type Open = (u64, bool);
+
 /// Adds up block events, device by device.
 #[derive(Debug, Clone, Default)]
 pub struct BlockObserver {
     devices: BTreeMap<Device, DirectionSums>,
-    open: HashMap<(u64, u64), (u64, bool)>,
+    open: HashMap<(u64, u64), Open>,
+    /// Discards and flushes on their way.
+    others: HashSet<(u64, u64)>,
     uncompleted: u64,
     unissued: u64,
 }
@@ -151,9 +156,14 @@ impl BlockObserver {
                 }
                 Some((Device(device), request))
             }
+            Event::BlockOther { device, sector } => {
+                self.others.insert((device, sector));
+                None
+            }
             Event::BlockComplete { device, sector, .. } => {
                 let Some((since, write)) = self.open.remove(&(device, sector)) else {
-                    self.unissued += 1;
+                    let other = self.others.remove(&(device, sector));
+                    self.unissued += u64::from(!other);
                     return None;
                 };
                 let took = Nanos(traced.time.saturating_sub(since));

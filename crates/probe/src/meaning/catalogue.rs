@@ -40,7 +40,7 @@ events! {
 }
 
 events! {
-    /// Requests to block devices.
+    /// Requests to block devices, and what swap hands to its devices.
     BLOCK_EVENTS:
-    "block" ["block_rq_issue" "block_rq_complete"]
+    "block" ["block_rq_issue" "block_rq_complete" "block_bio_queue"]
 }

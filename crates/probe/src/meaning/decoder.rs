@@ -52,6 +52,7 @@ enum Plan {
     Wakeup(Get),
     UserFault(Get),
     BlockIssue(Get, Get, Get, TextAccess),
+    BioQueue(Get, Get, TextAccess),
     BlockComplete(Get, Get, Get),
 }
 
@@ -249,11 +250,25 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
         Plan::UserFault(address) => Event::UserFault {
             address: any(address)?,
         },
-        Plan::BlockIssue(device, sector, sectors, kind) => Event::BlockIssue {
-            device: any(device)?,
-            sector: any(sector)?,
-            sectors: number(sectors)?,
-            write: kind.get(data)?.contains(&b'W'),
+        Plan::BlockIssue(device, sector, sectors, kind) => match is_write(kind.get(data)?) {
+            Some(write) => Event::BlockIssue {
+                device: any(device)?,
+                sector: any(sector)?,
+                sectors: number(sectors)?,
+                write,
+            },
+            None => Event::BlockOther {
+                device: any(device)?,
+                sector: any(sector)?,
+            },
+        },
+        Plan::BioQueue(device, sectors, kind) => match is_write(kind.get(data)?) {
+            Some(write) => Event::BioQueue {
+                device: any(device)?,
+                sectors: number(sectors)?,
+                write,
+            },
+            None => Event::BioOther,
         },
         Plan::BlockComplete(device, sector, sectors) => Event::BlockComplete {
             device: any(device)?,
@@ -264,6 +279,17 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
+/// Whether I/O writes, reads, or does neither, from the letters of blk_fill_rwbs (kernel/trace/blktrace.c).
+fn is_write(letters: &[u8]) -> Option<bool> {
+    if letters.contains(&b'D') {
+        None
+    } else if letters.contains(&b'W') {
+        Some(true)
+    } else {
+        letters.contains(&b'R').then_some(false)
+    }
+}
+
 /// `COMPACT_SUCCESS` in include/linux/compaction.h since 4.9.
 const COMPACT_SUCCESS: u64 = 8;
 
@@ -272,6 +298,7 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
     // Of several names, the first is today's.
     let get = |names: &[&'static str]| FieldAccess::first_of(format, names).ok_or(names[0]);
     let one = |name: &'static str| get(&[name]);
+    let text = |name: &'static str| format.field(name).and_then(TextAccess::new).ok_or(name);
     let by = |name: &str| match name {
         n if n.contains("memcg_softlimit") => Reclaimer::Softlimit,
         n if n.contains("memcg") => Reclaimer::Memcg,
@@ -332,11 +359,9 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
             one("dev")?,
             one("sector")?,
             one("nr_sector")?,
-            format
-                .field("rwbs")
-                .and_then(TextAccess::new)
-                .ok_or("rwbs")?,
+            text("rwbs")?,
         ),
+        "block_bio_queue" => Plan::BioQueue(one("dev")?, one("nr_sector")?, text("rwbs")?),
         "block_rq_complete" => Plan::BlockComplete(one("dev")?, one("sector")?, one("nr_sector")?),
         _ => return Ok(None),
     }))

@@ -131,6 +131,16 @@ pub enum Event {
         sectors: u64,
         write: bool,
     },
+    /// A request of another kind goes to a device: a discard, a flush.
+    BlockOther { device: u64, sector: u64 },
+    /// I/O is handed to a device, before it is merged into requests (drivers such as zram have no requests).
+    BioQueue {
+        device: u64,
+        sectors: u64,
+        write: bool,
+    },
+    /// The same, neither read nor write.
+    BioOther,
     /// A request comes back.
     BlockComplete {
         device: u64,

@@ -141,6 +141,9 @@ pub struct ReclaimObserver {
     pub(super) kswapd_awakes: Histogram,
     pub(super) on_request: ReclaimSums,
     pub(super) oom_victims: u64,
+    /// Sectors read from and written to swap devices.
+    pub(super) swap_sectors: [u64; 2],
+    pub(super) swap_devices: Vec<u64>,
     pub(super) last: u64,
     kswapds: HashMap<u32, Option<u64>>,
     kcompactds: Vec<u32>,
@@ -153,6 +156,7 @@ impl ReclaimObserver {
     pub fn new(meta: &TraceMeta) -> Self {
         let mut observer = Self {
             pairs: Pairs::new(),
+            swap_devices: meta.swap_devices.clone(),
             ..Self::default()
         };
         for (pid, name) in &meta.tasks {
@@ -253,6 +257,15 @@ impl ReclaimObserver {
                     let awake = Nanos(time.saturating_sub(since));
                     self.kswapd_awake = self.kswapd_awake.saturating_add(awake);
                     self.kswapd_awakes.record(awake);
+                }
+            }
+            Event::BioQueue {
+                device,
+                sectors,
+                write,
+            } => {
+                if self.swap_devices.contains(&device) {
+                    grow(&mut self.swap_sectors[usize::from(write)], sectors);
                 }
             }
             Event::OomVictim { .. } => self.oom_victims += 1,

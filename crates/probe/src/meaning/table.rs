@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::crosscheck::{Compared, CrossCheck};
 use super::decoder::{Decoder, Missing};
 use super::event::Reclaimer;
-use super::histogram::HistogramSummary;
+use super::histogram::{Histogram, HistogramSummary};
 use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
 use super::pairs::PairKind;
 use super::rows::{ROWS, RowId, RowSpec, RowUnit, Section};
@@ -88,8 +88,10 @@ pub struct Row {
 pub struct PairRow {
     /// Which pairs.
     pub kind: PairKind,
-    /// How long they took.
+    /// How long they took, in few numbers.
     pub latency: HistogramSummary,
+    /// How long they took.
+    pub histogram: Histogram,
     /// Begins without end.
     pub unmatched_begins: u64,
     /// Ends without begin.
@@ -233,6 +235,7 @@ fn pair_rows(observer: &ReclaimObserver) -> Vec<PairRow> {
             any.then(|| PairRow {
                 kind,
                 latency: paired.latency.summary(),
+                histogram: paired.latency.clone(),
                 unmatched_begins: paired.unmatched_begins,
                 unmatched_ends: paired.unmatched_ends,
             })
@@ -374,11 +377,12 @@ impl RowMaker<'_> {
     }
 
     fn check(&self, spec: &RowSpec, value: &Value) -> Option<CrossCheck> {
-        if spec.section == Section::Memory && spec.id != RowId::OomKills {
-            return None;
-        }
         let compared = self.compared.as_ref()?;
-        let mut traced = value.count()?;
+        let mut traced = match spec.id {
+            RowId::SwapIns | RowId::SwapOuts => self.swap_traffic(spec.id)?,
+            id if spec.section == Section::Memory && id != RowId::OomKills => return None,
+            _ => value.count()?,
+        };
         let mut counters = spec.counters.to_vec();
         let groups = self.observer.by(Reclaimer::Memcg);
         match spec.id {
@@ -395,6 +399,17 @@ impl RowMaker<'_> {
             _ => {}
         }
         compared.check(spec.id, &counters, traced)
+    }
+
+    /// Pages that went to or came from swap devices, by what was handed to them; `None` where that was not traced, was
+    /// lost, or the swap area is a file, whose device serves others as well.
+    fn swap_traffic(&self, id: RowId) -> Option<u64> {
+        let told = !self.observer.swap_devices.is_empty()
+            && self.decoder.missing("block_bio_queue").is_none()
+            && !self.context.losses.any();
+        let direction = usize::from(id == RowId::SwapOuts);
+        // A page is eight sectors.
+        told.then(|| self.observer.swap_sectors[direction] / 8)
     }
 
     /// The row's sum over the trace.

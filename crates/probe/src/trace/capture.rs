@@ -1,6 +1,6 @@
 //! Reading the buffers while or after they are written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::container::{CpuBuffer, TraceFile, TraceMeta};
 use super::instance::Instance;
 use super::subbuffer::{Losses, pack};
+use crate::text::{Parse, Swaps};
 use crate::{Nanos, ProbeError};
 
 /// A CPU's own statistics (`per_cpu/cpuN/stats`).
@@ -77,6 +78,7 @@ pub struct Capture {
     damaged: u64,
     begin: Nanos,
     tasks: BTreeMap<u32, String>,
+    swap_devices: BTreeSet<u64>,
     instance: Instance,
 }
 
@@ -110,6 +112,7 @@ impl Capture {
             damaged: 0,
             begin: Nanos(0),
             tasks: BTreeMap::new(),
+            swap_devices: BTreeSet::new(),
             instance,
         })
     }
@@ -117,6 +120,7 @@ impl Capture {
     /// Starts recording.
     pub fn start(&mut self) -> Result<(), ProbeError> {
         self.note_tasks();
+        self.note_swap();
         self.begin = self.now();
         self.instance.start()
     }
@@ -171,6 +175,7 @@ impl Capture {
         let end = self.now();
         self.drain_to(sink)?;
         self.note_tasks();
+        self.note_swap();
         let mut losses = Losses {
             damaged: self.damaged,
             ..Losses::default()
@@ -188,6 +193,7 @@ impl Capture {
             absent: self.instance.absent().to_vec(),
             lru_gen: lru_gen(),
             tasks: std::mem::take(&mut self.tasks).into_iter().collect(),
+            swap_devices: std::mem::take(&mut self.swap_devices).into_iter().collect(),
             begin: self.begin,
             end,
             losses,
@@ -249,6 +255,24 @@ impl Capture {
         let now = clock_gettime(clock);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
         Nanos(seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0))
+    }
+
+    /// Remembers the swap areas that are devices; a swap file shares its device with a file system.
+    fn note_swap(&mut self) {
+        let mut swaps = Swaps::default();
+        swaps.parse(&fs::read("/proc/swaps").unwrap_or_default());
+        for area in swaps.areas() {
+            if let Ok(stat) = rustix::fs::stat(area.path.as_str())
+                && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_block_device()
+            {
+                let (major, minor) = (
+                    rustix::fs::major(stat.st_rdev),
+                    rustix::fs::minor(stat.st_rdev),
+                );
+                self.swap_devices
+                    .insert(u64::from(major) << 20 | u64::from(minor));
+            }
+        }
     }
 
     /// Remembers the names of the tasks there are.

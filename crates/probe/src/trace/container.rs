@@ -41,6 +41,9 @@ pub struct TraceMeta {
     pub lru_gen: Option<u64>,
     /// Tasks known by name, kswapd among them: their numbers and names.
     pub tasks: Vec<(u32, String)>,
+    /// Swap areas that are devices of their own, as numbers in the events' form (major times 2^20 plus minor).
+    #[serde(default)]
+    pub swap_devices: Vec<u64>,
     /// When tracing went on, on the trace's clock (0 where unknown).
     pub begin: Nanos,
     /// When it went off.

@@ -24,6 +24,30 @@ pub struct Pressure {
 impl Pressure {
     /// Sets up a limit and swap, or says why that cannot be done here.
     pub fn new(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
+        let pressure = Self::without_swap(name, limit_mib, swap_mib)?;
+        Self::swap_on(&pressure.swap)?;
+        Ok(pressure)
+    }
+
+    /// The same with swap on a loop device, which nothing else uses, over the file.
+    #[allow(dead_code)] // Not every user needs one.
+    pub fn on_device(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
+        let pressure = Self::without_swap(name, limit_mib, swap_mib)?;
+        let made = Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(&pressure.swap)
+            .output();
+        let made = made.map_err(|e| format!("losetup: {e}"))?;
+        let device = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        if !made.status.success() || device.is_empty() {
+            return Err("no loop device could be set up".into());
+        }
+        Self::swap_on(Path::new(&device))?;
+        Ok(pressure)
+    }
+
+    /// Everything but the swap area switched on.
+    fn without_swap(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("memory pressure needs root".into());
         }
@@ -59,12 +83,19 @@ impl Pressure {
         if !made.is_ok_and(|status| status.success()) {
             return Err("mkswap is missing or refused the file".into());
         }
-        // SAFETY: the path is a valid C string for the duration of the call.
-        let swapped = unsafe { libc::swapon(pressure.swap_c().as_ptr(), 0) };
-        if swapped != 0 {
-            return Err(format!("swapon: {}", std::io::Error::last_os_error()));
-        }
         Ok(pressure)
+    }
+
+    fn swap_on(area: &Path) -> Result<(), String> {
+        let path = c_path(area);
+        // SAFETY: the path is a valid C string for the duration of the call.
+        let swapped = unsafe { libc::swapon(path.as_ptr(), 0) };
+        if swapped == 0 {
+            Ok(())
+        } else {
+            let error = std::io::Error::last_os_error();
+            Err(format!("swapon {}: {error}", area.display()))
+        }
     }
 
     /// Starts a child in the cgroup that writes `mib` of memory `passes` times over; the test that calls this must have
@@ -90,14 +121,17 @@ impl Pressure {
             .expect("the workload can be started")
     }
 
-    fn swap_c(&self) -> CString {
-        CString::new(self.swap.as_os_str().as_bytes())
-            .expect("the workload of a test is set up as its parent told")
-    }
-
     fn undo(&self) {
-        // SAFETY: the path is a valid C string for the duration of the call; an area that is not in use is refused.
-        unsafe { libc::swapoff(self.swap_c().as_ptr()) };
+        swap_off(&self.swap);
+        // Loop devices over the file, ours or those of a run that was killed: `/dev/loop0: [fe00]:123 (/path)`.
+        if let Ok(listing) = Command::new("losetup").arg("-j").arg(&self.swap).output() {
+            for line in String::from_utf8_lossy(&listing.stdout).lines() {
+                if let Some((device, _)) = line.split_once(':') {
+                    swap_off(Path::new(device));
+                    let _ = Command::new("losetup").args(["-d", device]).status();
+                }
+            }
+        }
         let _ = fs::remove_file(&self.swap);
         for _ in 0..50 {
             if fs::remove_dir(&self.cgroup).is_ok() || !self.cgroup.exists() {
@@ -106,6 +140,17 @@ impl Pressure {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes())
+        .expect("the workload of a test is set up as its parent told")
+}
+
+fn swap_off(area: &Path) {
+    let path = c_path(area);
+    // SAFETY: the path is a valid C string for the duration of the call; an area that is not in use is refused.
+    unsafe { libc::swapoff(path.as_ptr()) };
 }
 
 impl Drop for Pressure {
