@@ -1,12 +1,14 @@
 //! Sampling until sure: looks at the data on the way, with an error rate that holds in spite of looking.
 //!
-//! The looks are planned before the first trial. Each spends a part of the error rate (Lan and DeMets 1983), and the
-//! boundary that spends it follows from the joint distribution of the statistics at all looks so far (Armitage,
-//! McPherson and Rowe 1969), by numerical integration. Two things are peculiar here:
+//! The looks are planned before the first trial, and each may spend a part of the error rate (Lan and DeMets 1983). What
+//! a look spends is the level of its exact test, and the parts add up to no more than the whole (Boole's inequality), so
+//! the rate holds for any noise and any number of pairs. The sharper way, boundaries from the joint normal distribution
+//! of all looks (Armitage, McPherson and Rowe 1969), was tried and given up: with the few pairs of early looks it gave
+//! 5.7 % false alarms where 5 % were asked for. Two things are peculiar here:
 //!
-//! - Rank tests of few values have few p-values. A boundary is lowered to the next p-value that can occur, and what this
+//! - Rank tests of few values have few p-values. A threshold is lowered to the next p-value that can occur, and what this
 //!   leaves unspent goes to later looks.
-//! - Primary metrics share the error rate by Holm's steps, with boundaries computed for each share of it (Maurer and
+//! - Primary metrics share the error rate by Holm's steps, with thresholds computed for each share of it (Maurer and
 //!   Bretz 2013).
 //!
 //! Intervals at each look have the level of that look's threshold: repeated confidence intervals (Jennison and Turnbull
@@ -212,8 +214,8 @@ impl Plan {
     }
 }
 
-/// Nominal two-sided thresholds for p-values at each look. `attainable(n, p)` gives the largest p-value at most `p` that
-/// can occur with `n` trials; what it leaves unspent goes to later looks.
+/// Thresholds for p-values at each look, which together spend at most `alpha`. `attainable(n, p)` gives the largest level
+/// at most `p` that the test can have with `n` trials; what it leaves unspent goes to later looks.
 pub fn thresholds(
     alpha: f64,
     looks: &[u64],
@@ -223,186 +225,58 @@ pub fn thresholds(
     let Some(&cap) = looks.last() else {
         return Vec::new();
     };
-    let mut path = Path::start();
     let mut spent = 0.0;
-    let mut result = Vec::with_capacity(looks.len());
-    for &n in looks {
-        let t = n as f64 / cap as f64;
-        let allowed = spending.spent(alpha, t) - spent;
-        let step = path.step(t);
-        let nominal = normal::two_sided(step.boundary(allowed));
-        let threshold = attainable(n, nominal);
-        let z = -normal::quantile(threshold / 2.0);
-        spent += step.crossing(z);
-        path = step.inside(z);
-        result.push(threshold);
-    }
-    result
-}
-
-/// Points of the integration grid; Simpson's rule wants an odd number.
-const POINTS: usize = 101;
-/// Standard deviations beyond which nothing is left.
-const FAR: f64 = 8.0;
-
-/// Distribution of the sum of all evidence so far, for paths that have crossed no boundary. In units where the variance
-/// of the sum is the part of all trials run.
-struct Path {
-    t: f64,
-    points: Vec<f64>,
-    /// Density times the weight of Simpson's rule.
-    mass: Vec<f64>,
-}
-
-/// One more look, its boundary not yet chosen.
-struct Step {
-    from: Path,
-    t: f64,
-}
-
-impl Path {
-    /// Nothing run, all mass at zero.
-    fn start() -> Self {
-        Self {
-            t: 0.0,
-            points: vec![0.0],
-            mass: vec![1.0],
-        }
-    }
-
-    fn step(self, t: f64) -> Step {
-        Step { from: self, t }
-    }
-}
-
-impl Step {
-    /// Probability of first crossing ±z at this look.
-    fn crossing(&self, z: f64) -> f64 {
-        if z.is_infinite() {
-            return 0.0;
-        }
-        let spread = (self.t - self.from.t).sqrt();
-        let limit = z * self.t.sqrt();
-        let beyond =
-            |x: f64| normal::cdf((x - limit) / spread) + normal::cdf((-x - limit) / spread);
-        self.from
-            .points
-            .iter()
-            .zip(&self.from.mass)
-            .map(|(&x, mass)| mass * beyond(x))
-            .sum()
-    }
-
-    /// How fast `crossing` falls as the boundary grows.
-    fn slope(&self, z: f64) -> f64 {
-        let spread = (self.t - self.from.t).sqrt();
-        let root = self.t.sqrt();
-        let limit = z * root;
-        let at =
-            |x: f64| normal::density((x - limit) / spread) + normal::density((x + limit) / spread);
-        let sum: f64 = self
-            .from
-            .points
-            .iter()
-            .zip(&self.from.mass)
-            .map(|(&x, mass)| mass * at(x))
-            .sum();
-        sum * root / spread
-    }
-
-    /// The boundary that is first crossed here with probability `allowed`: Newton's method, kept inside a bracket.
-    fn boundary(&self, allowed: f64) -> f64 {
-        if allowed <= 0.0 {
-            return f64::INFINITY;
-        }
-        // Crossing here for the first time is at most as likely as crossing here at all.
-        let (mut low, mut high) = (0.0, -normal::quantile(allowed.min(1.0) / 2.0));
-        let mut z = high;
-        for _ in 0..60 {
-            let excess = self.crossing(z) - allowed;
-            if excess > 0.0 {
-                low = z;
-            } else {
-                high = z;
-            }
-            let next = z + excess / self.slope(z);
-            let next = if next > low && next < high {
-                next
-            } else {
-                0.5 * (low + high)
-            };
-            if (next - z).abs() < 1e-10 {
-                break;
-            }
-            z = next;
-        }
-        z
-    }
-
-    /// What stays inside ±z.
-    fn inside(self, z: f64) -> Path {
-        let spread = (self.t - self.from.t).sqrt();
-        let limit = z.min(FAR) * self.t.sqrt();
-        let width = 2.0 * limit / (POINTS - 1) as f64;
-        let points: Vec<f64> = (0..POINTS).map(|i| -limit + width * i as f64).collect();
-        // The distribution is symmetric: one half is computed, the other mirrored.
-        let half: Vec<f64> = points[..=POINTS / 2]
-            .iter()
-            .enumerate()
-            .map(|(i, &x)| {
-                let weight = match i {
-                    0 => 1.0,
-                    _ if i % 2 == 1 => 4.0,
-                    _ => 2.0,
-                };
-                let density: f64 = self
-                    .from
-                    .points
-                    .iter()
-                    .zip(&self.from.mass)
-                    .map(|(&y, mass)| mass * normal::density((x - y) / spread) / spread)
-                    .sum();
-                weight * width / 3.0 * density
-            })
-            .collect();
-        let mass = half
-            .iter()
-            .chain(half.iter().rev().skip(1))
-            .copied()
-            .collect();
-        Path {
-            t: self.t,
-            points,
-            mass,
-        }
-    }
+    looks
+        .iter()
+        .map(|&n| {
+            let allowed = spending.spent(alpha, n as f64 / cap as f64) - spent;
+            let threshold = attainable(n, allowed);
+            spent += threshold;
+            threshold
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn boundaries(spending: Spending) -> Vec<f64> {
-        thresholds(0.05, &[1, 2, 3, 4, 5], spending, |_, p| p)
-            .into_iter()
-            .map(|p| -normal::quantile(p / 2.0))
-            .collect()
+    #[test]
+    fn spending_functions_agree_with_the_published_ones() {
+        // Reboussin, DeMets, Kim and Lan (2000), five equally spaced looks at 5 %: the first O'Brien-Fleming boundary is
+        // z = 4.8769.
+        let first = Spending::ObrienFleming.spent(0.05, 0.2);
+        assert!(
+            (first / normal::two_sided(4.8769) - 1.0).abs() < 0.002,
+            "{first}"
+        );
+        // The first Pocock-type boundary is z = 2.4380.
+        let first = Spending::Pocock.spent(0.05, 0.2);
+        assert!(
+            (first / normal::two_sided(2.4380) - 1.0).abs() < 0.002,
+            "{first}"
+        );
+        for spending in [Spending::Pocock, Spending::ObrienFleming] {
+            assert!((spending.spent(0.05, 1.0 - 1e-12) - 0.05).abs() < 1e-9);
+        }
     }
 
     #[test]
-    fn boundaries_agree_with_the_published_ones() {
-        // Reboussin, DeMets, Kim and Lan (2000), "Computations for group sequential boundaries using the Lan-DeMets
-        // spending function method", five equally spaced looks, two-sided 5 %.
-        let pocock = [2.438, 2.427, 2.410, 2.397, 2.386];
-        let obrien_fleming = [4.8769, 3.3569, 2.6803, 2.2898, 2.0310];
-        for (got, want) in boundaries(Spending::Pocock).iter().zip(pocock) {
-            assert!((got - want).abs() < 6e-4, "{got} {want}");
-        }
-        for (got, want) in boundaries(Spending::ObrienFleming)
-            .iter()
-            .zip(obrien_fleming)
-        {
-            assert!((got - want).abs() < 6e-4, "{got} {want}");
+    fn the_looks_together_spend_no_more_than_the_error_rate_and_nearly_all_of_it() {
+        for primaries in [1, 2, 7, 20] {
+            for design in [Design::Paired, Design::Unpaired] {
+                let plan = Plan::until_sure(0.05, 60, primaries, design).unwrap();
+                let spent: f64 = plan
+                    .rules
+                    .iter()
+                    .map(|rule| primaries as f64 * rule.threshold(primaries))
+                    .sum();
+                assert!(
+                    spent <= 0.05 * (1.0 + 1e-9),
+                    "{primaries} {design:?}: {spent}"
+                );
+                assert!(spent > 0.045, "{primaries} {design:?}: {spent}");
+            }
         }
     }
 
@@ -423,25 +297,6 @@ mod tests {
                 assert_eq!(plan.cap(), 60);
                 assert!(plan.looks().len() >= 4, "{:?}", plan.looks());
             }
-        }
-    }
-
-    #[test]
-    fn every_share_of_the_error_rate_is_spent_and_no_more() {
-        // Crossing probability of the final boundaries, found by walking the looks again.
-        let looks = [8, 12, 18, 27, 40, 60];
-        for alpha in [0.05, 0.05 / 7.0, 0.001] {
-            let chosen = thresholds(alpha, &looks, Spending::Pocock, |_, p| p);
-            let (mut path, mut spent) = (Path::start(), 0.0);
-            for (n, threshold) in looks.iter().zip(&chosen) {
-                let step = path.step(*n as f64 / 60.0);
-                let z = -normal::quantile(threshold / 2.0);
-                spent += step.crossing(z);
-                path = step.inside(z);
-            }
-            assert!((spent / alpha - 1.0).abs() < 1e-6, "{alpha}: {spent}");
-            // What has not crossed is still there.
-            assert!((path.mass.iter().sum::<f64>() + spent - 1.0).abs() < 1e-4);
         }
     }
 

@@ -49,8 +49,9 @@ fn looking_on_the_way_does_not_add_false_alarms() {
             };
             let tally = ask.until_sure(40);
             let rate = tally.alarm_rate();
+            // The looks' levels add up to 5 %, so there is room below it, and a rate above would be a fault.
             assert!(
-                rate <= at_most(0.05, CAMPAIGNS),
+                rate <= at_most(0.04, CAMPAIGNS),
                 "{noise:?}, {primaries}: {rate}"
             );
         }
