@@ -5,7 +5,7 @@
 //! under the record's digest: two exact trials of the same subject have equal digests on any machine.
 //!
 //! This crate knows nothing of arenas, statistics or reports: it is what they all share. Begin reading in
-//! [`subject`] (what determines a trial) and [`record`] (what comes out), then [`file`] (how it lies on disk), [`wire`] (how
+//! [`subject`] (what determines a trial) and [`record`] (what comes out), then [`mod@file`] (how it lies on disk), [`wire`] (how
 //! it leaves a guest) and [`store`] (where all of them live).
 
 pub mod file;
