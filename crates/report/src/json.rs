@@ -72,6 +72,15 @@ pub fn pretty(value: &impl Serialize) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// A text as a JSON string on one line.
+pub(crate) fn string(text: &str) -> String {
+    let mut out = Vec::new();
+    if write_pretty(&mut out, &text).is_err() {
+        out = b"\"\"".to_vec();
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Version of the comparison's JSON; a field added does not raise it, a field changed or removed does.
 pub const VERSION: u32 = 1;
 

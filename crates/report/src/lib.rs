@@ -18,14 +18,17 @@ pub mod about;
 pub mod csv;
 mod date;
 pub mod draw;
+pub mod import;
 pub mod json;
 pub mod kcidb;
 pub mod ktap;
 pub mod mail;
 pub mod markdown;
 pub mod openmetrics;
+pub mod parquet;
 pub mod seed;
 pub mod terminal;
+pub mod trace;
 
 pub use about::About;
 pub use draw::Look;

@@ -3,12 +3,16 @@
 //! A program that cannot be had (no network, no Debian) is named and its test is passed over with the reason. What was
 //! fetched lies in cargo's folder for tests' files and is used again.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 mod data;
 mod judge;
 
 use judge::{Python, Tool, Why, have, kunit, promtool, python};
-use pagetide_record::Nanos;
-use pagetide_report::{csv, kcidb, ktap, openmetrics};
+use pagetide_record::{Nanos, Series, Unit};
+use pagetide_report::trace::{self, Counter, Slice, Trace, Track};
+use pagetide_report::{csv, kcidb, ktap, openmetrics, parquet};
 use serde_json::Value;
 
 /// The tool, or the test ends here, saying why.
@@ -199,4 +203,163 @@ fn the_tools_that_are_missing_are_named() {
     for (name, found) in have() {
         println!("{name}: {found}");
     }
+}
+
+#[test]
+fn duckdb_reads_parquet_back() {
+    let python = need!(python("duckdb"));
+    let mut invalid = data::record();
+    invalid
+        .results
+        .invalid
+        .push(pagetide_record::Invalid::NoReclaim);
+    invalid.subject.seed = u64::MAX;
+    invalid.subject.variant.name = data::hostile();
+    let records = [data::record(), invalid];
+    let path = python.path("samples.parquet");
+    parquet::samples(std::fs::File::create(&path).unwrap(), &records).unwrap();
+    let script = "
+import duckdb, json, sys
+rows = duckdb.sql(f\"\"\"select metric, value, valid, seed, unit from read_parquet('{sys.argv[2]}')\"\"\").fetchall()
+print(json.dumps(rows))
+";
+    let rows = python.run_file(script, path.to_str().unwrap());
+    let metrics = &records[0].results.metrics;
+    assert_eq!(rows.as_array().unwrap().len(), 2 * metrics.len());
+    for (index, metric) in metrics.iter().enumerate() {
+        assert_eq!(rows[index][0], metric.name.as_str());
+        assert_eq!(rows[index][1].as_f64(), metric.value.number());
+        assert_eq!(rows[index][2], true);
+        assert_eq!(rows[metrics.len() + index][2], false);
+        assert_eq!(rows[metrics.len() + index][3], u64::MAX.to_string());
+    }
+
+    // More rows than a row group holds.
+    let n = 200_000_i64;
+    let long = Series::new("access")
+        .int("page", Unit::Pages, (0..n).map(|i| i * i - 7))
+        .float(
+            "share",
+            Unit::Share,
+            (0..n).map(|i| if i == 3 { f64::NAN } else { i as f64 / 3.0 }),
+        );
+    let path = python.path("series.parquet");
+    parquet::series(std::fs::File::create(&path).unwrap(), &long).unwrap();
+    let script = "
+import duckdb, json, sys
+print(json.dumps(duckdb.sql(f\"\"\"select count(*), sum(\"page (pages)\")::varchar, count(\"share (share)\"),
+    max(\"share (share)\") from read_parquet('{sys.argv[2]}')\"\"\").fetchall()[0]))
+";
+    let seen = python.run_file(script, path.to_str().unwrap());
+    let sum: i64 = (0..n).map(|i| i * i - 7).sum();
+    assert_eq!(
+        seen,
+        serde_json::json!([n, sum.to_string(), n - 1, (n - 1) as f64 / 3.0])
+    );
+}
+
+/// Checks the rules of the trace-event format that Perfetto's importer enforces; gives the numbers of slices and points.
+fn check_trace(text: &str) -> (usize, usize) {
+    let trace: Value = serde_json::from_str(text).unwrap();
+    let mut open: std::collections::BTreeMap<(u64, u64), Vec<f64>> =
+        std::collections::BTreeMap::new();
+    let mut named = std::collections::BTreeSet::new();
+    let (mut slices, mut points) = (0, 0);
+    let mut last: std::collections::BTreeMap<(u64, u64), f64> = std::collections::BTreeMap::new();
+    for event in trace["traceEvents"].as_array().unwrap() {
+        let (pid, tid) = (
+            event["pid"].as_u64().unwrap(),
+            event["tid"].as_u64().unwrap(),
+        );
+        assert!(event["name"].is_string());
+        match event["ph"].as_str().unwrap() {
+            "M" => {
+                assert!(event["args"]["name"].is_string());
+                named.insert((pid, tid));
+            }
+            "X" => {
+                let (start, length) = (
+                    event["ts"].as_f64().unwrap(),
+                    event["dur"].as_f64().unwrap(),
+                );
+                assert!(start >= 0.0 && length >= 0.0);
+                assert!(
+                    named.contains(&(pid, tid)),
+                    "a slice stands on a named track"
+                );
+                assert!(
+                    last.get(&(pid, tid)).is_none_or(|last| *last <= start),
+                    "slices ascend"
+                );
+                last.insert((pid, tid), start);
+                let stack = open.entry((pid, tid)).or_default();
+                while stack.last().is_some_and(|end| *end <= start + 1e-6) {
+                    stack.pop();
+                }
+                assert!(
+                    stack.last().is_none_or(|end| start + length <= end + 1e-6),
+                    "slices of a track nest"
+                );
+                stack.push(start + length);
+                slices += 1;
+            }
+            "C" => {
+                assert!(
+                    named.contains(&(pid, 0)),
+                    "a counter stands in a named group"
+                );
+                assert!(
+                    event["args"]
+                        .as_object()
+                        .unwrap()
+                        .values()
+                        .all(Value::is_number)
+                );
+                points += 1;
+            }
+            other => panic!("{other}"),
+        }
+    }
+    (slices, points)
+}
+
+#[test]
+fn a_trace_keeps_the_rules_of_its_format() {
+    // Perfetto's package of the Python index carries no trace processor: it fetches one at run time from elsewhere.
+    println!(
+        "skipped: Perfetto's trace processor is not in its package; the format's rules are checked instead"
+    );
+    let mut draw = data::Draw(5);
+    let mut at = || Nanos(draw.below(1_000_000_000));
+    let evil = data::hostile();
+    let trace = Trace {
+        title: evil.clone(),
+        tracks: (0..3)
+            .map(|track| Track {
+                group: ["reclaim", "processes", evil.as_str()][track].to_owned(),
+                name: evil.clone(),
+                slices: (0..500)
+                    .map(|_| Slice {
+                        name: "direct reclaim".to_owned(),
+                        start: at(),
+                        duration: Nanos(at().0 / 20),
+                        details: vec![("order".to_owned(), evil[..100].to_owned())],
+                    })
+                    .collect(),
+            })
+            .collect(),
+        counters: vec![Counter {
+            group: "vmstat".to_owned(),
+            name: "pswpin".to_owned(),
+            points: vec![(Nanos(1), 2.0), (Nanos(2), f64::NAN), (Nanos(3), 4.0)],
+        }],
+    };
+    let mut out = Vec::new();
+    trace::write(&mut out, &trace).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(check_trace(&text), (1500, 2));
+    assert!(
+        text.chars()
+            .all(|c| c == '\n' || !pagetide_report::draw::clean::is_unsafe(c))
+    );
 }

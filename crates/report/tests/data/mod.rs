@@ -38,6 +38,12 @@ impl Draw {
             .wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 11) as f64) / (1_u64 << 52) as f64 - 1.0
     }
+
+    /// Whole number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.spread();
+        (self.0 >> 16) % n
+    }
 }
 
 /// What a metric looks like: name, unit, direction, primary, value of the baseline, factor of each other variant, noise.

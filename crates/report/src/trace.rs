@@ -1,0 +1,262 @@
+//! A trial's timeline as Chrome trace-event JSON, which Perfetto's viewer and chrome://tracing read.
+//!
+//! A group is shown as a process, a track as a thread in it, a counter as a counter of its group. Format: "Trace Event
+//! Format" (Google, 2016). Slices of one thread must nest; those that overlap otherwise are put on further tracks of the
+//! same name, so that no viewer drops them.
+
+use std::io::{self, Write};
+
+use pagetide_record::{Nanos, Series, Unit};
+
+use crate::draw::clean;
+use crate::json;
+
+/// Longest name; timelines are looked at, not searched for megabytes.
+const NAME: usize = 200;
+
+/// Everything that is shown of one trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Title, such as the record's cell and seed.
+    pub title: String,
+    /// Tracks of slices.
+    pub tracks: Vec<Track>,
+    /// Counters.
+    pub counters: Vec<Counter>,
+}
+
+/// A row of slices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Track {
+    /// Group, such as "reclaim", "kswapd" or "processes".
+    pub group: String,
+    /// Name within the group, such as a task's name and number.
+    pub name: String,
+    /// The slices, in any order.
+    pub slices: Vec<Slice>,
+}
+
+/// Something that took time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// What it was.
+    pub name: String,
+    /// When it began, on the trial's clock.
+    pub start: Nanos,
+    /// How long it took.
+    pub duration: Nanos,
+    /// What else is known of it.
+    pub details: Vec<(String, String)>,
+}
+
+/// A number over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counter {
+    /// Group, such as "vmstat" or "pressure".
+    pub group: String,
+    /// Name within the group.
+    pub name: String,
+    /// Moments and values, ascending.
+    pub points: Vec<(Nanos, f64)>,
+}
+
+/// The counters of a series: every column against the column `time` (nanoseconds); none where there is no such column.
+pub fn counters(series: &Series) -> Vec<Counter> {
+    let Some(times) = series
+        .columns
+        .iter()
+        .find(|(column, _)| column.name == "time" && column.unit == Unit::Nanos)
+        .map(|(_, data)| data)
+    else {
+        return Vec::new();
+    };
+    series
+        .columns
+        .iter()
+        .filter(|(column, _)| column.name != "time")
+        .map(|(column, data)| Counter {
+            group: series.name.clone(),
+            name: column.name.clone(),
+            points: (0..series.rows())
+                .filter_map(|row| {
+                    let time = match times {
+                        pagetide_record::ColumnData::Int(times) => {
+                            u64::try_from(*times.get(row)?).ok()?
+                        }
+                        pagetide_record::ColumnData::Float(_) => return None,
+                    };
+                    Some((Nanos(time), data.get(row)?))
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// Microseconds with three digits, exact.
+fn micros(time: Nanos) -> String {
+    format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
+}
+
+/// A cleaned name as a JSON string.
+fn text(name: &str) -> String {
+    json::string(&clean(name, NAME, false))
+}
+
+/// Puts slices on as few lanes as let all of them nest: a slice goes on the first lane where it lies inside or behind
+/// what is open there.
+fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
+    let end = |slice: &Slice| slice.start.0.saturating_add(slice.duration.0);
+    let mut order: Vec<&Slice> = slices.iter().collect();
+    // The longer of two that begin together holds the other.
+    order.sort_by_key(|slice| (slice.start, std::cmp::Reverse(slice.duration)));
+    let mut lanes: Vec<(Vec<&Slice>, Vec<u64>)> = Vec::new();
+    for slice in order {
+        let free = lanes.iter_mut().find_map(|lane| {
+            while lane.1.last().is_some_and(|open| *open <= slice.start.0) {
+                lane.1.pop();
+            }
+            lane.1
+                .last()
+                .is_none_or(|open| end(slice) <= *open)
+                .then_some(lane)
+        });
+        if let Some(lane) = free {
+            lane.0.push(slice);
+            lane.1.push(end(slice));
+        } else {
+            lanes.push((vec![slice], vec![end(slice)]));
+        }
+    }
+    lanes.into_iter().map(|(slices, _)| slices).collect()
+}
+
+/// Writes events, each on a line of its own.
+struct Events<W> {
+    out: W,
+    first: bool,
+}
+
+impl<W: Write> Events<W> {
+    fn add(&mut self, event: &str) -> io::Result<()> {
+        let comma = if self.first { "" } else { "," };
+        self.first = false;
+        write!(self.out, "{comma}\n{{{event}}}")
+    }
+
+    /// Names a process or thread.
+    fn label(&mut self, what: &str, pid: usize, tid: usize, name: &str) -> io::Result<()> {
+        let name = text(name);
+        self.add(&format!(
+            r#""ph":"M","name":"{what}","pid":{pid},"tid":{tid},"args":{{"name":{name}}}"#
+        ))
+    }
+}
+
+/// Writes a trace.
+pub fn write(writer: impl Write, trace: &Trace) -> io::Result<()> {
+    let mut groups: Vec<&str> = Vec::new();
+    for group in trace
+        .tracks
+        .iter()
+        .map(|track| &track.group)
+        .chain(trace.counters.iter().map(|counter| &counter.group))
+    {
+        if !groups.contains(&group.as_str()) {
+            groups.push(group);
+        }
+    }
+    let pid = |group: &str| groups.iter().position(|g| *g == group).unwrap_or(0) + 1;
+    let mut events = Events {
+        out: io::BufWriter::new(writer),
+        first: true,
+    };
+    write!(
+        events.out,
+        r#"{{"displayTimeUnit":"ns","otherData":{{"title":{},"tool":"pagetide"}},"traceEvents":["#,
+        text(&trace.title)
+    )?;
+    for group in &groups {
+        events.label("process_name", pid(group), 0, group)?;
+    }
+    let mut tid = 0;
+    for track in &trace.tracks {
+        let pid = pid(&track.group);
+        for lane in lanes(&track.slices) {
+            tid += 1;
+            events.label("thread_name", pid, tid, &track.name)?;
+            for slice in lane {
+                let details: Vec<String> = slice
+                    .details
+                    .iter()
+                    .map(|(name, value)| format!("{}:{}", text(name), text(value)))
+                    .collect();
+                events.add(&format!(
+                    r#""ph":"X","name":{},"cat":{},"pid":{pid},"tid":{tid},"ts":{},"dur":{},"args":{{{}}}"#,
+                    text(&slice.name),
+                    text(&track.group),
+                    micros(slice.start),
+                    micros(slice.duration),
+                    details.join(",")
+                ))?;
+            }
+        }
+    }
+    for counter in &trace.counters {
+        let (pid, name) = (pid(&counter.group), text(&counter.name));
+        for (time, value) in counter.points.iter().filter(|(_, v)| v.is_finite()) {
+            events.add(&format!(
+                r#""ph":"C","name":{name},"pid":{pid},"tid":0,"ts":{},"args":{{"value":{value}}}"#,
+                micros(*time)
+            ))?;
+        }
+    }
+    events.out.write_all(b"\n]}\n")?;
+    events.out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(name: &str, start: u64, duration: u64) -> Slice {
+        Slice {
+            name: name.to_owned(),
+            start: Nanos(start),
+            duration: Nanos(duration),
+            details: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn nested_slices_share_a_lane_and_overlapping_ones_do_not() {
+        let slices = [
+            slice("inner", 20, 10),
+            slice("outer", 0, 100),
+            slice("across", 50, 100),
+            slice("after", 200, 5),
+        ];
+        let found = lanes(&slices);
+        let names: Vec<Vec<&str>> = found
+            .iter()
+            .map(|lane| lane.iter().map(|s| s.name.as_str()).collect())
+            .collect();
+        assert_eq!(names, [vec!["outer", "inner", "after"], vec!["across"]]);
+    }
+
+    #[test]
+    fn moments_are_exact_to_the_nanosecond() {
+        assert_eq!(micros(Nanos(1_234_567_890_123)), "1234567890.123");
+        assert_eq!(micros(Nanos(7)), "0.007");
+    }
+
+    #[test]
+    fn a_series_with_times_becomes_counters() {
+        let series = Series::new("vmstat")
+            .int("time", Unit::Nanos, [10, 20])
+            .int("pswpin", Unit::Pages, [1, 5]);
+        let found = counters(&series);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].points, [(Nanos(10), 1.0), (Nanos(20), 5.0)]);
+        assert!(counters(&Series::new("x").int("page", Unit::Pages, [1])).is_empty());
+    }
+}

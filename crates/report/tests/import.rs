@@ -1,0 +1,198 @@
+//! Results of others become records, and bad input is refused with its place.
+
+mod data;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use pagetide_record::{ArenaKind, RecordReader, RecordWriter, Unit};
+use pagetide_report::import::{csv, mmtests};
+
+/// What run-mmtests.sh writes of one test.
+fn stamps(test: &str, elapsed: f64, swapped: u64) -> String {
+    format!(
+        "start :: 1700000000\ntest begin :: {test} 1700000010\nfile start :: /proc/vmstat\nnr_free_pages 1000\npswpin 100\npswpout 7\n\
+         allocstall_normal 1\nfile start :: /proc/zoneinfo\nNode 0, zone DMA\n  pages free 1\nfile end :: /proc/vmstat\nnr_free_pages \
+         900\npswpin {}\npswpout 9\nallocstall_normal 5\nfile end :: /proc/zoneinfo\ntest end :: {test} 1700000100\ntime :: {test} 12.50 \
+         user 3.25 system {elapsed} elapsed\nfinish :: 1700000100\n",
+        100 + swapped
+    )
+}
+
+#[test]
+fn mmtests_runs_become_records_that_can_be_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    for (run, base) in [("6.1-vanilla", 90.0), ("6.12-patched", 80.0)] {
+        for iteration in 0..2_u32 {
+            let path = dir.path().join(format!("work/log/{run}/iter-{iteration}"));
+            fs::create_dir_all(&path).unwrap();
+            let text = stamps("stutter", base + f64::from(iteration), 500);
+            if iteration == 0 {
+                fs::write(path.join("tests-timestamp"), text).unwrap();
+            } else {
+                let file = fs::File::create(path.join("tests-timestamp.gz")).unwrap();
+                let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+                gz.write_all(text.as_bytes()).unwrap();
+                gz.finish().unwrap();
+            }
+        }
+    }
+    let records = mmtests::import(dir.path()).unwrap();
+    assert_eq!(records.len(), 4);
+    let first = &records[0];
+    assert_eq!(first.subject.scenario, "stutter");
+    assert_eq!(first.subject.variant.name, "6.1-vanilla");
+    assert_eq!(first.subject.seed, 0);
+    assert_eq!(first.subject.arena.kind, ArenaKind::Host);
+    assert_eq!(first.metric("elapsed").unwrap().value.number(), Some(90e9));
+    assert_eq!(first.metric("system").unwrap().value.number(), Some(3.25e9));
+    assert_eq!(
+        first.metric("swap-ins").unwrap().value.number(),
+        Some(500.0)
+    );
+    assert_eq!(
+        first.metric("direct-reclaims").unwrap().value.number(),
+        Some(4.0)
+    );
+    assert_eq!(first.subject.cell(), records[3].subject.cell());
+    assert_eq!(records[3].subject.seed, 1);
+    assert_eq!(
+        records[3].metric("elapsed").unwrap().value.number(),
+        Some(81e9)
+    );
+
+    let mut record = records[0].clone();
+    let path = RecordWriter::create(dir.path())
+        .unwrap()
+        .finish(&mut record)
+        .unwrap();
+    let back = RecordReader::open(&path).unwrap();
+    back.verify().unwrap();
+    assert_eq!(back.record(), &record);
+
+    // One run named alone is the same.
+    let one = mmtests::import(&dir.path().join("work/log/6.12-patched")).unwrap();
+    assert_eq!(one.len(), 2);
+}
+
+#[test]
+fn a_test_that_ended_with_an_error_is_invalid() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("iter-3");
+    fs::create_dir_all(&path).unwrap();
+    let text = format!("{}test exit :: stutter 2\n", stamps("stutter", 1.0, 0));
+    fs::write(path.join("tests-timestamp"), text).unwrap();
+    let records = mmtests::import(dir.path()).unwrap();
+    assert!(!records[0].is_valid());
+    assert_eq!(records[0].subject.seed, 3);
+}
+
+#[test]
+fn a_folder_without_results_is_refused_with_what_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = mmtests::import(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("work/log"), "{error}");
+    let error = mmtests::import(Path::new("/no/such/folder"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("/no/such/folder"), "{error}");
+}
+
+#[test]
+fn noise_in_the_place_of_results_is_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("iter-0");
+    fs::create_dir_all(&path).unwrap();
+    let mut noise: Vec<u8> = (0..100_000_u32)
+        .map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3])
+        .collect();
+    noise.extend(b"\ntest begin :: x soon\ntime :: y a user b system c elapsed\ntime :: z NaN user 1 system inf elapsed\n");
+    noise.extend(data::hostile().as_bytes());
+    fs::write(path.join("tests-timestamp"), &noise).unwrap();
+    let records = mmtests::import(dir.path()).unwrap();
+    assert!(
+        records
+            .iter()
+            .all(|record| record.metric("elapsed").unwrap().value.number().is_none()),
+        "what is no number is absent"
+    );
+    fs::write(path.join("timestamp.gz"), &noise).unwrap();
+    let error = mmtests::import(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("timestamp.gz"), "{error}");
+}
+
+#[test]
+fn exported_samples_come_back_as_they_were() {
+    let mut second = data::record();
+    second.subject.seed = u64::MAX;
+    second.subject.variant.name = "=mglru".to_owned();
+    second
+        .results
+        .invalid
+        .push(pagetide_record::Invalid::NoReclaim);
+    let records = [data::record(), second];
+    let mut bytes = Vec::new();
+    pagetide_report::csv::samples(&mut bytes, &records).unwrap();
+    let back = csv::read(Path::new("samples.csv"), bytes.as_slice()).unwrap();
+    assert_eq!(back.len(), 2);
+    for (a, b) in records.iter().zip(&back) {
+        assert_eq!(a.subject.scenario, b.subject.scenario);
+        assert_eq!(a.subject.params, b.subject.params);
+        assert_eq!(a.subject.memory, b.subject.memory);
+        assert_eq!(a.subject.swap, b.subject.swap);
+        assert_eq!(a.subject.seed, b.subject.seed);
+        assert_eq!(a.subject.variant.name, b.subject.variant.name);
+        assert_eq!(a.is_valid(), b.is_valid());
+        for metric in &a.results.metrics {
+            let other = b.metric(&metric.name).unwrap();
+            assert_eq!(metric.value.number(), other.value.number());
+            assert_eq!(
+                (metric.unit, metric.direction),
+                (other.unit, other.direction)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_short_csv_is_enough() {
+    let text = "metric,value,unit,variant,scenario\nread,1.5,ms,old,bench\nread,1.25,ms,old,bench\nread,1,ms,new,bench\n";
+    let records = csv::read(Path::new("x.csv"), text.as_bytes()).unwrap();
+    assert_eq!(records.len(), 3);
+    assert_eq!(records[1].subject.seed, 2);
+    let metric = records[1].metric("read").unwrap();
+    assert_eq!(
+        (metric.unit, metric.value.number()),
+        (Unit::Nanos, Some(1_250_000.0))
+    );
+}
+
+#[test]
+fn bad_csv_is_refused_with_line_and_column() {
+    let head = "scenario,variant,seed,metric,value,unit\n";
+    for (text, wanted) in [
+        ("scenario,variant,value\n".to_owned(), "no column `metric`"),
+        (
+            format!("{head}a,b,1,m,fast,ns\n"),
+            "line 2: `fast` in column `value`",
+        ),
+        (
+            format!("{head}a,b,1,m,1,ns\na,b,2,m,1,furlongs\n"),
+            "line 3: `furlongs` in column `unit`",
+        ),
+        (
+            format!("{head}a,b,1,m,1,ns\na,b,1,m,2,ns\n"),
+            "line 3: metric m",
+        ),
+        (format!("{head}a,b,x,m,1,ns\n"), "column `seed`"),
+        (format!("{head}a,b,1,m,inf,ns\n"), "column `value`"),
+        (format!("{head}a,b,1,m\n"), "not readable as CSV"),
+        (head.to_owned(), "no lines of results"),
+    ] {
+        let error = csv::read(Path::new("x.csv"), text.as_bytes())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
