@@ -145,8 +145,8 @@ impl Simulation {
             let differences: Vec<f64> = noise.iter().map(|d| d + effect).collect();
             let test = signed_rank::test(&differences, Zeros::Pratt)?;
             if test.p <= self.threshold * (1.0 + 1e-12) {
-                let sign = pseudo_median(&differences)?;
-                found += usize::from((sign > 0.0) == (effect > 0.0));
+                let up = signed_rank::leaning(&differences) > 0.0;
+                found += usize::from(up == (effect > 0.0));
             }
         }
         Ok(found as f64 / self.campaigns.len() as f64)
