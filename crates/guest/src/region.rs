@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use pagetide_record::wire::Region;
+use pagetide_record::wire::{HEAD, Region};
 
 use crate::error::{GuestError, io};
 
@@ -48,10 +48,16 @@ pub unsafe fn bytes(region: &Region, offset: usize, length: usize) -> &'static [
     unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
 }
 
-/// Keeps the mapping out of processes forked from now on.
+/// Keeps the mapping, but for its head, out of processes forked from now on.
 pub fn keep_from_children(region: &Region, size: u64) {
     let head: *const pagetide_record::wire::Head = region.head();
-    let length = usize::try_from(size).unwrap_or(0);
-    // SAFETY: advice about our own mapping; the head is its start.
-    unsafe { libc::madvise(head.cast_mut().cast(), length, libc::MADV_DONTFORK) };
+    let length = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD);
+    // SAFETY: advice about our own mapping, whose first page the head is.
+    unsafe {
+        libc::madvise(
+            head.cast::<u8>().add(HEAD).cast_mut().cast(),
+            length,
+            libc::MADV_DONTFORK,
+        )
+    };
 }

@@ -89,7 +89,7 @@ impl MachineSpec {
         all.push(format!("{MACHINE},memory-backend=ram,hpet=off,nvdimm=on"));
         all.extend(text(&[
             "-accel",
-            "tcg",
+            "tcg,tb-size=512",
             "-icount",
             "shift=0,sleep=off",
             "-cpu",
