@@ -1,2 +1,30 @@
 //! The command line: argument parsing and one file per subcommand; no logic of its own.
-fn main() {}
+//!
+//! What a user can type is defined in [`cli`], each command in its file under `command/`; help, man page and
+//! completions come from those definitions. How a command ends, and with which exit code, is decided in [`exit`] alone.
+//! The same program is the guest's `/init`: as PID 1 it never gets here.
+
+mod campaign_of;
+mod cli;
+mod command;
+mod exit;
+mod interrupt;
+mod judged;
+mod lab;
+mod output;
+mod pairs;
+mod progress;
+mod vocabulary;
+mod when;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if std::process::id() == 1 {
+        pagetide_guest::main();
+    }
+    exit::of(|| {
+        let cli = cli::parse()?;
+        command::run(cli)
+    })
+}

@@ -1,0 +1,93 @@
+//! What a user can type: the one definition that help, man page and completions come from.
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::command;
+use crate::exit::CODES;
+use crate::lab::StoreArgs;
+
+/// Is kernel or setting B better than A under memory pressure, by how much, how sure, and why?
+#[derive(Parser, Debug)]
+#[command(
+    name = "pagetide",
+    version,
+    arg_required_else_help = true,
+    propagate_version = true,
+    after_help = CODES,
+    after_long_help = concat!(
+        "Examples:\n",
+        "  pagetide run campaigns/quick.toml\n",
+        "  pagetide run smooth-sin-random --set lru_gen/enabled=0 --vs lru_gen/enabled=7\n",
+        "  pagetide run swapbench --kernel debian:bookworm --kernel debian:sid --swap ssd:80us\n",
+        "  pagetide compare mglru-off mglru-on --as mail\n",
+        "  pagetide doctor\n\n",
+        "Exit codes:\n",
+        "  0  done, nothing regressed\n",
+        "  1  a regression was found\n",
+        "  2  it could not be done\n",
+        "  3  inconclusive, or the results must not be used\n",
+        "  4  it was asked for wrongly\n",
+    )
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub places: StoreArgs,
+    /// Write tables as JSON
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Draw with ASCII characters alone
+    #[arg(long, global = true, help_heading = "Output")]
+    pub ascii: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands, in the order help shows them.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Run(Box<command::run::Args>),
+    Compare(command::compare::Args),
+    Show(command::show::Args),
+    Repeat(command::repeat::Args),
+    Plan(Box<command::plan::Args>),
+    List(command::list::Args),
+    Kernel(command::kernel::Args),
+    Doctor(command::doctor::Args),
+    References(command::references::Args),
+    History(command::history::Args),
+    Power(command::power::Args),
+    Calibrate(Box<command::calibrate::Args>),
+    Import(command::import::Args),
+    Store(command::store::Args),
+    Man(command::papers::ManArgs),
+    Completions(command::papers::CompletionArgs),
+}
+
+/// Reads the command line.
+pub fn parse() -> Result<Cli> {
+    Ok(Cli::try_parse()?)
+}
+
+/// The definition itself, for man page and completions.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_contradicts_itself_nowhere() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn long_help_lists_the_same_exit_codes_as_the_code() {
+        let help = definition().render_long_help().to_string();
+        for line in CODES.lines() {
+            assert!(help.contains(line), "{line}");
+        }
+    }
+}

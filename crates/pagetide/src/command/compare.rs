@@ -1,0 +1,58 @@
+//! `pagetide compare`: two sides, or a whole campaign, judged.
+
+use anyhow::Result;
+use pagetide_compare::{compare_campaign, compare_two};
+
+use crate::exit::{End, Usage};
+use crate::judged::JudgedArgs;
+use crate::lab::{StoreArgs, shell};
+use crate::output::Output;
+
+/// Compare B with A, or all variants of a campaign with its first
+///
+/// A and B are variants of the last campaign, CAMPAIGN:VARIANT, kernel releases, or records. With one name, that
+/// campaign's variants are compared; with none, those of the campaign that ran last.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide compare
+  pagetide compare mglru-off mglru-on --as mail
+  pagetide compare quick:mglru-off kernels:6.12 --anyway
+  pagetide compare quick --as ktap > results.tap")]
+pub struct Args {
+    /// The baseline, or a campaign
+    a: Option<String>,
+    /// What is set against it
+    b: Option<String>,
+    /// Compare what differs in more than the variant
+    #[arg(long, requires = "b")]
+    anyway: bool,
+    #[command(flatten)]
+    judged: JudgedArgs,
+}
+
+/// Compares.
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let store = places.store()?;
+    let mut words = vec!["pagetide".to_owned(), "compare".to_owned()];
+    words.extend(args.a.iter().chain(&args.b).cloned());
+    if args.anyway {
+        words.push("--anyway".to_owned());
+    }
+    let comparison = match (&args.a, &args.b) {
+        (Some(a), Some(b)) => compare_two(&store, a, b, args.anyway)?,
+        (Some(name), None) if name.contains(':') => {
+            return Err(Usage::error(format!(
+                "`{name}` is one side: name the other as well, as in `pagetide compare {name} OTHER`"
+            )));
+        }
+        (name, _) => compare_campaign(&store, name.as_deref())?,
+    };
+    let title = match (&args.a, &args.b, &comparison.campaign) {
+        (Some(a), Some(b), _) => format!("{b} against {a}"),
+        (_, _, Some(campaign)) => campaign.clone(),
+        _ => "comparison".to_owned(),
+    };
+    args.judged
+        .show(&store, &comparison, title, shell(&words), out)
+}

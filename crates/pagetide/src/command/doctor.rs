@@ -1,0 +1,67 @@
+//! `pagetide doctor`: what this machine can do per arena, and what mends what is missing.
+
+use anyhow::Result;
+use pagetide_arena::doctor::{Piece, State, examine};
+use pagetide_record::Store;
+use pagetide_report::draw::Align;
+use pagetide_report::terminal::Row;
+use serde::Serialize;
+
+use crate::exit::End;
+use crate::lab::StoreArgs;
+use crate::output::Output;
+
+/// Say what this machine can do per arena, and what mends what is missing
+///
+/// Exits with 2 where no arena works.
+#[derive(clap::Args, Debug)]
+pub struct Args {}
+
+#[derive(Serialize)]
+struct Shown(Piece);
+
+impl Row for Shown {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("arena", Align::Left),
+        ("piece", Align::Left),
+        ("state", Align::Left),
+        ("found", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let piece = &self.0;
+        vec![
+            piece.arena.to_string(),
+            piece.name.to_owned(),
+            piece.state.to_string(),
+            piece.found.clone(),
+        ]
+    }
+}
+
+/// Examines.
+pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
+    let store = match &places.store {
+        Some(folder) => folder.clone(),
+        None => Store::default_folder()?,
+    };
+    let pieces: Vec<Shown> = examine(&places.cache_folder()?, &store)
+        .into_iter()
+        .map(Shown)
+        .collect();
+    out.list(&pieces, "")?;
+    let works = !pieces.iter().any(|piece| piece.0.state == State::Missing);
+    if !out.json {
+        let mut text = String::from("\n");
+        for Shown(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
+            text.push_str(&format!("to mend {}: {}\n", piece.name, piece.remedy));
+        }
+        text.push_str(if works {
+            "The exact arena works: `pagetide run campaigns/quick.toml` is a first campaign.\n"
+        } else {
+            "The exact arena does not work until what is missing is mended.\n"
+        });
+        out.text(&text)?;
+    }
+    Ok(if works { End::Done } else { End::Unable })
+}

@@ -1,0 +1,331 @@
+//! `pagetide list`: scenarios, kernels, records and campaigns.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Subcommand;
+use pagetide_campaign::file;
+use pagetide_record::store::{Filter, Row as Indexed};
+use pagetide_record::{Nanos, Store};
+use pagetide_report::draw::{Align, Ink, clean};
+use pagetide_report::terminal::Row;
+use pagetide_scenario::Definition;
+use serde::Serialize;
+
+use crate::command::kernel;
+use crate::exit::End;
+use crate::lab::StoreArgs;
+use crate::output::Output;
+use crate::vocabulary::vocabulary;
+use crate::when::ago;
+
+/// Folder in which ready-to-run campaign files lie.
+const CAMPAIGNS: &str = "campaigns";
+
+/// List what there is: scenarios, kernels, records or campaigns
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide list scenarios --long
+  pagetide list records --scenario swapbench --json")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Workloads, with what each asks
+    Scenarios {
+        /// With parameters, metrics, origin and what was wrong with the original
+        #[arg(long)]
+        long: bool,
+        /// This one alone
+        scenario: Option<String>,
+    },
+    /// Kernels in the cache
+    Kernels,
+    /// Records in the store, the newest last
+    Records {
+        /// Of this scenario alone
+        #[arg(long, value_name = "NAME")]
+        scenario: Option<String>,
+        /// Of this variant alone
+        #[arg(long, value_name = "NAME")]
+        variant: Option<String>,
+        /// Of this campaign alone
+        #[arg(long, value_name = "NAME")]
+        campaign: Option<String>,
+        /// Of this kernel release alone
+        #[arg(long, value_name = "RELEASE")]
+        release: Option<String>,
+        /// Invalid ones alone
+        #[arg(long)]
+        invalid: bool,
+        /// At most so many, the newest
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+    },
+    /// Campaigns in the store, and campaign files in the folder `campaigns`
+    Campaigns,
+}
+
+/// Lists.
+pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
+    match args.what {
+        What::Scenarios { long, scenario } => scenarios(long, scenario.as_deref(), out)?,
+        What::Kernels => kernel::list(places, out)?,
+        What::Records {
+            scenario,
+            variant,
+            campaign,
+            release,
+            invalid,
+            limit,
+        } => {
+            if let Some(name) = &scenario {
+                pagetide_scenario::find(name)?;
+            }
+            let filter = Filter {
+                scenario,
+                variant,
+                campaign,
+                release,
+                valid: invalid.then_some(false),
+                limit: Some(limit),
+                ..Filter::default()
+            };
+            records(&places.store()?, &filter, out)?;
+        }
+        What::Campaigns => campaigns(&places.store()?, out)?,
+    }
+    Ok(End::Done)
+}
+
+#[derive(Serialize)]
+struct Scenario {
+    name: &'static str,
+    summary: &'static str,
+    docs: &'static str,
+    origin: &'static str,
+    repaired: &'static str,
+    params: &'static [pagetide_scenario::Param],
+    metrics: &'static [pagetide_record::MetricDef],
+    has_as_written: bool,
+}
+
+impl Row for Scenario {
+    const HEADS: &'static [(&'static str, Align)] =
+        &[("scenario", Align::Left), ("what it asks", Align::Left)];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.name.to_owned(), self.summary.to_owned()]
+    }
+}
+
+fn scenarios(long: bool, only: Option<&str>, out: Output) -> Result<()> {
+    let only = only.map(pagetide_scenario::find).transpose()?;
+    let definitions: Vec<&Definition> = match only {
+        Some(definition) => vec![definition],
+        None => pagetide_scenario::list().to_vec(),
+    };
+    if (long || only.is_some()) && !out.json {
+        let mut text = String::new();
+        for definition in definitions {
+            describe(&mut text, definition, out);
+        }
+        return out.text(&text);
+    }
+    let rows: Vec<Scenario> = definitions
+        .into_iter()
+        .map(|definition| Scenario {
+            name: definition.name,
+            summary: definition.summary,
+            docs: definition.docs,
+            origin: definition.origin,
+            repaired: definition.repaired,
+            params: definition.params,
+            metrics: definition.metrics,
+            has_as_written: definition.has_as_written,
+        })
+        .collect();
+    out.list(&rows, "there are no scenarios")
+}
+
+/// A scenario in full.
+fn describe(text: &mut String, definition: &Definition, out: Output) {
+    let paragraph = |text: &mut String, indent: usize, words: &str| {
+        let room = out.look.width.clamp(40, 100).saturating_sub(indent);
+        for line in words.split("\n\n") {
+            let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            for line in clean::wrap(&line, room, out.look.ascii) {
+                let _ = writeln!(text, "{:indent$}{line}", "");
+            }
+        }
+    };
+    let _ = writeln!(text, "{}", out.look.ink(Ink::Strong, definition.name));
+    paragraph(text, 2, definition.docs);
+    for (head, words) in [("Origin: ", definition.origin), ("Repaired: ", definition.repaired)] {
+        if !words.is_empty() {
+            paragraph(text, 2, &format!("{head}{words}"));
+        }
+    }
+    let _ = writeln!(text, "  Parameters");
+    for param in definition.params {
+        let default = definition.default_of(param, false);
+        let written = definition.default_of(param, true);
+        let mut value = format!("{}, default {}", param.bounds(), quoted(default));
+        if definition.has_as_written && written != default {
+            let _ = write!(value, ", as written {}", quoted(written));
+        }
+        let _ = writeln!(text, "    {}  ({value})", param.name);
+        paragraph(text, 8, param.help);
+    }
+    let _ = writeln!(text, "  Metrics");
+    for metric in definition.metrics {
+        let decides = if metric.primary { ", decides" } else { "" };
+        let better = match metric.direction {
+            pagetide_record::Direction::Lower => "lower is better",
+            pagetide_record::Direction::Higher => "higher is better",
+            pagetide_record::Direction::Neutral => "neither way is better",
+        };
+        let _ = writeln!(text, "    {}  ({better}{decides})", metric.name);
+        paragraph(text, 8, metric.help);
+    }
+    text.push('\n');
+}
+
+fn quoted(value: &str) -> &str {
+    if value.is_empty() { "none" } else { value }
+}
+
+#[derive(Serialize)]
+struct Listed(Indexed);
+
+impl Row for Listed {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("record", Align::Left),
+        ("cell", Align::Left),
+        ("variant", Align::Left),
+        ("seed", Align::Right),
+        ("took", Align::Right),
+        ("made", Align::Right),
+        ("state", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let row = &self.0;
+        let state = match (&row.invalid, row.warnings) {
+            (Some(why), _) => format!("invalid: {why}"),
+            (None, 0) => "valid".to_owned(),
+            (None, n) => format!("valid, {n} warnings"),
+        };
+        vec![
+            row.id.get(..12).unwrap_or(&row.id).to_owned(),
+            row.cell.subject.cell_label(),
+            row.variant.name.clone(),
+            row.seed.to_string(),
+            row.wall.to_string(),
+            ago(row.started),
+            state,
+        ]
+    }
+}
+
+fn records(store: &Store, filter: &Filter, out: Output) -> Result<()> {
+    let rows: Vec<Listed> = store.select(filter)?.into_iter().map(Listed).collect();
+    out.list(&rows, "no records: `pagetide run` makes some")?;
+    let all = store.count(&Filter {
+        limit: None,
+        ..filter.clone()
+    })?;
+    let hidden = all.saturating_sub(rows.len() as u64);
+    if hidden > 0 && !out.json {
+        out.text(&format!("and {hidden} older ones: --limit shows more\n"))?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct CampaignRow {
+    name: String,
+    place: String,
+    variants: Vec<String>,
+    cells: usize,
+    trials: usize,
+    started: Option<Nanos>,
+}
+
+impl Row for CampaignRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("campaign", Align::Left),
+        ("where", Align::Left),
+        ("variants", Align::Left),
+        ("cells", Align::Right),
+        ("trials", Align::Right),
+        ("started", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.place.clone(),
+            self.variants.join(", "),
+            self.cells.to_string(),
+            self.trials.to_string(),
+            self.started.map_or_else(|| "-".to_owned(), ago),
+        ]
+    }
+}
+
+fn campaigns(store: &Store, out: Output) -> Result<()> {
+    let mut rows = Vec::new();
+    for id in store.campaigns()? {
+        let Some(note) = store.campaign(&id)? else {
+            continue;
+        };
+        rows.push(CampaignRow {
+            name: id,
+            place: "store".to_owned(),
+            variants: note.variants,
+            cells: note.cells.len(),
+            trials: note.entries.len(),
+            started: Some(note.started),
+        });
+    }
+    rows.extend(files(Path::new(CAMPAIGNS)));
+    out.list(&rows, "no campaigns: `pagetide run` makes one")
+}
+
+/// Campaign files of a folder and the folders in it; what is no campaign is passed over.
+fn files(folder: &Path) -> Vec<CampaignRow> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    let vocabulary = vocabulary();
+    let mut rows = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            rows.extend(files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "toml")
+            && let Ok(campaign) = file::read(&path, &vocabulary)
+        {
+            let cells = campaign.cells().len();
+            let most = usize::try_from(campaign.sampling.until.cap()).unwrap_or(usize::MAX);
+            rows.push(CampaignRow {
+                place: path.display().to_string(),
+                variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
+                cells,
+                trials: cells
+                    .saturating_mul(campaign.variants.len())
+                    .saturating_mul(most),
+                started: None,
+                name: campaign.name,
+            });
+        }
+    }
+    rows
+}

@@ -1,0 +1,48 @@
+//! One file per subcommand: its arguments, and what it does with the libraries.
+
+pub mod calibrate;
+pub mod compare;
+pub mod doctor;
+pub mod history;
+pub mod import;
+pub mod kernel;
+pub mod list;
+pub mod papers;
+pub mod plan;
+pub mod power;
+pub mod references;
+pub mod repeat;
+pub mod run;
+pub mod show;
+pub mod single;
+pub mod store;
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Command};
+use crate::exit::End;
+use crate::output::Output;
+
+/// Runs the command that was asked for.
+pub fn run(cli: Cli) -> Result<End> {
+    let out = Output::new(cli.json, cli.ascii);
+    let places = cli.places;
+    match cli.command {
+        Command::Run(args) => run::run(*args, &places, out),
+        Command::Compare(args) => compare::run(&args, &places, out),
+        Command::Show(args) => show::run(&args, &places, out),
+        Command::Repeat(args) => repeat::run(&args, &places, out),
+        Command::Plan(args) => plan::run(&args, &places, out),
+        Command::List(args) => list::run(args, &places, out),
+        Command::Kernel(args) => kernel::run(args, &places, out),
+        Command::Doctor(_) => doctor::run(&places, out),
+        Command::References(args) => references::run(&args, &places, out),
+        Command::History(args) => history::run(&args, &places, out),
+        Command::Power(args) => power::run(&args, &places, out),
+        Command::Calibrate(args) => calibrate::run(&args, &places, out),
+        Command::Import(args) => import::run(&args, &places, out),
+        Command::Store(args) => store::run(&args, &places, out),
+        Command::Man(args) => papers::man(&args),
+        Command::Completions(args) => papers::completions(&args),
+    }
+}

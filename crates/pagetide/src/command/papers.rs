@@ -1,0 +1,56 @@
+//! `pagetide man` and `pagetide completions`: made from the definition that parses the command line.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::cli::definition;
+use crate::exit::End;
+
+/// Print the man page, or write one for each command into a folder
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide man | man -l -
+  pagetide man --into /usr/local/share/man/man1")]
+pub struct ManArgs {
+    /// Folder for the pages of all commands
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+}
+
+/// Print completions for a shell
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  pagetide completions bash > /etc/bash_completion.d/pagetide")]
+pub struct CompletionArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Prints or writes man pages.
+pub fn man(args: &ManArgs) -> Result<End> {
+    let Some(folder) = &args.into else {
+        Man::new(definition()).render(&mut io::stdout().lock())?;
+        return Ok(End::Done);
+    };
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        clap_mangen::generate_to(definition(), folder)
+    };
+    write().with_context(|| format!("writing man pages into {}", folder.display()))?;
+    Ok(End::Done)
+}
+
+/// Prints completions.
+pub fn completions(args: &CompletionArgs) -> Result<End> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut definition(), "pagetide", &mut text);
+    io::Write::write_all(&mut io::stdout().lock(), &text)?;
+    Ok(End::Done)
+}

@@ -1,0 +1,160 @@
+//! `pagetide run`: a campaign file or scenarios, through the arena into the store, to a verdict.
+
+use std::path::Path;
+
+use anyhow::Result;
+use pagetide_campaign::{Campaign, Options, file, run as run_campaign};
+use pagetide_compare::compare_note;
+use pagetide_record::Store;
+use pagetide_record::store::CampaignNote;
+
+use crate::campaign_of::CampaignArgs;
+use crate::command::single;
+use crate::exit::{End, Usage};
+use crate::interrupt::Interrupt;
+use crate::judged::JudgedArgs;
+use crate::lab::{ArenaArgs, StoreArgs, maker};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::vocabulary::vocabulary;
+
+/// Run a campaign file, or scenarios under variants given here, and judge what came out
+///
+/// A campaign that was interrupted goes on where it was: what has a record is not run again.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide run campaigns/quick.toml
+  pagetide run smooth-sin-random --kernel debian:bookworm --kernel debian:sid --seeds 8
+  pagetide run swapbench --set vm.page-cluster=0 --vs vm.page-cluster=3 --swap ssd:80us
+  pagetide run linear --memory 24M -p 'pages=2 * memory' --seeds 2
+  pagetide run contswap --as-written --scale 0.02
+
+Kernels: debian:SUITE, debian:SUITE/SERIES, deb:PACKAGE[=VERSION][/SUITE], a .deb file, image:FILE[,modules:DIR],
+a built tree, a bzImage, or a kernel in the cache by release or digest (`pagetide kernel list`).
+
+Ctrl-C stops the running trials; what is stored stays, and the same command goes on from there.")]
+pub struct Args {
+    /// A campaign file (ending in .toml) or names of scenarios
+    #[arg(required = true, value_name = "CAMPAIGN.toml|SCENARIO")]
+    what: Vec<String>,
+    /// Run everything again, although there are records
+    #[arg(long, help_heading = "Running")]
+    fresh: bool,
+    #[command(flatten)]
+    campaign: CampaignArgs,
+    #[command(flatten)]
+    arena: ArenaArgs,
+    #[command(flatten)]
+    judged: JudgedArgs,
+}
+
+/// Runs it.
+pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let campaign = asked_for(&args.what, &args.campaign)?;
+    let progress = Progress::new(Interrupt::listen()?);
+    let say = progress.clone();
+    let arena = places.arena(&args.arena, move |text| say.say(text))?;
+    let mut store = places.store()?;
+    let options = Options {
+        jobs: args.arena.jobs.map(usize::from),
+        fresh: args.fresh,
+        maker: &maker,
+    };
+    let outcome = run_campaign(&campaign, &arena, &mut store, &options, &progress);
+    progress.finish();
+    let outcome = outcome?;
+    if outcome.stopped {
+        progress.say(&format!(
+            "stopped: {} of {} trials have their records; the same command goes on from here",
+            outcome.tally.done(),
+            outcome.tally.total
+        ));
+        return Ok(End::Unable);
+    }
+    let Some(note) = store.campaign(&outcome.campaign)? else {
+        anyhow::bail!(
+            "the note of campaign {} is gone from {}: run it again",
+            outcome.campaign,
+            store.folder().display()
+        );
+    };
+    let end = if note.variants.len() > 1 {
+        let comparison = compare_note(&store, &note)?;
+        let command = format!("pagetide run {}", args.what.join(" "));
+        args.judged
+            .show(&store, &comparison, note.id(), command, out)?
+    } else {
+        single::show(&store, &note, out)?
+    };
+    if args.judged.is_table(out) {
+        out.text(&afterwards(&store, &note, &args))?;
+    }
+    Ok(end)
+}
+
+/// The campaign that the words stand for.
+pub fn asked_for(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
+    let vocabulary = vocabulary();
+    let is_file = |word: &String| {
+        Path::new(word)
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
+    };
+    match what {
+        [path] if is_file(path) => {
+            if let Some(option) = args.of_the_file() {
+                return Err(Usage::error(format!(
+                    "{option} has no place beside a campaign file: write it into {path}, or name a scenario instead"
+                )));
+            }
+            let mut campaign = file::read(Path::new(path), &vocabulary)?;
+            args.adjust(&mut campaign);
+            Ok(campaign)
+        }
+        _ => match what.iter().find(|word| is_file(word)) {
+            Some(path) => Err(Usage::error(format!(
+                "{path} stands beside other words: run one campaign file at a time"
+            ))),
+            None => args.campaign(what, &vocabulary),
+        },
+    }
+}
+
+/// Where the records lie, and two things to try next.
+fn afterwards(store: &Store, note: &CampaignNote, args: &Args) -> String {
+    let id = note.id();
+    let records = store.folder().join("records");
+    let mut text = format!(
+        "\nRecords: {} ({} trials, campaign {id})\nNext:\n",
+        records.display(),
+        note.entries.len()
+    );
+    let what = args.what.join(" ");
+    let next = match note.variants.as_slice() {
+        [first, .., last] => [
+            (
+                format!("pagetide compare {id}:{first} {id}:{last} --all --pictures"),
+                "every metric, and the latencies as pictures",
+            ),
+            (
+                format!("pagetide run {what} --until-sure"),
+                "more seeds, until each primary metric is decided",
+            ),
+        ],
+        _ => [
+            (
+                format!("pagetide run {what} --set lru_gen/enabled=0 --vs lru_gen/enabled=7"),
+                "the same with MGLRU off against on",
+            ),
+            (
+                format!("pagetide list records --campaign {id}"),
+                "the records, for `pagetide show`",
+            ),
+        ],
+    };
+    for (command, why) in next {
+        text.push_str(&format!("  {command}\n      {why}\n"));
+    }
+    text
+}

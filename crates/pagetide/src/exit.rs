@@ -1,0 +1,207 @@
+//! How the program ends: every error becomes one sentence and one exit code here, and nowhere else.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Error;
+use pagetide_campaign::{ArenaError, FileError, RunError};
+use pagetide_compare::{Comparison, FailOn};
+use pagetide_kernel::KernelError;
+use pagetide_reference::{PatternError, StringError};
+use pagetide_scenario::ScenarioError;
+
+/// How a command that did its work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Done, and nothing regressed.
+    Done,
+    /// A regression was found.
+    Regressed,
+    /// It could not be done, as the output says already.
+    Unable,
+    /// Nothing can be said, or what there is must not be used.
+    Open,
+}
+
+impl End {
+    /// How a command ends that judged something.
+    pub fn of(comparison: &Comparison, fail_on: FailOn) -> Self {
+        match comparison.overall.exit_code(fail_on) {
+            0 => Self::Done,
+            1 => Self::Regressed,
+            _ => Self::Open,
+        }
+    }
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Regressed => 1,
+            Self::Unable => UNABLE,
+            Self::Open => 3,
+        }
+    }
+}
+
+/// Exit code of what could not be done.
+const UNABLE: u8 = 2;
+/// Exit code of what was asked for wrongly.
+const USAGE: u8 = 4;
+
+/// The exit codes, for help and man page.
+pub const CODES: &str = "\
+Exit codes:
+  0  done, nothing regressed
+  1  a regression was found
+  2  it could not be done
+  3  inconclusive, or the results must not be used
+  4  it was asked for wrongly";
+
+/// Something was asked for wrongly: what, and how it is asked for rightly, in one sentence.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl Usage {
+    /// The error with this sentence.
+    pub fn error(sentence: impl Into<String>) -> Error {
+        Error::new(Self(sentence.into()))
+    }
+}
+
+impl Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Runs the program and says how it ended.
+pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
+    let code = match program() {
+        Ok(end) => end.code(),
+        // Whoever reads our output has seen enough, as in `pagetide list records | head`.
+        Err(error) if is_broken_pipe(&error) => 0,
+        Err(error) => match error.downcast::<clap::Error>() {
+            Ok(clap) => parsed(&clap),
+            Err(error) => {
+                // Standard error may be closed as well; there is nobody left to tell.
+                let _ = writeln!(io::stderr(), "pagetide: {}", sentence(&error));
+                code(&error)
+            }
+        },
+    };
+    ExitCode::from(code)
+}
+
+/// Help and version are answers, everything else from the parser is a usage error.
+fn parsed(error: &clap::Error) -> u8 {
+    use clap::error::ErrorKind::{
+        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
+    };
+    let _ = error.print();
+    match error.kind() {
+        DisplayHelp | DisplayVersion => 0,
+        DisplayHelpOnMissingArgumentOrSubcommand => USAGE,
+        _ => USAGE,
+    }
+}
+
+/// The chain of an error as one sentence. A cause that its consequence quotes already is not said twice.
+fn sentence(error: &Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if sentence.is_empty() {
+            sentence = text;
+        } else if !sentence.contains(text.trim()) {
+            sentence = format!("{sentence}: {text}");
+        }
+    }
+    sentence
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|error| error.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
+    })
+}
+
+/// Whether a user's words were wrong, or the machine could not.
+fn code(error: &Error) -> u8 {
+    let by_words = error.chain().any(|cause| {
+        cause.is::<Usage>()
+            || cause.is::<ScenarioError>()
+            || cause.is::<PatternError>()
+            || cause.is::<StringError>()
+            || matches!(
+                cause.downcast_ref::<KernelError>(),
+                Some(KernelError::UnknownReference { .. })
+            )
+            || matches!(
+                cause.downcast_ref::<FileError>(),
+                Some(FileError::Wrong { .. })
+            )
+            || matches!(
+                cause.downcast_ref::<RunError>(),
+                Some(RunError::Empty { .. })
+            )
+            || matches!(cause.downcast_ref::<RunError>(), Some(RunError::Refused { source, .. }) if is_wrong_word(source))
+    });
+    if by_words { USAGE } else { UNABLE }
+}
+
+/// Whether an arena refused words, not what they stand for.
+fn is_wrong_word(refusal: &ArenaError) -> bool {
+    use pagetide_arena::ExactError;
+    let ArenaError::Refused(why) = refusal else {
+        return false;
+    };
+    why.is::<ScenarioError>()
+        || matches!(
+            why.downcast_ref::<ExactError>(),
+            Some(
+                ExactError::UnknownSetting { .. }
+                    | ExactError::TooLittleMemory { .. }
+                    | ExactError::Kernel(KernelError::UnknownReference { .. })
+            )
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = Err::<(), _>(io::Error::other("no space"))
+            .context("writing /x: no space")
+            .context("the record could not be kept")
+            .unwrap_err();
+        assert_eq!(
+            sentence(&error),
+            "the record could not be kept: writing /x: no space"
+        );
+    }
+
+    #[test]
+    fn wrong_words_and_weak_machines_have_codes_of_their_own() {
+        assert_eq!(code(&Usage::error("no such thing")), USAGE);
+        assert_eq!(code(&Error::new(io::Error::other("disk"))), UNABLE);
+        let scenario = Error::new(pagetide_scenario::find("lineer").unwrap_err());
+        assert_eq!(code(&scenario.context("asking")), USAGE);
+    }
+
+    #[test]
+    fn a_closed_reader_is_no_error() {
+        let error = Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
+        assert!(is_broken_pipe(&error));
+    }
+}

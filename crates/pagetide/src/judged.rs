@@ -1,0 +1,210 @@
+//! A comparison on its way out: in which format, with what beside it, and with which exit code.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use pagetide_compare::{Comparison, FailOn};
+use pagetide_record::{Histogram, Machine, Record, Store};
+use pagetide_report::seed::{Extras, cpu_time};
+use pagetide_report::terminal::{Options, verdicts};
+use pagetide_report::{About, csv, json, kcidb, ktap, mail, markdown, openmetrics, seed};
+
+use crate::command::calibrate::Kept;
+use crate::exit::End;
+use crate::output::Output;
+use crate::when::now;
+
+/// How verdicts are shown and what they mean for the exit code.
+#[derive(Args, Clone, Debug, Default)]
+pub struct JudgedArgs {
+    /// Format of the verdicts [default: a table for the terminal]
+    #[arg(
+        long = "as",
+        value_name = "FORMAT",
+        conflicts_with = "json",
+        help_heading = "Output"
+    )]
+    pub format: Option<Format>,
+    /// Show metrics without a difference too
+    #[arg(long, help_heading = "Output")]
+    pub all: bool,
+    /// Draw the latency histograms of the variants
+    #[arg(long, help_heading = "Output")]
+    pub pictures: bool,
+    /// Submitting system of a KCIDB report
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "pagetide",
+        help_heading = "Output"
+    )]
+    pub origin: String,
+    /// What makes the exit code other than 0: regressed (1), or that and inconclusive (3) [default: inconclusive]
+    #[arg(long, value_name = "VERDICT", help_heading = "Output")]
+    pub fail_on: Option<Failing>,
+    /// Exit with 0 whatever the verdict
+    #[arg(long, conflicts_with = "fail_on", help_heading = "Output")]
+    pub exit_zero: bool,
+}
+
+/// Formats of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Table for the terminal
+    Table,
+    /// Plain text of 75 columns, ready for a mailing list
+    Mail,
+    /// The tables of the five systems that came before, in their own shapes
+    Seed,
+    /// Everything, with the records each number comes from
+    Json,
+    /// A row for each cell, metric and variant
+    Csv,
+    /// A row for each record and metric
+    Samples,
+    /// For an issue or a wiki
+    Markdown,
+    /// KTAP version 1
+    Ktap,
+    /// KCIDB 5.3
+    Kcidb,
+    /// OpenMetrics text
+    Openmetrics,
+}
+
+/// Verdicts that make a command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Failing {
+    /// A regression alone
+    Regressed,
+    /// A regression, and what is inconclusive or invalid
+    Inconclusive,
+}
+
+impl JudgedArgs {
+    fn fail_on(&self) -> FailOn {
+        match self.fail_on {
+            _ if self.exit_zero => FailOn::Nothing,
+            Some(Failing::Regressed) => FailOn::Regressed,
+            Some(Failing::Inconclusive) | None => FailOn::Inconclusive,
+        }
+    }
+
+    fn format(&self, out: Output) -> Format {
+        match self.format {
+            Some(format) => format,
+            None if out.json => Format::Json,
+            None => Format::Table,
+        }
+    }
+
+    /// Whether what is written is for a person at a terminal.
+    pub fn is_table(&self, out: Output) -> bool {
+        self.format(out) == Format::Table
+    }
+
+    /// Writes a comparison and says how the command ends.
+    pub fn show(
+        &self,
+        store: &Store,
+        comparison: &Comparison,
+        title: String,
+        command: String,
+        out: Output,
+    ) -> Result<End> {
+        let mut about = About {
+            title,
+            command,
+            machine: machine(store, comparison),
+            access: BTreeMap::new(),
+        };
+        let format = self.format(out);
+        if self.pictures && format == Format::Table {
+            about.access = access(store, comparison)?;
+        }
+        let text = match format {
+            Format::Table => {
+                let options = Options {
+                    all: self.all,
+                    pictures: self.pictures,
+                };
+                verdicts(comparison, &about, options, &out.look)
+            }
+            Format::Mail => mail::mail(comparison, &about),
+            Format::Seed => seed::seed(comparison, &extras(store, comparison)?),
+            Format::Json => json::comparison(comparison, &about),
+            Format::Csv => written(|bytes| csv::judgements(bytes, comparison))?,
+            Format::Samples => {
+                let records = records(store, comparison)?;
+                written(|bytes| csv::samples(bytes, &records))?
+            }
+            Format::Markdown => markdown::markdown(comparison, &about),
+            Format::Ktap => ktap::ktap(comparison, &about),
+            Format::Kcidb => kcidb::kcidb(comparison, &about, &self.origin),
+            Format::Openmetrics => openmetrics::openmetrics(comparison, Some(now())),
+        };
+        out.text(&text)?;
+        if format == Format::Table
+            && let Some(kept) = Kept::read(store)?
+        {
+            out.text(&format!("{}\n", kept.line()))?;
+        }
+        Ok(End::of(comparison, self.fail_on()))
+    }
+}
+
+/// What a writer of bytes wrote, as text.
+fn written(
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), csv::CsvError>,
+) -> Result<String> {
+    let mut bytes = Vec::new();
+    write(&mut bytes)?;
+    String::from_utf8(bytes).context("writing a table of comma-separated values")
+}
+
+/// Identities of the valid records of each cell and column.
+fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
+    comparison.cells.iter().enumerate().flat_map(|(cell, group)| {
+        group.sides.iter().enumerate().flat_map(move |(column, side)| {
+            let ids = side.trials.iter().map(|trial| trial.record.as_str());
+            ids.map(move |id| ((cell, column), id))
+        })
+    })
+}
+
+/// The machine of the first record; an unknown one where its file cannot be read, which the numbers do not need.
+fn machine(store: &Store, comparison: &Comparison) -> Machine {
+    identities(comparison)
+        .next()
+        .and_then(|(_, id)| store.load(id).ok())
+        .map(|reader| reader.record().wall.machine.clone())
+        .unwrap_or_default()
+}
+
+fn records(store: &Store, comparison: &Comparison) -> Result<Vec<Record>> {
+    identities(comparison)
+        .map(|(_, id)| Ok(store.load(id)?.into_record()))
+        .collect()
+}
+
+fn access(store: &Store, comparison: &Comparison) -> Result<BTreeMap<(usize, usize), Histogram>> {
+    let mut all: BTreeMap<(usize, usize), Histogram> = BTreeMap::new();
+    for (place, id) in identities(comparison) {
+        let record = store.load(id)?.into_record();
+        if let Some(histogram) = record.results.histograms.get("access") {
+            all.entry(place).or_default().merge(histogram);
+        }
+    }
+    Ok(all)
+}
+
+fn extras(store: &Store, comparison: &Comparison) -> Result<Extras> {
+    let mut extras = Extras::default();
+    for (place, id) in identities(comparison) {
+        if let Some(time) = cpu_time(&store.load(id)?)? {
+            extras.cpu.entry(place).or_default().push(time);
+        }
+    }
+    Ok(extras)
+}

@@ -1,0 +1,174 @@
+//! The laboratory a command works in: its store, its cache and its arena, opened when first needed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use pagetide_arena::Exact;
+use pagetide_arena::exact::Options;
+use pagetide_campaign::Trial;
+use pagetide_kernel::{Cache, cache_root};
+use pagetide_record::{Bytes, Maker, Nanos, Store};
+
+/// Which store to use.
+#[derive(Args, Clone, Debug, Default)]
+pub struct StoreArgs {
+    /// Folder where records live [default: $PAGETIDE_STORE, else ~/.local/share/pagetide]
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Places")]
+    pub store: Option<PathBuf>,
+    /// Folder of kernels and snapshots [default: $PAGETIDE_CACHE, else ~/.cache/pagetide]
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Places")]
+    pub cache: Option<PathBuf>,
+}
+
+/// How trials run; none of it changes a result.
+#[derive(Args, Clone, Debug)]
+pub struct ArenaArgs {
+    /// Trials side by side [default: as many as cores and free memory allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Running")]
+    pub jobs: Option<u16>,
+    /// Most that snapshots may take on disk
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "8G",
+        help_heading = "Running"
+    )]
+    pub cache_limit: Bytes,
+    /// End a trial that does not move for this long
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        help_heading = "Running"
+    )]
+    pub timeout: Nanos,
+    /// Ask the package archive for newer kernels
+    #[arg(long, help_heading = "Running")]
+    pub refresh: bool,
+}
+
+impl StoreArgs {
+    /// Opens the store.
+    pub fn store(&self) -> Result<Store> {
+        let folder = match &self.store {
+            Some(folder) => folder.clone(),
+            None => Store::default_folder()?,
+        };
+        Ok(Store::open(&folder)?)
+    }
+
+    /// The folder of kernels and snapshots.
+    pub fn cache_folder(&self) -> Result<PathBuf> {
+        let folder = match &self.cache {
+            Some(folder) => folder.clone(),
+            None => cache_root()?,
+        };
+        std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))
+    }
+
+    /// Opens the kernels' cache.
+    pub fn kernels(&self) -> Result<Cache> {
+        Ok(Cache::open(self.cache_folder()?)?)
+    }
+
+    /// Opens the exact arena; `say` is told of long steps.
+    pub fn arena(
+        &self,
+        args: &ArenaArgs,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Exact> {
+        let options = Options {
+            cache: self.cache_folder()?,
+            program: std::env::current_exe().context("finding this very program")?,
+            cache_limit: args.cache_limit,
+            hang_wall: Duration::from_nanos(args.timeout.0),
+            jobs: args.jobs.map(usize::from),
+            refresh: args.refresh,
+        };
+        Ok(Exact::open(options, say)?)
+    }
+}
+
+/// With what a record is made: this version, and the command that repeats the trial.
+pub fn maker(trial: &Trial) -> Maker {
+    let variant = &trial.variant;
+    let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    option("--kernel", variant.kernel.clone());
+    for argument in &variant.boot {
+        option("--boot", argument.clone());
+    }
+    for (name, value) in &variant.settings {
+        option("--set", format!("{name}={value}"));
+    }
+    for (name, value) in &trial.params {
+        option("--param", format!("{name}={value}"));
+    }
+    option("--memory", trial.memory.to_string());
+    option("--swap", trial.swap.to_string());
+    if let Some(size) = trial.swap_size {
+        option("--swap-size", size.0.to_string());
+    }
+    option("--first-seed", trial.seed.to_string());
+    option("--seeds", "1".into());
+    if trial.as_written {
+        words.push("--as-written".into());
+    }
+    Maker {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: shell(&words),
+    }
+}
+
+/// Words as a shell reads them.
+pub fn shell(words: &[String]) -> String {
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let is_plain = !word.is_empty()
+                && word
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
+            if is_plain {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        })
+        .collect();
+    quoted.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_split_or_obey_them() {
+        let words = ["pages=2 * memory", "vm.swappiness=10", "it's"].map(str::to_owned);
+        assert_eq!(
+            shell(&words),
+            r"'pages=2 * memory' vm.swappiness=10 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn the_command_in_a_record_names_all_that_was_given() {
+        let mut trial = Trial {
+            scenario: "linear".into(),
+            seed: 7,
+            as_written: true,
+            ..Trial::default()
+        };
+        trial.variant.kernel = "debian:sid".into();
+        trial.variant.settings.insert("vm.swappiness".into(), "1".into());
+        let command = maker(&trial).command;
+        assert_eq!(
+            command,
+            "pagetide run linear --kernel debian:sid --set vm.swappiness=1 --memory 64M --swap zram --first-seed 7 \
+             --seeds 1 --as-written"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! Standard output: tables with the right look, JSON, and formats of others. A closed reader is the caller's to see.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use pagetide_report::Look;
+use pagetide_report::terminal::{Row, list, list_json};
+
+/// Where and how a command writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Colours, width and characters.
+    pub look: Look,
+    /// Whether tables are written as JSON.
+    pub json: bool,
+}
+
+impl Output {
+    /// Standard output as it is; `ascii` keeps to ASCII.
+    pub fn new(json: bool, ascii: bool) -> Self {
+        Self {
+            look: Look::of_stdout(ascii),
+            json,
+        }
+    }
+
+    /// Writes text as it is.
+    pub fn text(&self, text: &str) -> Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Writes a list as a table or as JSON; `none` is said instead of a table without rows.
+    pub fn list<T: Row>(&self, rows: &[T], none: &str) -> Result<()> {
+        if self.json {
+            self.text(&list_json(rows))
+        } else if rows.is_empty() {
+            self.text(&format!("{none}\n"))
+        } else {
+            self.text(&list(rows, &self.look))
+        }
+    }
+
+    /// Writes any value as JSON.
+    pub fn json(&self, value: &impl serde::Serialize) -> Result<()> {
+        self.text(&pagetide_report::json::pretty(value))
+    }
+}

@@ -1,0 +1,29 @@
+//! The words a campaign file or command line may use, taken from the definitions of scenarios and settings.
+
+use pagetide_campaign::{ScenarioWords, Vocabulary};
+use pagetide_guest::settings;
+
+/// All of them.
+pub fn vocabulary() -> Vocabulary {
+    Vocabulary {
+        scenarios: pagetide_scenario::list()
+            .iter()
+            .map(|definition| {
+                let words = ScenarioWords {
+                    params: definition
+                        .params
+                        .iter()
+                        .map(|param| param.name.to_owned())
+                        .collect(),
+                    metrics: definition
+                        .metrics
+                        .iter()
+                        .map(|metric| metric.name.to_owned())
+                        .collect(),
+                };
+                (definition.name.to_owned(), words)
+            })
+            .collect(),
+        settings: settings::KNOWN.iter().map(ToString::to_string).collect(),
+    }
+}

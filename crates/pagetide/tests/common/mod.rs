@@ -1,0 +1,211 @@
+//! What the end-to-end tests share: the real binary, a store of its own for each test, one cache for all.
+
+#![allow(dead_code, reason = "not every test binary uses everything")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// The kernel the tests run on.
+pub const KERNEL: &str = "debian:bookworm/6.12";
+/// A workload so small that a trial takes a second or two.
+pub const TINY: [&str; 8] = [
+    "--memory", "24M", "--swap-size", "64M", "-p", "pages=30M", "-p", "refs=12000",
+];
+
+/// Where a test works.
+pub struct Lab {
+    folder: TempDir,
+    cache: PathBuf,
+}
+
+impl Lab {
+    /// A laboratory with an empty store, and the cache all tests share.
+    pub fn new() -> Self {
+        let cache = std::env::var_os("PAGETIDE_TEST_CACHE").map_or_else(
+            || Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
+            PathBuf::from,
+        );
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            cache,
+        }
+    }
+
+    /// A laboratory with a cache of its own, empty.
+    pub fn with_own_cache() -> Self {
+        let mut lab = Self::new();
+        lab.cache = lab.folder.path().join("cache");
+        lab
+    }
+
+    /// A laboratory in which trials can run; `None`, with the reason printed, where they cannot.
+    pub fn that_runs() -> Option<Self> {
+        let lab = Self::new();
+        if std::process::Command::new("qemu-system-x86_64")
+            .arg("--version")
+            .output()
+            .is_err()
+        {
+            println!("skipped: QEMU is not installed");
+            return None;
+        }
+        let output = lab.pagetide(["kernel", "add", KERNEL]).output().unwrap();
+        if !output.status.success() {
+            println!("skipped: {KERNEL} cannot be had: {}", text(&output.stderr));
+            return None;
+        }
+        Some(lab)
+    }
+
+    /// A folder that goes with the test.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The store.
+    pub fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &Path {
+        &self.cache
+    }
+
+    /// The program with these arguments.
+    pub fn pagetide<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::cargo_bin("pagetide").unwrap();
+        command
+            .args(arguments)
+            .env("PAGETIDE_STORE", self.store())
+            .env("PAGETIDE_CACHE", &self.cache)
+            .env_remove("PAGETIDE_QEMU")
+            .env("COLUMNS", "120")
+            .current_dir(self.folder());
+        command
+    }
+
+    /// Runs the program, which must end with this code; gives what it wrote to standard output and error.
+    pub fn ends<S: AsRef<OsStr>>(
+        &self,
+        code: i32,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> (String, String) {
+        told(&self.pagetide(arguments).output().unwrap(), code)
+    }
+
+    /// Starts the program and does not wait for it.
+    pub fn start<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
+        std::process::Command::new(assert_cmd::cargo::cargo_bin("pagetide"))
+            .args(arguments)
+            .env("PAGETIDE_STORE", self.store())
+            .env("PAGETIDE_CACHE", &self.cache)
+            .current_dir(self.folder())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Records being written.
+    pub fn incoming(&self) -> Vec<PathBuf> {
+        entries(&self.store().join("incoming"))
+    }
+
+    /// Locks and half-made things in store and cache.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        let mut left = self.incoming();
+        left.extend(
+            entries(&self.store().join("campaigns"))
+                .into_iter()
+                .chain(entries(&self.cache.join("snapshots")))
+                .filter(|path| {
+                    path.extension()
+                        .is_some_and(|ending| ending == "making" || ending == "new")
+                }),
+        );
+        left
+    }
+}
+
+/// Checks the exit code and gives both outputs.
+pub fn told(output: &Output, code: i32) -> (String, String) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "standard output:\n{out}\nstandard error:\n{err}"
+    );
+    (out, err)
+}
+
+/// Asserts that what was said is one clear sentence that has these words.
+pub fn one_sentence(said: &str, words: &[&str]) {
+    let lines: Vec<&str> = said.lines().filter(|l| l.starts_with("pagetide: ")).collect();
+    assert_eq!(lines.len(), 1, "one sentence, not {said:?}");
+    let sentence = lines[0];
+    assert!(!sentence.contains("error:"), "{sentence}");
+    assert!(!sentence.to_lowercase().contains("failed to"), "{sentence}");
+    assert!(!said.contains("panicked"), "{said}");
+    for word in words {
+        assert!(sentence.contains(word), "`{word}` is not in: {sentence}");
+    }
+}
+
+/// Bytes as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).map_or_else(
+        |_| Vec::new(),
+        |entries| entries.flatten().map(|entry| entry.path()).collect(),
+    )
+}
+
+/// Emulators whose parent is this process.
+pub fn emulators_of(parent: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for path in entries(Path::new("/proc")) {
+        let Some(pid) = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+        let is_child = status.lines().any(|line| {
+            line.strip_prefix("PPid:")
+                .is_some_and(|ppid| ppid.trim() == parent.to_string())
+        });
+        let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
+        if is_child && name.starts_with("qemu") {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Whether a process is there and more than a name.
+pub fn is_alive(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status
+        .lines()
+        .any(|line| line.starts_with("State:") && !line.contains('Z'))
+}
+
+/// Waits until something holds; panics with `what` where it does not within `limit`.
+pub fn wait_until(what: &str, limit: Duration, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < limit, "{what} did not come within {limit:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

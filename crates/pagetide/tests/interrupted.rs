@@ -1,0 +1,82 @@
+//! Ctrl-C, kill -9 and two runs at once: nothing is lost but the trial in flight, and nothing is left behind.
+
+mod common;
+
+use std::process::Child;
+use std::time::Duration;
+
+use common::{KERNEL, Lab, emulators_of, is_alive, one_sentence, text, wait_until};
+
+/// A trial that takes minutes, so that it is surely in flight.
+const LONG: [&str; 14] = [
+    "run", "random", "--kernel", KERNEL, "--memory", "24M", "--swap-size", "64M", "-p", "pages=40M", "-p",
+    "refs=500000000", "--seeds", "1",
+];
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Starts the long trial and waits until an emulator runs for it.
+fn in_flight(lab: &Lab) -> (Child, Vec<u32>) {
+    let child = lab.start(LONG);
+    wait_until("a trial in flight", LIMIT, || {
+        !lab.incoming().is_empty() && !emulators_of(child.id()).is_empty()
+    });
+    // The emulator of a snapshot in the making is one as well; give the trial itself a moment.
+    std::thread::sleep(Duration::from_millis(1500));
+    let emulators = emulators_of(child.id());
+    (child, emulators)
+}
+
+fn send(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+fn gone(emulators: &[u32]) {
+    wait_until("the end of the emulators", Duration::from_secs(10), || {
+        !emulators.iter().any(|pid| is_alive(*pid))
+    });
+}
+
+#[test]
+fn ctrl_c_stops_the_trial_in_order_and_says_how_to_go_on() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let (child, emulators) = in_flight(&lab);
+    send(&child, rustix::process::Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    let err = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert!(err.contains("the same command goes on from here"), "{err}");
+    gone(&emulators);
+    assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_its_way() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let (mut child, emulators) = in_flight(&lab);
+
+    // The same campaign at the same time is refused, another command is not.
+    let (_, err) = lab.ends(2, LONG);
+    one_sentence(&err, &[&child.id().to_string()]);
+    lab.ends(0, ["list", "records"]);
+
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gone(&emulators);
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
+    assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
+    let shared = std::fs::read_dir("/dev/shm").map_or(0, |entries| {
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().contains("pagetide"))
+            .count()
+    });
+    assert_eq!(shared, 0, "no shared memory file");
+
+    // The lock is free: the same campaign can be begun again.
+    let (child, emulators) = in_flight(&lab);
+    send(&child, rustix::process::Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    gone(&emulators);
+}

@@ -1,0 +1,109 @@
+//! Lists, help, man page and completions, which come from the same definitions; reference strings.
+
+mod common;
+
+use std::fs;
+
+use common::{Lab, one_sentence};
+
+#[test]
+fn every_scenario_is_listed_with_its_parameters_and_metrics() {
+    let lab = Lab::new();
+    let (json, _) = lab.ends(0, ["list", "scenarios", "--json"]);
+    let scenarios: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let (long, _) = lab.ends(0, ["list", "scenarios", "--long"]);
+    assert!(scenarios.len() > 10);
+    for scenario in &scenarios {
+        let name = scenario["name"].as_str().unwrap();
+        assert!(long.lines().any(|line| line == name), "{name}");
+        for what in ["params", "metrics"] {
+            for one in scenario[what].as_array().unwrap() {
+                let one = one["name"].as_str().unwrap();
+                assert!(long.contains(&format!("    {one}  (")), "{name}: {one}");
+            }
+        }
+    }
+}
+
+#[test]
+fn man_pages_and_completions_know_every_command() {
+    let lab = Lab::new();
+    let commands = [
+        "run", "compare", "show", "repeat", "plan", "list", "kernel", "doctor", "references",
+        "history", "power", "calibrate", "import", "store", "man", "completions",
+    ];
+    let (man, _) = lab.ends(0, ["man"]);
+    let (bash, _) = lab.ends(0, ["completions", "bash"]);
+    lab.ends(0, ["man", "--into", "pages"]);
+    for command in commands {
+        assert!(man.contains(command), "{command}");
+        assert!(bash.contains(command), "{command}");
+        let page = lab.folder().join(format!("pages/pagetide-{command}.1"));
+        assert!(page.exists(), "{}", page.display());
+    }
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        assert!(lab.ends(0, ["completions", shell]).0.len() > 500);
+    }
+}
+
+#[test]
+fn references_survive_each_form_and_keep_the_counts_of_the_formula() {
+    let lab = Lab::new();
+    let pattern = ["references", "smooth-sin-random", "--pages", "500", "--refs", "20000"];
+    let with = |more: &[&str]| [&pattern[..], more].concat();
+    let (text, _) = lab.ends(0, with(&["--text"]));
+    assert_eq!(text.lines().count(), 20_000);
+    let (again, _) = lab.ends(0, with(&["--text"]));
+    assert_eq!(text, again, "the same seed gives the same string");
+    let (other, _) = lab.ends(0, with(&["--text", "--seed", "2"]));
+    assert_ne!(text, other);
+    lab.ends(0, with(&["-o", "s.refs"]));
+    fs::write(lab.folder().join("s.txt"), &text).unwrap();
+    let (counts, _) = lab.ends(0, with(&["--counts"]));
+    for file in ["file:s.refs", "file:s.txt"] {
+        assert_eq!(lab.ends(0, ["references", file, "--text"]).0, text, "{file}");
+        let (back, _) = lab.ends(0, ["references", file, "--counts", "--pages", "500"]);
+        assert_eq!(back, counts, "{file}");
+    }
+    let (facts, _) = lab.ends(0, ["references", "file:s.refs", "--json"]);
+    let facts: serde_json::Value = serde_json::from_str(&facts).unwrap();
+    assert_eq!(facts["refs"], 20_000);
+    assert_eq!(facts["form"], "binary");
+}
+
+#[test]
+fn references_that_cannot_be_are_refused_with_their_line() {
+    let lab = Lab::new();
+    fs::write(lab.folder().join("bad.txt"), "1\n2\nthree\n").unwrap();
+    let (_, err) = lab.ends(2, ["references", "file:bad.txt", "--text"]);
+    one_sentence(&err, &["bad.txt", "line 3"]);
+    fs::write(lab.folder().join("far.txt"), "1\n99\n").unwrap();
+    let (_, err) = lab.ends(2, ["references", "file:far.txt", "--pages", "10"]);
+    one_sentence(&err, &["far.txt", "line 2", "99"]);
+    let (_, err) = lab.ends(4, ["references", "linear", "--pages", "0", "--refs", "5"]);
+    one_sentence(&err, &[]);
+    let (_, err) = lab.ends(4, ["references", "linear", "--refs", "5"]);
+    one_sentence(&err, &["--pages"]);
+}
+
+#[test]
+fn empty_stores_say_what_to_do() {
+    let lab = Lab::with_own_cache();
+    assert!(lab.ends(0, ["list", "records"]).0.contains("pagetide run"));
+    assert!(lab.ends(0, ["list", "campaigns"]).0.contains("pagetide run"));
+    assert!(lab.ends(0, ["list", "kernels"]).0.contains("pagetide kernel add"));
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
+    assert!(lab.ends(0, ["store", "verify"]).0.contains("0 records"));
+}
+
+#[test]
+fn power_answers_for_an_assumed_noise() {
+    let lab = Lab::new();
+    let needed = |noise: &str| {
+        let arguments = ["power", "--noise", noise, "--effect", "2", "--json"];
+        let (json, _) = lab.ends(0, arguments);
+        let rows: serde_json::Value = serde_json::from_str(&json).unwrap();
+        rows[0]["needed"].as_u64().unwrap()
+    };
+    assert!(needed("0.5") < needed("2"), "more noise needs more seeds");
+}

@@ -1,0 +1,171 @@
+//! Trials through the whole way, in the exact arena, on a real kernel; tiny, so that they take seconds.
+
+mod common;
+
+use std::fs;
+
+use common::{KERNEL, Lab, TINY, one_sentence};
+
+/// `run linear` at a tiny size, with more arguments.
+fn linear<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["run", "linear", "--kernel", KERNEL];
+    all.extend(TINY);
+    all.extend(more);
+    all
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let (out, _) = lab.ends(0, linear(&["--seeds", "2"]));
+    assert!(out.contains("Records: ") && out.contains("Next:"), "{out}");
+    let records = json(&lab.ends(0, ["list", "records", "--json"]).0);
+    let records = records.as_array().unwrap();
+    assert_eq!(records.len(), 2);
+    assert!(records.iter().all(|record| record["invalid"].is_null()), "{records:?}");
+
+    // Once more: everything is there already. With one more seed: one trial.
+    lab.ends(0, linear(&["--seeds", "2"]));
+    let count = |lab: &Lab| json(&lab.ends(0, ["list", "records", "--json"]).0).as_array().unwrap().len();
+    assert_eq!(count(&lab), 2);
+    lab.ends(0, linear(&["--seeds", "3"]));
+    assert_eq!(count(&lab), 3);
+
+    let id = records[0]["id"].as_str().unwrap();
+    let record = json(&lab.ends(0, ["show", id, "--json"]).0);
+    assert_eq!(record["subject"]["scenario"], "linear");
+    assert_eq!(record["subject"]["params"]["refs"], "12000");
+    let access = &record["results"]["histograms"]["access"];
+    assert_eq!(access["count"], 12_000, "every reference is timed");
+    let command = record["maker"]["command"].as_str().unwrap();
+    assert!(command.starts_with("pagetide run linear --kernel"), "{command}");
+    assert!(lab.ends(0, ["show", &id[..10]]).0.contains("linear"));
+
+    let repeated = json(&lab.ends(0, ["repeat", id, "--times", "2", "--json"]).0);
+    assert_eq!(repeated["identical"], 2, "{repeated}");
+    assert_eq!(count(&lab), 3, "repetitions leave no record");
+    assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
+
+    let found = json(&lab.ends(0, ["store", "verify", "--json"]).0);
+    assert_eq!(found["records"], 3);
+    fs::remove_file(lab.store().join("index.sqlite")).unwrap();
+    let found = json(&lab.ends(0, ["store", "rebuild", "--json"]).0);
+    assert_eq!(found["records"], 3);
+}
+
+#[test]
+fn a_kernel_against_itself_is_identical_in_every_format() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let (out, _) = lab.ends(0, linear(&["--kernel", KERNEL, "--seeds", "2"]));
+    assert!(out.contains("identical"), "{out}");
+    let found = json(&lab.ends(0, ["compare", "--json"]).0);
+    assert_eq!(found["overall"], "identical");
+    for (format, word) in [
+        ("mail", "again"),
+        ("csv", "identical"),
+        ("samples", "linear"),
+        ("markdown", "###"),
+        ("ktap", "KTAP version 1"),
+        ("kcidb", "\"tests\""),
+        ("openmetrics", "# EOF"),
+        ("seed", "linear"),
+    ] {
+        let (out, _) = lab.ends(0, ["compare", "base", "again", "--as", format]);
+        assert!(out.contains(word), "{format}: {out}");
+        assert!(out.is_ascii() || format != "mail", "mail is plain text");
+    }
+    lab.ends(0, ["history", "elapsed"]).0.len();
+    let (_, err) = lab.ends(2, ["compare", "base", "gain"]);
+    one_sentence(&err, &["gain"]);
+}
+
+#[test]
+fn a_slower_swap_is_a_regression_unless_the_exit_code_is_waived() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let folder = lab.folder();
+    // What differs between the files is the device, which no variant can change: compared with --anyway.
+    for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:400us")] {
+        let text = format!(
+            "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"24M\"\nswap = \"{swap}\"\nswap-size = \"64M\"\n\
+             [sampling]\nseeds = 6\n[[variant]]\nname = \"{name}\"\n[[scenario]]\nname = \"linear\"\n\
+             params = {{ pages = \"30M\", refs = 9000 }}\n"
+        );
+        fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+        lab.ends(0, ["run", &format!("{name}.toml")]);
+    }
+    let sides = ["compare", "fast:fast", "slow:slow"];
+    let (_, err) = lab.ends(2, sides);
+    one_sentence(&err, &["swap", "ssd:80us", "ssd:400us", "--anyway"]);
+    let with = |more: &[&'static str]| [&sides[..], &["--anyway"], more].concat();
+    let (out, _) = lab.ends(1, with(&[]));
+    assert!(out.contains("regressed"), "{out}");
+    lab.ends(1, with(&["--fail-on", "regressed"]));
+    lab.ends(0, with(&["--exit-zero"]));
+    let (power, _) = lab.ends(2, ["power", "fast"]);
+    assert_eq!(power, "");
+}
+
+#[test]
+fn what_a_kernel_lacks_is_refused_before_any_trial_with_the_option() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let kernels = json(&lab.ends(0, ["list", "kernels", "--json"]).0);
+    let digest = kernels
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|kernel| kernel["names"].as_array().unwrap().iter().any(|name| name == KERNEL))
+        .and_then(|kernel| kernel["digest"].as_str())
+        .unwrap();
+    let kernel = lab.cache().join("kernels").join(digest);
+    let config = fs::read_to_string(kernel.join("config")).unwrap();
+    let config = config.replace("CONFIG_LRU_GEN=y", "# CONFIG_LRU_GEN is not set");
+    fs::write(lab.folder().join("config"), config).unwrap();
+    let image = format!(
+        "image:{},modules:{},config:{}",
+        kernel.join("image").display(),
+        kernel.join("modules").display(),
+        lab.folder().join("config").display()
+    );
+    let own = lab.folder().join("own-cache");
+    let own = own.to_str().unwrap();
+    let refused = |arguments: &[&str]| {
+        let all = [&["run", "linear", "--cache", own], arguments].concat();
+        lab.ends(2, all).1
+    };
+    let err = refused(&["--kernel", &image, "--set", "lru_gen/enabled=7"]);
+    one_sentence(&err, &["CONFIG_LRU_GEN"]);
+    fs::create_dir(lab.folder().join("no-modules")).unwrap();
+    let image = format!(
+        "image:{},modules:{},config:{}",
+        kernel.join("image").display(),
+        lab.folder().join("no-modules").display(),
+        kernel.join("config").display()
+    );
+    let err = refused(&["--kernel", &image, "--swap", "ssd"]);
+    one_sentence(&err, &["null_blk"]);
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
+}
+
+#[test]
+fn memory_below_what_the_kernel_boots_with_is_told_with_its_last_words() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let arguments = ["run", "linear", "--kernel", KERNEL, "--memory", "total:16M", "--swap", "none"];
+    let (_, err) = lab.ends(2, arguments);
+    one_sentence(&err, &["memory"]);
+}
+
+#[test]
+fn a_plan_says_what_would_run_and_runs_nothing() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let mut arguments = linear(&["--seeds", "4", "--vs", "vm.swappiness=200", "--json"]);
+    arguments[0] = "plan";
+    let plan = json(&lab.ends(0, arguments).0);
+    assert_eq!(plan["trials"], 8);
+    assert_eq!(plan["found"], 0);
+    assert_eq!(plan["variants"][1], "swappiness=200");
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
+}

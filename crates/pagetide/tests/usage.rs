@@ -1,0 +1,265 @@
+//! What is asked for wrongly is refused in one clear sentence, with exit code 4, or 2 where the machine cannot.
+
+mod common;
+
+use std::fs;
+
+use common::{Lab, one_sentence, text, told};
+
+#[test]
+fn help_and_version_are_answers_and_end_with_zero() {
+    let lab = Lab::new();
+    for arguments in [
+        vec!["--help"],
+        vec!["-h"],
+        vec!["--version"],
+        vec!["run", "--help"],
+        vec!["kernel", "--help"],
+        vec!["references", "--help"],
+    ] {
+        let (out, _) = lab.ends(0, &arguments);
+        assert!(out.len() > 10, "{arguments:?}: {out}");
+    }
+    let (out, _) = lab.ends(0, ["run", "--help"]);
+    assert!(out.contains("Examples:") && out.contains("campaigns/quick.toml"));
+}
+
+#[test]
+fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
+    let lab = Lab::new();
+    for (arguments, near) in [
+        (vec!["rnu"], "run"),
+        (vec!["run", "--kernl", "x", "linear"], "--kernel"),
+        (vec!["list", "scenario"], "scenarios"),
+    ] {
+        let (_, err) = lab.ends(4, &arguments);
+        assert!(err.contains(near), "{arguments:?}: {err}");
+    }
+    for (arguments, near) in [
+        (vec!["run", "smoth-sin-randm"], "smooth-sin-random"),
+        (vec!["list", "scenarios", "contswp"], "contswap"),
+        (vec!["history", "swap-inn"], "swap-in"),
+        (vec!["run", "linear", "--set", "vm.swapiness=1"], "vm.swappiness"),
+        (vec!["run", "linear", "--kernel", "debain:sid"], "debian:sid"),
+        (vec!["references", "smooth-sinn", "--pages", "5", "--refs", "5"], "smooth-sin"),
+    ] {
+        let (_, err) = lab.ends(4, &arguments);
+        one_sentence(&err, &["did you mean", near]);
+    }
+}
+
+#[test]
+fn quantities_without_sense_are_refused_with_what_is_known() {
+    let lab = Lab::new();
+    for (option, value, hint) in [
+        ("--memory", "24Q", "unknown unit"),
+        ("--memory", "much", "not a size"),
+        ("--swap", "disk", "zram"),
+        ("--swap", "ssd:80parsecs", "unit"),
+        ("--cache-limit", "-1", "size"),
+        ("--seeds", "0", "1"),
+        ("--timeout", "5", "unit"),
+        ("--set", "vm.swappiness", "KEY=VALUE"),
+        ("--vs", "zram", "KEY=VALUE"),
+    ] {
+        let argument = format!("{option}={value}");
+        let (_, err) = lab.ends(4, ["run", "linear", &argument]);
+        assert!(err.contains(hint), "{argument}: {err}");
+    }
+    let (_, err) = lab.ends(4, ["run", "linear", "--memory", "4M", "--kernel", "x.deb"]);
+    one_sentence(&err, &["4", "at least 8"]);
+}
+
+#[test]
+fn a_campaign_file_is_refused_with_line_key_and_suggestion() {
+    let lab = Lab::new();
+    let file = lab.folder().join("c.toml");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    write("name = \"c\"\nmemroy = \"24M\"\n");
+    let (_, err) = lab.ends(4, ["run", "c.toml"]);
+    one_sentence(&err, &["c.toml:2", "memroy", "did you mean `memory`?"]);
+    write("name = \"c\"\n[[variant]]\nname = \"a\"\n[[scenario]]\nname = \"lineer\"\n");
+    let (_, err) = lab.ends(4, ["plan", "c.toml"]);
+    one_sentence(&err, &["c.toml:5", "linear"]);
+    let (_, err) = lab.ends(2, ["run", "nowhere.toml"]);
+    one_sentence(&err, &["nowhere.toml"]);
+    let (_, err) = lab.ends(4, ["run", "c.toml", "--kernel", "debian:sid"]);
+    one_sentence(&err, &["--kernel", "c.toml"]);
+}
+
+#[test]
+fn without_an_emulator_the_program_says_what_to_install() {
+    let lab = Lab::new();
+    for (name, value) in [("PAGETIDE_QEMU", "/nonexistent"), ("PATH", "")] {
+        let output = lab
+            .pagetide(["run", "linear"])
+            .env(name, value)
+            .output()
+            .unwrap();
+        let (_, err) = told(&output, 2);
+        one_sentence(&err, &["apt-get install qemu-system-x86"]);
+    }
+    let doctor = lab
+        .pagetide(["doctor"])
+        .env("PAGETIDE_QEMU", "/nonexistent")
+        .output()
+        .unwrap();
+    let (out, _) = told(&doctor, 2);
+    assert!(out.contains("missing") && out.contains("apt-get install qemu-system-x86"), "{out}");
+}
+
+#[test]
+fn doctor_says_which_arenas_there_are_and_json_has_the_same() {
+    let lab = Lab::with_own_cache();
+    let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
+    let pieces: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    for arena in ["exact", "vm", "host"] {
+        assert!(pieces.iter().any(|piece| piece["arena"] == arena), "{arena}");
+    }
+    let vm = pieces.iter().find(|piece| piece["arena"] == "vm").unwrap();
+    assert!(vm["found"].as_str().unwrap().contains("not in this version yet"));
+}
+
+#[test]
+fn files_that_are_no_kernels_are_refused_by_name() {
+    let lab = Lab::with_own_cache();
+    let path = |name: &str| lab.folder().join(name);
+    fs::write(path("notes"), "no kernel at all").unwrap();
+    fs::write(path("empty.deb"), "").unwrap();
+    fs::create_dir(path("tree")).unwrap();
+    for name in ["./notes", "./empty.deb", "./tree", "./nowhere"] {
+        let (_, err) = lab.ends(2, ["kernel", "add", name]);
+        one_sentence(&err, &[name.trim_start_matches("./")]);
+    }
+}
+
+/// Builds a package with this control file and some content; `None` where the packages' own tool is missing.
+fn package(lab: &Lab, name: &str, control: &str) -> Option<Vec<u8>> {
+    let folder = lab.folder().join(name);
+    fs::create_dir_all(folder.join("DEBIAN")).unwrap();
+    fs::create_dir_all(folder.join("boot")).unwrap();
+    fs::write(folder.join("DEBIAN/control"), control).unwrap();
+    fs::write(folder.join("boot/vmlinuz-9.9.9"), vec![7; 100_000]).unwrap();
+    let file = lab.folder().join(format!("{name}.deb"));
+    let made = std::process::Command::new("dpkg-deb")
+        .args(["--build", "--root-owner-group"])
+        .args([&folder, &file])
+        .output();
+    match made {
+        Ok(output) if output.status.success() => Some(fs::read(&file).unwrap()),
+        Ok(output) => panic!("{}", text(&output.stderr)),
+        Err(error) => {
+            println!("skipped: dpkg-deb cannot be run ({error})");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_truncated_package_and_one_of_another_machine_are_refused_by_name() {
+    let lab = Lab::with_own_cache();
+    let control = |architecture: &str| {
+        format!(
+            "Package: linux-image-9.9.9\nVersion: 9.9.9-1\nArchitecture: {architecture}\nMaintainer: t <t@t>\n\
+             Description: a kernel\n"
+        )
+    };
+    let Some(whole) = package(&lab, "native", &control("amd64")) else {
+        return;
+    };
+    let half = lab.folder().join("half.deb");
+    fs::write(&half, &whole[..whole.len() / 2]).unwrap();
+    let (_, err) = lab.ends(2, ["kernel", "add", "./half.deb"]);
+    one_sentence(&err, &["half.deb"]);
+    package(&lab, "foreign", &control("arm64")).unwrap();
+    let (_, err) = lab.ends(2, ["kernel", "add", "./foreign.deb"]);
+    one_sentence(&err, &["foreign.deb", "arm64"]);
+    assert!(lab.ends(0, ["kernel", "list", "--json"]).0.trim() == "[]");
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_left_alone() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.store()).unwrap();
+    fs::write(lab.store().join("format"), "99\n").unwrap();
+    let (_, err) = lab.ends(2, ["list", "records"]);
+    one_sentence(&err, &["99"]);
+    assert_eq!(fs::read_dir(lab.store()).unwrap().count(), 1, "nothing was added");
+}
+
+#[test]
+fn names_that_stand_for_nothing_are_refused() {
+    let lab = Lab::new();
+    for arguments in [
+        vec!["show", "abcd"],
+        vec!["repeat", "abcd"],
+        vec!["compare", "a", "b"],
+        vec!["compare"],
+        vec!["power"],
+    ] {
+        let (_, err) = lab.ends(2, &arguments);
+        one_sentence(&err, &[]);
+    }
+    let (_, err) = lab.ends(4, ["kernel", "show", "6.99"]);
+    one_sentence(&err, &["6.99", "pagetide kernel list"]);
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_named() {
+    let lab = Lab::new();
+    fs::write(lab.folder().join("file"), "in the way").unwrap();
+    let (_, err) = lab.ends(2, ["kernel", "add", "--cache", "file"]);
+    one_sentence(&err, &["file"]);
+    // Read-only and full folders: mounted in a namespace of their own, gone with the process.
+    for (options, word) in [("ro", "Read-only"), ("size=40k", "No space")] {
+        let script = format!(
+            "mkdir -p m && mount -t tmpfs -o {options} none m && exec {} kernel add ./big.deb --cache m",
+            assert_cmd::cargo::cargo_bin("pagetide").display()
+        );
+        fs::write(lab.folder().join("big.deb"), vec![1; 300_000]).unwrap();
+        let output = std::process::Command::new("unshare")
+            .args(["-rm", "sh", "-c", &script])
+            .current_dir(lab.folder())
+            .output()
+            .unwrap();
+        let err = text(&output.stderr);
+        if !err.contains("pagetide: ") {
+            println!("skipped: a mount of one's own is not possible here: {err}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        if options == "ro" {
+            one_sentence(&err, &[word]);
+        } else {
+            one_sentence(&err, &[]);
+        }
+    }
+}
+
+#[test]
+fn a_closed_reader_is_no_error() {
+    let lab = Lab::new();
+    let program = assert_cmd::cargo::cargo_bin("pagetide");
+    let script = format!(
+        "{} references random --pages 1000 --refs 3000000 --text | head -n 1; echo ${{PIPESTATUS[0]}}",
+        program.display()
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .env("PAGETIDE_STORE", lab.store())
+        .output()
+        .unwrap();
+    let (out, err) = told(&output, 0);
+    assert_eq!(err, "");
+    assert_eq!(out.lines().last(), Some("0"), "{out}");
+}
+
+#[test]
+fn no_colours_go_where_no_terminal_is() {
+    let lab = Lab::new();
+    for arguments in [vec!["list", "scenarios", "--long"], vec!["doctor"]] {
+        let output = lab.pagetide(&arguments).output().unwrap();
+        assert!(!output.stdout.contains(&0x1b), "{arguments:?}");
+        assert!(!output.stderr.contains(&0x1b), "{arguments:?}");
+    }
+}
