@@ -18,6 +18,7 @@ pub mod about;
 pub mod csv;
 mod date;
 pub mod draw;
+pub mod html;
 pub mod import;
 pub mod json;
 pub mod kcidb;

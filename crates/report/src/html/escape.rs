@@ -1,0 +1,62 @@
+//! Names and logs as text: markup in them is shown, never obeyed.
+
+use crate::draw::escaped;
+
+/// Longest text shown whole.
+pub(crate) const LONG: usize = 4000;
+
+/// Text for element content and quoted attributes, at most `limit` characters of it; controls are shown as escapes.
+pub(crate) fn text(raw: &str, limit: usize) -> String {
+    let cut: String = raw.chars().take(limit).collect();
+    let more = raw.len() > cut.len();
+    let mut out = String::with_capacity(cut.len() + 16);
+    for c in escaped(&cut).chars() {
+        push(&mut out, c);
+    }
+    if more {
+        put!(out, " … (cut, {} bytes in all)", raw.len());
+    }
+    out
+}
+
+/// The same for text of several lines.
+pub(crate) fn lines(raw: &str, limit: usize) -> String {
+    let cut: String = raw.chars().take(limit).collect();
+    let all: Vec<String> = cut.split('\n').map(|line| text(line, limit)).collect();
+    let mut out = all.join("\n");
+    if raw.len() > cut.len() {
+        put!(out, "\n… (cut, {} bytes in all)", raw.len());
+    }
+    out
+}
+
+fn push(out: &mut String, c: char) {
+    match c {
+        '<' => out.push_str("&lt;"),
+        '>' => out.push_str("&gt;"),
+        '&' => out.push_str("&amp;"),
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&#39;"),
+        _ => out.push(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_controls_become_text() {
+        assert_eq!(
+            text("<img src=x onerror='a&b'>\u{1b}[2J\u{202e}", 100),
+            "&lt;img src=x onerror=&#39;a&amp;b&#39;&gt;\\e[2J\\u{202e}"
+        );
+    }
+
+    #[test]
+    fn a_megabyte_is_cut_and_says_so() {
+        let shown = text(&"x".repeat(1 << 20), 100);
+        assert!(shown.len() < 150);
+        assert!(shown.ends_with("(cut, 1048576 bytes in all)"));
+    }
+}

@@ -1,0 +1,243 @@
+//! Which records a page's figures are drawn from, and their data.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use pagetide_compare::Cell as Group;
+use pagetide_record::{Bytes, Histogram, RecordReader};
+
+use super::blob::Blobs;
+use super::data::{Cell, Page, Shares, Table};
+use super::trace::{self, Room};
+use super::{HtmlError, Input, or_omit, table};
+use crate::draw::clean;
+
+/// Longest name.
+const NAME: usize = 120;
+/// Deflated bytes that all accesses may take; as base64 a third more, which leaves a file of 12 MiB its other parts.
+const ACCESSES: f64 = 8.2 * 1024.0 * 1024.0;
+/// Pages of single accesses that are kept in all cells together.
+const PAGES: u64 = 1 << 18;
+/// Deflated bytes of series; what comes after is left out and said.
+const SERIES: Bytes = Bytes(6 << 20);
+/// Records whose histograms are added up for one side.
+const TRIALS: usize = 64;
+/// Name of the log of accesses.
+const LOG: &str = "access-log";
+
+/// What was collected.
+#[derive(Default)]
+pub(crate) struct Figures {
+    pub page: Page,
+    pub accesses: u64,
+    pub omitted: Vec<String>,
+}
+
+/// Writes the data of all figures and tells where it lies.
+pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figures, HtmlError> {
+    let comparison = input.comparison;
+    let mut figures = Figures::default();
+    figures.page.columns = comparison
+        .columns
+        .iter()
+        .map(|column| clean(&column.name, NAME, false))
+        .collect();
+    let shown: Vec<Vec<Shown>> = comparison
+        .cells
+        .iter()
+        .enumerate()
+        .map(|(place, group)| shown(input, place, group, &mut figures.omitted))
+        .collect();
+    let logs = || shown.iter().flatten().filter(|shown| shown.entries > 0);
+    let all: u64 = logs().map(|shown| shown.entries).sum();
+    // Traces of one cell have the same references as a rule, and equal blobs are written once.
+    let cells = shown
+        .iter()
+        .filter(|all| all.iter().any(|shown| shown.entries > 0));
+    let room = Room {
+        for_each: (ACCESSES / all.max(1) as f64).min(8.0),
+        pages: PAGES / (cells.count() as u64).max(1),
+    };
+    for (place, (group, shown)) in comparison.cells.iter().zip(&shown).enumerate() {
+        let mut cell = Cell {
+            label: clean(&group.label, NAME, false),
+            place,
+            ..Cell::default()
+        };
+        for side in shown {
+            traces(side, room, &mut cell, blobs, &mut figures)?;
+            series(side, &mut cell, blobs, &mut figures)?;
+        }
+        cell.histograms = histograms(input, group, &mut figures.omitted);
+        figures.page.cells.push(cell);
+    }
+    Ok(figures)
+}
+
+/// A record whose bulk is shown.
+struct Shown {
+    column: usize,
+    id: String,
+    reader: RecordReader,
+    /// Accesses in its log.
+    entries: u64,
+    /// Only its series over time are wanted.
+    observed: bool,
+}
+
+/// For each variant the trial of the lowest seed that all variants have, and the observed trial.
+fn shown(input: &Input<'_>, place: usize, group: &Group, omitted: &mut Vec<String>) -> Vec<Shown> {
+    let has = |side: &pagetide_compare::Side, seed: u64| {
+        side.trials.is_empty() || side.trials.iter().any(|trial| trial.seed == seed)
+    };
+    let seed = group
+        .sides
+        .iter()
+        .flat_map(|side| &side.trials)
+        .map(|trial| trial.seed)
+        .filter(|seed| group.sides.iter().all(|side| has(side, *seed)))
+        .min();
+    let mut all = Vec::new();
+    for (column, side) in group.sides.iter().enumerate() {
+        let timed = side
+            .trials
+            .iter()
+            .find(|trial| Some(trial.seed) == seed)
+            .or(side.trials.first());
+        let observed = input.observed.get(&(place, column));
+        for (id, observed) in timed
+            .map(|trial| (&trial.record, false))
+            .into_iter()
+            .chain(observed.map(|id| (id, true)))
+        {
+            match (input.open)(id) {
+                Ok(reader) => {
+                    let log = reader
+                        .record()
+                        .sections
+                        .iter()
+                        .find(|section| section.kind == "blob" && section.name == LOG);
+                    all.push(Shown {
+                        column,
+                        id: id.clone(),
+                        entries: log
+                            .filter(|_| !observed)
+                            .map_or(0, |section| section.size.0 / 8),
+                        reader,
+                        observed,
+                    });
+                }
+                Err(why) => omitted.push(format!("figures of record {id}: {why}")),
+            }
+        }
+    }
+    all
+}
+
+fn traces(
+    side: &Shown,
+    room: Room,
+    cell: &mut Cell,
+    blobs: &mut Blobs<'_>,
+    figures: &mut Figures,
+) -> Result<(), HtmlError> {
+    if side.entries == 0 {
+        return Ok(());
+    }
+    let open = || -> io::Result<Box<dyn Read>> {
+        side.reader
+            .blob(LOG)
+            .map_err(|error| io::Error::other(error.to_string()))
+    };
+    if let Err(error) = open() {
+        figures
+            .omitted
+            .push(format!("accesses of record {}: {error}", side.id));
+        return Ok(());
+    }
+    let mut trace = trace::pack(side.entries, room, blobs, open)?;
+    trace.column = side.column;
+    trace.record.clone_from(&side.id);
+    trace.seed = side.reader.record().subject.seed;
+    figures.accesses += trace.n;
+    cell.traces.push(trace);
+    Ok(())
+}
+
+fn series(
+    side: &Shown,
+    cell: &mut Cell,
+    blobs: &mut Blobs<'_>,
+    figures: &mut Figures,
+) -> Result<(), HtmlError> {
+    let names: Vec<String> = side.reader.series_names().map(str::to_owned).collect();
+    let before = blobs.bytes();
+    for name in names {
+        if blobs.bytes() - before > SERIES.0 {
+            figures.omitted.push(format!(
+                "series {name} of record {}: the page would become too large",
+                side.id
+            ));
+            continue;
+        }
+        let what = format!("series {name} of record {}", side.id);
+        let Some(series) = or_omit(side.reader.series(&name), &what, &mut figures.omitted) else {
+            continue;
+        };
+        let over_time = series.columns.first().is_some_and(|(head, _)| {
+            head.unit == pagetide_record::Unit::Nanos && matches!(head.name.as_str(), "time" | "at")
+        });
+        if side.observed && !over_time {
+            continue;
+        }
+        let packed = table::pack(&series, blobs)?;
+        cell.tables.push(Table {
+            column: side.column,
+            record: side.id.clone(),
+            ..packed
+        });
+    }
+    Ok(())
+}
+
+/// The histograms of each side, over its first trials.
+fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Shares> {
+    let mut all: BTreeMap<(String, usize), (Histogram, usize)> = BTreeMap::new();
+    for (column, side) in group.sides.iter().enumerate() {
+        for trial in side.trials.iter().take(TRIALS) {
+            let reader = match (input.open)(&trial.record) {
+                Ok(reader) => reader,
+                Err(why) => {
+                    omitted.push(format!("histograms of record {}: {why}", trial.record));
+                    continue;
+                }
+            };
+            for (name, histogram) in reader.into_record().results.histograms {
+                let entry = all.entry((name, column)).or_default();
+                entry.0.merge(&histogram);
+                entry.1 += 1;
+            }
+        }
+    }
+    all.into_iter()
+        .filter(|(_, (histogram, _))| histogram.count > 0)
+        .map(|((name, column), (histogram, trials))| Shares {
+            name: clean(&name, NAME, false),
+            column,
+            trials,
+            count: histogram.count,
+            mean: histogram.mean(),
+            min: histogram.min,
+            max: histogram.max,
+            quantiles: [0.5, 0.9, 0.99, 0.999, 0.9999].map(|q| histogram.quantile(q)),
+            buckets: histogram
+                .buckets
+                .iter()
+                .map(|(index, count)| {
+                    let (low, high) = Histogram::bounds(*index);
+                    (low, high, *count)
+                })
+                .collect(),
+        })
+        .collect()
+}

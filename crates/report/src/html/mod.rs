@@ -1,0 +1,162 @@
+//! The page people look at: one HTML file that holds everything and asks the network for nothing.
+//!
+//! Verdicts, tables and provenance are plain HTML and readable without scripts. Figures are drawn in the browser from
+//! data that stands in the file: typed arrays, delta coded, deflated, as base64 in script elements of a type no browser
+//! runs (see [`blob`]). The script that draws is built from `web/` and committed here, so that cargo alone builds it.
+//!
+//! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`trace`]). Begin reading at [`write`].
+
+mod blob;
+mod data;
+mod escape;
+mod figures;
+mod page;
+mod provenance;
+mod single;
+mod strip;
+mod table;
+mod trace;
+mod verdicts;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use base64::Engine;
+use pagetide_compare::Comparison;
+use pagetide_probe::meaning::ReclaimTable;
+use pagetide_record::{FileError, RecordReader};
+use sha2::{Digest, Sha256};
+
+use crate::about::About;
+pub use single::single;
+
+/// The script of the page, built by `web/build.sh`.
+pub const SCRIPT: &str = include_str!("bundle.js");
+/// The style of the page, built by `web/build.sh`.
+pub const STYLE: &str = include_str!("bundle.css");
+
+/// A page that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HtmlError {
+    /// The writer refused.
+    #[error("writing the report was refused ({0}): check the disk and the file's permissions")]
+    Write(#[from] io::Error),
+    /// The data of the figures cannot be written.
+    #[error("the figures' data cannot be written as JSON ({0}): please report it")]
+    Data(#[from] serde_json::Error),
+}
+
+/// Why something came, with what shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Why {
+    /// The claim, one sentence.
+    pub claim: String,
+    /// What it rests on, a line each.
+    pub evidence: Vec<String>,
+}
+
+/// Opens the record of an identity.
+pub type Open<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
+
+/// Everything a page is made from.
+pub struct Input<'a> {
+    /// The judgement.
+    pub comparison: &'a Comparison,
+    /// Title, command and machine.
+    pub about: &'a About,
+    /// Explanations, the most important first.
+    pub why: &'a [Why],
+    /// Reclaim tables by place of cell and column.
+    pub reclaim: &'a BTreeMap<(usize, usize), ReclaimTable>,
+    /// Observed trials by place of cell and column; their series over time are drawn.
+    pub observed: &'a BTreeMap<(usize, usize), String>,
+    /// Opens records.
+    pub open: &'a Open<'a>,
+    /// Where script and style come from.
+    pub assets: Assets<'a>,
+}
+
+/// Where a page's script and style come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assets<'a> {
+    /// They stand in the file, which can then be mailed.
+    #[default]
+    Inside,
+    /// They are served: addresses of script and style.
+    Served {
+        /// Address of [`SCRIPT`].
+        script: &'a str,
+        /// Address of [`STYLE`].
+        style: &'a str,
+    },
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Single accesses that can be looked at.
+    pub accesses: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// What could not be shown, a line each; the page says so too.
+    pub omitted: Vec<String>,
+}
+
+/// Writes the page.
+pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<Written, HtmlError> {
+    let mut out = Counted { out, bytes: 0 };
+    out.write_all(page::before(input).as_bytes())?;
+    let mut blobs = blob::Blobs::new(&mut out);
+    let figures = figures::collect(input, &mut blobs)?;
+    // No text may end the element it stands in.
+    let json = serde_json::to_string(&figures.page)?.replace('<', "\\u003c");
+    write!(
+        out,
+        "<script type=\"application/json\" id=\"figures-data\">{json}</script>\n"
+    )?;
+    out.write_all(page::after(input, &figures.omitted).as_bytes())?;
+    Ok(Written {
+        accesses: figures.accesses,
+        bytes: out.bytes,
+        omitted: figures.omitted,
+    })
+}
+
+/// Source of a content security policy that allows exactly this text (CSP Level 3, "hash-source").
+pub(crate) fn hash_source(text: &str) -> String {
+    let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
+    format!("'sha256-{digest}'")
+}
+
+/// Reads of a record what one figure needs; a damaged part is told and left out.
+pub(crate) fn or_omit<T>(
+    result: Result<T, FileError>,
+    what: &str,
+    omitted: &mut Vec<String>,
+) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            omitted.push(format!("{what}: {error}"));
+            None
+        }
+    }
+}
+
+/// Counts what passes.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.out.write(bytes)?;
+        self.bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,120 @@
+//! The page around its data: head, verdicts first, then figures, then what it was made from.
+
+use pagetide_compare::Caution;
+
+use super::escape::{LONG, text};
+use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, verdicts};
+use crate::about;
+use crate::terminal::verdicts::EXACT_CAVEAT;
+
+/// Everything before the data.
+pub(crate) fn before(input: &Input<'_>) -> String {
+    let title = match text(&input.about.title, 200) {
+        title if title.is_empty() => "pagetide report".to_owned(),
+        title => title,
+    };
+    let mut out =
+        String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    match input.assets {
+        Assets::Inside => {
+            // Also a mailed page may run its own script only, and ask nobody for anything.
+            put!(
+                out,
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {}; style-src {}; \
+                 img-src data: blob:; base-uri 'none'; form-action 'none'\">\n<title>{title}</title>\n<style>{STYLE}</style>\n",
+                hash_source(SCRIPT),
+                hash_source(STYLE)
+            );
+        }
+        Assets::Served { style, .. } => {
+            put!(
+                out,
+                "<title>{title}</title>\n<link rel=\"stylesheet\" href=\"{}\">\n",
+                text(style, LONG)
+            );
+        }
+    }
+    out.push_str(
+        "</head>\n<body>\n<a class=\"skip\" href=\"#figures\">To the figures</a>\n<header>\n",
+    );
+    put!(
+        out,
+        "<h1>{title}</h1>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
+    );
+    verdicts::section(input, &mut out);
+    why(input, &mut out);
+    cautions(input, &mut out);
+    out.push_str(
+        "<section id=\"figures\" aria-labelledby=\"figures-title\">\n<h2 id=\"figures-title\">Figures</h2>\n\
+         <p id=\"figures-state\">The figures are drawn by the script of this page. Verdicts, tables and provenance need none.</p>\n\
+         </section>\n",
+    );
+    verdicts::reclaim(input, &mut out);
+    provenance::section(input, &mut out);
+    out.push_str("</main>\n");
+    out
+}
+
+/// Everything after the data.
+pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
+    let mut out = String::new();
+    if !omitted.is_empty() {
+        out.push_str("<aside id=\"omitted\" aria-label=\"Not shown\"><h2>Not shown</h2>\n<ul>\n");
+        for line in omitted {
+            put!(out, "<li>{}</li>\n", text(line, 500));
+        }
+        out.push_str("</ul></aside>\n");
+    }
+    match input.assets {
+        Assets::Inside => put!(out, "<script>{SCRIPT}</script>\n"),
+        Assets::Served { script, .. } => {
+            put!(out, "<script src=\"{}\"></script>\n", text(script, LONG));
+        }
+    }
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+fn why(input: &Input<'_>, out: &mut String) {
+    if input.why.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<section id=\"why\" aria-labelledby=\"why-title\">\n<h2 id=\"why-title\">Why</h2>\n",
+    );
+    for why in input.why {
+        put!(out, "<p>{}</p>\n", text(&why.claim, LONG));
+        if !why.evidence.is_empty() {
+            out.push_str("<ul class=\"evidence\">\n");
+            for line in &why.evidence {
+                put!(out, "<li>{}</li>\n", text(line, LONG));
+            }
+            out.push_str("</ul>\n");
+        }
+    }
+    out.push_str("</section>\n");
+}
+
+fn cautions(input: &Input<'_>, out: &mut String) {
+    let mut lines: Vec<String> = input
+        .comparison
+        .cautions
+        .iter()
+        .filter(|caution| **caution != Caution::VirtualTime)
+        .map(|caution| format!("{caution}."))
+        .collect();
+    if about::is_exact(input.comparison)
+        || input.comparison.cautions.contains(&Caution::VirtualTime)
+    {
+        lines.push(EXACT_CAVEAT.to_owned());
+    }
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<section id=\"cautions\" aria-labelledby=\"cautions-title\">\n<h2 id=\"cautions-title\">What to keep in mind</h2>\n<ul>\n");
+    for line in lines {
+        put!(out, "<li>{}</li>\n", text(&line, LONG));
+    }
+    out.push_str("</ul>\n</section>\n");
+}

@@ -1,0 +1,180 @@
+//! Where the figures come from: enough to repeat the comparison, and to check that it is the same.
+
+use pagetide_compare::Comparison;
+
+use super::Input;
+use super::escape::{LONG, lines, text};
+use crate::about;
+
+/// Longest kernel log.
+const LOG: usize = 20_000;
+
+/// Machine, kernels, settings, command, digests.
+pub(crate) fn section(input: &Input<'_>, out: &mut String) {
+    let (comparison, about) = (input.comparison, input.about);
+    out.push_str("<section id=\"provenance\" aria-labelledby=\"provenance-title\">\n<h2 id=\"provenance-title\">Where this comes from</h2>\n");
+    if !about.command.is_empty() {
+        put!(
+            out,
+            "<p>To repeat it:</p><pre tabindex=\"0\">{}</pre>\n",
+            text(&about.command, LONG)
+        );
+    }
+    let machine = &about.machine;
+    if !machine.cpu.is_empty() || !machine.kernel.is_empty() {
+        pairs(
+            out,
+            "Machine",
+            [
+                ("processor", machine.cpu.clone()),
+                ("processors", machine.cpus.to_string()),
+                ("memory", machine.memory.to_string()),
+                ("host kernel", machine.kernel.clone()),
+                ("host system", machine.system.clone()),
+            ],
+        );
+    }
+    for (place, column) in comparison.columns.iter().enumerate() {
+        let name = format!("Variant {}", about::name(comparison, place));
+        let Some(variant) = &column.variant else {
+            pairs(out, &name, [("records", "none yet".to_owned())]);
+            continue;
+        };
+        let kernel = &variant.kernel;
+        pairs(
+            out,
+            &name,
+            [
+                ("kernel", format!("{} {}", kernel.release, kernel.version)),
+                ("kernel from", kernel.source.clone()),
+                ("build id", kernel.build_id.clone().unwrap_or_default()),
+                ("image digest", kernel.digest.clone()),
+                ("settings asked for", about::settings(column)),
+                (
+                    "trials",
+                    format!(
+                        "{} valid, {} invalid, {} to come",
+                        column.valid, column.invalid, column.pending
+                    ),
+                ),
+            ],
+        );
+        read_back(input, place, out);
+    }
+    arenas(comparison, out);
+    digests(comparison, out);
+    out.push_str("</section>\n");
+}
+
+/// What one record of a variant says: settings read back, facts, kernel log.
+fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
+    let Some(trial) = input
+        .comparison
+        .cells
+        .iter()
+        .find_map(|cell| cell.sides.get(column)?.trials.first())
+    else {
+        return;
+    };
+    let Ok(reader) = (input.open)(&trial.record) else {
+        return;
+    };
+    let record = reader.into_record();
+    let results = record.results;
+    let owned =
+        |map: std::collections::BTreeMap<String, String>| map.into_iter().collect::<Vec<_>>();
+    for (title, all) in [
+        ("Settings, read back", owned(results.settings)),
+        ("Facts of the machine inside", owned(results.facts)),
+    ] {
+        if !all.is_empty() {
+            put!(out, "<details><summary>{title}</summary>\n");
+            let all = all
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.clone()));
+            pairs(out, "", all);
+            out.push_str("</details>\n");
+        }
+    }
+    let command = record.maker.command;
+    if !command.is_empty() {
+        put!(
+            out,
+            "<details><summary>Command of its first trial</summary><pre tabindex=\"0\">{}</pre></details>\n",
+            text(&command, LONG)
+        );
+    }
+    if !results.kernel_log.is_empty() {
+        put!(
+            out,
+            "<details><summary>Kernel log of its first trial</summary><pre tabindex=\"0\">{}</pre></details>\n",
+            lines(&results.kernel_log, LOG)
+        );
+    }
+}
+
+fn arenas(comparison: &Comparison, out: &mut String) {
+    let mut seen = Vec::new();
+    for subject in comparison
+        .cells
+        .iter()
+        .filter_map(|cell| cell.subject.as_ref())
+    {
+        let arena = &subject.arena;
+        if seen.contains(&arena) {
+            continue;
+        }
+        seen.push(arena);
+        pairs(
+            out,
+            &format!("Arena {}", arena.kind),
+            [
+                ("emulator", arena.emulator.clone()),
+                ("machine type", arena.machine.clone()),
+                ("processor model", arena.cpu.clone()),
+                ("kernel command line", arena.cmdline.clone()),
+                ("guest program", arena.guest.clone()),
+            ],
+        );
+    }
+}
+
+/// Every record that was used, with its digest.
+fn digests(comparison: &Comparison, out: &mut String) {
+    out.push_str("<details><summary>Records and digests</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Records\"><table><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">cell</th><th scope=\"col\">seed</th><th scope=\"col\">record</th><th scope=\"col\">digest</th></tr></thead><tbody>\n");
+    for cell in &comparison.cells {
+        for (place, side) in cell.sides.iter().enumerate() {
+            for trial in &side.trials {
+                put!(
+                    out,
+                    "<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td><code>{}</code></td><td><code>{}</code></td></tr>\n",
+                    text(about::name(comparison, place), 60),
+                    text(&cell.label, 80),
+                    trial.seed,
+                    text(&trial.record, 40),
+                    text(&trial.digest, 80)
+                );
+            }
+        }
+    }
+    out.push_str("</tbody></table></div>\n<p><code>pagetide show RECORD</code> prints a record, <code>pagetide export RECORD</code> its raw data.</p></details>\n");
+}
+
+/// Names and values; empty ones are left out.
+fn pairs<'a>(out: &mut String, title: &str, all: impl IntoIterator<Item = (&'a str, String)>) {
+    if !title.is_empty() {
+        put!(out, "<h3>{}</h3>\n", text(title, 100));
+    }
+    out.push_str("<dl>\n");
+    for (name, value) in all {
+        if !value.trim().is_empty() {
+            put!(
+                out,
+                "<dt>{}</dt><dd>{}</dd>\n",
+                text(name, 100),
+                text(&value, LONG)
+            );
+        }
+    }
+    out.push_str("</dl>\n");
+}

@@ -1,0 +1,77 @@
+//! One record as a comparison of nothing with it, so that its page is made as all others are.
+
+use pagetide_compare::comparison::{Cell, Column, Comparison, InvalidTrial, Overall, Side};
+use pagetide_compare::{Caution, MetricRow, TrialRef, Values};
+use pagetide_record::{ArenaKind, Record, Value};
+
+/// A comparison with one column, one trial and no judgement.
+pub fn single(record: &Record) -> Comparison {
+    let subject = &record.subject;
+    let mut side = Side::default();
+    if record.is_valid() {
+        side.trials.push(TrialRef {
+            record: record.id(),
+            seed: subject.seed,
+            unit: record.wall.unit,
+            repetition: record.wall.repetition,
+            digest: record.digest.clone(),
+        });
+    } else {
+        let why: Vec<String> = record
+            .results
+            .invalid
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        side.invalid.push(InvalidTrial {
+            record: record.id(),
+            seed: subject.seed,
+            why: why.join("; "),
+        });
+    }
+    let metrics = record.results.metrics.iter().map(|metric| {
+        let values = match &metric.value {
+            Value::Number(number) => Values {
+                values: vec![(0, *number)],
+                absent: None,
+            },
+            Value::Absent(why) => Values {
+                values: Vec::new(),
+                absent: Some(why.clone()),
+            },
+        };
+        MetricRow {
+            name: metric.name.clone(),
+            unit: metric.unit,
+            direction: metric.direction,
+            primary: metric.primary,
+            values: vec![values],
+            judgements: Vec::new(),
+        }
+    });
+    let exact = subject.arena.kind == ArenaKind::Exact;
+    Comparison {
+        campaign: None,
+        columns: vec![Column {
+            name: subject.variant.name.clone(),
+            variant: Some(subject.variant.clone()),
+            valid: usize::from(record.is_valid()),
+            invalid: usize::from(!record.is_valid()),
+            pending: 0,
+        }],
+        cells: vec![Cell {
+            label: subject.cell_label(),
+            subject: Some(subject.clone()),
+            metrics: metrics.collect(),
+            sides: vec![side],
+        }],
+        alpha: pagetide_compare::ALPHA,
+        look: None,
+        overall: Overall::Invalid,
+        cautions: if exact {
+            vec![Caution::VirtualTime]
+        } else {
+            Vec::new()
+        },
+    }
+}

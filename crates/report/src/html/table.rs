@@ -1,0 +1,52 @@
+//! Series as blobs: whole numbers as small differences, others as they are.
+
+use std::io;
+
+use pagetide_record::{ColumnData, Series};
+
+use super::blob::{Blobs, varint, zigzag};
+use super::data::{Table, TableColumn};
+use crate::draw::clean;
+
+/// Most rows of a series that go into the page; of more, every second, third, … row does.
+pub(crate) const ROWS: usize = 1 << 18;
+/// Longest name.
+const NAME: usize = 80;
+
+/// Writes a series.
+pub(crate) fn pack(series: &Series, blobs: &mut Blobs<'_>) -> io::Result<Table> {
+    let stride = series.rows().div_ceil(ROWS).max(1);
+    let mut columns = Vec::new();
+    for (head, data) in &series.columns {
+        let mut bytes = Vec::new();
+        let float = match data {
+            ColumnData::Int(values) => {
+                let mut before = 0_i64;
+                for value in values.iter().step_by(stride) {
+                    varint(&mut bytes, zigzag(value.wrapping_sub(before)));
+                    before = *value;
+                }
+                false
+            }
+            ColumnData::Float(values) => {
+                for value in values.iter().step_by(stride) {
+                    bytes.extend_from_slice(&value.to_le_bytes());
+                }
+                true
+            }
+        };
+        columns.push(TableColumn {
+            name: clean(&head.name, NAME, false),
+            unit: head.unit,
+            float,
+            blob: blobs.put(&bytes)?,
+        });
+    }
+    Ok(Table {
+        name: clean(&series.name, NAME, false),
+        rows: series.rows().div_ceil(stride),
+        stride,
+        columns,
+        ..Table::default()
+    })
+}

@@ -1,0 +1,292 @@
+//! Every access of a trial, small enough to be mailed and still zoomable to the single access.
+//!
+//! An overview holds, for each block of accesses, a log-linear histogram of its times and their exact minimum and
+//! maximum. Times themselves lie in chunks that the page opens when they are looked at. Of a chunk the most frequent
+//! values are one byte each, all others follow in full. Where even that would make the file too large, times keep only
+//! their leading bits, and the page says so.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use super::blob::{Blobs, deflate, planes, varint, zigzag};
+use super::data::Trace;
+
+/// Accesses in a chunk.
+pub(crate) const CHUNK: usize = 1 << 16;
+/// Most blocks of an overview.
+const BLOCKS: u64 = 2048;
+/// Fewest accesses in a block.
+const BLOCK: u64 = 256;
+/// Bits of an entry that hold the time; the page is above them.
+const TIME_BITS: u32 = 36;
+/// Marks a time that is not among a chunk's frequent ones.
+const OTHER: u8 = 255;
+/// Significant bits that are tried, one after the other; 0 keeps all.
+const PRECISIONS: [u32; 5] = [0, 9, 7, 6, 5];
+/// Of so many chunks one is packed to learn how large all will be.
+const SAMPLE: u64 = 16;
+
+/// Bin of a time in the overview: below 8 the time itself, then eight to each power of two.
+pub(crate) fn bin(nanos: u64) -> u8 {
+    if nanos < 8 {
+        return nanos.to_le_bytes()[0];
+    }
+    let exponent = nanos.ilog2();
+    let within = (nanos >> (exponent - 3)) & 7;
+    u8::try_from(8 + u64::from(exponent - 3) * 8 + within).unwrap_or(u8::MAX)
+}
+
+/// A time with only its leading bits, in the middle of what it may have been.
+pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
+    let length = 64 - nanos.leading_zeros();
+    if bits == 0 || length <= bits {
+        return nanos;
+    }
+    let cut = length - bits;
+    ((nanos >> cut) << cut) + (1 << (cut - 1))
+}
+
+/// How much room a trace has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Deflated bytes for each access.
+    pub for_each: f64,
+    /// Pages that may be kept.
+    pub pages: u64,
+}
+
+/// Reads a log twice, chunk by chunk, and writes its blobs; `open` begins reading anew.
+pub(crate) fn pack(
+    entries: u64,
+    room: Room,
+    blobs: &mut Blobs<'_>,
+    open: impl Fn() -> io::Result<Box<dyn Read>>,
+) -> io::Result<Trace> {
+    let block = entries.div_ceil(BLOCKS).max(BLOCK).next_power_of_two();
+    let stride = entries.div_ceil(room.pages.max(1)).max(1);
+    let mut look = Look::new(block);
+    each_chunk(open()?, |chunk| look.add(chunk))?;
+    if !look.n.is_multiple_of(block) {
+        look.end_block();
+    }
+    let bits = look.choose(room.for_each);
+    let mut trace = Trace {
+        n: look.n,
+        bits,
+        min: look.min.min(look.max),
+        max: look.max,
+        range: look.range,
+        block,
+        overview: blobs.put(&look.finish())?,
+        chunk: CHUNK as u64,
+        stride,
+        ..Trace::default()
+    };
+    let mut pages: Vec<u64> = Vec::new();
+    let mut at = 0_u64;
+    let mut times = Vec::with_capacity(CHUNK);
+    each_chunk(open()?, |chunk| {
+        times.clear();
+        times.extend(chunk.iter().map(|entry| rounded(time(*entry), bits)));
+        trace.times.push(blobs.put(&coded(&times))?);
+        for entry in chunk {
+            if at.is_multiple_of(stride) {
+                pages.push(entry >> TIME_BITS);
+                if pages.len() == CHUNK {
+                    trace.pages.push(blobs.put(&places(&pages))?);
+                    pages.clear();
+                }
+            }
+            at += 1;
+        }
+        Ok(())
+    })?;
+    if !pages.is_empty() {
+        trace.pages.push(blobs.put(&places(&pages))?);
+    }
+    Ok(trace)
+}
+
+const fn time(entry: u64) -> u64 {
+    entry & ((1 << TIME_BITS) - 1)
+}
+
+/// Calls `work` with one chunk after the other.
+fn each_chunk(
+    mut source: Box<dyn Read>,
+    mut work: impl FnMut(&[u64]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut bytes = vec![0_u8; CHUNK * 8];
+    let mut entries = Vec::with_capacity(CHUNK);
+    loop {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match source.read(&mut bytes[filled..])? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        entries.clear();
+        let (words, _) = bytes[..filled].as_chunks::<8>();
+        entries.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+        if entries.is_empty() {
+            return Ok(());
+        }
+        work(&entries)?;
+        if filled < bytes.len() {
+            return Ok(());
+        }
+    }
+}
+
+/// The first reading: overview, range, and how well a sample of chunks packs.
+struct Look {
+    block: u64,
+    n: u64,
+    min: u64,
+    max: u64,
+    range: u64,
+    chunks: u64,
+    sampled: u64,
+    packed: [u64; PRECISIONS.len()],
+    counts: [u32; 256],
+    ends: (u64, u64),
+    /// Bins in each block (0 stands for 256), their numbers, their counts, and the ends of each block.
+    sizes: Vec<u8>,
+    bins: Vec<u8>,
+    numbers: Vec<u8>,
+}
+
+impl Look {
+    fn new(block: u64) -> Self {
+        Self {
+            block,
+            n: 0,
+            min: u64::MAX,
+            max: 0,
+            range: 0,
+            chunks: 0,
+            sampled: 0,
+            packed: [0; PRECISIONS.len()],
+            counts: [0; 256],
+            ends: (u64::MAX, 0),
+            sizes: Vec::new(),
+            bins: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, chunk: &[u64]) -> io::Result<()> {
+        if self.chunks.is_multiple_of(SAMPLE) {
+            self.sampled += chunk.len() as u64;
+            for (packed, bits) in self.packed.iter_mut().zip(PRECISIONS) {
+                let times: Vec<u64> = chunk.iter().map(|e| rounded(time(*e), bits)).collect();
+                *packed += deflate(&coded(&times))?.len() as u64;
+            }
+        }
+        self.chunks += 1;
+        for entry in chunk {
+            let nanos = time(*entry);
+            self.range = self.range.max((entry >> TIME_BITS) + 1);
+            self.counts[usize::from(bin(nanos))] += 1;
+            self.ends = (self.ends.0.min(nanos), self.ends.1.max(nanos));
+            self.n += 1;
+            if self.n.is_multiple_of(self.block) {
+                self.end_block();
+            }
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) {
+        self.min = self.min.min(self.ends.0);
+        self.max = self.max.max(self.ends.1);
+        varint(&mut self.numbers, self.ends.0);
+        varint(&mut self.numbers, self.ends.1 - self.ends.0);
+        let mut size = 0_u8;
+        for (bin, count) in (0_u8..=255).zip(&mut self.counts) {
+            if *count > 0 {
+                size = size.wrapping_add(1);
+                self.bins.push(bin);
+                varint(&mut self.numbers, u64::from(*count));
+                *count = 0;
+            }
+        }
+        self.sizes.push(size);
+        self.ends = (u64::MAX, 0);
+    }
+
+    /// The overview: sizes of all blocks, bins of all blocks, then for each block its minimum, maximum less minimum and
+    /// counts as LEB128.
+    fn finish(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.sizes.len() + self.bins.len() + self.numbers.len());
+        varint(&mut out, self.sizes.len() as u64);
+        out.extend_from_slice(&self.sizes);
+        out.extend_from_slice(&self.bins);
+        out.extend_from_slice(&self.numbers);
+        out
+    }
+
+    /// The finest precision that fits; the coarsest where none does.
+    fn choose(&self, for_each: f64) -> u32 {
+        let sampled = self.sampled.max(1) as f64;
+        self.packed
+            .iter()
+            .zip(PRECISIONS)
+            .find(|(packed, _)| **packed as f64 / sampled <= for_each)
+            .map_or(PRECISIONS[PRECISIONS.len() - 1], |(_, bits)| bits)
+    }
+}
+
+/// Times of a chunk: number of frequent values, these ascending as differences (LEB128), a byte for each access (255: not
+/// frequent), and the other values in five planes of bytes.
+fn coded(times: &[u64]) -> Vec<u8> {
+    let mut counts: HashMap<u64, u32> = HashMap::new();
+    for nanos in times {
+        *counts.entry(*nanos).or_default() += 1;
+    }
+    let mut frequent: Vec<(u32, u64)> = counts
+        .iter()
+        .filter(|(_, count)| **count > 1)
+        .map(|(nanos, count)| (*count, *nanos))
+        .collect();
+    frequent.sort_unstable_by(|a, b| b.cmp(a));
+    frequent.truncate(usize::from(OTHER));
+    let mut values: Vec<u64> = frequent.into_iter().map(|(_, nanos)| nanos).collect();
+    values.sort_unstable();
+    let codes: HashMap<u64, u8> = values.iter().copied().zip(0_u8..).collect();
+    let mut out = Vec::with_capacity(times.len() + 1024);
+    varint(&mut out, values.len() as u64);
+    let mut before = 0;
+    for value in &values {
+        varint(&mut out, value - before);
+        before = *value;
+    }
+    let mut others = Vec::new();
+    for nanos in times {
+        let code = codes.get(nanos).copied().unwrap_or(OTHER);
+        if code == OTHER {
+            others.push(*nanos);
+        }
+        out.push(code);
+    }
+    planes(&mut out, &others, 5);
+    out
+}
+
+/// Pages: zigzag differences in four planes of bytes.
+fn places(pages: &[u64]) -> Vec<u8> {
+    let mut before = 0_i64;
+    let values: Vec<u64> = pages
+        .iter()
+        .map(|page| {
+            let page = i64::try_from(*page).unwrap_or(0);
+            let step = page - before;
+            before = page;
+            zigzag(step)
+        })
+        .collect();
+    let mut out = Vec::with_capacity(values.len() * 4);
+    planes(&mut out, &values, 4);
+    out
+}

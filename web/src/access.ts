@@ -1,0 +1,217 @@
+// Two maps of every access: its time over references, and its page over references.
+
+import type { Trace } from "./trace";
+import { BINS, bin, binLow } from "./trace";
+import { count, time } from "./format";
+import { dot, rgb, type Range, type Source, type Theme } from "./view";
+
+/** Up to so many accesses are drawn one by one. */
+export const SINGLE = 1 << 20;
+/** An access that takes longer had to wait for a device or for reclaim. */
+export const SLOW = 10_000;
+
+export class AccessTime implements Source {
+  readonly x = "references";
+  readonly y;
+
+  constructor(readonly trace: Trace, readonly title: string, readonly column: number, least: number, most: number) {
+    this.y = { from: Math.max(1, least / 1.4), to: Math.max(10, most * 1.3), log: true, label: "access time", show: time };
+  }
+
+  draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number {
+    const colour = rgb(theme.series[this.column % 4]!);
+    const { data } = this.trace;
+    const [from, to] = [Math.max(0, Math.ceil(range.from)), Math.min(data.n, Math.floor(range.to))];
+    const across = image.width / (range.to - range.from);
+    const single = to - from <= SINGLE && this.ready(from, to, again);
+    if (single && across >= 1) {
+      const size = Math.max(3, Math.min(7, Math.round(across / 2)));
+      for (let at = from; at < to; at++) {
+        dot(image, Math.round((at - range.from) * across), y(this.time(at)), size, colour);
+      }
+      return to - from;
+    }
+    return single ? this.fromSingle(image, range, y, colour) : this.fromBlocks(image, range, y, colour);
+  }
+
+  private ready(from: number, to: number, again: () => void): boolean {
+    const { chunk } = this.trace.data;
+    const missing: number[] = [];
+    for (let at = Math.floor(from / chunk); at * chunk < to; at++) if (!this.trace.ready(at)) missing.push(at);
+    if (missing.length > 0) void Promise.all(missing.map((at) => this.trace.times(at))).then(again);
+    return missing.length === 0;
+  }
+
+  private time(access: number): number {
+    const { chunk } = this.trace.data;
+    const at = Math.floor(access / chunk);
+    return this.trace.ready(at)?.[access - at * chunk] ?? 0;
+  }
+
+  private fromSingle(image: ImageData, range: Range, y: (v: number) => number, colour: [number, number, number]): number {
+    const { data } = this.trace;
+    const rows = new Int32Array(BINS).fill(-1);
+    const height = image.height;
+    const cells = new Uint32Array(image.width * height);
+    const across = image.width / (range.to - range.from);
+    let points = 0;
+    const last = Math.min(data.n, Math.floor(range.to));
+    for (let at = Math.max(0, Math.ceil(range.from)); at < last;) {
+      const chunk = Math.floor(at / data.chunk);
+      const times = this.trace.ready(chunk)!;
+      const start = chunk * data.chunk;
+      const end = Math.min(last, start + times.length);
+      for (; at < end; at++) {
+        const code = bin(times[at - start]!);
+        let row = rows[code]!;
+        if (row < 0) row = rows[code] = y(binLow(code));
+        cells[row * image.width + Math.min(image.width - 1, Math.floor((at - range.from) * across))]!++;
+        points++;
+      }
+    }
+    shade(image, cells, colour, points / image.width);
+    return points;
+  }
+
+  private fromBlocks(image: ImageData, range: Range, y: (v: number) => number, colour: [number, number, number]): number {
+    const { data, starts, bins, counts, least, most } = this.trace;
+    const across = image.width / (range.to - range.from);
+    const first = Math.max(0, Math.floor(range.from / data.block));
+    const last = Math.min(least.length, Math.ceil(range.to / data.block));
+    const height = image.height;
+    const cells = new Uint32Array(image.width * height);
+    let points = 0;
+    for (let block = first; block < last; block++) {
+      const left = Math.max(0, Math.floor((block * data.block - range.from) * across));
+      const right = Math.min(image.width, Math.max(left + 1, Math.floor(((block + 1) * data.block - range.from) * across)));
+      const wide = Math.max(1, right - left);
+      for (let at = starts[block]!; at < starts[block + 1]!; at++) {
+        const top = y(binLow(bins[at]! + 1));
+        const bottom = Math.max(top + 1, y(binLow(bins[at]!)));
+        const number = counts[at]!;
+        points += number;
+        const each = Math.max(1, Math.round(number / wide / (bottom - top)));
+        for (let row = top; row < bottom; row++) {
+          for (let column = left; column < right; column++) cells[row * image.width + column]! += each;
+        }
+      }
+      // The extremes are exact and always seen.
+      for (const value of [least[block]!, most[block]!]) {
+        const row = y(value);
+        for (let column = left; column < right; column++) if (cells[row * image.width + column] === 0) cells[row * image.width + column] = 1;
+      }
+    }
+    shade(image, cells, colour, points / image.width);
+    return points;
+  }
+
+  lines(range: Range): { name: string; colour: keyof Theme; points: [number, number][] }[] {
+    const { data, least } = this.trace;
+    if (range.to - range.from < data.block * 8) return [];
+    // At most two hundred points, each over whole blocks.
+    const step = Math.max(1, Math.ceil((range.to - range.from) / data.block / 200));
+    const shares: [string, number, keyof Theme][] = [["99 %", 0.99, "slow"], ["50 %", 0.5, "fast"]];
+    const out = shares.map(([name, , colour]) => ({ name, colour, points: [] as [number, number][] }));
+    for (let block = Math.floor(range.from / data.block); block < least.length && block * data.block < range.to; block += step) {
+      const histogram = this.trace.histogram(block * data.block, (block + step) * data.block);
+      let all = 0;
+      for (const n of histogram) all += n;
+      shares.forEach(([, share], at) => {
+        let seen = 0;
+        for (let code = 0; code < BINS; code++) {
+          seen += histogram[code]!;
+          if (seen >= share * all) {
+            out[at]!.points.push([(block + step / 2) * data.block, Math.max(1, binLow(code))]);
+            break;
+          }
+        }
+      });
+    }
+    return out;
+  }
+
+  async tell(x: number, y: number, radius: number): Promise<string> {
+    const { data } = this.trace;
+    if (radius > data.chunk) return `reference ${count(x)}, ${time(y)}`;
+    const [from, to] = [Math.max(0, Math.floor(x - radius)), Math.min(data.n, Math.ceil(x + radius) + 1)];
+    let best = -1;
+    let nearest = Infinity;
+    for (let at = from; at < to; at++) {
+      const chunk = Math.floor(at / data.chunk);
+      const times = this.trace.ready(chunk);
+      if (!times) continue;
+      const far = Math.abs(Math.log(Math.max(1, times[at - chunk * data.chunk]!) / y)) + Math.abs(at - x) / (radius || 1) / 4;
+      if (far < nearest) [best, nearest] = [at, far];
+    }
+    if (best < 0) return `reference ${count(x)}, ${time(y)}`;
+    const page = await this.trace.page(best);
+    const about = data.bits > 0 ? "about " : "";
+    const nanos = this.time(best);
+    return `reference ${count(best)}: ${about}${time(nanos)} (${count(nanos)} ns)${page === null ? "" : `, page ${count(page)}`}`;
+  }
+}
+
+function shade(image: ImageData, cells: Uint32Array, [r, g, b]: [number, number, number], typical: number): void {
+  const scale = 215 / Math.log1p(Math.max(1, typical));
+  for (let at = 0; at < cells.length; at++) {
+    const n = cells[at]!;
+    if (n === 0) continue;
+    image.data[at * 4] = r;
+    image.data[at * 4 + 1] = g;
+    image.data[at * 4 + 2] = b;
+    image.data[at * 4 + 3] = Math.min(255, 70 + Math.log1p(n) * scale);
+  }
+}
+
+/** Page over references; slow accesses stand out. */
+export class PageIndex implements Source {
+  readonly x = "references";
+  readonly y;
+  private loaded: { pages: Uint32Array; times: Float64Array } | null = null;
+  private asked = false;
+
+  constructor(readonly trace: Trace, readonly title: string) {
+    this.y = { from: 0, to: Math.max(1, trace.data.range), log: false, label: "page", show: count };
+  }
+
+  private async load(): Promise<void> {
+    const { data } = this.trace;
+    const kept = Math.ceil(data.n / data.stride);
+    const pages = new Uint32Array(kept);
+    const times = new Float64Array(kept);
+    for (let chunk = 0; chunk < data.pages.length; chunk++) pages.set(await this.trace.pages(chunk), chunk * data.chunk);
+    for (let chunk = 0; chunk < data.times.length; chunk++) {
+      const all = await this.trace.times(chunk);
+      const start = chunk * data.chunk;
+      for (let at = Math.ceil(start / data.stride); at * data.stride < start + all.length && at < kept; at++) {
+        times[at] = all[at * data.stride - start]!;
+      }
+    }
+    this.loaded = { pages, times };
+  }
+
+  draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number {
+    if (!this.loaded) {
+      if (!this.asked) {
+        this.asked = true;
+        void this.load().then(again);
+      }
+      return 0;
+    }
+    const { pages, times } = this.loaded;
+    const { stride } = this.trace.data;
+    const [slow, fast] = [rgb(theme.slow), rgb(theme.fast)];
+    const across = image.width / (range.to - range.from);
+    const [from, to] = [Math.max(0, Math.ceil(range.from / stride)), Math.min(pages.length, Math.ceil(range.to / stride))];
+    const size = to - from < image.width * 4 ? 3 : 1;
+    // Slow accesses are drawn last, over the others.
+    for (const wanted of [false, true]) {
+      for (let at = from; at < to; at++) {
+        const is = times[at]! > SLOW;
+        if (is !== wanted) continue;
+        dot(image, Math.floor((at * stride - range.from) * across), y(pages[at]!), size, is ? slow : fast, is ? 235 : 110);
+      }
+    }
+    return to - from;
+  }
+}

@@ -1,0 +1,288 @@
+// The figures of one cell.
+
+import { columnValues, values, type Cell, type Page, type Shares, type TableData } from "./data";
+import { AccessTime, PageIndex } from "./access";
+import { Figure, type Export } from "./figure";
+import { count, show, short, time } from "./format";
+import { Chart, type Line } from "./lines";
+import { PageState, Scatter } from "./pages";
+import { Trace, quantile } from "./trace";
+import { Link, View } from "./view";
+import uPlot from "uplot";
+
+/** What can be redrawn when colours change. */
+export interface Redraw { draw(): void }
+
+export class CellFigures {
+  readonly all: Redraw[] = [];
+  constructor(private readonly page: Page, private readonly cell: Cell, private readonly to: HTMLElement) {}
+
+  private name(column: number): string {
+    return this.page.columns[column] ?? "";
+  }
+
+  async draw(): Promise<void> {
+    await this.accesses();
+    this.histograms();
+    await this.states();
+    await this.swap();
+    await this.attempts();
+    await this.processes();
+    await this.overTime();
+  }
+
+  private views(figure: Figure, link: Link, views: View[], name: string): void {
+    this.to.append(figure.element);
+    for (const view of views) view.mount(figure.body);
+    figure.button("Zoom in", "Show half as much", () => link.zoom(0.5));
+    figure.button("Zoom out", "Show twice as much", () => link.zoom(2));
+    figure.button("All", "Show all", () => link.reset());
+    figure.pictures(name, views.map((view) => ({ svg: () => view.svg(), canvas: () => view.canvas })));
+    this.all.push(...views);
+  }
+
+  private async accesses(): Promise<void> {
+    if (this.cell.traces.length === 0) return;
+    const traces = this.cell.traces.map((data) => new Trace(data));
+    await Promise.all(traces.map((trace) => trace.open()));
+    const n = Math.max(...traces.map((trace) => trace.data.n));
+    const [least, most] = [Math.min(...traces.map((t) => t.data.min)), Math.max(...traces.map((t) => t.data.max))];
+    const link = new Link({ from: 0, to: n });
+    const bits = Math.max(...traces.map((trace) => trace.data.bits));
+    const rounding = bits > 0 ? ` Times keep ${bits} leading bits (to within ${short(100 / 2 ** bits)} %) so that the file stays small; the records hold them exactly.` : "";
+    const figure = new Figure("access", "Access time over references",
+      `Every access of one trial of each variant, seed ${[...new Set(traces.map((t) => t.data.seed))].join(", ")}. Drag to zoom, down to the single access; the axes are linked.${rounding}`);
+    const views = traces.map((trace) => new View(link, new AccessTime(trace, this.name(trace.data.column), trace.data.column, least, most)));
+    this.views(figure, link, views, `access-time-${this.cell.place}`);
+    figure.exports(traces.map((trace): Export => ({ name: `accesses-${this.name(trace.data.column)}`, head: ["reference", "page", "time_ns"], rows: () => rows(trace) })));
+    const shares = [0.5, 0.9, 0.99, 0.999, 0.9999];
+    figure.table("Percentiles of these accesses", ["variant", "accesses", "minimum", ...shares.map((s) => `${short(s * 100)} %`), "maximum"],
+      traces.map((trace) => {
+        const histogram = trace.histogram(0, trace.data.n);
+        return [this.name(trace.data.column), count(trace.data.n), time(trace.data.min), ...shares.map((s) => time(quantile(histogram, s))), time(trace.data.max)];
+      }));
+    const stride = Math.max(...traces.map((trace) => trace.data.stride));
+    const map = new Figure("pages", "Page index over time",
+      `Which page each reference touched; accesses of more than 10 µs stand out.${stride > 1 ? ` One access in ${count(stride)} is shown.` : ""} Linked with the figure above.`);
+    const maps = traces.map((trace) => new View(link, new PageIndex(trace, this.name(trace.data.column))));
+    this.views(map, link, maps, `page-index-${this.cell.place}`);
+    map.table("These traces", ["variant", "accesses", "pages", "record"], traces.map(({ data }) => [this.name(data.column), count(data.n), count(data.range), data.record]));
+  }
+
+  private histograms(): void {
+    const names = [...new Set(this.cell.histograms.map((one) => one.name))];
+    for (const name of names) {
+      const all = this.cell.histograms.filter((one) => one.name === name);
+      const isTime = !name.includes("runs");
+      const showX = isTime ? time : count;
+      const what = isTime ? "time" : "length";
+      const trials = Math.max(...all.map((one) => one.trials));
+      const figure = new Figure("histogram", `Distribution: ${name}`,
+        `Log-linear buckets, at most 3.2 % wide, over ${trials === 1 ? "one trial" : `${trials} trials`} of each variant. Left: share of the values in each eighth of a doubling; right: share of the values that are larger.`);
+      this.to.append(figure.element);
+      figure.body.classList.add("pair");
+      const sync = uPlot.sync(`histogram-${this.cell.place}-${name}`);
+      const charts = [
+        { title: `${name}: share in each eighth of a doubling`, line: density, y: "share" },
+        { title: `${name}: share that is larger`, line: tail, y: "share above" },
+      ].map(({ title, line, y }) => {
+        const box = document.createElement("div");
+        figure.body.append(box);
+        const lines = all.map((one): Line => ({ name: this.name(one.column), colour: one.column, ...line(one) }));
+        return new Chart({ title, x: what, y, logX: true, logY: line === tail, showX, showY: (v) => show("share", v), lines }, box, sync);
+      });
+      for (const chart of charts) chart.draw();
+      this.all.push(...charts);
+      figure.pictures(`histogram-${name}-${this.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg(), canvas: () => chart.canvas })));
+      figure.exports(all.map((one): Export => ({ name: `histogram-${name}-${this.name(one.column)}`, head: ["low", "high", "count"], rows: () => one.buckets })));
+      figure.table("Percentiles", ["variant", "values", "mean", "minimum", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "maximum"],
+        all.map((one) => [this.name(one.column), count(one.count), showX(one.mean), showX(one.min), ...one.quantiles.map(showX), showX(one.max)]));
+    }
+  }
+
+  /** Tables of this name's last moment, one for each variant. */
+  private last(pattern: RegExp, ...columns: string[]): TableData[] {
+    const found = new Map<number, TableData>();
+    for (const table of this.cell.tables) {
+      if (pattern.test(table.name) && columns.every((name) => table.columns.some((column) => column.name === name))) found.set(table.column, table);
+    }
+    return [...found.values()];
+  }
+
+  private dump(table: TableData): Export {
+    return { name: `${table.name}-${this.name(table.column)}`, head: table.columns.map((column) => column.name), rows: () => tableRows(table) };
+  }
+
+  private async states(): Promise<void> {
+    const tables = this.last(/^pages-\d+$/, "page", "present", "age", "uses");
+    if (tables.length === 0) return;
+    const data = await Promise.all(tables.map(async (table) => ({
+      table, page: await values(table, "page")!, present: await values(table, "present")!, age: await values(table, "age")!, uses: await values(table, "uses")!,
+    })));
+    const link = new Link({ from: 0, to: Math.max(1, ...data.map(({ page }) => (page[page.length - 1] ?? 0) + 1)) });
+    for (const [kind, title, what, text] of [
+      ["uses", "Reference count against presence", "references", "How often each page was referenced, and below the curve the share of pages still in memory at the end."],
+      ["age", "Page age against presence", "references since its own", "How long ago each page was referenced last, and below it the share still in memory at the end."],
+    ] as const) {
+      const figure = new Figure(kind, title, `${text} Full colour: present; pale: not.`);
+      const views = data.map((d) => new View(link, new PageState(this.name(d.table.column), d.page, d.present, d[kind], what)));
+      this.views(figure, link, views, `${kind}-${this.cell.place}`);
+      figure.exports(data.map(({ table }) => this.dump(table)));
+      figure.table(`Presence by tenths of ${kind}`, ["tenth", ...data.map(({ table }) => `${this.name(table.column)}: up to, present`)],
+        Array.from({ length: 10 }, (_, tenth) => [`${tenth + 1}`, ...data.map((d) => presence(d[kind], d.present, tenth))]));
+    }
+  }
+
+  private async swap(): Promise<void> {
+    const tables = this.last(/^swap-offsets$/, "page", "offset");
+    if (tables.length === 0) return;
+    const data = await Promise.all(tables.map(async (table) => ({ table, page: await values(table, "page")!, offset: await values(table, "offset")! })));
+    const most = data.reduce((most, { offset }) => offset.reduce((a, b) => Math.max(a, b), most), 1);
+    const link = new Link({ from: 0, to: Math.max(1, ...data.map(({ page }) => page.length)) });
+    const figure = new Figure("swap", "Virtual page against swap offset", "Where each page lies on the swap device. Rising lines are pages that follow each other there too. Pages in memory have no place.");
+    const views = data.map((d) => new View(link, new Scatter(this.name(d.table.column), "page",
+      { from: 0, to: most * 1.02, log: false, label: "swap offset (pages)", show: count }, d.page, d.offset, () => "fast")));
+    this.views(figure, link, views, `swap-${this.cell.place}`);
+    figure.exports(data.map(({ table }) => this.dump(table)));
+    figure.table("Layout", ["variant", "pages in swap", "neighbours there too"], data.map(({ table, offset }) => {
+      let [swapped, pairs, near] = [0, 0, 0];
+      for (let at = 0; at < offset.length; at++) {
+        if (offset[at]! < 0) continue;
+        swapped++;
+        if (at > 0 && offset[at - 1]! >= 0) {
+          pairs++;
+          if (offset[at]! === offset[at - 1]! + 1) near++;
+        }
+      }
+      return [this.name(table.column), count(swapped), pairs > 0 ? `${short((near / pairs) * 100)} %` : "–"];
+    }));
+  }
+
+  private async attempts(): Promise<void> {
+    const tables = this.last(/^attempts$/, "success").filter((table) => latency(table));
+    if (tables.length === 0) return;
+    const data = await Promise.all(tables.map(async (table) => ({ table, success: await values(table, "success")!, time: await columnValues(table, latency(table)!) })));
+    const link = new Link({ from: 0, to: Math.max(1, ...data.map(({ time }) => time.length)) });
+    const most = data.reduce((most, { time }) => time.reduce((a, b) => Math.max(a, b), most), 10);
+    const figure = new Figure("attempts", "Latency of every attempt", "Attempts in their order; failures stand out.");
+    const views = data.map((d) => new View(link, new Scatter(this.name(d.table.column), "attempt",
+      { from: 1, to: most * 1.3, log: true, label: "latency", show: time }, d.time.map((_, at) => at), d.time, (row) => (d.success[row]! > 0 ? "fast" : "slow"))));
+    this.views(figure, link, views, `attempts-${this.cell.place}`);
+    figure.exports(data.map(({ table }) => this.dump(table)));
+    figure.table("Attempts", ["variant", "attempts", "successes"], data.map(({ table, success }) => [this.name(table.column), count(success.length), count(success.reduce((a, b) => a + b, 0))]));
+  }
+
+  /** Times of processes, sorted: each step is one process. */
+  private async processes(): Promise<void> {
+    for (const column of ["time", "write", "free"]) {
+      const tables = this.last(/^processes$/, column);
+      if (tables.length === 0) continue;
+      const lines: Line[] = [];
+      for (const table of tables) {
+        const all = Array.from(await values(table, column)!).sort((a, b) => a - b);
+        lines.push({ name: this.name(table.column), colour: table.column, xs: all.map((_, at) => (at + 0.5) / all.length), ys: all });
+      }
+      const figure = new Figure("processes", `Processes: ${column}`, "All processes and passes of one trial of each variant, from the fastest to the slowest.");
+      this.chart(figure, { title: `Processes: ${column}`, x: "share of processes", y: column, logX: false, logY: false, showX: (v) => show("share", v), showY: time, lines }, `processes-${column}-${this.cell.place}`);
+      figure.exports(tables.map((table) => this.dump(table)));
+      figure.table("Processes", ["variant", "values", "fastest", "median", "slowest"], lines.map((line) => {
+        const ys = Array.from(line.ys, Number);
+        return [line.name, count(ys.length), ...[0, Math.floor(ys.length / 2), ys.length - 1].map((at) => time(ys[at] ?? 0))];
+      }));
+    }
+  }
+
+  private chart(figure: Figure, data: ConstructorParameters<typeof Chart>[0], name: string): void {
+    this.to.append(figure.element);
+    const box = document.createElement("div");
+    figure.body.append(box);
+    const chart = new Chart(data, box, uPlot.sync(`time-${this.cell.place}`));
+    chart.draw();
+    this.all.push(chart);
+    figure.pictures(name, [{ svg: () => chart.svg(), canvas: () => chart.canvas }]);
+  }
+
+  /** Series whose first column is a time: a chart for each other column, variants over each other. */
+  private async overTime(): Promise<void> {
+    const over = this.cell.tables.filter((table) => /^(time|at)$/.test(table.columns[0]?.name ?? "") && table.columns[0]!.unit === "nanos");
+    const names = [...new Set(over.flatMap((table) => table.columns.slice(1).map((column) => `${table.name}\n${column.name}`)))];
+    for (const both of names.slice(0, 40)) {
+      const [series, column] = both.split("\n") as [string, string];
+      const tables = over.filter((table) => table.name === series && table.columns.some((c) => c.name === column));
+      const unit = tables[0]!.columns.find((c) => c.name === column)!.unit;
+      const lines: Line[] = [];
+      for (const table of tables) {
+        lines.push({ name: this.name(table.column), colour: table.column, xs: await columnValues(table, table.columns[0]!), ys: await values(table, column)! });
+      }
+      if (lines.every((line) => Array.from(line.ys).every((y) => y === line.ys[0]))) continue;
+      const figure = new Figure("time", `${series}: ${column}`, "Over the time of the observed trial, which carries the observer's cost.");
+      this.chart(figure, { title: `${series}: ${column}`, x: "time", y: column, logX: false, logY: false, showX: time, showY: (v) => show(unit, v), lines }, `${series}-${column}-${this.cell.place}`);
+      figure.exports(tables.map((table) => this.dump(table)));
+      figure.table("Ends", ["variant", "first", "last"], lines.map((line) => [line.name, show(unit, line.ys[0] ?? 0), show(unit, line.ys[line.ys.length - 1] ?? 0)]));
+    }
+  }
+}
+
+function latency(table: TableData): TableData["columns"][number] | undefined {
+  return table.columns.find((column) => column.unit === "nanos" && /time|latency/.test(column.name));
+}
+
+async function* rows(trace: Trace): AsyncGenerator<(number | null)[]> {
+  const { data } = trace;
+  const pages: (Uint32Array | undefined)[] = [];
+  for (let chunk = 0; chunk < data.times.length; chunk++) {
+    const times = await trace.times(chunk);
+    for (let at = 0; at < times.length; at++) {
+      const access = chunk * data.chunk + at;
+      let page: number | null = null;
+      if (access % data.stride === 0) {
+        const kept = access / data.stride;
+        const from = Math.floor(kept / data.chunk);
+        pages[from] ??= await trace.pages(from);
+        page = pages[from]![kept - from * data.chunk] ?? null;
+      }
+      yield [access, page, times[at]!];
+    }
+  }
+}
+
+async function* tableRows(table: TableData): AsyncGenerator<number[]> {
+  const columns = await Promise.all(table.columns.map((column) => columnValues(table, column)));
+  for (let row = 0; row < table.rows; row++) yield columns.map((column) => column[row]!);
+}
+
+/** Share in each eighth of a doubling. */
+function density(one: Shares): { xs: number[]; ys: number[] } {
+  const [xs, ys]: [number[], number[]] = [[], []];
+  // Eight to an octave: single buckets of small samples would only show noise.
+  const steps = new Map<number, number>();
+  for (const [low, high, n] of one.buckets) {
+    const step = Math.floor(Math.log2(Math.max(1, (low + high) / 2)) * 8);
+    steps.set(step, (steps.get(step) ?? 0) + n);
+  }
+  const all = [...steps.keys()].sort((a, b) => a - b);
+  for (let step = (all[0] ?? 0) - 1; step <= (all[all.length - 1] ?? 0) + 1; step++) {
+    xs.push(2 ** ((step + 0.5) / 8));
+    ys.push((steps.get(step) ?? 0) / one.count);
+  }
+  return { xs, ys };
+}
+
+function tail(one: Shares): { xs: number[]; ys: number[] } {
+  const [xs, ys]: [number[], number[]] = [[], []];
+  let above = one.count;
+  for (const [low, , n] of one.buckets) {
+    xs.push(Math.max(1, low));
+    ys.push(above / one.count);
+    above -= n;
+  }
+  return { xs, ys };
+}
+
+function presence(value: Float64Array, present: Float64Array, tenth: number): string {
+  const order = Array.from(value.keys()).sort((a, b) => value[a]! - value[b]!);
+  const part = order.slice(Math.floor((order.length * tenth) / 10), Math.floor((order.length * (tenth + 1)) / 10));
+  if (part.length === 0) return "–";
+  const here = part.reduce((sum, row) => sum + present[row]!, 0);
+  return `${count(value[part[part.length - 1]!]!)}, ${short((here / part.length) * 100)} %`;
+}

@@ -1,0 +1,250 @@
+// A map: a frame with axes, drawn pixel by pixel, zoomed by wheel, drag and keys. Views of one group share their x range.
+
+import { CanvasPainter, SvgPainter, type Painter } from "./paint";
+import { count, powers, ticks } from "./format";
+
+export interface Range { from: number; to: number }
+
+/** What several views share. */
+export class Link {
+  range: Range;
+  private views: (() => void)[] = [];
+
+  constructor(readonly full: Range) {
+    this.range = { ...full };
+  }
+
+  join(draw: () => void): void {
+    this.views.push(draw);
+  }
+
+  /** Shows a range, at least `least` wide, within the whole. */
+  show(from: number, to: number, least = 4): void {
+    const whole = this.full.to - this.full.from;
+    const width = Math.min(whole, Math.max(Math.min(least, whole), to - from));
+    const start = Math.min(this.full.to - width, Math.max(this.full.from, from + (to - from - width) / 2));
+    this.range = { from: start, to: start + width };
+    for (const draw of this.views) draw();
+  }
+
+  reset(): void {
+    this.show(this.full.from, this.full.to);
+  }
+
+  zoom(factor: number, at = 0.5): void {
+    const { from, to } = this.range;
+    const centre = from + (to - from) * at;
+    this.show(centre - (to - from) * factor * at, centre + (to - from) * factor * (1 - at));
+  }
+
+  move(share: number): void {
+    const { from, to } = this.range;
+    this.show(from + (to - from) * share, to + (to - from) * share);
+  }
+}
+
+export interface Theme { ink: string; faint: string; grid: string; paper: string; series: string[]; slow: string; fast: string }
+
+export function theme(): Theme {
+  const style = getComputedStyle(document.documentElement);
+  const get = (name: string): string => style.getPropertyValue(name).trim();
+  return {
+    ink: get("--ink"), faint: get("--faint"), grid: get("--grid"), paper: get("--paper"), slow: get("--slow"), fast: get("--fast"),
+    series: [get("--a"), get("--b"), get("--c"), get("--d")],
+  };
+}
+
+/** A colour as bytes. */
+export function rgb(colour: string): [number, number, number] {
+  const hex = Number.parseInt(colour.slice(1), 16);
+  return [(hex >> 16) & 255, (hex >> 8) & 255, hex & 255];
+}
+
+export interface Axis { from: number; to: number; log: boolean; label: string; show: (value: number) => string }
+
+/** Pixels of a map and what they stand for. */
+export interface Drawn { image: ImageData; points: number }
+
+export interface Source {
+  title: string;
+  x: string;
+  y: Axis;
+  /** Draws a range into pixels; may call `again` when more is there. */
+  draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number;
+  /** Lines over the map, in values. */
+  lines?(range: Range): { name: string; colour: keyof Theme; points: [number, number][] }[];
+  /** What lies at a place, as text. */
+  tell?(x: number, y: number, radius: number): Promise<string>;
+}
+
+const LEFT = 64;
+const RIGHT = 12;
+const TOP = 24;
+const BOTTOM = 38;
+
+export class View {
+  readonly canvas = document.createElement("canvas");
+  private readonly tip: HTMLOutputElement = document.createElement("output");
+  private readonly raw = document.createElement("canvas");
+  private waiting = false;
+  points = 0;
+  frames = 0;
+
+  constructor(readonly link: Link, readonly source: Source, readonly height = 240) {
+    this.canvas.tabIndex = 0;
+    this.canvas.className = "map";
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", `${source.title}: ${source.y.label} over ${source.x}. Arrow keys move, plus and minus zoom, 0 shows all. The table below holds the same.`);
+    this.tip.className = "tip";
+    link.join(() => this.later());
+    new ResizeObserver(() => this.later()).observe(this.canvas);
+    this.listen();
+  }
+
+  mount(to: HTMLElement): void {
+    to.append(this.canvas, this.tip);
+    this.later();
+  }
+
+  /** Draws before the next frame. */
+  later(): void {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => {
+      this.waiting = false;
+      this.draw();
+    });
+  }
+
+  draw(): void {
+    const width = this.canvas.clientWidth;
+    if (width === 0) return;
+    const scale = Math.min(2, devicePixelRatio || 1);
+    const [w, h] = [Math.round(width * scale), Math.round(this.height * scale)];
+    if (this.canvas.width !== w || this.canvas.height !== h) {
+      this.canvas.width = w;
+      this.canvas.height = h;
+    }
+    const to = this.canvas.getContext("2d")!;
+    to.setTransform(scale, 0, 0, scale, 0, 0);
+    this.paint(new CanvasPainter(to, width, this.height), scale, true);
+    const { from, to: end } = this.link.range;
+    this.canvas.dataset.points = String(this.points);
+    this.canvas.dataset.from = String(from);
+    this.canvas.dataset.to = String(end);
+    this.frames++;
+  }
+
+  /** The whole figure, with all texts. */
+  paint(painter: Painter, scale: number, again: boolean): void {
+    const colours = theme();
+    const { y } = this.source;
+    const [w, h] = [painter.width - LEFT - RIGHT, painter.height - TOP - BOTTOM];
+    const range = this.link.range;
+    painter.rect(0, 0, painter.width, painter.height, colours.paper);
+    painter.text(this.source.title, LEFT, 15, colours.ink);
+    const [low, high] = y.log ? [Math.log10(Math.max(1, y.from)), Math.log10(Math.max(10, y.to))] : [y.from, y.to];
+    const place = (value: number): number => 1 - ((y.log ? Math.log10(Math.max(1, value)) : value) - low) / (high - low || 1);
+    for (const at of y.log ? powers(y.from, y.to) : ticks(y.from, y.to, 4, false)) {
+      const top = TOP + place(at) * h;
+      painter.line([[LEFT, top], [LEFT + w, top]], colours.grid);
+      painter.text(y.show(at), LEFT - 6, top + 4, colours.faint, "end");
+    }
+    const across = (value: number): number => LEFT + ((value - range.from) / (range.to - range.from)) * w;
+    for (const at of ticks(range.from, range.to, Math.max(2, w / 110))) {
+      painter.line([[across(at), TOP], [across(at), TOP + h]], colours.grid);
+      painter.text(count(at), across(at), TOP + h + 15, colours.faint, "middle");
+    }
+    painter.text(this.source.x, LEFT + w / 2, TOP + h + 32, colours.faint, "middle");
+    painter.text(y.label, 12, TOP + h / 2, colours.faint, "middle", true);
+    const [pw, ph] = [Math.max(1, Math.round(w * scale)), Math.max(1, Math.round(h * scale))];
+    this.raw.width = pw;
+    this.raw.height = ph;
+    const context = this.raw.getContext("2d")!;
+    const image = context.createImageData(pw, ph);
+    const row = (value: number): number => Math.min(ph - 1, Math.max(0, Math.round(place(value) * (ph - 1))));
+    this.points = this.source.draw(image, range, row, colours, again ? () => this.later() : () => undefined);
+    context.putImageData(image, 0, 0);
+    painter.image(this.raw, LEFT, TOP, w, h);
+    let name = LEFT + w;
+    for (const line of this.source.lines?.(range) ?? []) {
+      const colour = String(colours[line.colour]);
+      const points = line.points
+        .filter(([x]) => x >= range.from && x <= range.to)
+        .map(([x, value]): [number, number] => [across(x), TOP + Math.min(1, Math.max(0, place(value))) * h]);
+      painter.line(points, colour, 1.5);
+      painter.text(line.name, name, 15, colour, "end");
+      name -= line.name.length * 7 + 14;
+    }
+  }
+
+  svg(): string {
+    const painter = new SvgPainter(this.canvas.clientWidth || 900, this.height);
+    this.paint(painter, 2, false);
+    return painter.toString();
+  }
+
+  private listen(): void {
+    const { canvas, link } = this;
+    const share = (event: MouseEvent): number => {
+      const box = canvas.getBoundingClientRect();
+      return Math.min(1, Math.max(0, (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT)));
+    };
+    canvas.addEventListener("wheel", (event) => {
+      // Without a key the page scrolls, as readers expect.
+      if (!event.ctrlKey && !event.shiftKey && document.activeElement !== canvas) return;
+      event.preventDefault();
+      link.zoom(event.deltaY + event.deltaX > 0 ? 1.25 : 0.8, share(event));
+    }, { passive: false });
+    let start: number | null = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      start = share(event);
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      if (start === null) return;
+      const [a, b] = [Math.min(start, share(event)), Math.max(start, share(event))];
+      start = null;
+      const { from, to } = link.range;
+      if (b - a > 0.01) link.show(from + (to - from) * a, from + (to - from) * b);
+    });
+    canvas.addEventListener("dblclick", () => link.reset());
+    canvas.addEventListener("pointermove", (event) => void this.tell(event, share(event)));
+    canvas.addEventListener("pointerleave", () => { this.tip.textContent = ""; });
+    canvas.addEventListener("keydown", (event) => {
+      const keys: Record<string, () => void> = {
+        ArrowLeft: () => link.move(-0.2), ArrowRight: () => link.move(0.2),
+        "+": () => link.zoom(0.5), "=": () => link.zoom(0.5), "-": () => link.zoom(2), "0": () => link.reset(), Home: () => link.reset(),
+      };
+      const act = keys[event.key];
+      if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      act();
+    });
+  }
+
+  private async tell(event: MouseEvent, share: number): Promise<void> {
+    if (!this.source.tell) return;
+    const box = this.canvas.getBoundingClientRect();
+    const { from, to } = this.link.range;
+    const down = 1 - (event.clientY - box.top - TOP) / (this.height - TOP - BOTTOM);
+    const { y } = this.source;
+    const value = y.log ? 10 ** (Math.log10(Math.max(1, y.from)) + down * Math.log10(y.to / Math.max(1, y.from))) : y.from + down * (y.to - y.from);
+    const width = (to - from) / Math.max(1, box.width - LEFT - RIGHT);
+    this.tip.textContent = await this.source.tell(from + share * (to - from), value, width * 4);
+  }
+}
+
+/** Fills a square of pixels. */
+export function dot(image: ImageData, x: number, y: number, size: number, [r, g, b]: readonly [number, number, number], alpha = 255): void {
+  const half = size >> 1;
+  for (let row = Math.max(0, y - half); row < Math.min(image.height, y - half + size); row++) {
+    for (let column = Math.max(0, x - half); column < Math.min(image.width, x - half + size); column++) {
+      const at = (row * image.width + column) * 4;
+      image.data[at] = r;
+      image.data[at + 1] = g;
+      image.data[at + 2] = b;
+      image.data[at + 3] = Math.max(image.data[at + 3]!, alpha);
+    }
+  }
+}
