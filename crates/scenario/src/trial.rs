@@ -197,6 +197,7 @@ impl Trial<'_> {
     pub(crate) fn phase(&mut self, name: &str) {
         self.tick();
         self.observer.phase(name);
+        self.tick();
     }
 
     /// Locks and counts the harness's memory; to be called once, before the workload is mapped.
@@ -219,24 +220,31 @@ impl Trial<'_> {
     pub(crate) fn steps(&self, total: u64) {
         self.region.head().total.store(total, Ordering::Relaxed);
         self.region.head().done.store(0, Ordering::Relaxed);
-        self.tick();
     }
 
     /// Says how many steps were done.
     pub(crate) fn done(&self, steps: u64) {
         self.region.head().done.store(steps, Ordering::Relaxed);
-        self.tick();
     }
 
-    /// Renews the clock that the arena watches.
+    /// Shows the arena, which ends what makes no progress, that something was done, where steps are not counted.
     pub(crate) fn tick(&self) {
         let head = self.region.head();
-        head.clock.store(self.elapsed().0, Ordering::Relaxed);
+        if head.total.load(Ordering::Relaxed) == 0 {
+            head.done.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// Waits.
+    /// Waits; in slices, so that a long wait is not taken for a hang.
     pub(crate) fn sleep(&self, span: Nanos) {
-        clock::sleep(span);
+        let slice = Nanos::from_secs(10);
+        let mut left = span;
+        while left > slice {
+            clock::sleep(slice);
+            self.tick();
+            left = left.since(slice);
+        }
+        clock::sleep(left);
         self.tick();
     }
 

@@ -166,6 +166,7 @@ impl Scenario for Contswap {
             }
             recorder.touch(trial.clock, &touch, &batch[..filled]);
             page += filled as u64;
+            trial.tick();
         }
         let end = trial.clock.now();
         trial.time_metric("swap-in", end.since(swap_in));

@@ -156,7 +156,6 @@ impl Scenario for Highalloc {
         trial.settle();
         let attempts = self.attempts(&trial.context);
         let mut rows: Vec<Row> = Vec::with_capacity(number::index(attempts * 3));
-        trial.steps(attempts * 3);
 
         trial.phase("age");
         let load = self.work();
@@ -207,7 +206,7 @@ impl Highalloc {
             let attempt = asker.ask()?;
             rows.push((pass, attempt.held.is_some(), attempt.latency.0));
             held.extend(attempt.held);
-            trial.done(rows.len() as u64);
+            trial.tick();
             // The pace is kept however long an attempt takes, as far as that is possible.
             due = Nanos(due.0 + interval.0);
             trial.sleep(due.since(trial.clock.now()));
