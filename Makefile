@@ -34,7 +34,7 @@ bench: build
 	$(CARGO) run --release --quiet --package pagetide-reference --example speed
 	$(CARGO) run --release --quiet --package pagetide-probe --example decode_speed
 	$(CARGO) run --release --quiet --package pagetide-verdict --example calibrate
-	$(TOOL) bench
+	$(CARGO) run --release --quiet --package pagetide-arena --example exactness -- 10 1
 
 # Installs what is missing, and says what; as root, or through sudo.
 system:

@@ -76,7 +76,9 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     };
     let emulator = Emulator::find();
     let mut pieces = vec![
-        exact(emulator_piece(emulator.as_ref().map_err(ToString::to_string))),
+        exact(emulator_piece(
+            emulator.as_ref().map_err(ToString::to_string),
+        )),
         exact(memory_piece(host::available())),
         exact(folder("cache", cache, "--cache DIR or PAGETIDE_CACHE")),
         exact(folder("store", store, "--store DIR or PAGETIDE_STORE")),
@@ -301,11 +303,17 @@ fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
             }
             let said = memory::text(&errors);
             let last = said.lines().find(|line| !line.trim().is_empty());
-            return Err(last.unwrap_or("the emulator said nothing").trim().to_owned());
+            return Err(last
+                .unwrap_or("the emulator said nothing")
+                .trim()
+                .to_owned());
         }
         sleep(Duration::from_millis(20));
     }
-    Err(format!("a guest of three instructions did not end within {} s", PATIENCE.as_secs()))
+    Err(format!(
+        "a guest of three instructions did not end within {} s",
+        PATIENCE.as_secs()
+    ))
 }
 
 #[cfg(test)]
@@ -340,8 +348,15 @@ mod tests {
         let (_, state, found, remedy) = folder("store", &file, "--store DIR");
         assert_eq!(state, State::Missing);
         assert!(found.contains("file") && remedy.contains("--store DIR"));
-        assert_eq!(folder("store", folder_.path(), "--store DIR").1, State::Works);
-        assert_eq!(fs::read_dir(folder_.path()).unwrap().count(), 1, "nothing is left behind");
+        assert_eq!(
+            folder("store", folder_.path(), "--store DIR").1,
+            State::Works
+        );
+        assert_eq!(
+            fs::read_dir(folder_.path()).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
     }
 
     #[test]
