@@ -1,0 +1,137 @@
+//! Who may ask: whoever has the token of this start, under a name of this machine. Every answer carries the policy.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::Shared;
+
+/// Scripts and styles of this server only, no other host, no frame around it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Lets a request through, or says what is missing.
+pub(crate) async fn guard(
+    State(shared): State<Arc<Shared>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let mut response = match admitted(&shared, &request) {
+        Admitted::Yes => next.run(request).await,
+        Admitted::WithToken { clean } => welcome(&shared, &clean),
+        Admitted::WrongHost => (
+            StatusCode::MISDIRECTED_REQUEST,
+            "This server answers under its own address only.\n",
+        )
+            .into_response(),
+        Admitted::No => (
+            StatusCode::FORBIDDEN,
+            "Open the address that `pagetide serve` printed: it carries this start's token.\n",
+        )
+            .into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+enum Admitted {
+    Yes,
+    /// The token stood in the address; `clean` is the address without it.
+    WithToken {
+        clean: String,
+    },
+    WrongHost,
+    No,
+}
+
+fn admitted(shared: &Shared, request: &Request<Body>) -> Admitted {
+    // A page elsewhere could make its own name point here; it cannot change the name it asks under.
+    if shared.address.ip().is_loopback() && !is_own_name(shared, request.headers()) {
+        return Admitted::WrongHost;
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let (given, rest): (Vec<&str>, Vec<&str>) = query
+        .split('&')
+        .partition(|part| part.starts_with("token="));
+    if given
+        .iter()
+        .filter_map(|part| part.strip_prefix("token="))
+        .any(|token| same(token, &shared.token))
+    {
+        let path = request.uri().path();
+        let clean = match rest.join("&") {
+            rest if rest.is_empty() => path.to_owned(),
+            rest => format!("{path}?{rest}"),
+        };
+        return Admitted::WithToken { clean };
+    }
+    let name = cookie(shared);
+    let known = request
+        .headers()
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .any(|(key, value)| key == name && same(value, &shared.token));
+    if known { Admitted::Yes } else { Admitted::No }
+}
+
+fn is_own_name(shared: &Shared, headers: &HeaderMap) -> bool {
+    let Some(host) = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+    else {
+        return false;
+    };
+    let port = shared.address.port();
+    host == shared.address.to_string() || host == format!("localhost:{port}")
+}
+
+/// The token goes into a cookie, and out of the address bar.
+fn welcome(shared: &Shared, clean: &str) -> Response {
+    let cookie = format!(
+        "{}={}; Path=/; HttpOnly; SameSite=Strict",
+        cookie(shared),
+        shared.token
+    );
+    // A path of two slashes would name another host.
+    let to = format!("/{}", clean.trim_start_matches(['/', '\\']));
+    (
+        StatusCode::SEE_OTHER,
+        [(header::SET_COOKIE, cookie), (header::LOCATION, to)],
+    )
+        .into_response()
+}
+
+/// Servers on other ports have cookies of their own.
+fn cookie(shared: &Shared) -> String {
+    format!("pagetide-{}", shared.address.port())
+}
+
+/// Compares in a time that does not tell how much is right.
+fn same(given: &str, token: &str) -> bool {
+    given.len() == token.len()
+        && given
+            .bytes()
+            .zip(token.bytes())
+            .fold(0, |difference, (a, b)| difference | (a ^ b))
+            == 0
+}

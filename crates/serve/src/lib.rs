@@ -1,0 +1,143 @@
+//! The store in a browser: browse, filter, compare any two, follow a metric, watch campaigns.
+//!
+//! Pages are made on loopback for whoever has the token of this start. There is no write action at all, so that nothing a
+//! page shows can change the store. Names and logs are data: templates escape them, controls are shown, and the policy of
+//! every page forbids inline script and all other hosts. This crate knows nothing of arenas and judges nothing.
+//!
+//! Begin reading at [`Server`], then [`guard`] (who may ask) and [`pages`] (what is answered).
+
+mod guard;
+mod history;
+mod pages;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use axum::routing::get;
+use pagetide_record::subject::hex;
+use pagetide_record::{Store, StoreError};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be used.
+    #[error("listening on {address} was refused ({source}): choose another with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The system gives no random numbers.
+    #[error("drawing a token was refused ({0}): run on a system with getrandom(2)")]
+    Token(io::Error),
+    /// The server ended.
+    #[error("serving ended ({0}): start it again")]
+    Serve(io::Error),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What every answer needs.
+pub(crate) struct Shared {
+    /// Folder of the store.
+    pub folder: PathBuf,
+    /// Token of this start.
+    pub token: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    listener: std::net::TcpListener,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Listens for questions about the store in `folder`; port 0 takes a free one.
+    pub fn bind(folder: &Path, address: SocketAddr) -> Result<Self, ServeError> {
+        // What is wrong with the store is told now and not on the first page.
+        drop(Store::open(folder)?);
+        let listen = |source| ServeError::Listen { address, source };
+        let listener = std::net::TcpListener::bind(address).map_err(listen)?;
+        listener.set_nonblocking(true).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let mut token = [0_u8; 16];
+        getrandom(&mut token, GetRandomFlags::empty())
+            .map_err(|error| ServeError::Token(error.into()))?;
+        Ok(Self {
+            listener,
+            shared: Arc::new(Shared {
+                folder: folder.to_owned(),
+                token: hex(&token),
+                address,
+            }),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// The address to open first; it carries the token.
+    pub fn url(&self) -> String {
+        format!(
+            "http://{}/?token={}",
+            self.shared.address, self.shared.token
+        )
+    }
+
+    /// What to warn of: other machines can reach the address, and nothing is encrypted.
+    pub fn warning(&self) -> Option<String> {
+        let address = self.shared.address;
+        (!address.ip().is_loopback()).then(|| {
+            format!(
+                "{address} can be reached from other machines, and neither token nor data are encrypted: use loopback and an SSH tunnel"
+            )
+        })
+    }
+
+    /// Answers until the process is interrupted.
+    pub fn run(self) -> Result<(), ServeError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ServeError::Serve)?;
+        runtime.block_on(async {
+            let listener =
+                tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Serve)?;
+            axum::serve(listener, router(self.shared))
+                .with_graceful_shutdown(async {
+                    // An error means that no signal will come: then it serves for ever.
+                    if tokio::signal::ctrl_c().await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                })
+                .await
+                .map_err(ServeError::Serve)
+        })
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(pages::records))
+        .route("/record/{id}", get(pages::record))
+        .route("/compare", get(pages::compare))
+        .route("/campaigns", get(pages::campaigns))
+        .route("/campaign/{id}", get(pages::campaign))
+        .route("/history", get(history::page))
+        .route("/assets/bundle.js", get(pages::script))
+        .route("/assets/bundle.css", get(pages::style))
+        .fallback(pages::nothing)
+        .layer(middleware::from_fn_with_state(shared.clone(), guard::guard))
+        .with_state(shared)
+}

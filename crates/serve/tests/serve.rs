@@ -1,0 +1,133 @@
+//! Asks a running server as a browser would, and as others should not.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+
+use pagetide_record::{Record, Store};
+use pagetide_serve::Server;
+
+struct Asked {
+    address: SocketAddr,
+    token: String,
+    record: String,
+    _dir: tempfile::TempDir,
+}
+
+fn started() -> Asked {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let mut record = Record::default();
+    record.subject.scenario = "<script>alert(1)</script>".to_owned();
+    record.subject.variant.name = "a\u{1b}[2J".to_owned();
+    let writer = store.writer().unwrap();
+    store.add(writer, &mut record).unwrap();
+    let server = Server::bind(dir.path(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let (address, url) = (server.address(), server.url());
+    assert_eq!(server.warning(), None);
+    std::thread::spawn(move || server.run());
+    Asked {
+        address,
+        token: url.split_once("token=").unwrap().1.to_owned(),
+        record: record.id(),
+        _dir: dir,
+    }
+}
+
+impl Asked {
+    fn raw(&self, path: &str, host: &str, cookie: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let text = format!(
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// As the reader's own browser asks.
+    fn get(&self, path: &str) -> String {
+        let cookie = format!("pagetide-{}={}", self.address.port(), self.token);
+        self.raw(path, &self.address.to_string(), &cookie)
+    }
+}
+
+#[test]
+fn without_the_token_nothing_is_told() {
+    let asked = started();
+    let host = asked.address.to_string();
+    for path in [
+        "/",
+        "/campaigns",
+        "/assets/bundle.js",
+        "/?token=0123456789abcdef0123456789abcdef",
+    ] {
+        let answer = asked.raw(path, &host, "");
+        assert!(answer.starts_with("HTTP/1.1 403"), "{path}: {answer}");
+        assert!(answer.contains("content-security-policy: default-src 'none'"));
+    }
+}
+
+#[test]
+fn the_token_becomes_a_cookie_and_leaves_the_address() {
+    let asked = started();
+    let path = format!("/history?token={}&metric=x", asked.token);
+    let answer = asked.raw(&path, &asked.address.to_string(), "");
+    assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
+    assert!(
+        answer.contains("location: /history?metric=x\r\n"),
+        "{answer}"
+    );
+    assert!(answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
+    let astray = format!("//evil.example/?token={}", asked.token);
+    let answer = asked.raw(&astray, &asked.address.to_string(), "");
+    assert!(answer.contains("location: /evil.example/\r\n"), "{answer}");
+}
+
+#[test]
+fn a_name_that_is_not_its_own_is_refused_even_with_the_token() {
+    let asked = started();
+    let cookie = format!("pagetide-{}={}", asked.address.port(), asked.token);
+    let answer = asked.raw("/", "evil.example", &cookie);
+    assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
+    let local = format!("localhost:{}", asked.address.port());
+    assert!(asked.raw("/", &local, &cookie).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn names_are_shown_as_text_and_no_script_stands_in_a_page() {
+    let asked = started();
+    let list = asked.get("/");
+    assert!(list.starts_with("HTTP/1.1 200"), "{list}");
+    assert!(!list.contains("<script"), "{list}");
+    assert!(list.contains("&#60;script&#62;alert(1)"), "{list}");
+    assert!(list.contains("a\\e[2J"), "{list}");
+    let page = asked.get(&format!("/record/{}", asked.record));
+    assert!(
+        page.contains("<script src=\"/assets/bundle.js\"></script>"),
+        "{page}"
+    );
+    for tag in page.split("<script").skip(1) {
+        let is_data = tag.starts_with(" type=\"application/");
+        assert!(is_data || tag.starts_with(" src="), "{tag}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said_in_a_sentence() {
+    let asked = started();
+    for path in [
+        "/record/ffff",
+        "/campaign/..%2fx",
+        "/compare?a=1",
+        "/nowhere",
+    ] {
+        let answer = asked.get(path);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+    }
+    let empty = asked.get("/campaigns");
+    assert!(
+        empty.contains("No campaign has run in this store"),
+        "{empty}"
+    );
+}
