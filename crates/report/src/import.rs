@@ -6,8 +6,10 @@
 pub mod csv;
 pub mod mmtests;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pagetide_record::store::{CampaignNote, CellNote, Entry};
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
@@ -89,8 +91,65 @@ pub enum ImportError {
     },
 }
 
+/// Makes a campaign of imported records, so that `compare` finds their variants by name; the first variant is the
+/// baseline. The records are told which campaign they belong to and become sampling units of their own, numbered within
+/// cell and variant. `generation` is one more than that of the last campaign of this name in the store, 1 for the first.
+pub fn note(name: &str, generation: u32, records: &mut [Record]) -> CampaignNote {
+    let mut note = CampaignNote {
+        name: name.to_owned(),
+        generation,
+        fresh: true,
+        started: records
+            .iter()
+            .map(|record| record.wall.started)
+            .min()
+            .unwrap_or_default(),
+        arena: ArenaKind::Host,
+        ..CampaignNote::default()
+    };
+    let id = note.id();
+    let mut cells: Vec<String> = Vec::new();
+    let mut units: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    for record in records {
+        let subject = &record.subject;
+        let name = &subject.variant.name;
+        let variant = position(&mut note.variants, name);
+        let cell = position(&mut cells, &subject.cell());
+        if cell == note.cells.len() {
+            note.cells.push(CellNote {
+                label: subject.cell_label(),
+                ..CellNote::default()
+            });
+        }
+        let unit = units.entry((cell, variant)).or_default();
+        note.entries.push(Entry {
+            key: subject.key(),
+            cell,
+            variant,
+            unit: *unit,
+            repetition: 0,
+        });
+        record.wall.unit = *unit;
+        record.wall.campaign.clone_from(&id);
+        *unit = unit.saturating_add(1);
+    }
+    note
+}
+
+/// Place of a text in a list, to which it is added where it is new.
+fn position(list: &mut Vec<String>, text: &str) -> usize {
+    list.iter()
+        .position(|known| known == text)
+        .unwrap_or_else(|| {
+            list.push(text.to_owned());
+            list.len() - 1
+        })
+}
+
 /// A record of an imported trial, without results yet.
-fn record(source: &str, scenario: &str, variant: Variant, seed: u64) -> Record {
+fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Record {
+    // Names are not part of a trial's identity, and nothing else may tell two imported kernels apart.
+    variant.kernel.digest = format!("imported as {}", variant.name);
     Record {
         subject: Subject {
             scenario: scenario.to_owned(),

@@ -196,3 +196,46 @@ fn bad_csv_is_refused_with_line_and_column() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+#[test]
+fn imported_results_are_compared_by_the_same_rules() {
+    let mut text = String::from("scenario,variant,seed,metric,value,unit\n");
+    for seed in 0..12_u32 {
+        let noise = f64::from(seed * 7919 % 101) / 1000.0;
+        text.push_str(&format!("bench,old,{seed},read,{},ms\n", 10.0 + noise));
+        text.push_str(&format!("bench,new,{seed},read,{},ms\n", 8.0 + noise));
+        text.push_str(&format!("bench,old,{seed},scanned,{},count\n", 1000 + seed));
+        text.push_str(&format!("bench,new,{seed},scanned,{},count\n", 1000 + seed));
+    }
+    let mut records = csv::read(Path::new("x.csv"), text.as_bytes()).unwrap();
+    let note = pagetide_report::import::note("theirs", 1, &mut records);
+    assert_eq!(note.variants, ["old", "new"]);
+    assert_eq!((note.cells.len(), note.entries.len()), (1, 24));
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = pagetide_record::Store::open(dir.path()).unwrap();
+    for record in &mut records {
+        let writer = store.writer().unwrap();
+        store.add(writer, record).unwrap();
+    }
+    store.note(&note).unwrap();
+    for comparison in [
+        pagetide_compare::compare_campaign(&store, Some("theirs")).unwrap(),
+        pagetide_compare::compare_two(&store, "theirs:old", "theirs:new", false).unwrap(),
+    ] {
+        let row = &comparison.cells[0].metrics[0];
+        assert_eq!(row.name, "read");
+        let judgement = row.judgements[0].as_ref().unwrap();
+        assert_eq!(judgement.verdict.to_string(), "improved", "{judgement:?}");
+        let ratio = judgement.effect.unwrap().estimate;
+        assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
+        let about = pagetide_report::About::default();
+        let look = pagetide_report::Look::plain(100);
+        let options = pagetide_report::terminal::Options::default();
+        let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
+        assert!(shown.contains("improved"), "{shown}");
+        assert!(
+            !shown.contains("one nanosecond"),
+            "host times are real: {shown}"
+        );
+    }
+}
