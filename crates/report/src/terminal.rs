@@ -9,4 +9,4 @@ pub mod verdicts;
 
 pub use list::{Row, list, list_json};
 pub use show::show;
-pub use verdicts::{Options, verdicts};
+pub use verdicts::{Options, presence_maps, verdicts};

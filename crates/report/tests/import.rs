@@ -199,14 +199,20 @@ fn bad_csv_is_refused_with_line_and_column() {
 
 #[test]
 fn imported_results_are_compared_by_the_same_rules() {
-    let mut text = String::from("scenario,variant,seed,metric,value,unit\n");
-    for seed in 0..12_u32 {
-        let noise = f64::from(seed * 7919 % 101) / 1000.0;
-        text.push_str(&format!("bench,old,{seed},read,{},ms\n", 10.0 + noise));
-        text.push_str(&format!("bench,new,{seed},read,{},ms\n", 8.0 + noise));
-        text.push_str(&format!("bench,old,{seed},scanned,{},count\n", 1000 + seed));
-        text.push_str(&format!("bench,new,{seed},scanned,{},count\n", 1000 + seed));
-    }
+    let lines: Vec<String> = (0..12_u32)
+        .map(|seed| {
+            let noise = f64::from(seed * 7919 % 101) / 1000.0;
+            let (old, new, scanned) = (10.0 + noise, 8.0 + noise, 1000 + seed);
+            format!(
+                "bench,old,{seed},read,{old},ms\nbench,new,{seed},read,{new},ms\n\
+                 bench,old,{seed},scanned,{scanned},count\nbench,new,{seed},scanned,{scanned},count\n"
+            )
+        })
+        .collect();
+    let text = format!(
+        "scenario,variant,seed,metric,value,unit\n{}",
+        lines.concat()
+    );
     let mut records = csv::read(Path::new("x.csv"), text.as_bytes()).unwrap();
     let note = pagetide_report::import::note("theirs", 1, &mut records);
     assert_eq!(note.variants, ["old", "new"]);

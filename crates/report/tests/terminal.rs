@@ -4,7 +4,7 @@ mod data;
 
 use pagetide_report::draw::Look;
 use pagetide_report::terminal::show::Presence;
-use pagetide_report::terminal::{Options, show, verdicts};
+use pagetide_report::terminal::{Options, presence_maps, show, verdicts};
 
 fn ascii(width: usize) -> Look {
     Look {
@@ -196,4 +196,24 @@ fn colours_go_where_they_are_allowed_and_change_nothing_else() {
     }
     stripped.push_str(rest);
     assert_eq!(stripped, without);
+}
+
+#[test]
+fn presence_maps_stand_under_each_other_for_every_variant() {
+    let map = |pages: Vec<bool>| Presence {
+        name: "pages".to_owned(),
+        pages,
+    };
+    let maps = std::collections::BTreeMap::from([
+        ((0, 0), map(data::present())),
+        ((0, 1), map(vec![true; 100])),
+    ]);
+    let text = presence_maps(&data::mglru(), &maps, &Look::plain(80));
+    assert!(text.contains("14,040 of 25,000 pages present"), "{text}");
+    assert!(text.contains("100 of 100 pages present"), "{text}");
+    assert_eq!(text.matches("smooth-sin-random").count(), 1, "{text}");
+    assert!(
+        !text.contains("swapbench"),
+        "a cell without maps is not named: {text}"
+    );
 }

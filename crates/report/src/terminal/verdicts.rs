@@ -1,5 +1,7 @@
 //! The verdict table: what was compared, what was found, how sure, and what to keep in mind.
 
+use std::collections::BTreeMap;
+
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_record::Unit;
 use pagetide_verdict::Verdict;
@@ -9,6 +11,7 @@ use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
 use crate::terminal::notes::{level, methods, notes};
+use crate::terminal::show::Presence;
 use crate::terminal::{effect, summary};
 
 /// What exact times mean; said wherever they are shown.
@@ -440,6 +443,34 @@ fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -
         let head = format!("access time, {name}");
         put!(out, "  {}\n", look.ink(Ink::Faint, &head));
         out.push_str(&picture::histogram(histogram, look));
+    }
+    out
+}
+
+/// Draws which pages were present at the end, by place of cell and column, one map for each (a seed's own, for maps of
+/// several trials cannot be laid over each other); stands below the table where pictures are wanted.
+pub fn presence_maps(
+    comparison: &Comparison,
+    maps: &BTreeMap<(usize, usize), Presence>,
+    look: &Look,
+) -> String {
+    let mut out = String::new();
+    for (place, group) in comparison.cells.iter().enumerate() {
+        let mut first = true;
+        for index in 0..comparison.columns.len() {
+            let Some(map) = maps.get(&(place, index)) else {
+                continue;
+            };
+            if first {
+                let label = clean(&group.label, look.width, look.ascii);
+                put!(out, "\n{}\n", look.ink(Ink::Strong, &label));
+                first = false;
+            }
+            let name = clean(about::name(comparison, index), HEAD, look.ascii);
+            let head = format!("pages present at the end, {name}");
+            put!(out, "  {}\n", look.ink(Ink::Faint, &head));
+            out.push_str(&picture::presence(&map.pages, look));
+        }
     }
     out
 }
