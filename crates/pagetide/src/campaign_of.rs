@@ -200,7 +200,10 @@ impl CampaignArgs {
                 looks: Vec::new(),
             }
         } else {
-            Until::Blocks(self.seeds.unwrap_or(pagetide_campaign::campaign::DEFAULT_SEEDS))
+            Until::Blocks(
+                self.seeds
+                    .unwrap_or(pagetide_campaign::campaign::DEFAULT_SEEDS),
+            )
         }
     }
 
@@ -274,7 +277,8 @@ fn name_variants(variants: &mut [VariantSpec]) -> Result<()> {
             }
             // What all variants have tells none apart.
             let is_shared = |name: &String, value: &String| {
-                all.iter().all(|other| other.settings.get(name) == Some(value))
+                all.iter()
+                    .all(|other| other.settings.get(name) == Some(value))
             };
             for (name, value) in &variant.settings {
                 if !is_shared(name, value) {

@@ -11,6 +11,7 @@ use crate::lab::StoreArgs;
 #[derive(Parser, Debug)]
 #[command(
     name = "pagetide",
+    bin_name = "pagetide",
     version,
     arg_required_else_help = true,
     propagate_version = true,

@@ -97,13 +97,10 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
 
 /// Help and version are answers, everything else from the parser is a usage error.
 fn parsed(error: &clap::Error) -> u8 {
-    use clap::error::ErrorKind::{
-        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
-    };
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
     let _ = error.print();
     match error.kind() {
         DisplayHelp | DisplayVersion => 0,
-        DisplayHelpOnMissingArgumentOrSubcommand => USAGE,
         _ => USAGE,
     }
 }

@@ -155,9 +155,7 @@ impl JudgedArgs {
 }
 
 /// What a writer of bytes wrote, as text.
-fn written(
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), csv::CsvError>,
-) -> Result<String> {
+fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), csv::CsvError>) -> Result<String> {
     let mut bytes = Vec::new();
     write(&mut bytes)?;
     String::from_utf8(bytes).context("writing a table of comma-separated values")
@@ -165,12 +163,20 @@ fn written(
 
 /// Identities of the valid records of each cell and column.
 fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
-    comparison.cells.iter().enumerate().flat_map(|(cell, group)| {
-        group.sides.iter().enumerate().flat_map(move |(column, side)| {
-            let ids = side.trials.iter().map(|trial| trial.record.as_str());
-            ids.map(move |id| ((cell, column), id))
+    comparison
+        .cells
+        .iter()
+        .enumerate()
+        .flat_map(|(cell, group)| {
+            group
+                .sides
+                .iter()
+                .enumerate()
+                .flat_map(move |(column, side)| {
+                    let ids = side.trials.iter().map(|trial| trial.record.as_str());
+                    ids.map(move |id| ((cell, column), id))
+                })
         })
-    })
 }
 
 /// The machine of the first record; an unknown one where its file cannot be read, which the numbers do not need.

@@ -163,7 +163,10 @@ mod tests {
             ..Trial::default()
         };
         trial.variant.kernel = "debian:sid".into();
-        trial.variant.settings.insert("vm.swappiness".into(), "1".into());
+        trial
+            .variant
+            .settings
+            .insert("vm.swappiness".into(), "1".into());
         let command = maker(&trial).command;
         assert_eq!(
             command,

@@ -4,6 +4,14 @@
 //! completions come from those definitions. How a command ends, and with which exit code, is decided in [`exit`] alone.
 //! The same program is the guest's `/init`: as PID 1 it never gets here.
 
+/// Adds formatted text to a `String`, which cannot fail.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => {{
+        use std::fmt::Write as _;
+        let _ = write!($out, $($text)*);
+    }};
+}
+
 mod campaign_of;
 mod cli;
 mod command;

@@ -25,6 +25,10 @@ impl Output {
     }
 
     /// Writes text as it is.
+    #[expect(
+        clippy::unused_self,
+        reason = "it is written to this output, whatever its look"
+    )]
     pub fn text(&self, text: &str) -> Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;

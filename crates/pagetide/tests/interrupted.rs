@@ -1,5 +1,7 @@
 //! Ctrl-C, kill -9 and two runs at once: nothing is lost but the trial in flight, and nothing is left behind.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
 mod common;
 
 use std::process::Child;
@@ -9,8 +11,20 @@ use common::{KERNEL, Lab, emulators_of, is_alive, one_sentence, text, wait_until
 
 /// A trial that takes minutes, so that it is surely in flight.
 const LONG: [&str; 14] = [
-    "run", "random", "--kernel", KERNEL, "--memory", "24M", "--swap-size", "64M", "-p", "pages=40M", "-p",
-    "refs=500000000", "--seeds", "1",
+    "run",
+    "random",
+    "--kernel",
+    KERNEL,
+    "--memory",
+    "24M",
+    "--swap-size",
+    "64M",
+    "-p",
+    "pages=40M",
+    "-p",
+    "refs=500000000",
+    "--seeds",
+    "1",
 ];
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -65,6 +79,9 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     gone(&emulators);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
+    wait_until("the end of half-made snapshots", LIMIT, || {
+        lab.in_the_making().is_empty()
+    });
     let shared = std::fs::read_dir("/dev/shm").map_or(0, |entries| {
         entries
             .flatten()

@@ -29,8 +29,22 @@ fn every_scenario_is_listed_with_its_parameters_and_metrics() {
 fn man_pages_and_completions_know_every_command() {
     let lab = Lab::new();
     let commands = [
-        "run", "compare", "show", "repeat", "plan", "list", "kernel", "doctor", "references",
-        "history", "power", "calibrate", "import", "store", "man", "completions",
+        "run",
+        "compare",
+        "show",
+        "repeat",
+        "plan",
+        "list",
+        "kernel",
+        "doctor",
+        "references",
+        "history",
+        "power",
+        "calibrate",
+        "import",
+        "store",
+        "man",
+        "completions",
     ];
     let (man, _) = lab.ends(0, ["man"]);
     let (bash, _) = lab.ends(0, ["completions", "bash"]);
@@ -49,8 +63,15 @@ fn man_pages_and_completions_know_every_command() {
 #[test]
 fn references_survive_each_form_and_keep_the_counts_of_the_formula() {
     let lab = Lab::new();
-    let pattern = ["references", "smooth-sin-random", "--pages", "500", "--refs", "20000"];
-    let with = |more: &[&str]| [&pattern[..], more].concat();
+    let pattern = [
+        "references",
+        "smooth-sin-random",
+        "--pages",
+        "500",
+        "--refs",
+        "20000",
+    ];
+    let with = |more: &[&'static str]| [&pattern[..], more].concat();
     let (text, _) = lab.ends(0, with(&["--text"]));
     assert_eq!(text.lines().count(), 20_000);
     let (again, _) = lab.ends(0, with(&["--text"]));
@@ -61,7 +82,11 @@ fn references_survive_each_form_and_keep_the_counts_of_the_formula() {
     fs::write(lab.folder().join("s.txt"), &text).unwrap();
     let (counts, _) = lab.ends(0, with(&["--counts"]));
     for file in ["file:s.refs", "file:s.txt"] {
-        assert_eq!(lab.ends(0, ["references", file, "--text"]).0, text, "{file}");
+        assert_eq!(
+            lab.ends(0, ["references", file, "--text"]).0,
+            text,
+            "{file}"
+        );
         let (back, _) = lab.ends(0, ["references", file, "--counts", "--pages", "500"]);
         assert_eq!(back, counts, "{file}");
     }
@@ -90,8 +115,16 @@ fn references_that_cannot_be_are_refused_with_their_line() {
 fn empty_stores_say_what_to_do() {
     let lab = Lab::with_own_cache();
     assert!(lab.ends(0, ["list", "records"]).0.contains("pagetide run"));
-    assert!(lab.ends(0, ["list", "campaigns"]).0.contains("pagetide run"));
-    assert!(lab.ends(0, ["list", "kernels"]).0.contains("pagetide kernel add"));
+    assert!(
+        lab.ends(0, ["list", "campaigns"])
+            .0
+            .contains("pagetide run")
+    );
+    assert!(
+        lab.ends(0, ["list", "kernels"])
+            .0
+            .contains("pagetide kernel add")
+    );
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
     assert!(lab.ends(0, ["store", "verify"]).0.contains("0 records"));
 }

@@ -26,11 +26,19 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
     let records = json(&lab.ends(0, ["list", "records", "--json"]).0);
     let records = records.as_array().unwrap();
     assert_eq!(records.len(), 2);
-    assert!(records.iter().all(|record| record["invalid"].is_null()), "{records:?}");
+    assert!(
+        records.iter().all(|record| record["invalid"].is_null()),
+        "{records:?}"
+    );
 
     // Once more: everything is there already. With one more seed: one trial.
     lab.ends(0, linear(&["--seeds", "2"]));
-    let count = |lab: &Lab| json(&lab.ends(0, ["list", "records", "--json"]).0).as_array().unwrap().len();
+    let count = |lab: &Lab| {
+        json(&lab.ends(0, ["list", "records", "--json"]).0)
+            .as_array()
+            .unwrap()
+            .len()
+    };
     assert_eq!(count(&lab), 2);
     lab.ends(0, linear(&["--seeds", "3"]));
     assert_eq!(count(&lab), 3);
@@ -42,7 +50,10 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
     let access = &record["results"]["histograms"]["access"];
     assert_eq!(access["count"], 12_000, "every reference is timed");
     let command = record["maker"]["command"].as_str().unwrap();
-    assert!(command.starts_with("pagetide run linear --kernel"), "{command}");
+    assert!(
+        command.starts_with("pagetide run linear --kernel"),
+        "{command}"
+    );
     assert!(lab.ends(0, ["show", &id[..10]]).0.contains("linear"));
 
     let repeated = json(&lab.ends(0, ["repeat", id, "--times", "2", "--json"]).0);
@@ -78,7 +89,11 @@ fn a_kernel_against_itself_is_identical_in_every_format() {
         assert!(out.contains(word), "{format}: {out}");
         assert!(out.is_ascii() || format != "mail", "mail is plain text");
     }
-    lab.ends(0, ["history", "elapsed"]).0.len();
+    assert!(
+        lab.ends(0, ["history", "access-time"])
+            .0
+            .contains("no change found")
+    );
     let (_, err) = lab.ends(2, ["compare", "base", "gain"]);
     one_sentence(&err, &["gain"]);
 }
@@ -91,8 +106,8 @@ fn a_slower_swap_is_a_regression_unless_the_exit_code_is_waived() {
     for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:400us")] {
         let text = format!(
             "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"24M\"\nswap = \"{swap}\"\nswap-size = \"64M\"\n\
-             [sampling]\nseeds = 6\n[[variant]]\nname = \"{name}\"\n[[scenario]]\nname = \"linear\"\n\
-             params = {{ pages = \"30M\", refs = 9000 }}\n"
+             [sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n[[scenario]]\nname = \"linear\"\n\
+             params = {{ pages = \"36M\", refs = 24000 }}\n"
         );
         fs::write(folder.join(format!("{name}.toml")), text).unwrap();
         lab.ends(0, ["run", &format!("{name}.toml")]);
@@ -117,7 +132,13 @@ fn what_a_kernel_lacks_is_refused_before_any_trial_with_the_option() {
         .as_array()
         .unwrap()
         .iter()
-        .find(|kernel| kernel["names"].as_array().unwrap().iter().any(|name| name == KERNEL))
+        .find(|kernel| {
+            kernel["names"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|name| name == KERNEL)
+        })
         .and_then(|kernel| kernel["digest"].as_str())
         .unwrap();
     let kernel = lab.cache().join("kernels").join(digest);
@@ -153,7 +174,16 @@ fn what_a_kernel_lacks_is_refused_before_any_trial_with_the_option() {
 #[test]
 fn memory_below_what_the_kernel_boots_with_is_told_with_its_last_words() {
     let Some(lab) = Lab::that_runs() else { return };
-    let arguments = ["run", "linear", "--kernel", KERNEL, "--memory", "total:16M", "--swap", "none"];
+    let arguments = [
+        "run",
+        "linear",
+        "--kernel",
+        KERNEL,
+        "--memory",
+        "total:16M",
+        "--swap",
+        "none",
+    ];
     let (_, err) = lab.ends(2, arguments);
     one_sentence(&err, &["memory"]);
 }

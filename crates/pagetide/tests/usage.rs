@@ -1,5 +1,7 @@
 //! What is asked for wrongly is refused in one clear sentence, with exit code 4, or 2 where the machine cannot.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
 mod common;
 
 use std::fs;
@@ -28,7 +30,7 @@ fn help_and_version_are_answers_and_end_with_zero() {
 fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
     let lab = Lab::new();
     for (arguments, near) in [
-        (vec!["rnu"], "run"),
+        (vec!["comprae"], "compare"),
         (vec!["run", "--kernl", "x", "linear"], "--kernel"),
         (vec!["list", "scenario"], "scenarios"),
     ] {
@@ -39,9 +41,18 @@ fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
         (vec!["run", "smoth-sin-randm"], "smooth-sin-random"),
         (vec!["list", "scenarios", "contswp"], "contswap"),
         (vec!["history", "swap-inn"], "swap-in"),
-        (vec!["run", "linear", "--set", "vm.swapiness=1"], "vm.swappiness"),
-        (vec!["run", "linear", "--kernel", "debain:sid"], "debian:sid"),
-        (vec!["references", "smooth-sinn", "--pages", "5", "--refs", "5"], "smooth-sin"),
+        (
+            vec!["run", "linear", "--set", "vm.swapiness=1"],
+            "vm.swappiness",
+        ),
+        (
+            vec!["run", "linear", "--kernel", "debain:sid"],
+            "debian:sid",
+        ),
+        (
+            vec!["references", "smooth-sinn", "--pages", "5", "--refs", "5"],
+            "smooth-sin",
+        ),
     ] {
         let (_, err) = lab.ends(4, &arguments);
         one_sentence(&err, &["did you mean", near]);
@@ -105,7 +116,10 @@ fn without_an_emulator_the_program_says_what_to_install() {
         .output()
         .unwrap();
     let (out, _) = told(&doctor, 2);
-    assert!(out.contains("missing") && out.contains("apt-get install qemu-system-x86"), "{out}");
+    assert!(
+        out.contains("missing") && out.contains("apt-get install qemu-system-x86"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -114,10 +128,18 @@ fn doctor_says_which_arenas_there_are_and_json_has_the_same() {
     let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
     let pieces: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     for arena in ["exact", "vm", "host"] {
-        assert!(pieces.iter().any(|piece| piece["arena"] == arena), "{arena}");
+        assert!(
+            pieces.iter().any(|piece| piece["arena"] == arena),
+            "{arena}"
+        );
     }
     let vm = pieces.iter().find(|piece| piece["arena"] == "vm").unwrap();
-    assert!(vm["found"].as_str().unwrap().contains("not in this version yet"));
+    assert!(
+        vm["found"]
+            .as_str()
+            .unwrap()
+            .contains("not in this version yet")
+    );
 }
 
 #[test]
@@ -184,7 +206,11 @@ fn a_store_of_a_newer_version_is_left_alone() {
     fs::write(lab.store().join("format"), "99\n").unwrap();
     let (_, err) = lab.ends(2, ["list", "records"]);
     one_sentence(&err, &["99"]);
-    assert_eq!(fs::read_dir(lab.store()).unwrap().count(), 1, "nothing was added");
+    assert_eq!(
+        fs::read_dir(lab.store()).unwrap().count(),
+        1,
+        "nothing was added"
+    );
 }
 
 #[test]
@@ -214,7 +240,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     for (options, word) in [("ro", "Read-only"), ("size=40k", "No space")] {
         let script = format!(
             "mkdir -p m && mount -t tmpfs -o {options} none m && exec {} kernel add ./big.deb --cache m",
-            assert_cmd::cargo::cargo_bin("pagetide").display()
+            common::program().display()
         );
         fs::write(lab.folder().join("big.deb"), vec![1; 300_000]).unwrap();
         let output = std::process::Command::new("unshare")
@@ -239,7 +265,7 @@ fn a_cache_that_cannot_be_written_is_named() {
 #[test]
 fn a_closed_reader_is_no_error() {
     let lab = Lab::new();
-    let program = assert_cmd::cargo::cargo_bin("pagetide");
+    let program = common::program();
     let script = format!(
         "{} references random --pages 1000 --refs 3000000 --text | head -n 1; echo ${{PIPESTATUS[0]}}",
         program.display()

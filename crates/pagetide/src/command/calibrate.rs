@@ -190,7 +190,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return Ok(End::Unable);
     }
     let Some(note) = store.campaign(&outcome.campaign)? else {
-        anyhow::bail!("the note of campaign {} is gone: run it again", outcome.campaign);
+        anyhow::bail!(
+            "the note of campaign {} is gone: run it again",
+            outcome.campaign
+        );
     };
     let comparison = compare_note(&store, &note)?;
     let kept = Kept {

@@ -54,7 +54,7 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
     if !out.json {
         let mut text = String::from("\n");
         for Shown(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
-            text.push_str(&format!("to mend {}: {}\n", piece.name, piece.remedy));
+            put!(text, "to mend {}: {}\n", piece.name, piece.remedy);
         }
         text.push_str(if works {
             "The exact arena works: `pagetide run campaigns/quick.toml` is a first campaign.\n"

@@ -104,14 +104,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let mut text = String::new();
     for cell in &history.cells {
-        text.push_str(&out.look.ink(Ink::Strong, &format!("{} · {}", cell.label, args.metric)));
+        text.push_str(
+            &out.look
+                .ink(Ink::Strong, &format!("{} · {}", cell.label, args.metric)),
+        );
         text.push('\n');
         text.push_str(&list(&stretches(cell, &out), &out.look));
         if cell.changes.is_empty() {
             text.push_str("no change found\n");
         }
         if cell.left_out > 0 {
-            text.push_str(&format!("{} older records are left out\n", cell.left_out));
+            put!(text, "{} older records are left out\n", cell.left_out);
         }
         text.push('\n');
     }
@@ -124,7 +127,11 @@ fn nothing(args: &Args) -> anyhow::Error {
     let known = || {
         pagetide_scenario::list()
             .iter()
-            .filter(|definition| args.scenario.as_ref().is_none_or(|name| name == definition.name))
+            .filter(|definition| {
+                args.scenario
+                    .as_ref()
+                    .is_none_or(|name| name == definition.name)
+            })
             .flat_map(|definition| definition.metrics.iter().map(|metric| metric.name))
     };
     if known().any(|name| name == args.metric) {
@@ -134,7 +141,12 @@ fn nothing(args: &Args) -> anyhow::Error {
         ));
     }
     let near = known()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&args.metric, name), name))
+        .map(|name| {
+            (
+                strsim::normalized_damerau_levenshtein(&args.metric, name),
+                name,
+            )
+        })
         .filter(|(likeness, _)| *likeness >= 0.5)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = near.map_or_else(
@@ -162,7 +174,11 @@ fn stretches(cell: &CellHistory, out: &Output) -> Vec<Stretch> {
         let change = cell.changes.iter().find(|change| change.at == from);
         let change = change.map_or_else(String::new, |change| {
             if change.is_ratio {
-                format!("{:+.2} % (p = {:.3})", (change.effect - 1.0) * 100.0, change.p)
+                format!(
+                    "{:+.2} % (p = {:.3})",
+                    (change.effect - 1.0) * 100.0,
+                    change.p
+                )
             } else {
                 let by = quantity::show(cell.unit, change.effect, out.look.ascii);
                 format!("by {by} (p = {:.3})", change.p)

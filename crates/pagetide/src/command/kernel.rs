@@ -54,7 +54,7 @@ enum What {
 fn forms() -> String {
     let mut text = "A kernel is named as:\n".to_owned();
     for (form, meaning) in FORMS {
-        text.push_str(&format!("  {form}\n      {meaning}\n"));
+        put!(text, "  {form}\n      {meaning}\n");
     }
     text
 }
@@ -92,7 +92,11 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
                 let kernel = find(&cache, &name)?;
                 cache.remove(&kernel.digest)?;
                 if !out.json {
-                    out.text(&format!("removed {} {}\n", kernel.release, kernel.digest.short()))?;
+                    out.text(&format!(
+                        "removed {} {}\n",
+                        kernel.release,
+                        kernel.digest.short()
+                    ))?;
                 }
             }
         }
@@ -220,10 +224,10 @@ fn show(cache: &Cache, kernel: &Kernel, verified: bool, out: Output) -> Result<(
         kernel.modules,
     );
     for package in &kernel.origin.packages {
-        text.push_str(&format!("package   {package}\n"));
+        put!(text, "package   {package}\n");
     }
     for missing in &lacks {
-        text.push_str(&format!("lacks     {missing}\n"));
+        put!(text, "lacks     {missing}\n");
     }
     if lacks.is_empty() {
         text.push_str("lacks     nothing that a scenario needs\n");

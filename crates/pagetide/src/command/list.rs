@@ -166,7 +166,10 @@ fn describe(text: &mut String, definition: &Definition, out: Output) {
     };
     let _ = writeln!(text, "{}", out.look.ink(Ink::Strong, definition.name));
     paragraph(text, 2, definition.docs);
-    for (head, words) in [("Origin: ", definition.origin), ("Repaired: ", definition.repaired)] {
+    for (head, words) in [
+        ("Origin: ", definition.origin),
+        ("Repaired: ", definition.repaired),
+    ] {
         if !words.is_empty() {
             paragraph(text, 2, &format!("{head}{words}"));
         }

@@ -28,7 +28,7 @@ pub fn run(cli: Cli) -> Result<End> {
     let out = Output::new(cli.json, cli.ascii);
     let places = cli.places;
     match cli.command {
-        Command::Run(args) => run::run(*args, &places, out),
+        Command::Run(args) => run::run(&args, &places, out),
         Command::Compare(args) => compare::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),

@@ -83,7 +83,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let left = about(forecast.left);
     let rows: Vec<Planned> = forecast.cells.into_iter().map(Planned).collect();
     text.push_str(&pagetide_report::terminal::list(&rows, &out.look));
-    text.push_str(&format!("\n{most}{left} until the end\n"));
+    put!(text, "\n{most}{left} until the end\n");
     if assumed {
         text.push_str("? has never run here: a guess\n");
     }

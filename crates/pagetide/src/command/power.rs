@@ -168,10 +168,8 @@ fn of_campaign(comparison: &Comparison, args: &Args) -> Result<Vec<Found>> {
                 } else if pairs.iter().any(|pair| pair.a <= 0.0 || pair.b <= 0.0) {
                     row.note = "values of zero have no ratio";
                 } else {
-                    let differences: Vec<f64> = pairs
-                        .iter()
-                        .map(|pair| log_ratio(pair.a, pair.b))
-                        .collect();
+                    let differences: Vec<f64> =
+                        pairs.iter().map(|pair| log_ratio(pair.a, pair.b)).collect();
                     let first = differences[0];
                     if differences.iter().all(|d| (d - first).abs() < 1e-15) {
                         row.note = "no noise: any effect is found";

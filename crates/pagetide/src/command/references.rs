@@ -19,6 +19,10 @@ use crate::output::Output;
 /// Write the references of a pattern, or read a file of references back and convert it
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = patterns())]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Args {
     /// A pattern, or file:PATH to read references back
     #[arg(value_name = "PATTERN")]
@@ -61,15 +65,16 @@ enum As {
 fn patterns() -> String {
     let mut text = "Patterns:\n".to_owned();
     for about in pagetide_reference::catalogue() {
-        text.push_str(&format!("  {}\n      {}\n", about.name, about.summary));
+        put!(text, "  {}\n      {}\n", about.name, about.summary);
         for parameter in about.parameters {
-            text.push_str(&format!(
+            put!(
+                text,
                 "      {}: {} ({}, default {})\n",
                 parameter.name,
                 parameter.help,
                 parameter.bounds(),
                 parameter.default
-            ));
+            );
         }
     }
     text.push_str(
@@ -192,9 +197,8 @@ impl Source {
             } => Ok(take(&mut pattern.references(*pages, *refs, *seed)?)),
             Self::File { path, pages, .. } => {
                 let mut failure = None;
-                let mut all = open_file(path, *pages)?.map_while(|page| {
-                    page.map_err(|error| failure = Some(error)).ok()
-                });
+                let mut all = open_file(path, *pages)?
+                    .map_while(|page| page.map_err(|error| failure = Some(error)).ok());
                 let taken = take(&mut all);
                 drop(all);
                 match failure {

@@ -13,7 +13,7 @@ use crate::command::single;
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
-use crate::lab::{ArenaArgs, StoreArgs, maker};
+use crate::lab::{ArenaArgs, StoreArgs, maker, shell};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
@@ -50,7 +50,7 @@ pub struct Args {
 }
 
 /// Runs it.
-pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
     let progress = Progress::new(Interrupt::listen()?);
     let say = progress.clone();
@@ -81,14 +81,13 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     let end = if note.variants.len() > 1 {
         let comparison = compare_note(&store, &note)?;
-        let command = format!("pagetide run {}", args.what.join(" "));
         args.judged
-            .show(&store, &comparison, note.id(), command, out)?
+            .show(&store, &comparison, note.id(), typed(), out)?
     } else {
         single::show(&store, &note, out)?
     };
     if args.judged.is_table(out) {
-        out.text(&afterwards(&store, &note, &args))?;
+        out.text(&afterwards(&store, &note))?;
     }
     Ok(end)
 }
@@ -121,8 +120,22 @@ pub fn asked_for(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
     }
 }
 
+/// The command line as it was typed.
+fn typed() -> String {
+    let mut all = vec!["pagetide".to_owned()];
+    all.extend(std::env::args().skip(1));
+    shell(&all)
+}
+
+/// A command line of this program.
+fn words(words: &[&str]) -> String {
+    let mut all = vec!["pagetide".to_owned()];
+    all.extend(words.iter().map(ToString::to_string));
+    shell(&all)
+}
+
 /// Where the records lie, and two things to try next.
-fn afterwards(store: &Store, note: &CampaignNote, args: &Args) -> String {
+fn afterwards(store: &Store, note: &CampaignNote) -> String {
     let id = note.id();
     let records = store.folder().join("records");
     let mut text = format!(
@@ -130,31 +143,37 @@ fn afterwards(store: &Store, note: &CampaignNote, args: &Args) -> String {
         records.display(),
         note.entries.len()
     );
-    let what = args.what.join(" ");
+    let same = typed();
     let next = match note.variants.as_slice() {
         [first, .., last] => [
             (
-                format!("pagetide compare {id}:{first} {id}:{last} --all --pictures"),
+                words(&[
+                    "compare",
+                    &format!("{id}:{first}"),
+                    &format!("{id}:{last}"),
+                    "--all",
+                    "--pictures",
+                ]),
                 "every metric, and the latencies as pictures",
             ),
             (
-                format!("pagetide run {what} --until-sure"),
+                format!("{same} --until-sure"),
                 "more seeds, until each primary metric is decided",
             ),
         ],
         _ => [
             (
-                format!("pagetide run {what} --set lru_gen/enabled=0 --vs lru_gen/enabled=7"),
+                format!("{same} --set lru_gen/enabled=0 --vs lru_gen/enabled=7"),
                 "the same with MGLRU off against on",
             ),
             (
-                format!("pagetide list records --campaign {id}"),
+                words(&["list", "records", "--campaign", &id]),
                 "the records, for `pagetide show`",
             ),
         ],
     };
     for (command, why) in next {
-        text.push_str(&format!("  {command}\n      {why}\n"));
+        put!(text, "  {command}\n      {why}\n");
     }
     text
 }

@@ -62,7 +62,11 @@ pub fn show(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
         let rows = store.by_keys(&keys)?;
         let Some(first) = rows.first() else { continue };
         let scenario = first.cell.subject.scenario.clone();
-        let valid: Vec<i64> = rows.iter().filter(|r| r.is_valid()).map(|r| r.row).collect();
+        let valid: Vec<i64> = rows
+            .iter()
+            .filter(|r| r.is_valid())
+            .map(|r| r.row)
+            .collect();
         for row in rows.iter().filter(|row| !row.is_valid()) {
             any_invalid = true;
             let why = row.invalid.as_deref().unwrap_or_default();
@@ -77,7 +81,9 @@ pub fn show(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
         }
         for name in names {
             let of = || metrics.iter().filter(|(_, metric)| metric.name == name);
-            let values: Vec<f64> = of().filter_map(|(_, metric)| metric.value.number()).collect();
+            let values: Vec<f64> = of()
+                .filter_map(|(_, metric)| metric.value.number())
+                .collect();
             let (Some((_, metric)), Ok(median)) = (of().next(), number::median(&values)) else {
                 continue;
             };

@@ -55,11 +55,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else {
         let mut text = format!("{} records are {did}\n", found.records);
         for damaged in &found.damaged {
-            text.push_str(&format!(
+            put!(
+                text,
                 "damaged: {} ({}); move it away\n",
                 damaged.path.display(),
                 damaged.why
-            ));
+            );
         }
         out.text(&text)?;
     }

@@ -1,12 +1,14 @@
 //! What the end-to-end tests share: the real binary, a store of its own for each test, one cache for all.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 #![allow(dead_code, reason = "not every test binary uses everything")]
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -15,8 +17,45 @@ use tempfile::TempDir;
 pub const KERNEL: &str = "debian:bookworm/6.12";
 /// A workload so small that a trial takes a second or two.
 pub const TINY: [&str; 8] = [
-    "--memory", "24M", "--swap-size", "64M", "-p", "pages=30M", "-p", "refs=12000",
+    "--memory",
+    "24M",
+    "--swap-size",
+    "64M",
+    "-p",
+    "pages=30M",
+    "-p",
+    "refs=12000",
 ];
+
+/// The program without its debug information: it is also the guest's `/init`, and what it weighs, small guests lack.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let built = assert_cmd::cargo::cargo_bin("pagetide");
+        let data = fs::metadata(&built).unwrap();
+        let made = data.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let stripped = folder.join(format!("pagetide-{}", made.as_nanos()));
+        if stripped.exists() {
+            return stripped;
+        }
+        let part = folder.join(format!("pagetide-{}.part", std::process::id()));
+        let done = std::process::Command::new("objcopy")
+            .arg("--strip-debug")
+            .args([&built, &part])
+            .status();
+        match done {
+            Ok(status) if status.success() => {
+                fs::rename(&part, &stripped).unwrap();
+                stripped
+            }
+            _ => {
+                println!("objcopy cannot be run: the program keeps its debug information");
+                built
+            }
+        }
+    })
+}
 
 /// Where a test works.
 pub struct Lab {
@@ -80,7 +119,7 @@ impl Lab {
 
     /// The program with these arguments.
     pub fn pagetide<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::cargo_bin("pagetide").unwrap();
+        let mut command = Command::new(program());
         command
             .args(arguments)
             .env("PAGETIDE_STORE", self.store())
@@ -102,7 +141,7 @@ impl Lab {
 
     /// Starts the program and does not wait for it.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
-        std::process::Command::new(assert_cmd::cargo::cargo_bin("pagetide"))
+        std::process::Command::new(program())
             .args(arguments)
             .env("PAGETIDE_STORE", self.store())
             .env("PAGETIDE_CACHE", &self.cache)
@@ -118,19 +157,22 @@ impl Lab {
         entries(&self.store().join("incoming"))
     }
 
-    /// Locks and half-made things in store and cache.
+    /// Half-made things in the store.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let mut left = self.incoming();
         left.extend(
             entries(&self.store().join("campaigns"))
                 .into_iter()
-                .chain(entries(&self.cache.join("snapshots")))
-                .filter(|path| {
-                    path.extension()
-                        .is_some_and(|ending| ending == "making" || ending == "new")
-                }),
+                .filter(|path| path.extension().is_some_and(|ending| ending != "json")),
         );
         left
+    }
+
+    /// Snapshots in the making, of any test that runs now.
+    pub fn in_the_making(&self) -> Vec<PathBuf> {
+        let mut found = entries(&self.cache.join("snapshots"));
+        found.retain(|path| path.extension().is_some_and(|ending| ending == "making"));
+        found
     }
 }
 
@@ -147,7 +189,10 @@ pub fn told(output: &Output, code: i32) -> (String, String) {
 
 /// Asserts that what was said is one clear sentence that has these words.
 pub fn one_sentence(said: &str, words: &[&str]) {
-    let lines: Vec<&str> = said.lines().filter(|l| l.starts_with("pagetide: ")).collect();
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|l| l.starts_with("pagetide: "))
+        .collect();
     assert_eq!(lines.len(), 1, "one sentence, not {said:?}");
     let sentence = lines[0];
     assert!(!sentence.contains("error:"), "{sentence}");
@@ -205,7 +250,10 @@ pub fn is_alive(pid: u32) -> bool {
 pub fn wait_until(what: &str, limit: Duration, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < limit, "{what} did not come within {limit:?}");
+        assert!(
+            began.elapsed() < limit,
+            "{what} did not come within {limit:?}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }

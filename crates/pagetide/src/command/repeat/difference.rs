@@ -63,7 +63,9 @@ fn of(a: &Record, b: &Record) -> Difference {
 fn of_results(a: &Results, b: &Results) -> Option<Difference> {
     let reasons = |results: &Results| -> BTreeMap<String, String> {
         let text = results.invalid.iter().map(ToString::to_string);
-        text.enumerate().map(|(i, why)| (i.to_string(), why)).collect()
+        text.enumerate()
+            .map(|(i, why)| (i.to_string(), why))
+            .collect()
     };
     let metrics = |results: &Results| -> BTreeMap<String, String> {
         let all = results.metrics.iter();
@@ -92,7 +94,9 @@ fn of_results(a: &Results, b: &Results) -> Option<Difference> {
     of_maps("reason of invalidity", &reasons(a), &reasons(b))
         .or_else(|| of_maps("metric", &metrics(a), &metrics(b)))
         .or_else(|| {
-            let time = |results: &Results| BTreeMap::from([("elapsed".to_owned(), format!("{} ns", results.elapsed.0))]);
+            let time = |results: &Results| {
+                BTreeMap::from([("elapsed".to_owned(), format!("{} ns", results.elapsed.0))])
+            };
             of_maps("time", &time(a), &time(b))
         })
         .or_else(|| of_maps("counter", &counters(a), &counters(b)))
@@ -101,16 +105,20 @@ fn of_results(a: &Results, b: &Results) -> Option<Difference> {
         .or_else(|| of_maps("fact", &a.facts, &b.facts))
         .or_else(|| of_texts(&a.texts, &b.texts))
         .or_else(|| {
-            let log = |results: &Results| BTreeMap::from([("kernel log".to_owned(), results.kernel_log.clone())]);
+            let log = |results: &Results| {
+                BTreeMap::from([("kernel log".to_owned(), results.kernel_log.clone())])
+            };
             of_texts(&log(a), &log(b))
         })
         .or_else(|| {
-            (a.histograms != b.histograms || a.halts != b.halts || a.warnings != b.warnings).then(|| Difference {
-                kind: "part",
-                name: "histograms' buckets, halts or warnings".to_owned(),
-                before: format!("{:?} {:?}", a.halts, a.warnings),
-                after: format!("{:?} {:?}", b.halts, b.warnings),
-            })
+            (a.histograms != b.histograms || a.halts != b.halts || a.warnings != b.warnings).then(
+                || Difference {
+                    kind: "part",
+                    name: "histograms' buckets, halts or warnings".to_owned(),
+                    before: format!("{:?} {:?}", a.halts, a.warnings),
+                    after: format!("{:?} {:?}", b.halts, b.warnings),
+                },
+            )
         })
 }
 
@@ -194,6 +202,9 @@ mod tests {
             digest: "ab".into(),
         });
         let difference = of(&record("a", 1), &other).to_string();
-        assert!(difference.starts_with("section series access was not there"), "{difference}");
+        assert!(
+            difference.starts_with("section series access was not there"),
+            "{difference}"
+        );
     }
 }

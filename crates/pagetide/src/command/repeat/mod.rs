@@ -80,12 +80,19 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         first_difference: None,
     };
     for _ in 0..args.times {
-        let found = once(&store, &arena, &trial, &subject, &progress, |record, file| {
-            if record.digest == before.digest {
-                return Ok(None);
-            }
-            first_difference(&path, file).map(Some)
-        });
+        let found = once(
+            &store,
+            &arena,
+            &trial,
+            &subject,
+            &progress,
+            |record, file| {
+                if record.digest == before.digest {
+                    return Ok(None);
+                }
+                first_difference(&path, file).map(Some)
+            },
+        );
         match found {
             Ok(None) => repeated.identical += 1,
             Ok(difference) => {
@@ -139,14 +146,13 @@ fn prepared(arena: &dyn Arena, record: &Record) -> Result<(Trial, pagetide_recor
         let trial = trial(name);
         match arena.prepare(&trial) {
             Ok(found) if found.variant.kernel.digest == wanted.digest => return Ok((trial, found)),
-            Ok(_) => {}
             Err(error) if name == &wanted.source => {
                 return Err(error).context(format!(
                     "kernel {} of the record cannot be had again",
                     wanted.release
                 ));
             }
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
     }
     anyhow::bail!(
@@ -193,10 +199,10 @@ fn told(repeated: &Repeated) -> String {
         short(&repeated.digest)
     );
     for note in &repeated.notes {
-        text.push_str(&format!("note: {note}\n"));
+        put!(text, "note: {note}\n");
     }
     if let Some(difference) = &repeated.first_difference {
-        text.push_str(&format!("first difference: {difference}\n"));
+        put!(text, "first difference: {difference}\n");
     }
     text
 }
