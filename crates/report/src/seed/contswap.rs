@@ -10,7 +10,7 @@ pub(super) fn table(view: &View) -> String {
         view.label()
     );
     let mut rows = vec![[vec![String::new()], view.heads()].concat()];
-    let from_metric = |name: &str| -> Vec<Option<(f64, f64)>> {
+    let from_metric = |name: &str| -> Columns {
         view.centres(name)
             .into_iter()
             .map(|centre| centre.map(|c| (c.mean, c.deviation.unwrap_or(0.0))))
@@ -18,8 +18,14 @@ pub(super) fn table(view: &View) -> String {
     };
     for (name, cells) in [
         ("swap-in", from_metric("swap-in")),
-        ("user", cpu(view, |cpu| cpu.user.0)),
-        ("system", cpu(view, |cpu| cpu.system.0)),
+        (
+            "user",
+            either(from_metric("user"), cpu(view, |cpu| cpu.user.0)),
+        ),
+        (
+            "system",
+            either(from_metric("system"), cpu(view, |cpu| cpu.system.0)),
+        ),
         ("total", from_metric("total")),
     ] {
         let cells = cells.into_iter().map(|cell| match cell {
@@ -41,8 +47,20 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
+/// Mean and deviation of each column, where it has them.
+type Columns = Vec<Option<(f64, f64)>>;
+
+/// What the first has, else what the second has.
+fn either(first: Columns, second: Columns) -> Columns {
+    first
+        .into_iter()
+        .zip(second)
+        .map(|(first, second)| first.or(second))
+        .collect()
+}
+
 /// Mean and deviation of one part of the processor time.
-fn cpu(view: &View, part: impl Fn(&super::CpuTime) -> u64) -> Vec<Option<(f64, f64)>> {
+fn cpu(view: &View, part: impl Fn(&super::CpuTime) -> u64) -> Columns {
     (0..view.comparison.columns.len())
         .map(|column| {
             let times = view.extras.cpu.get(&(view.place, column))?;

@@ -6,25 +6,24 @@ use pagetide_probe::meaning::{ReclaimTable, RowUnit, Section, Value};
 use super::{View, lay};
 use crate::draw::clean;
 
-/// Passes as the original names them, and how a metric's name gives them away.
-const PASSES: [(&str, &[&str]); 3] = [
-    ("Pass 1", &["pass-1", "pass1", "first"]),
-    ("Pass 2", &["pass-2", "pass2", "second"]),
-    ("At Rest", &["rest"]),
+/// Passes as the original names them, and our metrics.
+const PASSES: [(&str, &str); 3] = [
+    ("Pass 1", "success-1"),
+    ("Pass 2", "success-2"),
+    ("At Rest", "success-rest"),
 ];
 
 /// Writes the tables.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!("STRESS-HIGHALLOC {}\n", view.label());
     let mut rows = vec![[vec![String::new()], view.heads()].concat()];
-    for (label, marks) in PASSES {
-        let metric = view.cell.metrics.iter().find(|row| {
-            row.name.contains("success") && marks.iter().any(|mark| row.name.contains(mark))
-        });
-        let Some(metric) = metric else { continue };
+    for (label, metric) in PASSES {
+        if !view.has(metric) {
+            continue;
+        }
         // The original truncates.
         let whole = |share: f64| (share * 100.0).trunc();
-        let means = view.means(&metric.name);
+        let means = view.means(metric);
         let first = means.first().copied().flatten();
         let cells = means.iter().map(|mean| match (mean, first) {
             (Some(mean), Some(first)) => {
@@ -36,17 +35,20 @@ pub(super) fn table(view: &View) -> String {
         rows.push(std::iter::once(label.to_owned()).chain(cells).collect());
     }
     out.push_str(&lay(&rows));
-    let mut times = Vec::new();
-    for (label, metric) in [
-        ("Total Elapsed Time (seconds)", "elapsed"),
-        ("Total Elapsed Time (seconds)", "total"),
-    ] {
-        if view.has(metric) {
-            let cells = view.means(metric).into_iter().map(seconds);
+    let mut times: Vec<Vec<String>> = Vec::new();
+    let mut add = |label: &str, cells: Vec<Option<f64>>| {
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(seconds);
             times.push(std::iter::once(label.to_owned()).chain(cells).collect());
-            break;
         }
-    }
+    };
+    let (user, system) = (view.means("user"), view.means("system"));
+    let both = user
+        .iter()
+        .zip(system)
+        .map(|(user, system)| Some((*user)? + system?));
+    add("User/Sys Time Running Test (seconds)", both.collect());
+    add("Total Elapsed Time (seconds)", view.means("elapsed"));
     if !times.is_empty() {
         put!(out, "\n{}", lay(&times));
     }

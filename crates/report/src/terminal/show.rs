@@ -109,7 +109,8 @@ impl Page {
         let room = self.look.width.saturating_sub(2 + head + 2).max(12);
         let more = all.len().saturating_sub(LISTED);
         for (name, value) in all.iter().take(LISTED) {
-            let value = self.clean(value, room * LINES);
+            // The kernel separates the parts of a setting by tabs.
+            let value = self.clean(&value.replace('\t', " "), room * LINES);
             for (index, line) in wrap(&value, room, self.look.ascii).into_iter().enumerate() {
                 let name = if index == 0 {
                     self.clean(name, 36)
@@ -255,6 +256,12 @@ impl Page {
             .iter()
             .map(|section| format!("{} ({})", section.name, section.size))
             .collect();
+        // An image's own version string begins with the release.
+        let version = if kernel.version.starts_with(&kernel.release) {
+            kernel.version.clone()
+        } else {
+            format!("{} {}", kernel.release, kernel.version)
+        };
         let halts = results
             .halts
             .as_ref()
@@ -265,7 +272,7 @@ impl Page {
         self.pairs([
             ("pagetide", maker.version.clone()),
             ("command", maker.command.clone()),
-            ("kernel", format!("{} {}", kernel.release, kernel.version)),
+            ("kernel", version),
             ("kernel from", kernel.source.clone()),
             ("build id", kernel.build_id.clone().unwrap_or_default()),
             ("image digest", kernel.digest.clone()),

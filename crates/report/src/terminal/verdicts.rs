@@ -158,9 +158,9 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     out.push_str(&table(comparison, &rows, &others, look));
     if left > 0 {
         let text = if left == 1 {
-            "One other metric shows no difference; --all lists it.".to_owned()
+            "One other metric shows no sure difference; --all lists it.".to_owned()
         } else {
-            format!("{left} other metrics show no difference; --all lists them.")
+            format!("{left} other metrics show no sure difference; --all lists them.")
         };
         faint(&mut out, &text, 2, look);
     }
