@@ -12,6 +12,7 @@ use crate::mapping::{Mapping, PAGE};
 use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::choice;
+use crate::trial::meminfo;
 
 choice! {
     /// How a block is asked for.
@@ -71,6 +72,26 @@ pub(crate) struct Asker<'a> {
     pub clock: Clock,
     pub filler: &'a Filler,
     pub page_map: PageMap,
+}
+
+/// Turns transparent huge pages on for advised memory where the kernel turned them off because the machine is small;
+/// puts it back when dropped.
+pub(crate) struct SmallMachine(());
+
+impl SmallMachine {
+    /// Linux `hugepage_init`: below 512 MiB the default is never, whatever the kernel was built with.
+    pub(crate) fn allow() -> Option<Self> {
+        let path = format!("{THP}/enabled");
+        let off = fs::read_to_string(&path).is_ok_and(|text| text.contains("[never]"));
+        let small = meminfo("MemTotal").is_some_and(|total| total < Bytes::from_mib(512));
+        (off && small && fs::write(path, "madvise").is_ok()).then_some(Self(()))
+    }
+}
+
+impl Drop for SmallMachine {
+    fn drop(&mut self) {
+        let _ = fs::write(format!("{THP}/enabled"), "never");
+    }
 }
 
 /// Why blocks cannot be asked for in this way at all.

@@ -45,18 +45,38 @@ impl Floor {
         }
     }
 
-    /// Pages to allocate now to get down to this floor: free memory less what stays free, and never more than the
-    /// workload was given.
-    pub(crate) fn pages(self, trial: &Trial<'_>) -> Pages {
-        let zones = std::fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
-        let free = meminfo("MemFree").unwrap_or(trial.context.memory);
-        self.pages_of(free, trial.context.memory, &Watermarks::parse(&zones))
+    /// Pages to allocate to get down to this floor: free memory less what stays free, and never more than the workload
+    /// was given of a large machine.
+    pub(crate) fn pages(self, ground: &Ground) -> Pages {
+        self.pages_of(ground.free, ground.given, &ground.marks)
     }
 
     fn pages_of(self, free: Bytes, given: Bytes, marks: &Watermarks) -> Pages {
-        // In a limited group of a large machine, its limit is what counts, not what the machine has free.
-        let free = free.min(given).pages().0;
+        // In a limited group of a large machine its limit is what counts, not what the machine has free; in a machine of
+        // the workload's own, the reserve that is free beyond what was given has to be used up to reach a floor.
+        let free = if free.0 / 2 > given.0 { given } else { free };
+        let free = free.pages().0;
         Pages(free.saturating_sub(self.stays_free(marks)).max(1))
+    }
+}
+
+/// Free memory before anything is allocated, and the watermarks. Taken once: what a workload frees lies on the
+/// processors' own lists first, where it is free but not counted as such.
+pub(crate) struct Ground {
+    free: Bytes,
+    given: Bytes,
+    marks: Watermarks,
+}
+
+impl Ground {
+    /// As it is now.
+    pub(crate) fn now(trial: &Trial<'_>) -> Self {
+        let zones = std::fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
+        Self {
+            free: meminfo("MemFree").unwrap_or(trial.context.memory),
+            given: trial.context.memory,
+            marks: Watermarks::parse(&zones),
+        }
     }
 }
 
@@ -129,7 +149,7 @@ Node 0, zone    DMA32
     }
 
     #[test]
-    fn lower_floors_take_more_pages_but_never_more_than_was_given() {
+    fn lower_floors_take_more_pages_but_never_all_of_a_large_machine() {
         let marks = Watermarks::parse(ZONES);
         let pages = FLOORS.map(|floor| {
             floor
@@ -137,6 +157,8 @@ Node 0, zone    DMA32
                 .0
         });
         assert_eq!(pages, [10_000 - 296, 10_000 - 136, 10_000 - 112, 10_000]);
+        let own = Floor::Zero.pages_of(Bytes::from_mib(70), Bytes::from_mib(64), &marks);
+        assert_eq!(own.bytes(), Bytes::from_mib(70));
         let given = Floor::Zero.pages_of(Bytes::from_mib(24_000), Bytes::from_mib(64), &marks);
         assert_eq!(given.bytes(), Bytes::from_mib(64));
     }

@@ -8,7 +8,7 @@ use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
-use crate::floors::{FLOORS, Floor};
+use crate::floors::{FLOORS, Floor, Ground};
 use crate::harness::Locked;
 use crate::mapping::Mapping;
 use crate::number;
@@ -67,6 +67,7 @@ impl Scenario for Alloc {
             recorders.push(Recorder::without_log()?);
         }
         trial.settle();
+        let ground = Ground::now(trial);
         omit_others(
             trial,
             self.floor,
@@ -79,7 +80,14 @@ impl Scenario for Alloc {
                 continue;
             }
             let name = floor.name();
-            let free = self.at(trial, number, floor, recorder, &mut batch, &mut rows)?;
+            let free = self.at(
+                trial,
+                &ground,
+                (number, floor),
+                recorder,
+                &mut batch,
+                &mut rows,
+            )?;
             trial.metric(&format!("pages-{name}"), recorder.count() as f64);
             trial.metric(&format!("alloc-mean-{name}"), recorder.histogram().mean());
             trial.metric(&format!("alloc-p99-{name}"), recorder.quantile(0.99) as f64);
@@ -112,8 +120,8 @@ impl Alloc {
     fn at(
         &self,
         trial: &mut Trial<'_>,
-        number: u64,
-        floor: Floor,
+        ground: &Ground,
+        (number, floor): (u64, Floor),
         recorder: &mut Recorder,
         batch: &mut [u32],
         rows: &mut Vec<[u64; 4]>,
@@ -122,7 +130,7 @@ impl Alloc {
         let mut freed = 0;
         for pass in 0..self.passes {
             trial.phase(&format!("{name}-{pass}"));
-            let pages = floor.pages(trial);
+            let pages = floor.pages(ground);
             if pass == 0 {
                 let expected = pages.0 * u64::from(self.passes);
                 recorder.log_to(&trial.region, &format!("alloc-log-{name}"), expected);

@@ -11,7 +11,7 @@ use crate::bulk::write_series;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
-use crate::floors::{FLOORS, Floor};
+use crate::floors::{FLOORS, Floor, Ground};
 use crate::mapping::Mapping;
 use crate::number;
 use crate::pagemap::PageMap;
@@ -112,11 +112,19 @@ impl Scenario for Fault {
         let filler = Filler::new(self.content, trial.seed)?;
         let mut page_map = PageMap::open()?;
         trial.settle();
+        let ground = Ground::now(trial);
         omit_others(trial, self.floor, &["pages", "first", "again", "absent"]);
         let mut rows: Vec<[u64; 5]> = Vec::new();
         for (number, floor) in (0..).zip(FLOORS) {
             if self.floor.floors().any(|wanted| wanted == floor) {
-                self.at(trial, number, floor, &filler, &mut page_map, &mut rows)?;
+                self.at(
+                    trial,
+                    &ground,
+                    (number, floor),
+                    &filler,
+                    &mut page_map,
+                    &mut rows,
+                )?;
             }
         }
         let later = |row: &&[u64; 5]| row[1] > 0;
@@ -145,14 +153,14 @@ impl Fault {
     fn at(
         &self,
         trial: &mut Trial<'_>,
-        number: u64,
-        floor: Floor,
+        ground: &Ground,
+        (number, floor): (u64, Floor),
         filler: &Filler,
         page_map: &mut PageMap,
         rows: &mut Vec<[u64; 5]>,
     ) -> Result<(), Stop> {
         let name = floor.name();
-        let pages = floor.pages(trial);
+        let pages = floor.pages(ground);
         trial.metric(&format!("pages-{name}"), pages.0 as f64);
         let mapping = Mapping::anonymous(pages)?;
         // Presence of every page, noted in the output region: the series' frame doubles as the list of absent pages.

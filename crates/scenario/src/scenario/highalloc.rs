@@ -9,7 +9,7 @@ use std::fs;
 
 use pagetide_record::{Bytes, Direction, Histogram, MetricDef, Nanos, Series, Unit};
 
-use crate::attempt::{Asker, Held, Way, fits, missing, order};
+use crate::attempt::{Asker, Held, SmallMachine, Way, fits, missing, order};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, make_file, read_through};
@@ -138,6 +138,11 @@ impl Scenario for Highalloc {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let huge = matches!(self.by, Way::Thp | Way::Collapse);
+        let allowed = huge.then(SmallMachine::allow).flatten();
+        if allowed.is_some() {
+            trial.note("thp/enabled was never, the kernel's default below 512 MiB of memory: madvise during this trial");
+        }
         if let Some(feature) = missing(self.by, self.block) {
             trial.not_on_this_kernel(&feature);
             for def in Self::METRICS {

@@ -67,7 +67,7 @@ params! {
         /// Range of the pattern: a number of pages, or a size.
         pages: Pages = "2 * memory", min = "1", max = "268435456";
         /// Number of references, each timed.
-        refs: u64 = "4 * pages", min = "1", max = "4294967295";
+        refs: u64 = "3 * pages", min = "1", max = "4294967295";
         /// What is mapped: anonymous memory or a file.
         mapping: Backing = "anon";
         /// What a reference does: read, write, or either at random (mixed).
@@ -475,7 +475,7 @@ pattern_scenario!(
     ZIPF,
     "zipf",
     "Zipf's law with a free exponent",
-    &[("pattern", "zipf(0.9,scatter)"), ("refs", "8 * pages")]
+    &[("pattern", "zipf(0.9,scatter)"), ("refs", "6 * pages")]
 );
 pattern_scenario!(
     LOGNORMAL,
@@ -502,7 +502,11 @@ pattern_scenario!(
     LOOP,
     "loop",
     "a scan over a range just larger than memory, again and again",
-    &[("pattern", "loop"), ("pages", "1.1 * memory")]
+    &[
+        ("pattern", "loop"),
+        ("pages", "1.1 * memory"),
+        ("refs", "4 * pages")
+    ]
 );
 pattern_scenario!(
     FILE,

@@ -41,12 +41,13 @@ choice! {
 params! {
     /// Parameters, in the order the command line and the record show them.
     pub(crate) struct Swapbench {
-        /// Memory that the parent fills and locks (-a); 0 where a memory limit does its work.
-        locked: Bytes = "0.8 * memory";
+        /// Memory that the parent fills and locks (-a); 0 where a memory limit does its work. The original's 110 of 128 MB
+        /// and 30 times 10 MB need a swap device outside of that memory: zram keeps its store in it.
+        locked: Bytes = "0.4 * memory";
         /// Processes that run side by side (-p).
         processes: u32 = "max(4, 30 * scale)", min = "1", max = "1000";
         /// Memory of each process (-l).
-        size: Bytes = "10M", min = "64K";
+        size: Bytes = "1.1 * memory / processes", min = "64K";
         /// How often each process writes and then reads all of its memory.
         passes: u32 = "1", min = "1", max = "5";
         /// Order of access within a process: ascending, or random with every page once.

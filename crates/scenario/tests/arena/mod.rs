@@ -60,14 +60,24 @@ pub struct Pressure {
 impl Pressure {
     /// A limit of `mib` MiB with 256 MiB of swap; nothing, with the reason printed, where that cannot be had.
     pub fn new(mib: u64) -> Option<Self> {
-        let mut pressure = Self::without_swap(mib)?;
+        let mut pressure = Self::limited(mib)?;
         let swap = swap_file()?;
         pressure.swap = Some(swap);
         Some(pressure)
     }
 
-    /// A limit of `mib` MiB for memory and swap together.
+    /// A limit of `mib` MiB in a group that never swaps, whatever swap space others have made.
     pub fn without_swap(mib: u64) -> Option<Self> {
+        let pressure = Self::limited(mib)?;
+        fs::write(pressure.group.join("memory.swappiness"), "0").unwrap();
+        let both = pressure.group.join("memory.memsw.limit_in_bytes");
+        if both.exists() {
+            fs::write(both, (mib << 20).to_string()).unwrap();
+        }
+        Some(pressure)
+    }
+
+    fn limited(mib: u64) -> Option<Self> {
         let skipped = |why: &str| {
             println!("skipped: {why}");
             None
