@@ -140,3 +140,28 @@ fn power_answers_for_an_assumed_noise() {
     };
     assert!(needed("0.5") < needed("2"), "more noise needs more seeds");
 }
+
+#[test]
+fn results_of_others_are_imported_listed_and_compared() {
+    let lab = Lab::new();
+    let mut table = "scenario,variant,metric,value,seed,unit,direction\n".to_owned();
+    for seed in 1..=8 {
+        for (variant, value) in [("old", 100), ("new", 80)] {
+            let value = value * 10 + seed;
+            let line = format!("build,{variant},time,{value},{seed},nanos,lower\n");
+            table.push_str(&line);
+        }
+    }
+    fs::write(lab.folder().join("r.csv"), table).unwrap();
+    let (json, _) = lab.ends(0, ["import", "csv", "r.csv", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["records"], 16);
+    let (list, _) = lab.ends(0, ["list", "records", "--variant", "new"]);
+    assert_eq!(list.lines().count(), 9, "a head and eight records: {list}");
+    lab.ends(0, ["store", "verify"]);
+    fs::write(lab.folder().join("bad.csv"), "scenario,variant\n").unwrap();
+    let (_, err) = lab.ends(2, ["import", "csv", "bad.csv"]);
+    one_sentence(&err, &["bad.csv", "metric"]);
+    let (_, err) = lab.ends(2, ["import", "mmtests", "nowhere"]);
+    one_sentence(&err, &["nowhere"]);
+}

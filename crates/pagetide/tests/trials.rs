@@ -183,9 +183,13 @@ fn memory_below_what_the_kernel_boots_with_is_told_with_its_last_words() {
         "total:16M",
         "--swap",
         "none",
+        "-p",
+        "pages=1M",
+        "-p",
+        "refs=500",
     ];
     let (_, err) = lab.ends(2, arguments);
-    one_sentence(&err, &["memory"]);
+    one_sentence(&err, &["6.12", "did not get ready", "17 MiB of memory"]);
 }
 
 #[test]
@@ -198,4 +202,25 @@ fn a_plan_says_what_would_run_and_runs_nothing() {
     assert_eq!(plan["found"], 0);
     assert_eq!(plan["variants"][1], "swappiness=200");
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
+}
+
+#[test]
+fn a_calibration_of_the_exact_arena_finds_no_noise_and_is_shown_under_verdicts() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let mut arguments = linear(&["--seeds", "1", "--campaigns", "2", "--json"]);
+    arguments[0] = "calibrate";
+    let kept = json(&lab.ends(0, arguments).0);
+    let calibration = &kept["cells"][0][1];
+    assert_eq!(calibration["campaigns"], 2, "{kept}");
+    assert_eq!(calibration["false_alarms"], 0);
+    for metric in calibration["metrics"].as_array().unwrap() {
+        assert_eq!(metric["pairs"], metric["identical"], "{metric}");
+    }
+    let (out, _) = lab.ends(0, ["compare"]);
+    assert!(out.contains("0 false alarms in 2 campaigns"), "{out}");
+    assert!(
+        lab.ends(0, ["calibrate", "--show"])
+            .0
+            .contains("every pair identical")
+    );
 }
