@@ -8,7 +8,7 @@ export const BINS = 256;
 /** Bin of a time. */
 export function bin(nanos: number): number {
   if (nanos < 8) return nanos;
-  const exponent = Math.floor(Math.log2(nanos));
+  const exponent = nanos < 2147483648 ? 31 - Math.clz32(nanos) : Math.floor(Math.log2(nanos));
   const within = Math.floor(nanos / 2 ** (exponent - 3)) & 7;
   return Math.min(255, 8 + (exponent - 3) * 8 + within);
 }
@@ -28,6 +28,7 @@ export class Trace {
   bins: Uint8Array = new Uint8Array(0);
   counts = new Uint32Array(0);
   private chunks = new Map<number, Float64Array>();
+  private codes = new Map<number, Uint8Array>();
   private asked = new Map<number, Promise<Float64Array>>();
   private places = new Map<number, Promise<Uint32Array>>();
 
@@ -58,6 +59,11 @@ export class Trace {
     return this.chunks.get(chunk);
   }
 
+  /** Bins of a chunk's times, if they are there already. */
+  readyBins(chunk: number): Uint8Array | undefined {
+    return this.codes.get(chunk);
+  }
+
   /** Times of a chunk. */
   times(chunk: number): Promise<Float64Array> {
     let asked = this.asked.get(chunk);
@@ -69,6 +75,7 @@ export class Trace {
         const oldest = this.asked.keys().next().value!;
         this.asked.delete(oldest);
         this.chunks.delete(oldest);
+        this.codes.delete(oldest);
       }
     }
     return asked;
@@ -88,19 +95,24 @@ export class Trace {
     for (const code of codes) if (code === 255) others++;
     const planes = reader.take(others * 5);
     const out = new Float64Array(n);
+    const bins = new Uint8Array(n);
+    const binned = Uint8Array.from(frequent, bin);
     let other = 0;
     for (let i = 0; i < n; i++) {
       const code = codes[i]!;
       if (code < 255) {
         out[i] = frequent[code]!;
+        bins[i] = binned[code]!;
         continue;
       }
       let time = 0;
       for (let plane = 4; plane >= 0; plane--) time = time * 256 + planes[plane * others + other]!;
       out[i] = time;
+      bins[i] = bin(time);
       other++;
     }
     this.chunks.set(chunk, out);
+    this.codes.set(chunk, bins);
     return out;
   }
 

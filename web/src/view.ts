@@ -87,6 +87,8 @@ export class View {
   private readonly tip: HTMLOutputElement = document.createElement("output");
   private readonly raw = document.createElement("canvas");
   private waiting = false;
+  private seen = false;
+  private stale = true;
   points = 0;
   frames = 0;
 
@@ -98,6 +100,13 @@ export class View {
     this.tip.className = "tip";
     link.join(() => this.later());
     new ResizeObserver(() => this.later()).observe(this.canvas);
+    // What is out of sight is drawn when it comes into sight.
+    new IntersectionObserver((entries) => {
+      this.seen = entries.some((entry) => entry.isIntersecting);
+      if (this.seen && this.stale) this.later();
+    }, { rootMargin: "100px" }).observe(this.canvas);
+    // Paper has no scrolling.
+    addEventListener("beforeprint", () => this.draw());
     this.listen();
   }
 
@@ -108,7 +117,12 @@ export class View {
 
   /** Draws before the next frame. */
   later(): void {
-    if (this.waiting) return;
+    const { from, to } = this.link.range;
+    this.canvas.dataset.from = String(from);
+    this.canvas.dataset.to = String(to);
+    this.stale = true;
+    // Once it is drawn wherever it is: whoever prints sees all of the page.
+    if (this.waiting || (!this.seen && this.points > 0)) return;
     this.waiting = true;
     requestAnimationFrame(() => {
       this.waiting = false;
@@ -119,6 +133,7 @@ export class View {
   draw(): void {
     const width = this.canvas.clientWidth;
     if (width === 0) return;
+    this.stale = false;
     const scale = Math.min(2, devicePixelRatio || 1);
     const [w, h] = [Math.round(width * scale), Math.round(this.height * scale)];
     if (this.canvas.width !== w || this.canvas.height !== h) {
@@ -128,11 +143,10 @@ export class View {
     const to = this.canvas.getContext("2d")!;
     to.setTransform(scale, 0, 0, scale, 0, 0);
     this.paint(new CanvasPainter(to, width, this.height), scale, true);
-    const { from, to: end } = this.link.range;
     this.canvas.dataset.points = String(this.points);
-    this.canvas.dataset.from = String(from);
-    this.canvas.dataset.to = String(end);
+    if (this.points > 0 && performance.getEntriesByName("first-picture").length === 0) performance.mark("first-picture");
     this.frames++;
+    this.canvas.dataset.frames = String(this.frames);
   }
 
   /** The whole figure, with all texts. */
@@ -153,7 +167,7 @@ export class View {
     const across = (value: number): number => LEFT + ((value - range.from) / (range.to - range.from)) * w;
     for (const at of ticks(range.from, range.to, Math.max(2, w / 110))) {
       painter.line([[across(at), TOP], [across(at), TOP + h]], colours.grid);
-      painter.text(count(at), across(at), TOP + h + 15, colours.faint, "middle");
+      painter.text(count(at), Math.min(across(at), painter.width - count(at).length * 3.5), TOP + h + 15, colours.faint, "middle");
     }
     painter.text(this.source.x, LEFT + w / 2, TOP + h + 32, colours.faint, "middle");
     painter.text(y.label, 12, TOP + h / 2, colours.faint, "middle", true);

@@ -65,7 +65,8 @@ await check("zooming shows the right number of accesses, in both linked maps", a
   const figure = kinds(page, "access").first();
   const maps = figure.locator("canvas.map");
   const shown = async (at) => maps.nth(at).evaluate((c) => [c.dataset.points, c.dataset.from, c.dataset.to].map(Number));
-  await page.waitForFunction(() => Number(document.querySelector("canvas.map").dataset.points) === 100000);
+  await figure.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => [...document.querySelectorAll("figure[data-kind=access] canvas.map")].every((map) => map.dataset.points === "100000"));
   assert.deepEqual(await shown(0), [100000, 0, 100000]);
   await maps.first().focus();
   for (let step = 0; step < 9; step++) await page.keyboard.press("+");

@@ -110,9 +110,9 @@ pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<Written, HtmlErro
     let figures = figures::collect(input, &mut blobs)?;
     // No text may end the element it stands in.
     let json = serde_json::to_string(&figures.page)?.replace('<', "\\u003c");
-    write!(
+    writeln!(
         out,
-        "<script type=\"application/json\" id=\"figures-data\">{json}</script>\n"
+        "<script type=\"application/json\" id=\"figures-data\">{json}</script>"
     )?;
     out.write_all(page::after(input, &figures.omitted).as_bytes())?;
     Ok(Written {

@@ -290,3 +290,86 @@ fn places(pages: &[u64]) -> Vec<u8> {
     planes(&mut out, &values, 4);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_grow_with_time_and_are_an_eighth_of_a_doubling_wide() {
+        let mut before = 0;
+        for nanos in (0..100_000).chain((1..30).map(|power| 100_000 << power)) {
+            assert!(bin(nanos) >= before, "{nanos}");
+            before = bin(nanos);
+        }
+        assert_eq!(
+            (bin(7), bin(8), bin(9), bin(15), bin(16)),
+            (7, 8, 9, 15, 16)
+        );
+        assert_eq!(bin(1 << 35), u8::MAX);
+    }
+
+    #[test]
+    fn rounding_stays_within_half_of_the_bits_that_are_left() {
+        for bits in [5_u32, 6, 7, 9] {
+            for nanos in (0..5_000).chain([80_123, 3_000_017, 1 << 35]) {
+                let error = rounded(nanos, bits).abs_diff(nanos);
+                assert!(
+                    error << bits <= nanos,
+                    "{nanos} with {bits} bits is off by {error}"
+                );
+            }
+        }
+        assert_eq!(rounded(80_123, 0), 80_123);
+    }
+
+    fn packed(entries: &[u64], for_each: f64, pages: u64) -> (Trace, Vec<u8>) {
+        let bytes: Vec<u8> = entries
+            .iter()
+            .flat_map(|entry| entry.to_le_bytes())
+            .collect();
+        let mut out = Vec::new();
+        let mut blobs = Blobs::new(&mut out);
+        let room = Room { for_each, pages };
+        let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(io::Cursor::new(bytes.clone()))) };
+        let trace = pack(entries.len() as u64, room, &mut blobs, open).unwrap();
+        (trace, out)
+    }
+
+    #[test]
+    fn a_trace_keeps_times_exact_where_there_is_room_and_says_where_there_is_none() {
+        let entries: Vec<u64> = (0..150_000_u64)
+            .map(|at| (at % 5000) << TIME_BITS | (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50))
+            .collect();
+        let (exact, file) = packed(&entries, 8.0, 1 << 20);
+        assert_eq!(
+            (exact.n, exact.bits, exact.stride, exact.range),
+            (150_000, 0, 1, 5000)
+        );
+        assert_eq!((exact.times.len(), exact.pages.len()), (3, 3));
+        let (coarse, smaller) = packed(&entries, 0.9, 1000);
+        assert!(coarse.bits > 0 && smaller.len() < file.len() / 2);
+        assert_eq!(coarse.stride, 150);
+        assert_eq!((coarse.min, coarse.max), (exact.min, exact.max));
+    }
+
+    #[test]
+    fn equal_references_are_written_once() {
+        let entries: Vec<u64> = (0..1000_u64).map(|at| (at << TIME_BITS) + 12).collect();
+        let mut out = Vec::new();
+        let mut blobs = Blobs::new(&mut out);
+        let bytes: Vec<u8> = entries
+            .iter()
+            .flat_map(|entry| entry.to_le_bytes())
+            .collect();
+        let room = Room {
+            for_each: 8.0,
+            pages: 1000,
+        };
+        let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(io::Cursor::new(bytes.clone()))) };
+        let first = pack(1000, room, &mut blobs, open).unwrap();
+        let second = pack(1000, room, &mut blobs, open).unwrap();
+        assert_eq!(first.pages, second.pages);
+        assert_eq!(first.times, second.times);
+    }
+}
