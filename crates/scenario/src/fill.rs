@@ -49,7 +49,7 @@ impl Filler {
     /// Fills the page at `at`, the `page`-th of the workload.
     ///
     /// # Safety
-    /// `at` must be the start of a writable page to which no reference exists.
+    /// `at` must be the start of a page's length of writable memory to which no other reference exists.
     pub(crate) unsafe fn page(&self, at: *mut u8, page: u64) {
         let at = at.cast::<u64>();
         // Odd multipliers permute the numbers below 2^64, so words of different pages differ; the lowest bit is set, so
@@ -63,24 +63,20 @@ impl Filler {
         let repeated = WORDS - self.random;
         for i in 0..repeated {
             // SAFETY: `i` is below the number of words in a page.
-            unsafe { at.add(i).write(word) };
+            unsafe { at.add(i).write_unaligned(word) };
         }
         for (i, random) in (repeated..).zip(&self.pool[from..from + self.random]) {
             // Mixing the page in keeps equal parts of the pool from giving equal pages.
             // SAFETY: as above.
-            unsafe { at.add(i).write(random ^ word) };
+            unsafe { at.add(i).write_unaligned(random ^ word) };
         }
     }
 
     /// The content of a page as bytes, for files.
     pub(crate) fn write(&self, buffer: &mut [u8], page: u64) {
         assert!(buffer.len() >= PAGE, "a page needs {PAGE} bytes");
-        let mut words = [0_u64; WORDS];
-        // SAFETY: the array is a page long and not borrowed elsewhere.
-        unsafe { self.page(words.as_mut_ptr().cast(), page) };
-        for (bytes, word) in buffer.chunks_exact_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
+        // SAFETY: the buffer is at least a page long and borrowed exclusively.
+        unsafe { self.page(buffer.as_mut_ptr(), page) };
     }
 }
 
