@@ -1,17 +1,21 @@
 //! A comparison on its way out: in which format, with what beside it, and with which exit code.
 
 use std::collections::BTreeMap;
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use pagetide_compare::{Comparison, FailOn};
 use pagetide_record::{Histogram, Machine, Record, Store};
 use pagetide_report::seed::{Extras, cpu_time};
-use pagetide_report::terminal::{Options, verdicts};
-use pagetide_report::{About, csv, json, kcidb, ktap, mail, markdown, openmetrics, seed};
+use pagetide_report::terminal::show::{Presence, presence};
+use pagetide_report::terminal::{Options, presence_maps, verdicts};
+use pagetide_report::{
+    About, csv, html, json, kcidb, ktap, mail, markdown, openmetrics, parquet, seed,
+};
 
 use crate::command::calibrate::Kept;
-use crate::exit::End;
+use crate::exit::{End, Usage};
 use crate::output::Output;
 use crate::when::now;
 
@@ -71,6 +75,10 @@ pub enum Format {
     Kcidb,
     /// OpenMetrics text
     Openmetrics,
+    /// Parquet of the samples, as bytes: send it to a file
+    Parquet,
+    /// One page to open in a browser or to mail: send it to a file
+    Html,
 }
 
 /// Verdicts that make a command fail.
@@ -113,6 +121,12 @@ impl JudgedArgs {
         command: String,
         out: Output,
     ) -> Result<End> {
+        let is_parquet = self.format == Some(Format::Parquet);
+        if is_parquet && io::stdout().is_terminal() {
+            return Err(Usage::error(
+                "Parquet is no text for a terminal: send it to a file, as in `--as parquet > samples.parquet`",
+            ));
+        }
         let mut about = About {
             title,
             command,
@@ -123,7 +137,7 @@ impl JudgedArgs {
         if self.pictures && format == Format::Table {
             about.access = access(store, comparison)?;
         }
-        let text = match format {
+        let mut text = match format {
             Format::Table => {
                 let options = Options {
                     all: self.all,
@@ -143,7 +157,22 @@ impl JudgedArgs {
             Format::Ktap => ktap::ktap(comparison, &about),
             Format::Kcidb => kcidb::kcidb(comparison, &about, &self.origin),
             Format::Openmetrics => openmetrics::openmetrics(comparison, Some(now())),
+            Format::Parquet => {
+                // Its writer must be one that other threads may hold, which standard output is not.
+                let mut bytes = Vec::new();
+                parquet::samples(&mut bytes, &records(store, comparison)?)?;
+                io::stdout().lock().write_all(&bytes)?;
+                String::new()
+            }
+            Format::Html => {
+                page(store, comparison, &about)?;
+                String::new()
+            }
         };
+        if self.pictures && format == Format::Table {
+            let maps = maps(store, comparison)?;
+            text.push_str(&presence_maps(comparison, &maps, &out.look));
+        }
         out.text(&text)?;
         if format == Format::Table
             && let Some(kept) = Kept::read(store)?
@@ -213,4 +242,38 @@ fn extras(store: &Store, comparison: &Comparison) -> Result<Extras> {
         }
     }
     Ok(extras)
+}
+
+/// The last presence map of the first trial of each cell and column.
+fn maps(store: &Store, comparison: &Comparison) -> Result<BTreeMap<(usize, usize), Presence>> {
+    let mut all = BTreeMap::new();
+    for (place, id) in identities(comparison) {
+        if !all.contains_key(&place)
+            && let Some(map) = presence(&store.load(id)?)?.pop()
+        {
+            all.insert(place, map);
+        }
+    }
+    Ok(all)
+}
+
+/// Writes the comparison as a page.
+fn page(store: &Store, comparison: &Comparison, about: &About) -> Result<()> {
+    let open = |id: &str| store.load(id).map_err(|error| error.to_string());
+    let input = html::Input {
+        comparison,
+        about,
+        why: &[],
+        reclaim: &BTreeMap::new(),
+        observed: &BTreeMap::new(),
+        open: &open,
+        assets: html::Assets::Inside,
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = html::write(&input, &mut out)?;
+    out.flush()?;
+    for what in written.omitted {
+        eprintln!("not on the page: {what}");
+    }
+    Ok(())
 }

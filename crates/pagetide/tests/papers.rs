@@ -159,6 +159,18 @@ fn results_of_others_are_imported_listed_and_compared() {
     let (list, _) = lab.ends(0, ["list", "records", "--variant", "new"]);
     assert_eq!(list.lines().count(), 9, "a head and eight records: {list}");
     lab.ends(0, ["store", "verify"]);
+    let (table, _) = lab.ends(0, ["compare", "r"]);
+    assert!(table.contains("improved"), "{table}");
+    let parquet = lab
+        .pagetide(["compare", "r", "--as", "parquet"])
+        .output()
+        .unwrap();
+    assert!(parquet.stdout.starts_with(b"PAR1") && parquet.stdout.ends_with(b"PAR1"));
+    let (page, _) = lab.ends(0, ["compare", "--as", "html"]);
+    assert!(
+        page.contains("<html") && page.trim_end().ends_with("</html>"),
+        "{page:.200}"
+    );
     fs::write(lab.folder().join("bad.csv"), "scenario,variant\n").unwrap();
     let (_, err) = lab.ends(2, ["import", "csv", "bad.csv"]);
     one_sentence(&err, &["bad.csv", "metric"]);

@@ -1,14 +1,15 @@
 //! `pagetide import`: what others measured, into the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
+use pagetide_record::store::is_campaign_name;
 use pagetide_record::{Record, Store};
-use pagetide_report::import::{csv, mmtests};
+use pagetide_report::import::{csv, mmtests, note};
 use serde::Serialize;
 
-use crate::exit::End;
+use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
@@ -23,6 +24,9 @@ A CSV file names its columns in the first line: at least scenario, variant, metr
 pub struct Args {
     #[command(subcommand)]
     what: What,
+    /// Name of the campaign the results become [default: that of the file or folder]
+    #[arg(long, value_name = "NAME", global = true)]
+    name: Option<String>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -41,43 +45,71 @@ enum What {
 
 #[derive(Serialize)]
 struct Imported {
+    campaign: String,
     records: usize,
     variants: Vec<String>,
 }
 
 /// Imports.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let records = match &args.what {
-        What::Mmtests { folder } => mmtests::import(folder)?,
-        What::Csv { file } => csv::import(file)?,
+    let (records, path) = match &args.what {
+        What::Mmtests { folder } => (mmtests::import(folder)?, folder),
+        What::Csv { file } => (csv::import(file)?, file),
+    };
+    let name = match &args.name {
+        Some(name) if is_campaign_name(name) => name.clone(),
+        Some(name) => {
+            return Err(Usage::error(format!(
+                "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores"
+            )));
+        }
+        None => name_of(path),
     };
     let mut store = places.store()?;
-    let imported = add(&mut store, records)?;
+    let imported = add(&mut store, &name, records)?;
     if out.json {
         out.json(&imported)?;
     } else {
         out.text(&format!(
-            "{} records of {} are in the store\nNext:\n  pagetide list records\n  pagetide compare RECORD RECORD\n",
+            "{} records of {} are in the store\nNext:\n  pagetide compare {}\n  pagetide list records --campaign {}\n",
             imported.records,
-            imported.variants.join(", ")
+            imported.variants.join(", "),
+            imported.campaign,
+            imported.campaign
         ))?;
     }
     Ok(End::Done)
 }
 
-fn add(store: &mut Store, records: Vec<Record>) -> Result<Imported> {
-    let mut imported = Imported {
-        records: 0,
-        variants: Vec::new(),
-    };
-    for mut record in records {
-        let writer = store.writer()?;
-        store.add(writer, &mut record)?;
-        imported.records += 1;
-        let name = record.subject.variant.name;
-        if !imported.variants.contains(&name) {
-            imported.variants.push(name);
-        }
+/// A campaign's name after a file or folder.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let clean: String = stem
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(80)
+        .collect();
+    let clean = clean.trim_matches('-');
+    if is_campaign_name(clean) {
+        clean.to_owned()
+    } else {
+        "imported".to_owned()
     }
+}
+
+fn add(store: &mut Store, name: &str, mut records: Vec<Record>) -> Result<Imported> {
+    let last = store.latest_of(name)?;
+    let generation = last.map_or(1, |note| note.generation.max(1) + 1);
+    let note = note(name, generation, &mut records);
+    let imported = Imported {
+        campaign: note.id(),
+        records: records.len(),
+        variants: note.variants.clone(),
+    };
+    for record in &mut records {
+        let writer = store.writer()?;
+        store.add(writer, record)?;
+    }
+    store.note(&note)?;
     Ok(imported)
 }
