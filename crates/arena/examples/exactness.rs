@@ -44,7 +44,7 @@ fn main() -> Result<ExitCode, Fault> {
             cache: pagetide_kernel::cache_root()?,
             program: std::env::current_exe()?,
             cache_limit: pagetide_arena::exact::snapshot::CACHE_LIMIT,
-            hang_wall: Duration::from_secs(120),
+            hang_wall: Duration::from_mins(2),
             jobs: None,
             refresh: false,
         },

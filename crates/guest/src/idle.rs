@@ -38,7 +38,7 @@ fn spin() -> ! {
                 "nop",
                 ".endr",
                 options(nomem, nostack, preserves_flags)
-            )
+            );
         }
     }
 }

@@ -36,14 +36,14 @@ pub fn allow() -> std::io::Result<()> {
 pub fn out(port: u16, value: u8) {
     // SAFETY: port output to the emulator's own devices touches no memory of this process.
     unsafe {
-        asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags))
+        asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags));
     }
 }
 
 fn out_word(port: u16, value: u16) {
     // SAFETY: as in `out`.
     unsafe {
-        asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags))
+        asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags));
     }
 }
 
@@ -51,7 +51,7 @@ fn input(port: u16) -> u8 {
     let value: u8;
     // SAFETY: as in `out`.
     unsafe {
-        asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags))
+        asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags));
     }
     value
 }

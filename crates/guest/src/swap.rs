@@ -63,10 +63,10 @@ pub fn present(device: &str) -> Result<(), GuestError> {
 /// Writes the first `size` bytes of a simulated disk once, so that its pages are allocated now: a disk that took memory
 /// when it is swapped to would deadlock in reclaim.
 pub fn fill(device: &str, size: Bytes) -> Result<(), GuestError> {
-    const CHUNK: u64 = 1 << 20;
+    const CHUNK: usize = 1 << 20;
     /// A page-aligned buffer, as direct I/O wants it.
     #[repr(C, align(4096))]
-    struct Aligned([u8; CHUNK as usize]);
+    struct Aligned([u8; CHUNK]);
     let zeros: Box<Aligned> = {
         // SAFETY: all zeros are a valid value of a byte array; allocated zeroed so that it never lies on the stack.
         unsafe { Box::<Aligned>::new_zeroed().assume_init() }
@@ -79,9 +79,9 @@ pub fn fill(device: &str, size: Bytes) -> Result<(), GuestError> {
         .map_err(fault)?;
     let mut at = 0;
     while at < size.0 {
-        let length = usize::try_from((size.0 - at).min(CHUNK)).unwrap_or(0);
+        let length = usize::try_from(size.0 - at).unwrap_or(CHUNK).min(CHUNK);
         file.write_all_at(&zeros.0[..length], at).map_err(fault)?;
-        at += CHUNK;
+        at += length as u64;
     }
     Ok(())
 }

@@ -171,7 +171,7 @@ fn hold() {
         let mut held = capture(&[RECLAIM_EVENTS]).unwrap();
         held.start().unwrap();
         println!("holding {}", held.instance().path().display());
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_mins(1));
     }
 }
 

@@ -51,7 +51,13 @@ impl Read for Accesses {
                 self.left -= 1;
                 let draw = self.time.next();
                 let nanos = if draw % 100 < self.slow {
-                    80_000 + (draw >> 8) % 4_000 + if draw % 997 == 0 { 3_000_000 } else { 0 }
+                    80_000
+                        + (draw >> 8) % 4_000
+                        + if draw.is_multiple_of(997) {
+                            3_000_000
+                        } else {
+                            0
+                        }
                 } else {
                     40 + ((draw >> 8) & 15) + ((draw >> 16) & 15) + ((draw >> 24) & 31)
                 };

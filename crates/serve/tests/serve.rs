@@ -1,5 +1,8 @@
 //! Asks a running server as a browser would, and as others should not.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 

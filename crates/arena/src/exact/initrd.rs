@@ -1,6 +1,7 @@
 //! The guest's initial file system: a cpio archive with the tool itself as `/init`.
 //! Format: `newc`, kernel `Documentation/driver-api/early-userspace/buffer-format.rst`.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// A cpio archive in the making.
@@ -46,7 +47,7 @@ impl<W: Write> Archive<W> {
         let fields = [self.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name_size, 0];
         let mut head = String::from("070701");
         for field in fields {
-            head.push_str(&format!("{field:08X}"));
+            let _ = write!(head, "{field:08X}");
         }
         self.put(head.as_bytes())?;
         self.put(name.as_bytes())?;

@@ -59,6 +59,9 @@ pub struct Options {
     pub refresh: bool,
 }
 
+/// Files of the guest, by path and content.
+type Files = Vec<(String, Vec<u8>)>;
+
 /// The exact arena on this machine.
 pub struct Exact {
     options: Options,
@@ -118,7 +121,7 @@ impl Exact {
             Freshness::Pinned
         };
         let kernel = cache.resolve(&reference, freshness, &mut |step| {
-            (self.say)(&step.to_string())
+            (self.say)(&step.to_string());
         })?;
         kernels.insert(name.to_owned(), kernel.clone());
         Ok(kernel)
@@ -130,11 +133,10 @@ impl Exact {
 
     /// Which modules a machine needs, in loading order, and their files.
     fn modules(
-        &self,
         kernel: &Kernel,
         subject: &Subject,
         filesystem: Option<Bytes>,
-    ) -> Result<(Vec<ModuleSpec>, Vec<(String, Vec<u8>)>), ExactError> {
+    ) -> Result<(Vec<ModuleSpec>, Files), ExactError> {
         let mut modules = Vec::new();
         if subject.swap == SwapSpec::Zram {
             modules.extend(kernel.zram_modules(Some(COMPRESSOR))?);
@@ -363,7 +365,7 @@ impl Arena for Exact {
             .kernel(&trial.variant.kernel)
             .map_err(ArenaError::broken)?;
         let recipe_of = || -> Result<(Recipe, Contents), ExactError> {
-            let (modules, mut files) = self.modules(&kernel, subject, needs.filesystem)?;
+            let (modules, mut files) = Self::modules(&kernel, subject, needs.filesystem)?;
             if let Some(size) = needs.filesystem {
                 files.push((
                     pagetide_guest::filesystem::PIECES.to_owned(),

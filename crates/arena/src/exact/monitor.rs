@@ -120,7 +120,8 @@ impl Monitor {
         let mut lines = String::new();
         for (name, arguments) in commands {
             let line = json!({ "execute": name, "arguments": arguments });
-            lines.push_str(&format!("{line}\n"));
+            lines.push_str(&line.to_string());
+            lines.push('\n');
         }
         self.writer.write_all(lines.as_bytes())
     }

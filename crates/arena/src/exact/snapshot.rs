@@ -30,11 +30,11 @@ use crate::exact::memory::{self, Output};
 use crate::exact::monitor::Monitor;
 
 /// How long a guest may take to get ready, wall time.
-const BOOT_LIMIT: Duration = Duration::from_secs(300);
+const BOOT_LIMIT: Duration = Duration::from_mins(5);
 /// Total size that snapshots may have before the ones used longest ago are removed.
 pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
 /// Snapshots not used for this long are removed.
-const AGE_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
+const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 
 /// All a snapshot depends on.
 #[derive(Clone, Debug, Serialize)]
@@ -168,7 +168,7 @@ impl Snapshots {
                     kernel.release, machine.memory
                 ));
                 self.evict();
-                self.make(&key, recipe, kernel, machine, emulator, contents()?)?;
+                self.make(&key, recipe, kernel, machine, emulator, &contents()?)?;
             }
         }
         self.found(&key)?.ok_or_else(|| ExactError::Snapshot {
@@ -210,7 +210,7 @@ impl Snapshots {
         kernel: &Kernel,
         machine: &MachineSpec,
         emulator: &Emulator,
-        contents: Contents,
+        contents: &Contents,
     ) -> Result<(), ExactError> {
         let making = self.root.join(format!("{key}.making"));
         let _ = fs::remove_dir_all(&making);
@@ -294,7 +294,7 @@ fn boot(
     kernel: &Kernel,
     machine: &MachineSpec,
     emulator: &Emulator,
-    contents: Contents,
+    contents: &Contents,
 ) -> Result<(), ExactError> {
     let fault = |why: String| ExactError::Boot {
         kernel: kernel.release.clone(),
@@ -302,7 +302,7 @@ fn boot(
         why,
     };
     let initrd = folder.join("initrd");
-    write_initrd(&initrd, &recipe.boot, &contents)
+    write_initrd(&initrd, &recipe.boot, contents)
         .map_err(io("writing", initrd.display().to_string()))?;
     let ram = folder.join("ram");
     File::create(&ram)

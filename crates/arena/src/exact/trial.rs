@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// How often progress is passed on.
 const REPORT: Duration = Duration::from_millis(100);
 /// How long restoring a snapshot may take.
-const RESTORE_LIMIT: Duration = Duration::from_secs(60);
+const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 /// How much of the kernel's last words a record keeps, in bytes.
 const LAST_WORDS: usize = 16 << 10;
 
