@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display};
 use std::fs;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     };
     let kvm = emulator.map_or_else(
         |_| "KVM was not tried for want of an emulator".to_owned(),
-        |emulator| kvm(&emulator),
+        |emulator| kvm(&emulator, cache),
     );
     pieces.push(not_yet(
         ArenaKind::Vm,
@@ -258,26 +258,65 @@ fn firmware() -> Vec<u8> {
 /// What the emulator exits with when the firmware has run: twice the value written, plus one.
 const RAN: i32 = 0x20 * 2 + 1;
 
-/// Whether KVM works, by running a guest of three instructions under it.
-fn kvm(emulator: &Emulator) -> String {
-    match runs_under(emulator, "kvm") {
-        Ok(()) => "KVM works (a guest ran)".to_owned(),
-        Err(why) => format!("KVM does not work: {why}"),
+/// Whether KVM works. A host that is itself a guest may run three instructions and break on a kernel, so a kernel of the
+/// cache is booted where there is one: without a file system it panics, and the machine ends.
+fn kvm(emulator: &Emulator, cache: &Path) -> String {
+    let kernel = Cache::open(cache)
+        .and_then(|cache| cache.list())
+        .ok()
+        .and_then(|mut list| list.pop());
+    let tried = match &kernel {
+        None => runs_under(emulator, "kvm"),
+        Some(kernel) => boots_under(emulator, "kvm", &kernel.image()),
+    };
+    match (tried, kernel) {
+        (Err(why), _) => format!("KVM does not work: {why}"),
+        (Ok(()), Some(kernel)) => format!("KVM works ({} booted)", kernel.release),
+        (Ok(()), None) => {
+            "KVM runs three instructions; `pagetide kernel add`, then ask again".to_owned()
+        }
     }
+}
+
+/// Boots a kernel under this accelerator until it finds no file system.
+fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(), String> {
+    let cpu = if accelerator == "kvm" { "host" } else { "max" };
+    let image = image.display().to_string();
+    let own = ["-machine", "q35", "-cpu", cpu, "-m", "256"];
+    let kernel = ["-kernel", &image, "-append", "quiet panic=-1"];
+    ends_with(emulator, accelerator, &[&own[..], &kernel].concat(), &[], 0)
 }
 
 /// Runs the firmware under this accelerator.
 fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
     let fault = |error: crate::ExactError| error.to_string();
     let bios = memory::holding("pagetide-firmware", &firmware()).map_err(fault)?;
+    let path = memory::path(bios.as_raw_fd());
+    let own = ["-machine", "pc", "-m", "16", "-bios", &path];
+    let exit = ["-device", "isa-debug-exit,iobase=0x501,iosize=1"];
+    let inherited = [bios.as_raw_fd()];
+    ends_with(
+        emulator,
+        accelerator,
+        &[&own[..], &exit].concat(),
+        &inherited,
+        RAN,
+    )
+}
+
+/// Runs a guest and expects the emulator to end with this code.
+fn ends_with(
+    emulator: &Emulator,
+    accelerator: &str,
+    own: &[&str],
+    inherited: &[RawFd],
+    code: i32,
+) -> Result<(), String> {
+    let fault = |error: crate::ExactError| error.to_string();
     let errors = memory::anonymous("pagetide-errors").map_err(fault)?;
-    let arguments: Vec<String> = [
+    let common = [
         "-accel",
         accelerator,
-        "-machine",
-        "pc",
-        "-m",
-        "16",
         "-nodefaults",
         "-no-user-config",
         "-display",
@@ -285,20 +324,15 @@ fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
         "-serial",
         "none",
         "-no-reboot",
-        "-device",
-        "isa-debug-exit,iobase=0x501,iosize=1",
-        "-bios",
-        &memory::path(bios.as_raw_fd()),
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    ];
+    let arguments: Vec<String> = common.iter().chain(own).map(ToString::to_string).collect();
     let mut guest = emulator
-        .start(&arguments, &[bios.as_raw_fd()], &errors)
+        .start(&arguments, inherited, &errors)
         .map_err(fault)?;
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         if let Some(status) = guest.ended() {
-            if status.code() == Some(RAN) {
+            if status.code() == Some(code) {
                 return Ok(());
             }
             let said = memory::text(&errors);
@@ -308,10 +342,15 @@ fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
                 .trim()
                 .to_owned());
         }
+        // The emulator stays, paused, when KVM gives up on an instruction.
+        let said = memory::text(&errors);
+        if let Some(line) = said.lines().find(|line| line.contains("internal error")) {
+            return Err(line.trim().to_owned());
+        }
         sleep(Duration::from_millis(20));
     }
     Err(format!(
-        "a guest of three instructions did not end within {} s",
+        "a guest did not end within {} s",
         PATIENCE.as_secs()
     ))
 }
