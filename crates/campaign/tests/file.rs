@@ -20,7 +20,10 @@ fn vocabulary() -> Vocabulary {
         scenarios: [
             (
                 "smooth-sin-random".to_owned(),
-                words(&["pages", "refs", "touch"], &["access-mean", "access-p99"]),
+                words(
+                    &["pages", "refs", "touch"],
+                    &["access-mean", "access-p99", "access-time"],
+                ),
             ),
             (
                 "zipf".to_owned(),
@@ -30,7 +33,7 @@ fn vocabulary() -> Vocabulary {
                 "swapbench".to_owned(),
                 words(
                     &["locked", "processes", "size"],
-                    &["read-mean", "write-mean"],
+                    &["read-mean", "write-mean", "total"],
                 ),
             ),
         ]
@@ -47,7 +50,7 @@ const GOOD: &str = r#"name = "good"
 arena = "exact"
 seed = 9
 kernel = "debian:sid"
-memory = ["64M", "total:256M"]
+memory = ["64M", "total:160M"]
 swap = ["zram", "ssd:80us"]
 swap_size = "256M"
 observe = "first"

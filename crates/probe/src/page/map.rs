@@ -157,13 +157,26 @@ mod tests {
     #[test]
     fn a_written_page_is_present_and_an_untouched_one_is_not() {
         let pages = 64;
-        let mut memory = vec![0_u8; (pages + 2) * 4096];
-        let start = memory.as_ptr() as usize / 4096 + 1;
-        let skip = start * 4096 - memory.as_ptr() as usize;
-        memory[skip + 5 * 4096] = 1;
+        // A mapping of its own: memory of the heap may have been used before.
+        let memory = {
+            use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+            // SAFETY: a new private mapping; it is left to the process' end.
+            unsafe {
+                mmap_anonymous(
+                    std::ptr::null_mut(),
+                    pages * 4096,
+                    ProtFlags::READ | ProtFlags::WRITE,
+                    MapFlags::PRIVATE,
+                )
+            }
+            .unwrap()
+            .cast::<u8>()
+        };
+        // SAFETY: the sixth page lies within the mapping.
+        unsafe { memory.add(5 * 4096).write(1) };
         let mut map = Pagemap::open(None).unwrap();
         let mut entries = vec![PageEntry::default(); pages];
-        assert_eq!(map.read(start as u64 * 4096, &mut entries).unwrap(), pages);
+        assert_eq!(map.read(memory as u64, &mut entries).unwrap(), pages);
         assert!(entries[5].present());
         assert!(!entries[40].present() && !entries[40].swapped());
     }
