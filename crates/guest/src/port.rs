@@ -12,10 +12,6 @@ pub const CONSOLE: u16 = 0x4e0;
 pub const READY: u16 = 0x505;
 /// Port of the exit device: writing `v` ends the emulator with status `2 v + 1`.
 pub const EXIT: u16 = 0x501;
-/// Exit status of a finished trial.
-pub const STATUS_DONE: i32 = 2 * EXIT_DONE as i32 + 1;
-/// Exit status of a guest that could not be prepared.
-pub const STATUS_UNPREPARED: i32 = 2 * EXIT_UNPREPARED as i32 + 1;
 const EXIT_DONE: u8 = 0x20;
 const EXIT_UNPREPARED: u8 = 0x21;
 const FW_CFG_SELECT: u16 = 0x510;

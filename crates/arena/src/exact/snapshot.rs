@@ -12,7 +12,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use pagetide_guest::port;
 use pagetide_guest::spec::{BOOT_SPEC, BootSpec};
 use pagetide_kernel::Kernel;
 use pagetide_record::Bytes;
@@ -459,11 +458,6 @@ fn punch(path: &Path) -> io::Result<()> {
         let _ = dig(start, length);
     }
     Ok(())
-}
-
-/// What a finished guest's exit status means.
-pub fn is_prepared(status: i32) -> bool {
-    status != port::STATUS_UNPREPARED
 }
 
 #[cfg(test)]
