@@ -12,6 +12,7 @@ mod error;
 pub mod history;
 mod input;
 mod judge;
+pub mod observation;
 mod select;
 mod tails;
 
@@ -23,5 +24,6 @@ pub use difference::{Difference, differences};
 pub use error::CompareError;
 pub use history::{History, history};
 pub use judge::ALPHA;
+pub use observation::{Observation, ObservationError, observation};
 pub use select::{compare_campaign, compare_note, compare_two};
 pub use tails::{Tails, tails};
