@@ -29,7 +29,7 @@ pub fn free() -> Result<Bytes, GuestError> {
 }
 
 /// Sum of `nr_free_pages N` and of the per-CPU lists' `count: N`.
-fn pages_free(zoneinfo: &str) -> Option<u64> {
+pub fn pages_free(zoneinfo: &str) -> Option<u64> {
     let mut found = None;
     for line in zoneinfo.lines().map(str::trim) {
         let number = line

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use pagetide_record::record::{Counters, Halts};
+use serde::{Deserialize, Serialize};
 
 /// Sources whose lines are a name and a number.
 const SOURCES: [(&str, &str); 2] = [("vmstat", "/proc/vmstat"), ("meminfo", "/proc/meminfo")];
@@ -32,15 +33,13 @@ const TEXTS: [(&str, &str); 3] = [
 ];
 
 /// All counters at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moment {
-    texts: Vec<(&'static str, String)>,
-    /// How often the CPU went idle so far, and for how long.
-    pub idle: Idle,
+    texts: Vec<(String, String)>,
 }
 
 /// Idle counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
     /// `idle_calls` of `/proc/timer_list`.
     pub calls: Option<u64>,
@@ -88,7 +87,7 @@ fn idle_ticks(text: &str) -> u64 {
         })
 }
 
-/// Reads everything now; the texts are parsed only when the trial is over.
+/// Reads everything now; the texts are parsed outside, when the trial is over.
 pub fn now() -> Moment {
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
     let paths = SOURCES
@@ -98,14 +97,14 @@ pub fn now() -> Moment {
         .chain(TEXTS);
     Moment {
         texts: paths
-            .filter_map(|(name, path)| Some((name, fs::read_to_string(path).ok()?)))
+            .filter_map(|(name, path)| Some((name.to_owned(), fs::read_to_string(path).ok()?)))
             .collect(),
-        idle: idle(),
     }
 }
 
 impl Moment {
-    fn text(&self, name: &str) -> Option<&str> {
+    /// The text of one source, such as `zoneinfo`.
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.texts
             .iter()
             .find(|(n, _)| *n == name)
@@ -189,12 +188,10 @@ mod tests {
     #[test]
     fn counters_are_paired_by_name_and_new_ones_start_at_zero() {
         let a = Moment {
-            texts: vec![("vmstat", "pswpin 5\npgfault 9\n".into())],
-            idle: Idle::default(),
+            texts: vec![("vmstat".into(), "pswpin 5\npgfault 9\n".into())],
         };
         let b = Moment {
-            texts: vec![("vmstat", "pswpin 8\npgfault 9\nnew 3\n".into())],
-            idle: Idle::default(),
+            texts: vec![("vmstat".into(), "pswpin 8\npgfault 9\nnew 3\n".into())],
         };
         let all = between(&a, &b);
         assert_eq!(all["vmstat"].delta("pswpin"), Some(3));

@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use pagetide_record::metric::{Direction, MetricDef, Unit};
 use pagetide_record::outcome::{Invalid, Warning};
-use pagetide_record::record::Results;
-use pagetide_record::wire::{self, Kind, Phase, Region};
-use pagetide_record::{Bytes, Metric, SwapSpec};
+use pagetide_record::wire::{Kind, Phase, Region};
+use pagetide_record::{Bytes, SwapSpec};
 
 use crate::error::{GuestError, io};
+use crate::report::{self, Ran, Report};
 use crate::spec::{BOOT_SPEC, BootSpec, MOUNT_POINT, TRIAL_ITEM, TrialSpec};
 use crate::{
     ballast, counters, filesystem, idle, log, modules, mount, port, region, settings, supervise,
     swap,
 };
 
-/// How much of the kernel's log a record keeps.
-const LOG_TAIL: usize = 16 << 10;
 /// The largest jitter of the ballast: it moves every trajectory a little, so that a verdict rests on several.
 const JITTER_PAGES: u64 = 64;
 
@@ -31,10 +28,10 @@ pub fn main() -> ! {
     }));
     let _ = port::allow();
     match prepare() {
-        Ok((boot, region)) => {
+        Ok((boot, known, region)) => {
             region.set_phase(Phase::Ready);
             port::ready();
-            trial(&boot, &region);
+            trial(&boot, &known, &region);
             port::exit(true)
         }
         Err(why) => {
@@ -47,7 +44,7 @@ pub fn main() -> ! {
 }
 
 /// Everything up to the ready point.
-fn prepare() -> Result<(BootSpec, Region), GuestError> {
+fn prepare() -> Result<(BootSpec, Known, Region), GuestError> {
     mount::all()?;
     let text = fs::read(BOOT_SPEC).map_err(io("reading", BOOT_SPEC))?;
     let boot: BootSpec = serde_json::from_slice(&text).map_err(|why| GuestError::Spec {
@@ -73,6 +70,7 @@ fn prepare() -> Result<(BootSpec, Region), GuestError> {
     if let Some(size) = boot.filesystem {
         filesystem::prepare(disk, size)?;
     }
+    let known = facts(&boot)?;
     supervise::lock_what_is_here();
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
@@ -82,7 +80,7 @@ fn prepare() -> Result<(BootSpec, Region), GuestError> {
     }
     ballast::drop_caches();
     // The mapping outlives a restore, but what it shows does not: pages of the snapshot's own region are gone.
-    Ok((boot, region))
+    Ok((boot, known, region))
 }
 
 /// Managed memory of the machine.
@@ -105,45 +103,56 @@ fn managed() -> Result<Bytes, GuestError> {
 }
 
 /// From the ready point to the last frame.
-fn trial(boot: &BootSpec, region: &Region) {
-    let mut results = Results::default();
+fn trial(boot: &BootSpec, known: &Known, region: &Region) {
+    let mut report = Report::default();
     region.set_phase(Phase::Preparing);
     let spec = port::configuration(TRIAL_ITEM)
         .ok_or_else(|| "there is none".to_owned())
         .and_then(|text| serde_json::from_slice::<TrialSpec>(&text).map_err(|why| why.to_string()));
     match spec {
-        Ok(spec) => run(boot, &spec, region, &mut results),
+        Ok(spec) => run(boot, known, &spec, region, &mut report),
         Err(why) => {
             let why = GuestError::Spec { what: "trial", why }.to_string();
-            results.invalid.push(Invalid::Scenario { why });
+            report.results.invalid.push(Invalid::Scenario { why });
         }
     }
-    let json = serde_json::to_vec(&results).unwrap_or_default();
+    let json = serde_json::to_vec(&report).unwrap_or_default();
+    let written = region
+        .write(Kind::Blob, report::LOG, log::read().as_bytes())
+        .and_then(|()| region.write(Kind::Results, report::REPORT, &json));
     // A region that is full keeps the phase below `Done`, which the controller reports.
-    if region.write(Kind::Results, "results", &json).is_ok() {
+    if written.is_ok() {
         region.set_phase(Phase::Done);
     }
 }
 
-fn run(boot: &BootSpec, spec: &TrialSpec, region: &Region, results: &mut Results) {
+fn run(boot: &BootSpec, known: &Known, spec: &TrialSpec, region: &Region, report: &mut Report) {
+    let results = &mut report.results;
     let (read, refused) = settings::apply(&spec.settings);
     results.invalid.extend(refused);
-    // Watermarks may have been moved by other settings.
-    let fixed: BTreeMap<_, _> = settings::fixed(boot.intended, managed().unwrap_or(boot.intended))
-        .into_iter()
-        .filter(|(name, _)| !spec.settings.contains_key(name))
-        .collect();
-    settings::apply(&fixed);
-    results.settings = settings::survey();
+    results.settings = known.settings.clone();
+    if !spec.settings.is_empty() {
+        if settings::move_watermarks(spec.settings.keys()) {
+            let fixed: BTreeMap<_, _> = settings::fixed(boot.intended, known.managed)
+                .into_iter()
+                .filter(|(name, _)| !spec.settings.contains_key(name))
+                .collect();
+            settings::apply(&fixed);
+        }
+        // What was set may have changed what lies beside it.
+        results.settings.extend(settings::survey(|name| {
+            settings::beside(name, spec.settings.keys())
+        }));
+    }
     results.settings.extend(read);
+    results.facts = known.facts.clone();
+    results.warnings = known.warnings.clone();
     if boot.free.is_some() {
         let spare = spec.seed % (JITTER_PAGES + 1);
         let _ = ballast::take(Bytes(
             (JITTER_PAGES - spare) * pagetide_record::units::PAGE_SIZE,
         ));
     }
-    ballast::drop_caches();
-    facts(boot, results);
     if !results.invalid.is_empty() {
         return;
     }
@@ -157,108 +166,57 @@ fn run(boot: &BootSpec, spec: &TrialSpec, region: &Region, results: &mut Results
         }));
     let idle_after = counters::idle();
     let after = counters::now();
-
-    results.elapsed = supervise::now().since(started);
-    results.counters = counters::between(&before, &after);
-    results.texts = counters::texts(&before, &after);
-    results.halts = Some(counters::halts(idle_before, idle_after));
-    take_outcome(boot, region, results);
-    judge(spec, results);
-    let log = log::read();
-    for reason in log::judge(&log, started) {
-        // The kernel's own word for a death is better than the signal's number.
-        results
-            .invalid
-            .retain(|known| !matches!(known, Invalid::ProcessDied { .. }));
-        results.invalid.push(reason);
-    }
-    results.kernel_log = log::last(&log, LOG_TAIL).to_owned();
+    report.ran = Some(Ran {
+        started,
+        ended: supervise::now(),
+        before,
+        after,
+        idle_before,
+        idle_after,
+    });
 }
 
-/// What the machine is like at the start.
-fn facts(boot: &BootSpec, results: &mut Results) {
-    let mut fact = |name: &str, value: String| {
-        results.facts.insert(name.to_owned(), value);
+/// What is known at the ready point and stays so.
+struct Known {
+    managed: Bytes,
+    settings: BTreeMap<String, String>,
+    facts: BTreeMap<String, String>,
+    warnings: Vec<Warning>,
+}
+
+/// What the machine is like at the ready point.
+fn facts(boot: &BootSpec) -> Result<Known, GuestError> {
+    let mut known = Known {
+        managed: managed()?,
+        settings: settings::survey(|_| true),
+        facts: BTreeMap::new(),
+        warnings: Vec::new(),
     };
-    if let Ok(free) = ballast::free() {
-        fact("free-at-start", free.0.to_string());
-    }
-    if let Ok(managed) = managed() {
-        fact("managed", managed.0.to_string());
-    }
     let line = |path: &str| {
         fs::read_to_string(path)
             .unwrap_or_default()
             .trim()
             .to_owned()
     };
-    fact("release", line("/proc/sys/kernel/osrelease"));
-    fact("version", line("/proc/sys/kernel/version"));
-    fact(
-        "clocksource",
-        line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-    );
-    fact("compressor", boot.compressor.clone());
-    let timers = fs::read_to_string("/proc/timer_list").unwrap_or_default();
-    if !timers.lines().any(|l| {
-        l.trim() == ".hres_active    : 1" || l.contains(".hres_active") && l.ends_with('1')
-    }) {
-        results.warnings.push(Warning::CoarseTimers);
-    }
-}
-
-/// Judges what only counters tell.
-fn judge(spec: &TrialSpec, results: &mut Results) {
-    let halted = results
-        .halts
-        .as_ref()
-        .map_or(0, pagetide_record::Halts::times);
-    if halted > 0 {
-        results.invalid.push(Invalid::Halted { times: halted });
-    }
-    let Some(vmstat) = results.counters.get("vmstat") else {
-        return;
-    };
-    let reclaimed: u64 = vmstat
-        .values
-        .iter()
-        .filter(|(name, _)| {
-            name.starts_with("pgsteal_") && !name.ends_with("_anon") && !name.ends_with("_file")
-        })
-        .map(|(_, [before, after])| after.saturating_sub(*before))
-        .sum();
-    if spec.needs_pressure && reclaimed == 0 && results.invalid.is_empty() {
-        results.invalid.push(Invalid::NoReclaim);
-    }
-    let count = |name: &str| vmstat.delta(name);
-    let add = [
+    let facts = [
+        ("managed", known.managed.0.to_string()),
+        ("release", line("/proc/sys/kernel/osrelease")),
+        ("version", line("/proc/sys/kernel/version")),
         (
-            MetricDef::count("major-faults", Direction::Lower, ""),
-            count("pgmajfault"),
+            "clocksource",
+            line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         ),
-        (
-            MetricDef::of("swapped-in", Unit::Pages, Direction::Lower, ""),
-            count("pswpin"),
-        ),
-        (
-            MetricDef::of("swapped-out", Unit::Pages, Direction::Lower, ""),
-            count("pswpout"),
-        ),
-        (
-            MetricDef::of("reclaimed", Unit::Pages, Direction::Neutral, ""),
-            Some(reclaimed),
-        ),
+        ("compressor", boot.compressor.clone()),
     ];
-    for (def, value) in add {
-        if results.metrics.iter().all(|metric| metric.name != def.name) {
-            match value {
-                Some(value) => results.metrics.push(Metric::new(&def, value as f64)),
-                None => results
-                    .metrics
-                    .push(Metric::absent(&def, "not on this kernel")),
-            }
-        }
+    known.facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
+    let timers = fs::read_to_string("/proc/timer_list").unwrap_or_default();
+    if !timers
+        .lines()
+        .any(|line| line.contains(".hres_active") && line.ends_with('1'))
+    {
+        known.warnings.push(Warning::CoarseTimers);
     }
+    Ok(known)
 }
 
 /// Runs the scenario in the child; what it returns is the encoded outcome.
@@ -301,30 +259,4 @@ fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
         observer: &mut observer,
     });
     serde_json::to_vec(&outcome).unwrap_or_default()
-}
-
-/// Reads what the child left in the region and puts it into the results.
-fn take_outcome(boot: &BootSpec, region: &Region, results: &mut Results) {
-    let length = usize::try_from(boot.region_size).unwrap_or(0);
-    // SAFETY: the child ended, so that nobody writes the region while it is read here.
-    let bytes = unsafe { region::bytes(region, 0, length) };
-    let outcome = wire::frames(bytes)
-        .find(|frame| frame.kind == Kind::Blob && frame.name == supervise::OUTCOME)
-        .and_then(|frame| serde_json::from_slice::<pagetide_scenario::Outcome>(frame.bytes).ok());
-    match outcome {
-        Some(outcome) => {
-            results.elapsed = outcome.elapsed;
-            results.metrics = outcome.metrics;
-            results.histograms = outcome.histograms;
-            results.invalid.extend(outcome.invalid);
-            results.warnings.extend(outcome.warnings);
-            results.texts.extend(outcome.texts);
-        }
-        None if results.invalid.is_empty() => {
-            results.invalid.push(Invalid::Scenario {
-                why: "it left no outcome".to_owned(),
-            });
-        }
-        None => {}
-    }
 }

@@ -6,7 +6,7 @@
 //! goes through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every fault becomes a sentence in the
 //! results.
 //!
-//! This crate knows nothing of emulators beyond four port numbers, and nothing of campaigns or reports. Begin reading
+//! This crate knows nothing of emulators beyond five port numbers, and nothing of campaigns or reports. Begin reading
 //! in [`init`], which is the guest's life from first to last line.
 
 pub mod ballast;
@@ -20,6 +20,7 @@ pub mod modules;
 pub mod mount;
 pub mod port;
 pub mod region;
+pub mod report;
 pub mod settings;
 pub mod spec;
 pub mod supervise;

@@ -168,15 +168,48 @@ pub fn apply(settings: &BTreeMap<String, String>) -> (BTreeMap<String, String>, 
     (read, invalid)
 }
 
-/// Reads settings that explain results, for the record, whether they were set or not.
-pub fn survey() -> BTreeMap<String, String> {
+/// Reads the known settings that are `wanted`, for the record, whether they were set or not: they explain results.
+pub fn survey(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
     KNOWN
         .iter()
+        .filter(|name| wanted(name))
         .filter_map(|name| {
             let text = fs::read_to_string(path(name)?).ok()?;
             Some(((*name).to_owned(), text.trim().to_owned()))
         })
         .collect()
+}
+
+/// Whether setting one of these moves watermarks behind our back: huge pages raise `min_free_kbytes` (kernel
+/// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages leaves less managed memory.
+pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
+    names.into_iter().any(|name| {
+        [
+            "thp/",
+            "hugepages/",
+            "vm.nr_",
+            "vm.min_free",
+            "vm.watermark",
+            "/",
+        ]
+        .iter()
+        .any(|start| name.starts_with(start))
+    })
+}
+
+/// Whether setting one of these may change what `name` reads: they lie in one folder, begin with the same word
+/// (`vm.dirty_bytes` zeroes `vm.dirty_ratio`), or are watermarks.
+pub fn beside<'a>(name: &str, set: impl IntoIterator<Item = &'a String>) -> bool {
+    fn stem(name: &str) -> &str {
+        match name.rfind('/') {
+            Some(slash) => &name[..slash],
+            None => name.split_once(['_', '-']).map_or(name, |(word, _)| word),
+        }
+    }
+    let watermark = name.starts_with("vm.min_free") || name.starts_with("vm.watermark");
+    let mut set = set.into_iter().peekable();
+    (watermark && set.peek().is_some())
+        || set.any(|other| other.starts_with('/') || stem(other) == stem(name))
 }
 
 #[cfg(test)]
@@ -227,6 +260,24 @@ mod tests {
         assert!(stuck("0", "0x0000"));
         assert!(!stuck("60", "100"));
         assert!(stuck("256 32 0", "256\t32\t0"));
+    }
+
+    #[test]
+    fn what_lies_beside_a_setting_is_read_again() {
+        let set = ["vm.dirty_bytes".to_owned(), "thp/enabled".to_owned()];
+        for (name, again) in [
+            ("vm.dirty_ratio", true),
+            ("thp/defrag", true),
+            ("vm.min_free_kbytes", true),
+            ("vm.swappiness", false),
+            ("lru_gen/enabled", false),
+        ] {
+            assert_eq!(beside(name, &set), again, "{name}");
+        }
+        assert!(!beside("vm.min_free_kbytes", &[]));
+        assert!(move_watermarks(&set));
+        assert!(!move_watermarks(&["lru_gen/enabled".to_owned()]));
+        assert!(move_watermarks(&["/sys/kernel/mm/x".to_owned()]));
     }
 
     #[test]

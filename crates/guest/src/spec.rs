@@ -67,8 +67,6 @@ pub struct TrialSpec {
     pub pass: Pass,
     /// Bulk input within the output region: offset and length.
     pub data: Option<(u64, u64)>,
-    /// Whether the scenario needs reclaim to have happened.
-    pub needs_pressure: bool,
     /// Give up after this much virtual time without progress.
     pub hang_after: pagetide_record::Nanos,
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pagetide_campaign::arena::{ArenaError, Finding, Progress, Step};
+use pagetide_guest::report::{LOG, Report};
 use pagetide_guest::spec::TrialSpec;
 use pagetide_guest::supervise::OUTCOME;
 use pagetide_kernel::Kernel;
@@ -98,7 +99,7 @@ impl Run<'_> {
             return Err(ArenaError::Stopped);
         }
         let ended = seen.ended_at.unwrap_or_else(Instant::now);
-        let mut results = self.take(&output, sink)?;
+        let mut results = self.take(&output, needs.pressure, sink)?;
         explain(
             &mut results,
             &seen,
@@ -235,17 +236,21 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the frames out of the region: bulk into the sink, results to the caller.
+    /// Takes the frames out of the region: bulk into the sink, results, worked out here, to the caller.
     fn take(
         &self,
         output: &Output,
+        needs_pressure: bool,
         sink: &mut RecordWriter,
     ) -> Result<Option<Results>, ArenaError> {
-        let mut results = None;
+        let mut report = None;
+        let mut outcome = None;
+        let mut log = "".into();
         for frame in wire::frames(output.bytes()) {
             match frame.kind {
-                Kind::Results => results = serde_json::from_slice(frame.bytes).ok(),
-                Kind::Blob if frame.name == OUTCOME => {}
+                Kind::Results => report = serde_json::from_slice::<Report>(frame.bytes).ok(),
+                Kind::Blob if frame.name == OUTCOME => outcome = Some(frame.bytes),
+                Kind::Blob if frame.name == LOG => log = String::from_utf8_lossy(frame.bytes),
                 Kind::Series => sink.stream(
                     "series",
                     frame.name,
@@ -260,6 +265,7 @@ impl Run<'_> {
                 )?,
             }
         }
+        let mut results = report.map(|report| report.finish(outcome, &log, needs_pressure));
         if output.region().head().full.load(Ordering::Acquire) != 0 {
             let full = Invalid::Full {
                 what: "the output region".to_owned(),
@@ -356,7 +362,6 @@ fn spec(
         swap_size: subject.swap_size,
         pass: subject.pass,
         data,
-        needs_pressure: needs.pressure,
         hang_after: hang_virtual,
     })
 }

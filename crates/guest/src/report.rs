@@ -1,0 +1,211 @@
+//! What the guest leaves, and what is made of it outside.
+//!
+//! The guest only reads; what needs no kernel is worked out by the controller, because every line of the guest's program
+//! that runs once is translated by the emulator first, which costs more than running it.
+
+use pagetide_record::metric::{Direction, MetricDef, Unit};
+use pagetide_record::outcome::Invalid;
+use pagetide_record::record::Results;
+use pagetide_record::{Metric, Nanos};
+use pagetide_scenario::Outcome;
+use serde::{Deserialize, Serialize};
+
+use crate::counters::{self, Idle, Moment};
+use crate::{ballast, log};
+
+/// Name of the frame that holds a [`Report`] as JSON.
+pub const REPORT: &str = "report";
+/// Name of the frame that holds the whole kernel log.
+pub const LOG: &str = "log";
+/// How much of the kernel's log a record keeps, in bytes.
+const LOG_TAIL: usize = 16 << 10;
+
+/// What only the guest can read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// Settings, facts, warnings, and why the scenario did not run or did not end, if so.
+    pub results: Results,
+    /// What was read around the scenario; `None` if it never ran.
+    pub ran: Option<Ran>,
+}
+
+/// What was read around the scenario.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Ran {
+    /// When it started, on the clock of the kernel's log.
+    pub started: Nanos,
+    /// When everything after it had been read.
+    pub ended: Nanos,
+    /// Counters before.
+    pub before: Moment,
+    /// Counters after.
+    pub after: Moment,
+    /// Idle counters before, read last.
+    pub idle_before: Idle,
+    /// Idle counters after, read first.
+    pub idle_after: Idle,
+}
+
+impl Report {
+    /// Works out the results: pairs counters, takes the scenario's `outcome` (JSON of an [`Outcome`]), and judges whether
+    /// the trial did what it claims from counters and the kernel's `log`.
+    pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
+        let mut results = self.results;
+        let Some(ran) = self.ran else {
+            return results;
+        };
+        results.elapsed = ran.ended.since(ran.started);
+        results.counters = counters::between(&ran.before, &ran.after);
+        results.texts = counters::texts(&ran.before, &ran.after);
+        results.halts = Some(counters::halts(ran.idle_before, ran.idle_after));
+        if let Some(pages) = ran.before.text("zoneinfo").and_then(ballast::pages_free) {
+            let free = pages * pagetide_record::units::PAGE_SIZE;
+            results
+                .facts
+                .insert("free-at-start".to_owned(), free.to_string());
+        }
+        take(outcome, &mut results);
+        judge(needs_pressure, &mut results);
+        for reason in log::judge(log, ran.started) {
+            // The kernel's own word for a death is better than the signal's number.
+            results
+                .invalid
+                .retain(|known| !matches!(known, Invalid::ProcessDied { .. }));
+            results.invalid.push(reason);
+        }
+        results.kernel_log = log::last(log, LOG_TAIL).to_owned();
+        results
+    }
+}
+
+/// Puts what the scenario's process left into the results.
+fn take(outcome: Option<&[u8]>, results: &mut Results) {
+    match outcome.and_then(|json| serde_json::from_slice::<Outcome>(json).ok()) {
+        Some(outcome) => {
+            results.elapsed = outcome.elapsed;
+            results.metrics = outcome.metrics;
+            results.histograms = outcome.histograms;
+            results.invalid.extend(outcome.invalid);
+            results.warnings.extend(outcome.warnings);
+            results.texts.extend(outcome.texts);
+        }
+        None if results.invalid.is_empty() => {
+            results.invalid.push(Invalid::Scenario {
+                why: "it left no outcome".to_owned(),
+            });
+        }
+        None => {}
+    }
+}
+
+/// Judges what only counters tell.
+fn judge(needs_pressure: bool, results: &mut Results) {
+    let halted = results
+        .halts
+        .as_ref()
+        .map_or(0, pagetide_record::Halts::times);
+    if halted > 0 {
+        results.invalid.push(Invalid::Halted { times: halted });
+    }
+    let Some(vmstat) = results.counters.get("vmstat") else {
+        return;
+    };
+    let reclaimed: u64 = vmstat
+        .values
+        .iter()
+        .filter(|(name, _)| {
+            name.starts_with("pgsteal_") && !name.ends_with("_anon") && !name.ends_with("_file")
+        })
+        .map(|(_, [before, after])| after.saturating_sub(*before))
+        .sum();
+    if needs_pressure && reclaimed == 0 && results.invalid.is_empty() {
+        results.invalid.push(Invalid::NoReclaim);
+    }
+    let count = |name: &str| vmstat.delta(name);
+    let add = [
+        (
+            MetricDef::count("major-faults", Direction::Lower, ""),
+            count("pgmajfault"),
+        ),
+        (
+            MetricDef::of("swapped-in", Unit::Pages, Direction::Lower, ""),
+            count("pswpin"),
+        ),
+        (
+            MetricDef::of("swapped-out", Unit::Pages, Direction::Lower, ""),
+            count("pswpout"),
+        ),
+        (
+            MetricDef::of("reclaimed", Unit::Pages, Direction::Neutral, ""),
+            Some(reclaimed),
+        ),
+    ];
+    for (def, value) in add {
+        if results.metrics.iter().all(|metric| metric.name != def.name) {
+            match value {
+                Some(value) => results.metrics.push(Metric::new(&def, value as f64)),
+                None => results
+                    .metrics
+                    .push(Metric::absent(&def, "not on this kernel")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(vmstat: &str) -> Moment {
+        serde_json::from_value(serde_json::json!({ "texts": [["vmstat", vmstat]] })).unwrap()
+    }
+
+    fn ran(reclaimed: u64) -> Report {
+        Report {
+            ran: Some(Ran {
+                started: Nanos::from_secs(1),
+                ended: Nanos::from_secs(3),
+                before: moment("pgsteal_kswapd 5\n"),
+                after: moment(&format!("pgsteal_kswapd {}\n", 5 + reclaimed)),
+                ..Ran::default()
+            }),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn without_reclaim_a_scenario_that_needs_it_is_invalid() {
+        let outcome = serde_json::to_vec(&Outcome::default()).unwrap();
+        let results = ran(0).finish(Some(&outcome), "", true);
+        assert_eq!(results.invalid, [Invalid::NoReclaim]);
+        let results = ran(7).finish(Some(&outcome), "", true);
+        assert_eq!(results.invalid, []);
+        let metric = |name: &str| results.metrics.iter().find(|m| m.name == name).unwrap();
+        assert_eq!(metric("reclaimed").value.number(), Some(7.0));
+        assert_eq!(metric("swapped-in").value.number(), None, "no such counter");
+    }
+
+    #[test]
+    fn a_kill_in_the_log_replaces_the_signals_number() {
+        let mut report = ran(7);
+        report.results.invalid.push(Invalid::ProcessDied {
+            process: "the main process".to_owned(),
+            how: "signal 9".to_owned(),
+        });
+        let log = "<3>[    2.250000] Out of memory: Killed process 77 (swapbench) total-vm:1kB\n";
+        let results = report.finish(None, log, true);
+        assert!(matches!(results.invalid[..], [Invalid::OutOfMemory { .. }]));
+        assert!(results.kernel_log.contains("Killed process 77"));
+    }
+
+    #[test]
+    fn what_never_ran_is_left_as_it_is() {
+        let mut report = Report::default();
+        report.results.invalid.push(Invalid::Scenario {
+            why: "there is none".to_owned(),
+        });
+        let results = report.finish(None, "", true);
+        assert_eq!(results.invalid.len(), 1);
+        assert!(results.halts.is_none() && results.metrics.is_empty());
+    }
+}
