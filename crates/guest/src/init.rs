@@ -106,12 +106,10 @@ fn managed() -> Result<Bytes, GuestError> {
 fn trial(boot: &BootSpec, known: &Known, region: &Region) {
     let mut report = Report::default();
     region.set_phase(Phase::Preparing);
-    let spec = port::configuration(TRIAL_ITEM)
-        .ok_or_else(|| "there is none".to_owned())
-        .and_then(|text| serde_json::from_slice::<TrialSpec>(&text).map_err(|why| why.to_string()));
-    match spec {
+    match serde_json::from_slice::<TrialSpec>(&port::text(known.trial)) {
         Ok(spec) => run(boot, known, &spec, region, &mut report),
         Err(why) => {
+            let why = why.to_string();
             let why = GuestError::Spec { what: "trial", why }.to_string();
             report.results.invalid.push(Invalid::Scenario { why });
         }
@@ -178,6 +176,8 @@ fn run(boot: &BootSpec, known: &Known, spec: &TrialSpec, region: &Region, report
 
 /// What is known at the ready point and stays so.
 struct Known {
+    /// Where the trial's specification will be.
+    trial: u16,
     managed: Bytes,
     settings: BTreeMap<String, String>,
     facts: BTreeMap<String, String>,
@@ -187,6 +187,10 @@ struct Known {
 /// What the machine is like at the ready point.
 fn facts(boot: &BootSpec) -> Result<Known, GuestError> {
     let mut known = Known {
+        trial: port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
+            what: "trial",
+            why: "there is none".to_owned(),
+        })?,
         managed: managed()?,
         settings: settings::survey(|_| true),
         facts: BTreeMap::new(),

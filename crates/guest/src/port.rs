@@ -77,13 +77,13 @@ pub fn exit(prepared: bool) -> ! {
     }
 }
 
-/// Reads a configuration item of the emulator; `None` where there is none of this name.
-pub fn configuration(name: &str) -> Option<Vec<u8>> {
+/// Finds a configuration item of the emulator; `None` where there is none of this name.
+pub fn find(name: &str) -> Option<u16> {
     let long = || u32::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
     out_word(FW_CFG_SELECT, FW_CFG_DIRECTORY);
     // No emulator has anywhere near this many items; the bound keeps a missing device from looping for hours.
     for _ in 0..long().min(4096) {
-        let size = long();
+        let _size = long();
         let select = u16::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
         let _reserved: [u8; 2] = std::array::from_fn(|_| input(FW_CFG_DATA));
         let label: [u8; 56] = std::array::from_fn(|_| input(FW_CFG_DATA));
@@ -92,9 +92,17 @@ pub fn configuration(name: &str) -> Option<Vec<u8>> {
             .position(|byte| *byte == 0)
             .unwrap_or(label.len());
         if &label[..end] == name.as_bytes() {
-            out_word(FW_CFG_SELECT, select);
-            return Some((0..size).map(|_| input(FW_CFG_DATA)).collect());
+            return Some(select);
         }
     }
     None
+}
+
+/// Reads the text in a configuration item. Its length may be another than when the item was found, in the emulator that
+/// made the snapshot; past its end the emulator gives zeros.
+pub fn text(select: u16) -> Vec<u8> {
+    out_word(FW_CFG_SELECT, select);
+    std::iter::repeat_with(|| input(FW_CFG_DATA))
+        .take_while(|byte| *byte != 0)
+        .collect()
 }

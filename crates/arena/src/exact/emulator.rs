@@ -73,6 +73,8 @@ impl Emulator {
             command.pre_exec(move || {
                 // However this process ends, the emulator ends with it.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // A trial is short: huge pages cost more to clear than they save.
+                libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
                 if libc::getppid() != parent {
                     return Err(io::Error::from_raw_os_error(libc::ECANCELED));
                 }

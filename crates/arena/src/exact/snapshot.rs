@@ -6,7 +6,7 @@
 //! on it, so that eviction never takes one that is in use.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -76,8 +76,8 @@ pub struct Snapshot {
     pub ram: PathBuf,
     /// The devices' state.
     pub state: PathBuf,
-    /// The initial file system, which the emulator wants again.
-    pub initrd: PathBuf,
+    /// The start of the kernel's image, which the emulator wants to see again.
+    pub stub: PathBuf,
     _lock: File,
 }
 
@@ -197,7 +197,7 @@ impl Snapshots {
         Ok(Some(Snapshot {
             ram: folder.join("ram"),
             state: folder.join("state"),
-            initrd: folder.join("initrd"),
+            stub: folder.join("stub"),
             _lock: lock,
         }))
     }
@@ -323,7 +323,7 @@ fn boot(
     let mut arguments = recipe.arguments.clone();
     arguments.extend(wiring.arguments);
     arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
-    arguments.extend(boot_files(kernel, &initrd));
+    arguments.extend(boot_files(&kernel.image(), Some(&initrd)));
     let mut inherited = wiring.inherited;
     inherited.push(theirs.as_raw_fd());
     let mut running = emulator.start(&arguments, &inherited, &errors)?;
@@ -357,18 +357,33 @@ fn boot(
     }
     let _ = monitor.command("quit", &json!({}), deadline);
     let _ = running.wait();
-    Ok(())
+    let stub = folder.join("stub");
+    write_stub(&kernel.image(), &stub).map_err(io("writing", stub.display().to_string()))?;
+    // Nothing reads it any more.
+    std::fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
 }
 
 /// Arguments that name kernel and initial file system.
-pub fn boot_files(kernel: &Kernel, initrd: &Path) -> [String; 4] {
+pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     let text = |path: &Path| path.display().to_string();
-    [
-        "-kernel".to_owned(),
-        text(&kernel.image()),
-        "-initrd".to_owned(),
-        text(initrd),
-    ]
+    let mut arguments = vec!["-kernel".to_owned(), text(image)];
+    if let Some(initrd) = initrd {
+        arguments.extend(["-initrd".to_owned(), text(initrd)]);
+    }
+    arguments
+}
+
+/// Writes the start of a kernel image, all of its setup code. A restored guest has its kernel in memory; the emulator only
+/// wants to see one to make the same devices, and reading 20 MB for that would take a tenth of the way to the guest.
+fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
+    /// Up to 64 sectors of setup code, the boot sector, and something of what follows.
+    /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
+    const LENGTH: u64 = 64 << 10;
+    io::copy(
+        &mut File::open(image)?.take(LENGTH),
+        &mut File::create(path)?,
+    )?;
+    Ok(())
 }
 
 fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result<()> {
@@ -407,13 +422,15 @@ fn last_words(console: &str, errors: &str) -> String {
     let hint = if out_of_memory {
         "; raise --memory"
     } else {
-        ""
+        "; if it boots with more, raise --memory"
     };
+    // Not what only moves the cursor.
+    let legible = |line: &&str| line.chars().filter(|c| c.is_alphanumeric()).count() > 3;
     match (own, panic, complaint) {
         (Some(line), _, _) => line.split_once("pagetide:").map_or(line, |(_, rest)| rest).trim().to_owned(),
         (_, Some(line), _) => format!("{}{hint}", line.trim()),
         (_, _, Some(line)) => format!("the emulator said `{}`", line.trim()),
-        _ => match console.lines().rev().find(|line| !line.trim().is_empty()) {
+        _ => match console.lines().rev().find(legible) {
             Some(line) => format!("it was last heard saying `{}`{hint}", line.trim()),
             None => "nothing was heard of it; is this an x86-64 kernel? If --memory total is used, raise it".to_owned(),
         },
@@ -486,6 +503,11 @@ mod tests {
                 .contains("raise --memory")
         );
         assert!(last_words("", "qemu: bad option\n").contains("bad option"));
+        let silent = last_words("[ 0.1] Loading\n\r\n\u{1b}[m \n", "");
+        assert!(
+            silent.contains("Loading") && silent.contains("raise --memory"),
+            "{silent}"
+        );
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Run<'_> {
         );
         let mut arguments = self.recipe.arguments.clone();
         arguments.extend(wiring.arguments);
-        arguments.extend(boot_files(self.kernel, &self.snapshot.initrd));
+        arguments.extend(boot_files(&self.snapshot.stub, None));
         arguments.extend(["-incoming".to_owned(), "defer".to_owned()]);
         let (mut monitor, theirs) = Monitor::pair()?;
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
