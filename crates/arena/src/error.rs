@@ -90,6 +90,12 @@ pub enum ExactError {
         /// The program's reason.
         why: String,
     },
+    /// The trace of an observed trial could not be put together.
+    #[error("putting the trace of an observed trial together: {why}; please report it")]
+    Trace {
+        /// What is wrong with it.
+        why: String,
+    },
     /// The kernel cannot be had or lacks something.
     #[error(transparent)]
     Kernel(#[from] pagetide_kernel::KernelError),

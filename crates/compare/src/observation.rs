@@ -9,6 +9,7 @@ use pagetide_probe::block::{BlockSummary, DiskModel, summarise};
 use pagetide_probe::meaning::{
     CpuTimes, ReclaimTable, TaskAccounting, TaskTime, analyse, attribute,
 };
+pub use pagetide_probe::observed::{PHASES, PhaseBegin, SOURCES, TASKS, TRACE};
 use pagetide_probe::text::{Delta, Effect, observer_effect};
 use pagetide_probe::trace::TraceFile;
 use pagetide_probe::{Nanos, ProbeError};
@@ -16,22 +17,6 @@ use pagetide_record::file::FileError;
 use pagetide_record::store::Row;
 use pagetide_record::{Pass, Record, RecordReader, Store, StoreError};
 use serde::{Deserialize, Serialize};
-
-/// Name of the blob that holds the trace, as [`TraceFile::write`] writes it.
-pub const TRACE: &str = "trace";
-/// Name of the blob that holds the processes of the workload: a JSON list of [`TaskAccounting`], the main process first.
-pub const TASKS: &str = "tasks";
-/// Name of the blob that holds the phases of the scenario: a JSON list of [`PhaseBegin`], in order.
-pub const PHASES: &str = "phases";
-
-/// A phase of the scenario, such as `swap-in`; it lasts until the next one begins, the last one until the scenario ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseBegin {
-    /// What the scenario calls it.
-    pub name: String,
-    /// When it began, on the trace's clock.
-    pub begin: Nanos,
-}
 
 /// All that an observed trial says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

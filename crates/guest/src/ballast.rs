@@ -49,14 +49,34 @@ pub fn drop_caches() {
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }
 
+/// Locked memory that can be given back.
+#[derive(Debug)]
+pub struct Held {
+    base: *mut libc::c_void,
+    length: usize,
+}
+
+impl Held {
+    /// Gives it back.
+    pub fn release(self) {
+        // SAFETY: unmaps a mapping of this value alone.
+        unsafe { libc::munmap(self.base, self.length) };
+    }
+}
+
 /// Takes `size` bytes and keeps them locked for good.
 pub fn take(size: Bytes) -> Result<(), GuestError> {
-    if size.0 == 0 {
-        return Ok(());
+    if size.0 > 0 {
+        hold(size)?;
     }
+    Ok(())
+}
+
+/// Takes `size` bytes (not zero) and keeps them locked.
+pub fn hold(size: Bytes) -> Result<Held, GuestError> {
     let fault = || io("locking a ballast of", size.to_string())(io::Error::last_os_error());
     let length = usize::try_from(size.0).map_err(|_| fault())?;
-    // SAFETY: a new anonymous mapping and advice about it; it is never unmapped or handed out.
+    // SAFETY: a new anonymous mapping and advice about it; it is never handed out.
     unsafe {
         let base = libc::mmap(
             std::ptr::null_mut(),
@@ -75,8 +95,8 @@ pub fn take(size: Bytes) -> Result<(), GuestError> {
         if libc::mlock(base, length) != 0 {
             return Err(fault());
         }
+        Ok(Held { base, length })
     }
-    Ok(())
 }
 
 /// Takes memory until `wanted` is free: all but a little first, then half of what is over, again and again, because the

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use pagetide_probe::meaning::TaskAccounting;
+use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{Bytes, SwapSpec};
+use pagetide_record::{Bytes, Pass, SwapSpec};
 
+use crate::ballast::Held;
 use crate::error::{GuestError, io};
+use crate::observer::Observer;
 use crate::report::{self, Ran, Report};
 use crate::spec::{BOOT_SPEC, BootSpec, MOUNT_POINT, TRIAL_ITEM, TrialSpec};
 use crate::{
@@ -28,10 +32,10 @@ pub fn main() -> ! {
     }));
     let _ = port::allow();
     match prepare() {
-        Ok((boot, known, region)) => {
+        Ok((boot, known, region, spare)) => {
             region.set_phase(Phase::Ready);
             port::ready();
-            trial(&boot, &known, &region);
+            trial(&boot, &known, &region, spare);
             port::exit(true)
         }
         Err(why) => {
@@ -44,7 +48,7 @@ pub fn main() -> ! {
 }
 
 /// Everything up to the ready point.
-fn prepare() -> Result<(BootSpec, Known, Region), GuestError> {
+fn prepare() -> Result<(BootSpec, Known, Region, Held), GuestError> {
     mount::all()?;
     let text = fs::read(BOOT_SPEC).map_err(io("reading", BOOT_SPEC))?;
     let boot: BootSpec = serde_json::from_slice(&text).map_err(|why| GuestError::Spec {
@@ -72,6 +76,7 @@ fn prepare() -> Result<(BootSpec, Known, Region), GuestError> {
     }
     let known = facts(&boot)?;
     supervise::lock_what_is_here();
+    let spare = ballast::hold(boot.spare)?;
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
         ballast::leave(Bytes(
@@ -80,7 +85,7 @@ fn prepare() -> Result<(BootSpec, Known, Region), GuestError> {
     }
     ballast::drop_caches();
     // The mapping outlives a restore, but what it shows does not: pages of the snapshot's own region are gone.
-    Ok((boot, known, region))
+    Ok((boot, known, region, spare))
 }
 
 /// Managed memory of the machine.
@@ -103,11 +108,11 @@ fn managed() -> Result<Bytes, GuestError> {
 }
 
 /// From the ready point to the last frame.
-fn trial(boot: &BootSpec, known: &Known, region: &Region) {
+fn trial(boot: &BootSpec, known: &Known, region: &Region, spare: Held) {
     let mut report = Report::default();
     region.set_phase(Phase::Preparing);
     match serde_json::from_slice::<TrialSpec>(&port::text(known.trial)) {
-        Ok(spec) => run(boot, known, &spec, region, &mut report),
+        Ok(spec) => run(boot, known, &spec, region, spare, &mut report),
         Err(why) => {
             let why = why.to_string();
             let why = GuestError::Spec { what: "trial", why }.to_string();
@@ -124,7 +129,14 @@ fn trial(boot: &BootSpec, known: &Known, region: &Region) {
     }
 }
 
-fn run(boot: &BootSpec, known: &Known, spec: &TrialSpec, region: &Region, report: &mut Report) {
+fn run(
+    boot: &BootSpec,
+    known: &Known,
+    spec: &TrialSpec,
+    region: &Region,
+    spare: Held,
+    report: &mut Report,
+) {
     let results = &mut report.results;
     let (read, refused) = settings::apply(&spec.settings);
     results.invalid.extend(refused);
@@ -145,6 +157,17 @@ fn run(boot: &BootSpec, known: &Known, spec: &TrialSpec, region: &Region, report
     results.settings.extend(read);
     results.facts = known.facts.clone();
     results.warnings = known.warnings.clone();
+    let observer = match spec.pass {
+        Pass::Timed => None,
+        Pass::Observed => match observer(boot, region, spare) {
+            Ok(observer) => Some(observer),
+            Err(why) => {
+                let why = why.to_string();
+                results.invalid.push(Invalid::Scenario { why });
+                return;
+            }
+        },
+    };
     if boot.free.is_some() {
         let spare = spec.seed % (JITTER_PAGES + 1);
         let _ = ballast::take(Bytes(
@@ -157,11 +180,17 @@ fn run(boot: &BootSpec, known: &Known, spec: &TrialSpec, region: &Region, report
     let started = supervise::now();
     let before = counters::now();
     let idle_before = counters::idle();
+    let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
         .extend(supervise::run(region, spec.hang_after, || {
             scenario(boot, spec, region)
         }));
+    let observed = observing.and_then(|()| observer.map_or(Ok(()), Observer::end));
+    if let Err(why) = observed {
+        let why = why.to_string();
+        results.invalid.push(Invalid::Scenario { why });
+    }
     let idle_after = counters::idle();
     let after = counters::now();
     report.ran = Some(Ran {
@@ -172,6 +201,58 @@ fn run(boot: &BootSpec, known: &Known, spec: &TrialSpec, region: &Region, report
         idle_before,
         idle_after,
     });
+}
+
+/// Starts the observer in the place of the spare memory, and leaves as much free as there was.
+fn observer(boot: &BootSpec, region: &Region, spare: Held) -> Result<Observer, GuestError> {
+    ballast::drop_caches();
+    let free = ballast::free()?;
+    spare.release();
+    let observer = Observer::start(boot, region)?;
+    ballast::leave(free)?;
+    Ok(observer)
+}
+
+/// Notes when phases begin.
+struct PhaseLog(Vec<PhaseBegin>);
+
+impl pagetide_scenario::Observer for PhaseLog {
+    fn phase(&mut self, name: &str) {
+        self.0.push(PhaseBegin {
+            name: name.to_owned(),
+            begin: moment(),
+        });
+    }
+}
+
+/// The time on the trace's clock.
+fn moment() -> pagetide_probe::Nanos {
+    pagetide_probe::Nanos(supervise::now().0)
+}
+
+/// What the kernel accounted to the processes of the workload: the main one between two moments, the others from their
+/// begin to their end, which the trace tells.
+fn accounting(
+    outcome: &pagetide_scenario::Outcome,
+    begin: pagetide_probe::Nanos,
+    end: pagetide_probe::Nanos,
+) -> Vec<TaskAccounting> {
+    let nanos = |time: pagetide_record::Nanos| Some(pagetide_probe::Nanos(time.0));
+    let own = std::process::id();
+    outcome
+        .processes
+        .iter()
+        .map(|process| {
+            let is_main = process.pid == own;
+            TaskAccounting {
+                pid: process.pid,
+                begin: is_main.then_some(begin),
+                end: is_main.then_some(end),
+                user: nanos(process.user),
+                system: nanos(process.system),
+            }
+        })
+        .collect()
 }
 
 /// What is known at the ready point and stays so.
@@ -245,7 +326,12 @@ fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
         "/tmp"
     };
     let _ = fs::create_dir_all(work_dir);
-    let mut observer = pagetide_scenario::NoObserver;
+    let mut nobody = pagetide_scenario::NoObserver;
+    let mut phases = PhaseLog(Vec::with_capacity(32));
+    let observed = spec.pass == Pass::Observed;
+    let observer: &mut dyn pagetide_scenario::Observer =
+        if observed { &mut phases } else { &mut nobody };
+    let begin = moment();
     let outcome = pagetide_scenario::run(pagetide_scenario::Setup {
         name: &spec.scenario,
         as_written: spec.as_written,
@@ -260,7 +346,15 @@ fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
         clock: pagetide_scenario::Clock::RawTsc,
         work_dir: Path::new(work_dir),
         data,
-        observer: &mut observer,
+        observer,
     });
+    if observed {
+        let tasks = accounting(&outcome, begin, moment());
+        let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
+        let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
+        // A region that is full says so by itself.
+        let _ = region.write(Kind::Blob, TASKS, &tasks);
+        let _ = region.write(Kind::Blob, PHASES, &phases);
+    }
     serde_json::to_vec(&outcome).unwrap_or_default()
 }

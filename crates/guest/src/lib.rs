@@ -18,6 +18,7 @@ pub mod init;
 pub mod log;
 pub mod modules;
 pub mod mount;
+pub mod observer;
 pub mod port;
 pub mod region;
 pub mod report;
@@ -25,6 +26,7 @@ pub mod settings;
 pub mod spec;
 pub mod supervise;
 pub mod swap;
+pub mod tracearea;
 
 pub use error::GuestError;
 pub use init::main;

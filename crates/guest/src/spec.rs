@@ -30,6 +30,12 @@ pub struct BootSpec {
     pub region_at: u64,
     /// Size of the output region.
     pub region_size: u64,
+    /// Physical address of the memory that takes the trace of an observed trial.
+    pub trace_at: u64,
+    /// Its size.
+    pub trace_size: u64,
+    /// Memory kept apart for the observer, which gets it where a trial is observed.
+    pub spare: Bytes,
     /// Modules in the order they are loaded.
     pub modules: Vec<ModuleSpec>,
     /// What to swap to.

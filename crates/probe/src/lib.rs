@@ -10,11 +10,13 @@
 //! - [`page`]: page maps and the layout of swap;
 //! - [`trace`]: tracefs' binary ring buffers, from capture to decoded fields;
 //! - [`meaning`]: what decoded events say: begin/end pairs, the reclaim table, where a task's time went;
+//! - [`observed`]: what an observed trial leaves in its record;
 //! - [`block`]: block requests, and what they would have cost on a disk with seeks.
 
 pub mod block;
 mod error;
 pub mod meaning;
+pub mod observed;
 pub mod page;
 pub mod text;
 pub mod trace;

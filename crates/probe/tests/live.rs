@@ -114,8 +114,8 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     let trace = capture.finish().unwrap();
     let tasks = [TaskAccounting {
         pid: task.pid,
-        begin: task.begin,
-        end: task.end,
+        begin: Some(task.begin),
+        end: Some(task.end),
         user: Some(task.user),
         system: Some(task.system),
     }];

@@ -51,8 +51,8 @@ fn understand(trace: &TraceFile) {
     let mut reclaim = ReclaimObserver::new(&trace.meta);
     let mut attribution = Attribution::new(&[TaskAccounting {
         pid: 1,
-        begin: Nanos(0),
-        end: Nanos(u64::MAX),
+        begin: Some(Nanos(0)),
+        end: Some(Nanos(u64::MAX)),
         user: Some(Nanos(u64::MAX)),
         system: Some(Nanos(u64::MAX)),
     }]);

@@ -44,3 +44,4 @@ pub use error::ScenarioError;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};
 pub use trial::{NoObserver, Observer, Outcome, Setup, run};
+pub use workers::ProcessUsage;

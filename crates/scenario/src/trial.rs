@@ -18,7 +18,7 @@ use crate::error::Stop;
 use crate::harness;
 use crate::registry;
 use crate::touch::Recorder;
-use crate::workers::{Member, Team, Usage};
+use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
 
 /// Is told when a phase of the scenario begins, so that counters can be read for each phase.
 pub trait Observer {
@@ -73,6 +73,9 @@ pub struct Outcome {
     pub texts: BTreeMap<String, String>,
     /// From start to end.
     pub elapsed: Nanos,
+    /// What the kernel accounted to each process of the workload: the main one first, then those that ended, in that order.
+    #[serde(default)]
+    pub processes: Vec<ProcessUsage>,
 }
 
 /// Processor time in user mode.
@@ -117,6 +120,7 @@ pub(crate) struct Trial<'a> {
     started: Nanos,
     own_before: Usage,
     members: Usage,
+    ledger: Ledger,
     omitted: Vec<String>,
     settled: bool,
 }
@@ -161,6 +165,7 @@ pub fn run(setup: Setup<'_>) -> Outcome {
         started: clock.now(),
         own_before: Usage::own(),
         members: Usage::default(),
+        ledger: Ledger::default(),
         omitted: Vec::new(),
         settled: false,
     };
@@ -373,7 +378,7 @@ impl Trial<'_> {
         members: u32,
         work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
     ) -> Result<Team, Stop> {
-        Team::start(self.clock, what, members, work)
+        Team::start(self.clock, &self.ledger, what, members, work)
     }
 
     /// Adds what the kernel accounted to a process that ended.
@@ -383,7 +388,10 @@ impl Trial<'_> {
 
     fn end(mut self) -> Outcome {
         self.outcome.elapsed = self.elapsed();
-        let usage = Usage::own().since(self.own_before).plus(self.members);
+        let own = Usage::own().since(self.own_before);
+        let usage = own.plus(self.members);
+        self.outcome.processes = vec![ProcessUsage::own(own)];
+        self.outcome.processes.append(&mut self.ledger.borrow_mut());
         self.time_metric("user", usage.user);
         self.time_metric("system", usage.system);
         self.outcome.metrics = self

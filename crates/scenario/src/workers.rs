@@ -7,10 +7,13 @@
 // Pages are aligned far beyond any word.
 #![allow(clippy::cast_ptr_alignment)]
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pagetide_record::{Invalid, Nanos, Pages};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::error::Stop;
@@ -100,6 +103,41 @@ impl Usage {
     }
 }
 
+/// What the kernel accounted to one process of the workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// Its number.
+    pub pid: u32,
+    /// Processor time in user mode.
+    pub user: Nanos,
+    /// Processor time in the kernel.
+    pub system: Nanos,
+    /// Faults that needed no I/O.
+    pub minor_faults: u64,
+    /// Faults that waited for I/O.
+    pub major_faults: u64,
+}
+
+impl ProcessUsage {
+    /// This process, with what it used since something.
+    pub(crate) fn own(usage: Usage) -> Self {
+        Self::of(std::process::id(), usage)
+    }
+
+    fn of(pid: u32, usage: Usage) -> Self {
+        Self {
+            pid,
+            user: usage.user,
+            system: usage.system,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+        }
+    }
+}
+
+/// Where teams note every process that ended.
+pub(crate) type Ledger = Rc<RefCell<Vec<ProcessUsage>>>;
+
 /// A member that ended well.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
@@ -181,12 +219,14 @@ pub(crate) struct Team {
     opened: usize,
     clock: Clock,
     started: Nanos,
+    ledger: Ledger,
 }
 
 impl Team {
     /// Starts `members` processes, each called `what` in messages, that do `work` and end.
     pub(crate) fn start(
         clock: Clock,
+        ledger: &Ledger,
         what: &'static str,
         members: u32,
         mut work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
@@ -198,6 +238,7 @@ impl Team {
             opened: 0,
             clock,
             started: clock.now(),
+            ledger: Rc::clone(ledger),
         };
         // SAFETY: no arguments.
         let parent = unsafe { libc::getpid() };
@@ -304,8 +345,12 @@ impl Team {
             }
         }
         self.members[number as usize] = 0;
+        let used = Usage::from_kernel(&usage);
+        if let (Ok(mut ledger), Ok(pid)) = (self.ledger.try_borrow_mut(), u32::try_from(pid)) {
+            ledger.push(ProcessUsage::of(pid, used));
+        }
         if status == 0 {
-            return Ok(Some(Usage::from_kernel(&usage)));
+            return Ok(Some(used));
         }
         Err(self.died(number, status))
     }

@@ -18,6 +18,11 @@ pub const MACHINE: &str = "pc-q35-7.2";
 pub const CPU: &str = "max,-erms,-fsrm";
 /// Size of the output region. Sparse: only what a trial writes exists.
 pub const REGION: Bytes = Bytes::from_mib(64);
+/// Size of the memory behind it that takes the trace of an observed trial, sparse too: some 20 million events.
+pub const TRACE: Bytes = Bytes::from_mib(960);
+/// What the observer of an observed trial takes: its ring buffer, its process, the kernel's own structures. Locked away from
+/// every trial alike, so that timed and observed ones find the same.
+pub const SPARE: Bytes = Bytes::from_mib(6);
 /// The least memory a workload can be given.
 pub const LEAST: Bytes = Bytes::from_mib(8);
 
@@ -60,8 +65,8 @@ impl MachineSpec {
                 SwapSpec::None | SwapSpec::Zram => 0,
             };
         let bare = match memory {
-            MemorySpec::Free(free) => free.0 + OVERHEAD.0 + disks,
-            MemorySpec::Total(total) => total.0 + disks,
+            MemorySpec::Free(free) => free.0 + OVERHEAD.0 + SPARE.0 + disks,
+            MemorySpec::Total(total) => total.0 + SPARE.0 + disks,
         };
         // One struct page of 64 bytes a page; whole MiB, as the emulator wants it.
         let memory = (bare + bare / 60).next_multiple_of(1 << 20);
@@ -122,7 +127,7 @@ impl MachineSpec {
         all.push(format!(
             "{}M,slots=1,maxmem={}M",
             self.memory.0 >> 20,
-            (self.memory.0 + 2 * REGION.0 + (1 << 30)) >> 20
+            (self.memory.0 + 2 * (REGION.0 + TRACE.0) + (1 << 30)) >> 20
         ));
         all.push("-device".to_owned());
         all.push(format!(

@@ -45,7 +45,10 @@ pub struct Output {
     file: File,
     region: Region,
     base: *mut libc::c_void,
+    /// Of the region.
     size: usize,
+    /// Of the region and the trace area behind it.
+    whole: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone and is read and written through atomics or after the guest ended.
@@ -54,18 +57,22 @@ unsafe impl Send for Output {}
 unsafe impl Sync for Output {}
 
 impl Output {
-    /// Makes an empty region of `size` bytes; only what is written of it takes memory.
-    pub fn new(size: Bytes) -> Result<Self, ExactError> {
+    /// Makes an empty region of `size` bytes with a trace area of `trace` bytes behind it; only what is written takes
+    /// memory.
+    pub fn new(size: Bytes, trace: Bytes) -> Result<Self, ExactError> {
         let file = anonymous("pagetide-region")?;
-        file.set_len(size.0)
+        file.set_len(size.0 + trace.0)
             .map_err(io("sizing", "the output region"))?;
-        let length = usize::try_from(size.0)
-            .map_err(|_| io("sizing", "the output region")(io::Error::other("too large")))?;
+        let bytes = |size: u64| {
+            usize::try_from(size)
+                .map_err(|_| io("sizing", "the output region")(io::Error::other("too large")))
+        };
+        let (length, whole) = (bytes(size.0)?, bytes(size.0 + trace.0)?);
         // SAFETY: a new shared mapping of a file of this length.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                length,
+                whole,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
@@ -85,12 +92,26 @@ impl Output {
             region,
             base,
             size: length,
+            whole,
         })
     }
 
     /// The region.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// Its size and that of the trace area, together.
+    pub fn whole(&self) -> u64 {
+        self.whole as u64
+    }
+
+    /// The first `used` bytes of the trace area after the guest ended.
+    pub fn trace(&self, used: u64) -> &[u8] {
+        let room = self.whole - self.size;
+        let used = usize::try_from(used).unwrap_or(room).min(room);
+        // SAFETY: the mapping is `whole` bytes long and nobody writes it any more.
+        unsafe { std::slice::from_raw_parts(self.base.cast::<u8>().add(self.size), used) }
     }
 
     /// The file behind it.
@@ -136,7 +157,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         // SAFETY: unmaps what `new` mapped; no reference outlives `self`.
-        unsafe { libc::munmap(self.base, self.size) };
+        unsafe { libc::munmap(self.base, self.whole) };
     }
 }
 

@@ -33,7 +33,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{ExactError, io};
 use crate::exact::emulator::Emulator;
-use crate::exact::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION};
+use crate::exact::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
 use crate::exact::snapshot::{Contents, Recipe, Snapshots};
 use crate::host;
 
@@ -379,6 +379,9 @@ impl Arena for Exact {
             let boot = BootSpec {
                 region_at: machine.region_at,
                 region_size: REGION.0,
+                trace_at: machine.region_at + REGION.0,
+                trace_size: TRACE.0,
+                spare: SPARE,
                 modules,
                 swap: subject.swap,
                 swap_size: subject.swap_size,

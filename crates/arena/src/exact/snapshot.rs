@@ -308,14 +308,17 @@ fn boot(
         .and_then(|file| file.set_len(machine.memory.0))
         .map_err(io("writing", ram.display().to_string()))?;
 
-    let output = Output::new(Bytes(recipe.boot.region_size))?;
+    let output = Output::new(
+        Bytes(recipe.boot.region_size),
+        Bytes(recipe.boot.trace_size),
+    )?;
     let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
     let trial = memory::holding("trial", b"{}")?;
     let wiring = Wiring::new(
         (&ram, true),
         machine.memory.0,
         output.file(),
-        recipe.boot.region_size,
+        output.whole(),
         &console,
         &trial,
     );

@@ -12,7 +12,10 @@ use pagetide_campaign::arena::{ArenaError, Finding, Progress, Step};
 use pagetide_guest::report::{LOG, Report};
 use pagetide_guest::spec::TrialSpec;
 use pagetide_guest::supervise::OUTCOME;
+use pagetide_guest::tracearea;
 use pagetide_kernel::Kernel;
+use pagetide_probe::observed::TRACE;
+use pagetide_probe::trace::write_pieces;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{self, Kind, Phase};
@@ -77,8 +80,11 @@ impl Run<'_> {
         let started_at = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let output =
-            Output::new(Bytes(self.recipe.boot.region_size)).map_err(ArenaError::broken)?;
+        let output = Output::new(
+            Bytes(self.recipe.boot.region_size),
+            Bytes(self.recipe.boot.trace_size),
+        )
+        .map_err(ArenaError::broken)?;
         let spec = spec(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
         let json = serde_json::to_vec(&spec).unwrap_or_default();
         let files = (|| {
@@ -137,7 +143,7 @@ impl Run<'_> {
             self.snapshot.state.display().to_string(),
         ))?;
         let ram = (self.snapshot.ram.as_path(), false);
-        let size = self.recipe.boot.region_size;
+        let size = output.whole();
         let wiring = Wiring::new(
             ram,
             self.machine.memory.0,
@@ -250,6 +256,7 @@ impl Run<'_> {
             match frame.kind {
                 Kind::Results => report = serde_json::from_slice::<Report>(frame.bytes).ok(),
                 Kind::Blob if frame.name == OUTCOME => outcome = Some(frame.bytes),
+                Kind::Blob if frame.name == tracearea::FRAME => trace(frame.bytes, output, sink)?,
                 Kind::Blob if frame.name == LOG => log = String::from_utf8_lossy(frame.bytes),
                 Kind::Series => sink.stream(
                     "series",
@@ -278,6 +285,26 @@ impl Run<'_> {
         }
         Ok(results)
     }
+}
+
+/// Puts the trace of an observed trial together and into the record.
+fn trace(contents: &[u8], output: &Output, sink: &mut RecordWriter) -> Result<(), ArenaError> {
+    let fault = |why: String| ArenaError::broken(ExactError::Trace { why });
+    let contents: tracearea::Contents =
+        serde_json::from_slice(contents).map_err(|why| fault(why.to_string()))?;
+    let pieces = tracearea::pieces(output.trace(contents.used));
+    let mut cpus: Vec<u32> = pieces.clone().map(|(cpu, _)| cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let of_cpu = |wanted: u32| {
+        let pieces = pieces.clone();
+        let own = pieces.filter(move |(cpu, _)| *cpu == wanted);
+        (wanted, own.map(|(_, bytes)| bytes))
+    };
+    let mut packed = Vec::new();
+    write_pieces(&contents.meta, cpus.into_iter().map(of_cpu), &mut packed)
+        .map_err(|why| fault(why.to_string()))?;
+    Ok(sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?)
 }
 
 /// Says why there are no results, from what was seen outside.

@@ -125,10 +125,10 @@ impl Parts {
 pub struct TaskAccounting {
     /// The task (a thread's own number).
     pub pid: u32,
-    /// When its measured time began.
-    pub begin: Nanos,
-    /// When it ended.
-    pub end: Nanos,
+    /// When its measured time began; `None` for when the trace says that it was made.
+    pub begin: Option<Nanos>,
+    /// When it ended; `None` for when the trace says that the task ended.
+    pub end: Option<Nanos>,
     /// In user mode, in between; `None` where unknown.
     pub user: Option<Nanos>,
     /// In the kernel, in between; `None` where unknown.
@@ -187,6 +187,8 @@ enum Within {
 #[derive(Debug, Clone)]
 struct Track {
     accounting: TaskAccounting,
+    begin: Option<u64>,
+    end: Option<u64>,
     state: State,
     within: Vec<Within>,
     last: u64,
@@ -200,6 +202,7 @@ struct Track {
 pub struct Attribution {
     tracks: HashMap<u32, Track>,
     switches_seen: bool,
+    latest: u64,
 }
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
@@ -213,11 +216,14 @@ impl Attribution {
         let tracks = tasks
             .iter()
             .map(|accounting| {
+                let begin = accounting.begin.map(Nanos::get);
                 let track = Track {
                     accounting: accounting.clone(),
+                    begin,
+                    end: accounting.end.map(Nanos::get),
                     state: State::Unknown,
                     within: Vec::with_capacity(8),
-                    last: accounting.begin.get(),
+                    last: begin.unwrap_or(0),
                     parts: Parts::default(),
                     faults: 0,
                     switches: 0,
@@ -228,6 +234,7 @@ impl Attribution {
         Self {
             tracks,
             switches_seen: false,
+            latest: 0,
         }
     }
 
@@ -236,7 +243,16 @@ impl Attribution {
         let Traced {
             time, pid, event, ..
         } = *traced;
+        self.latest = self.latest.max(time);
         match event {
+            Event::Fork { child } => {
+                if let Some(track) = self.tracks.get_mut(&child)
+                    && track.begin.is_none()
+                {
+                    (track.begin, track.last) = (Some(time), time);
+                    track.state = State::Sleeping;
+                }
+            }
             Event::Switch {
                 previous,
                 state,
@@ -279,7 +295,7 @@ impl Attribution {
         let mut times: Vec<_> = self
             .tracks
             .into_values()
-            .map(|track| track.finish(self.switches_seen))
+            .map(|track| track.finish(self.switches_seen, self.latest))
             .collect();
         times.sort_by_key(|time| time.pid);
         times
@@ -289,10 +305,13 @@ impl Attribution {
 impl Track {
     /// Accounts the time up to now to what the task was doing; `assumed` is that where nothing was heard of it before.
     fn advance(&mut self, time: u64, assumed: State) {
+        if self.begin.is_none() {
+            return;
+        }
         if self.state == State::Unknown {
             self.state = assumed;
         }
-        let time = time.min(self.accounting.end.get());
+        let time = self.end.map_or(time, |end| time.min(end));
         let Some(passed) = time.checked_sub(self.last) else {
             return;
         };
@@ -319,6 +338,9 @@ impl Track {
             Event::ReclaimEnd { .. } => self.leave(Within::Reclaim),
             Event::CompactionBegin => self.within.push(Within::Compaction),
             Event::CompactionEnd { .. } => self.leave(Within::Compaction),
+            Event::Exit => {
+                self.end.get_or_insert(self.last);
+            }
             Event::UserFault { .. } => {
                 // A fault in user mode: whatever seemed open was not closed properly.
                 self.within.clear();
@@ -334,10 +356,10 @@ impl Track {
         }
     }
 
-    fn finish(mut self, switches_seen: bool) -> TaskTime {
-        let end = self.accounting.end.get();
+    fn finish(mut self, switches_seen: bool, latest: u64) -> TaskTime {
+        let end = self.end.unwrap_or(latest);
         self.advance(end, State::Unknown);
-        let elapsed = self.accounting.end.saturating_sub(self.accounting.begin);
+        let elapsed = Nanos(self.begin.map_or(0, |begin| end.saturating_sub(begin)));
         let outside = self.parts.get(Part::Fault);
         let on_cpu = outside
             .saturating_add(self.parts.get(Part::Reclaim))
@@ -427,8 +449,8 @@ mod tests {
     fn time_of(user: u64, system: u64, events: &[Traced]) -> TaskTime {
         let mut attribution = Attribution::new(&[TaskAccounting {
             pid: TASK,
-            begin: Nanos(1000),
-            end: Nanos(2000),
+            begin: Some(Nanos(1000)),
+            end: Some(Nanos(2000)),
             user: Some(Nanos(user)),
             system: Some(Nanos(system)),
         }]);
@@ -508,6 +530,32 @@ mod tests {
         );
         assert_eq!(time.parts.get(Part::Reclaim), Nanos(0));
         assert_eq!(time.parts.total(), Nanos(1000));
+    }
+
+    #[test]
+    fn a_task_made_and_ended_within_the_trace_is_timed_by_it() {
+        let mut attribution = Attribution::new(&[TaskAccounting {
+            pid: TASK,
+            user: Some(Nanos(30)),
+            system: Some(Nanos(10)),
+            ..TaskAccounting::default()
+        }]);
+        for event in [
+            at(50, TASK, begin()),
+            at(100, 1, Event::Fork { child: TASK }),
+            at(101, 1, Event::Wakeup { pid: TASK }),
+            at(110, 1, back()),
+            at(150, TASK, Event::Exit),
+            at(160, TASK, out(64)),
+        ] {
+            attribution.observe(&event);
+        }
+        let time = attribution.finish().remove(0);
+        assert_eq!(time.elapsed, Nanos(50));
+        assert_eq!(time.parts.total(), time.elapsed);
+        assert_eq!(time.parts.get(Part::RunQueue), Nanos(9));
+        assert_eq!(time.parts.get(Part::Compute), Nanos(30));
+        assert_eq!(time.parts.get(Part::Fault), Nanos(10));
     }
 
     #[test]

@@ -35,7 +35,7 @@ events! {
 events! {
     /// In addition, what telling a task's waits apart needs. They fire on every task switch: a cost of their own.
     ATTRIBUTION_EVENTS:
-    "sched" ["sched_switch" "sched_wakeup"]
+    "sched" ["sched_switch" "sched_wakeup" "sched_wakeup_new" "sched_process_fork" "sched_process_exit"]
     "exceptions" ["page_fault_user"]
 }
 

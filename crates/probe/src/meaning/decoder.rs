@@ -50,6 +50,8 @@ enum Plan {
     OomVictim(Get),
     Switch(Get, Get, Get),
     Wakeup(Get),
+    Fork(Get),
+    Exit,
     UserFault(Get),
     BlockIssue(Get, Get, Get, TextAccess),
     BioQueue(Get, Get, TextAccess),
@@ -247,6 +249,8 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
             next: pid(next)?,
         },
         Plan::Wakeup(task) => Event::Wakeup { pid: pid(task)? },
+        Plan::Fork(child) => Event::Fork { child: pid(child)? },
+        Plan::Exit => Event::Exit,
         Plan::UserFault(address) => Event::UserFault {
             address: any(address)?,
         },
@@ -353,7 +357,9 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
         "mm_migrate_pages" => Plan::Migrate(one("succeeded")?, one("failed")?),
         "mark_victim" => Plan::OomVictim(one("pid")?),
         "sched_switch" => Plan::Switch(one("prev_pid")?, one("prev_state")?, one("next_pid")?),
-        "sched_wakeup" => Plan::Wakeup(one("pid")?),
+        "sched_wakeup" | "sched_wakeup_new" => Plan::Wakeup(one("pid")?),
+        "sched_process_fork" => Plan::Fork(one("child_pid")?),
+        "sched_process_exit" => Plan::Exit,
         "page_fault_user" => Plan::UserFault(get(&["address", "cr2"])?),
         "block_rq_issue" => Plan::BlockIssue(
             one("dev")?,

@@ -122,6 +122,10 @@ pub enum Event {
     },
     /// A task becomes runnable.
     Wakeup { pid: u32 },
+    /// A task is made.
+    Fork { child: u32 },
+    /// The task at hand ends.
+    Exit,
     /// A page fault in user mode.
     UserFault { address: u64 },
     /// A request goes to a device; sectors are 512 bytes.

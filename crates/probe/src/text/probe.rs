@@ -39,6 +39,22 @@ const SERIES_KEYS: &[&str] = &[
     "pgmigrate_success",
 ];
 
+/// What is kept of `meminfo` over time.
+const MEMINFO_KEYS: &[&str] = &[
+    "MemFree",
+    "MemAvailable",
+    "Cached",
+    "SwapCached",
+    "SwapFree",
+    "AnonPages",
+    "Mapped",
+    "Dirty",
+    "Writeback",
+    "Slab",
+    "PageTables",
+    "AnonHugePages",
+];
+
 /// What to observe.
 #[derive(Debug, Clone)]
 pub struct TextSettings {
@@ -98,8 +114,8 @@ pub struct TextRecord {
     pub disks: Option<Snapshot<Diskstats>>,
     /// Idle counters.
     pub idle: Option<Snapshot<TimerList>>,
-    /// vmstat over time.
-    pub series: Option<Series>,
+    /// Over time, by source: `vmstat`, `meminfo`, `zram0/mm_stat`, …, and `pressure` (microseconds stalled so far).
+    pub series: Vec<(String, Series)>,
     /// What could not be observed, and why.
     pub unsupported: Vec<Unsupported>,
 }
@@ -132,6 +148,41 @@ impl<T: Parse + Clone> Watched<T> {
     }
 }
 
+/// Some columns of a keyed source over time.
+#[derive(Debug)]
+struct Sampled {
+    columns: Vec<usize>,
+    row: Vec<u64>,
+    series: Series,
+}
+
+impl Sampled {
+    /// Those of `keys` that the source has.
+    fn new<'a>(
+        counters: &Counters,
+        keys: impl IntoIterator<Item = &'a str>,
+        capacity: usize,
+    ) -> Self {
+        let (names, columns): (Vec<String>, Vec<usize>) = keys
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), counters.index(key)?)))
+            .unzip();
+        Self {
+            row: vec![0; columns.len()],
+            series: Series::new(names, capacity),
+            columns,
+        }
+    }
+
+    fn push(&mut self, time: Nanos, counters: &Counters) {
+        let values = counters.values();
+        for (value, &column) in self.row.iter_mut().zip(&self.columns) {
+            *value = values.get(column).copied().unwrap_or(0);
+        }
+        self.series.push(time, &self.row);
+    }
+}
+
 /// The open sources.
 #[derive(Debug)]
 pub struct TextProbe {
@@ -145,9 +196,11 @@ pub struct TextProbe {
     idle: Option<Watched<TimerList>>,
     zswap: Option<(Zswap, Counters)>,
     vmstat_before: Counters,
-    columns: Vec<usize>,
-    row: Vec<u64>,
-    series: Series,
+    series: Sampled,
+    /// By place in `keyed`; none for what changes too little to be worth it.
+    keyed_series: Vec<(usize, Sampled)>,
+    pressure_row: Vec<u64>,
+    pressure_series: Series,
     unsupported: Vec<Unsupported>,
 }
 
@@ -157,11 +210,11 @@ impl TextProbe {
         let vmstat = KeyedSource::Vmstat.open(Path::new("/"))?;
         let mut unsupported = Vec::new();
         let counters = &vmstat.latest().counters;
-        let (names, columns): (Vec<String>, Vec<usize>) = settings
-            .series
-            .iter()
-            .filter_map(|key| Some((key.clone(), counters.index(key)?)))
-            .unzip();
+        let series = Sampled::new(
+            counters,
+            settings.series.iter().map(String::as_str),
+            settings.capacity,
+        );
         let mut probe = Self {
             keyed: Vec::new(),
             pressure: Vec::new(),
@@ -172,9 +225,10 @@ impl TextProbe {
             idle: watch("timer_list", "/proc/timer_list", &mut unsupported),
             zswap: None,
             vmstat_before: counters.clone(),
-            row: vec![0; columns.len()],
-            series: Series::new(names, settings.capacity),
-            columns,
+            series,
+            keyed_series: Vec::new(),
+            pressure_row: Vec::new(),
+            pressure_series: Series::new(Vec::new(), 2),
             vmstat,
             unsupported,
         };
@@ -200,7 +254,30 @@ impl TextProbe {
             }
             Err(error) => probe.lacks("zswap", &error),
         }
+        probe.prepare_series(settings.capacity);
         Ok(probe)
+    }
+
+    /// Makes room for what is sampled beside vmstat.
+    fn prepare_series(&mut self, capacity: usize) {
+        for (place, watched) in self.keyed.iter().enumerate() {
+            let counters = &watched.file.latest().counters;
+            let sampled = match watched.file.latest().source {
+                KeyedSource::Meminfo => {
+                    Sampled::new(counters, MEMINFO_KEYS.iter().copied(), capacity)
+                }
+                KeyedSource::ZramMmStat => Sampled::new(counters, counters.keys(), capacity),
+                _ => continue,
+            };
+            self.keyed_series.push((place, sampled));
+        }
+        let columns: Vec<String> = self
+            .pressure
+            .iter()
+            .flat_map(|watched| ["some", "full"].map(|kind| format!("{}-{kind}", watched.name)))
+            .collect();
+        self.pressure_row = vec![0; columns.len()];
+        self.pressure_series = Series::new(columns, capacity);
     }
 
     fn lacks(&mut self, source: &str, why: &ProbeError) {
@@ -253,13 +330,25 @@ impl TextProbe {
         Ok(())
     }
 
-    /// Adds a sample to the series. Allocates nothing.
+    /// Adds a sample to every series. Allocates nothing.
     pub fn sample(&mut self, time: Nanos) -> Result<(), ProbeError> {
-        let values = self.vmstat.sample()?.counters.values();
-        for (value, &column) in self.row.iter_mut().zip(&self.columns) {
-            *value = values.get(column).copied().unwrap_or(0);
+        self.series.push(time, &self.vmstat.sample()?.counters);
+        for (place, sampled) in &mut self.keyed_series {
+            if let Some(watched) = self.keyed.get_mut(*place) {
+                sampled.push(time, &watched.file.sample()?.counters);
+            }
         }
-        self.series.push(time, &self.row);
+        for (row, watched) in self
+            .pressure_row
+            .chunks_exact_mut(2)
+            .zip(&mut self.pressure)
+        {
+            let psi = watched.file.sample()?;
+            for (value, line) in row.iter_mut().zip([psi.some, psi.full]) {
+                *value = line.map_or(0, |line| line.total_us);
+            }
+        }
+        self.pressure_series.push(time, &self.pressure_row);
         Ok(())
     }
 
@@ -274,6 +363,18 @@ impl TextProbe {
                 after,
             },
         });
+        record.series.push(("vmstat".into(), self.series.series));
+        for (place, sampled) in self.keyed_series {
+            let name = self.keyed.get(place).map(|watched| watched.name.clone());
+            record
+                .series
+                .push((name.unwrap_or_default(), sampled.series));
+        }
+        if !self.pressure.is_empty() {
+            record
+                .series
+                .push(("pressure".into(), self.pressure_series));
+        }
         for mut watched in self.keyed {
             let readings = watched.snapshot()?;
             record.counters.push(Named {
@@ -304,7 +405,6 @@ impl TextProbe {
         record.swaps = ended(self.swaps)?;
         record.disks = ended(self.disks)?;
         record.idle = ended(self.idle)?;
-        record.series = Some(self.series);
         record.unsupported = self.unsupported;
         Ok(record)
     }
@@ -366,9 +466,18 @@ mod tests {
         let record = probe.after().unwrap();
         let delta = record.counters("vmstat").unwrap().delta();
         assert!(delta.growth("pgfault").unwrap() > 0);
-        let series = record.series.as_ref().unwrap();
-        assert_eq!(series.columns(), ["pgfault"]);
-        assert!(series.len() >= 4 && series.offered() == 20);
+        let series = |name| {
+            record
+                .series
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, s)| s)
+        };
+        let vmstat = series("vmstat").unwrap();
+        assert_eq!(vmstat.columns(), ["pgfault"]);
+        assert!(vmstat.len() >= 4 && vmstat.offered() == 20);
+        let meminfo = series("meminfo").unwrap();
+        assert!(meminfo.column("MemFree").unwrap().all(|(_, free)| free > 0));
         assert!(record.zoneinfo.is_some() && record.buddyinfo.is_some());
         // No io_stat was there: said, not invented.
         let said = |name: &str| {

@@ -88,6 +88,8 @@ pub struct TraceFile {
 const MAGIC: &[u8; 8] = b"PGTDTRC1";
 /// A description lists formats and tasks: a few MiB at the most.
 const LARGEST_META: u32 = 64 << 20;
+/// Compression: events are alike, so that the fastest level already takes most of it.
+const LEVEL: i32 = 3;
 
 impl TraceFile {
     /// The events of all CPUs by time.
@@ -113,29 +115,13 @@ impl TraceFile {
 
     /// Writes the trace, compressed.
     pub fn write(&self, out: impl Write) -> Result<(), ProbeError> {
-        let wrong = |error| ProbeError::io("write", "the stored trace", error);
-        let mut out = zstd::Encoder::new(out, 3).map_err(wrong)?;
-        out.include_checksum(true).map_err(wrong)?;
-        let meta = serde_json::to_vec(&self.meta)
-            .map_err(|error| ProbeError::malformed("a trace's description", error.to_string()))?;
-        let length = u32::try_from(meta.len()).map_err(|_| {
-            ProbeError::malformed("a trace's description", "it is longer than 4 GiB")
-        })?;
-        let mut all = || -> std::io::Result<()> {
-            out.write_all(MAGIC)?;
-            out.write_all(&length.to_le_bytes())?;
-            out.write_all(&meta)?;
-            for buffer in &self.cpus {
-                let length = u64::try_from(buffer.bytes.len()).unwrap_or(u64::MAX);
-                out.write_all(&buffer.cpu.to_le_bytes())?;
-                out.write_all(&length.to_le_bytes())?;
-                out.write_all(&buffer.bytes)?;
-            }
-            Ok(())
-        };
-        all().map_err(wrong)?;
-        out.finish().map_err(wrong)?;
-        Ok(())
+        write_pieces(
+            &self.meta,
+            self.cpus
+                .iter()
+                .map(|buffer| (buffer.cpu, std::iter::once(buffer.bytes.as_slice()))),
+            out,
+        )
     }
 
     /// Reads a trace written by [`Self::write`]; one that is cut off or damaged is refused.
@@ -203,6 +189,41 @@ impl TraceFile {
         }
         Ok(Self { meta, cpus })
     }
+}
+
+/// Writes a trace whose buffers lie in pieces, compressed: for each CPU its number and its packed sub-buffers in order.
+pub fn write_pieces<'a, P>(
+    meta: &TraceMeta,
+    cpus: impl IntoIterator<Item = (u32, P)>,
+    out: impl Write,
+) -> Result<(), ProbeError>
+where
+    P: Iterator<Item = &'a [u8]> + Clone,
+{
+    let wrong = |error| ProbeError::io("write", "the stored trace", error);
+    let mut out = zstd::Encoder::new(out, LEVEL).map_err(wrong)?;
+    out.include_checksum(true).map_err(wrong)?;
+    let meta = serde_json::to_vec(meta)
+        .map_err(|error| ProbeError::malformed("a trace's description", error.to_string()))?;
+    let length = u32::try_from(meta.len())
+        .map_err(|_| ProbeError::malformed("a trace's description", "it is longer than 4 GiB"))?;
+    let all = || -> std::io::Result<()> {
+        out.write_all(MAGIC)?;
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(&meta)?;
+        for (cpu, pieces) in cpus {
+            let length: usize = pieces.clone().map(<[u8]>::len).sum();
+            out.write_all(&cpu.to_le_bytes())?;
+            out.write_all(&u64::try_from(length).unwrap_or(u64::MAX).to_le_bytes())?;
+            for piece in pieces {
+                out.write_all(piece)?;
+            }
+        }
+        Ok(())
+    };
+    all().map_err(wrong)?;
+    out.finish().map_err(wrong)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -49,6 +49,8 @@ impl Default for TraceSettings {
 /// An instance; switched off and removed when dropped.
 #[derive(Debug)]
 pub struct Instance {
+    /// Whether its directory was made by us, and goes with us.
+    made: bool,
     // Declared before the file system so that it is dropped, and its directory removed, while that is still there.
     path: PathBuf,
     formats: Vec<StoredFormat>,
@@ -71,7 +73,27 @@ impl Instance {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = instances.join(format!("{PREFIX}{pid}-{start}-{number}"));
         fs::create_dir(&path).map_err(|error| ProbeError::io("make", &path, error))?;
+        Self::at(path, true, tracefs, settings)
+    }
+
+    /// Uses the machine's one global buffer instead of an instance: for a guest that is ours alone. An instance would cost it
+    /// about 10 MB of memory on kernels before 6.6, which make every directory of events anew.
+    pub fn of_machine(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
+        let path = tracefs.root().to_owned();
+        let instance = Self::at(path, false, tracefs, settings)?;
+        // What was written before is not ours.
+        instance.write("trace", "")?;
+        Ok(instance)
+    }
+
+    fn at(
+        path: PathBuf,
+        made: bool,
+        tracefs: Tracefs,
+        settings: &TraceSettings,
+    ) -> Result<Self, ProbeError> {
         let mut instance = Self {
+            made,
             path,
             formats: Vec::new(),
             absent: Vec::new(),
@@ -159,7 +181,10 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        remove(&self.path);
+        switch_off(&self.path);
+        if self.made {
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 
@@ -174,11 +199,10 @@ fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Switches an instance off and removes it; nothing more can be done where that does not work.
-fn remove(path: &Path) {
+/// Switches recording and events off; nothing more can be done where that does not work.
+fn switch_off(path: &Path) {
     let _ = fs::write(path.join("tracing_on"), "0");
     let _ = fs::write(path.join("events/enable"), "0");
-    let _ = fs::remove_dir(path);
 }
 
 /// Removes the instances of processes that are gone.
@@ -191,7 +215,8 @@ fn remove_stale(instances: &Path) {
         if let Some((pid, start)) = name.to_str().and_then(maker)
             && start_ticks(pid) != Some(start)
         {
-            remove(&entry.path());
+            switch_off(&entry.path());
+            let _ = fs::remove_dir(entry.path());
         }
     }
 }

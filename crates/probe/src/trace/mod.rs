@@ -19,7 +19,7 @@ mod tracefs;
 
 pub use access::{FieldAccess, IdTable, TextAccess};
 pub use capture::{BackgroundCapture, Capture, CpuStats};
-pub use container::{CpuBuffer, StoredFormat, TraceFile, TraceMeta};
+pub use container::{CpuBuffer, StoredFormat, TraceFile, TraceMeta, write_pieces};
 pub use format::{EventFormat, Field, FieldShape, PageLayout};
 pub use instance::{EventName, Instance, TraceSettings};
 pub use merge::Merge;

@@ -1,0 +1,316 @@
+//! The observer of an observed trial: a process of its own that traces and samples while the scenario runs.
+//!
+//! It is a process beside PID 1, so that what it allocates is not inherited by the workload, and it is made before free
+//! memory is set to what was promised, so that it costs the workload none. Its buffers are the kernel's ring buffer of
+//! [`BUFFER_KIB`], emptied every [`INTERVAL`] of virtual time into memory of the host; nothing is formatted or compressed on
+//! the way. It runs as a real-time task, so that a busy workload cannot make it late.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use pagetide_probe::meaning::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
+use pagetide_probe::observed::SOURCES;
+use pagetide_probe::text::{self, KeyedSource, TextProbe, TextRecord, TextSettings, known};
+use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
+use pagetide_probe::{Nanos, ProbeError};
+use pagetide_record::wire::{Kind, Region};
+use pagetide_record::{Series, Unit};
+
+use crate::error::{GuestError, io};
+use crate::spec::BootSpec;
+use crate::supervise;
+use crate::tracearea::{Contents, FRAME, TraceArea};
+
+/// Size of the kernel's ring buffer.
+pub const BUFFER_KIB: u64 = 2048;
+/// How often it is emptied: at 100 MB of events a second, more than any kernel writes, it would be half full.
+pub const INTERVAL: Nanos = Nanos(10_000_000);
+/// How often the text sources are read.
+pub const SAMPLE: Nanos = Nanos(50_000_000);
+/// The most samples of a series.
+const SAMPLES: usize = 512;
+/// How long PID 1 waits for an answer.
+const PATIENCE: u32 = 60_000;
+
+// Where the observer is; 0 while it sets up.
+const READY: u32 = 1;
+const GO: u32 = 2;
+const RECORDING: u32 = 3;
+const STOP: u32 = 4;
+const DONE: u32 = 5;
+const FAILED: u32 = 6;
+
+/// What PID 1 and the observer share.
+#[repr(C)]
+struct Board {
+    state: AtomicU32,
+    length: AtomicUsize,
+    why: [u8; 1000],
+}
+
+/// The observer as PID 1 sees it.
+#[derive(Debug)]
+pub struct Observer {
+    board: *mut Board,
+}
+
+impl Observer {
+    /// Starts the process and waits until all is open and allocated.
+    pub fn start(boot: &BootSpec, region: &Region) -> Result<Self, GuestError> {
+        // SAFETY: a new anonymous mapping.
+        let board = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Board>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if board == libc::MAP_FAILED {
+            return Err(io("sharing memory with", "the observer")(
+                io::Error::last_os_error(),
+            ));
+        }
+        let observer = Self {
+            board: board.cast(),
+        };
+        // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
+        match unsafe { libc::fork() } {
+            -1 => Err(io("starting", "the observer")(io::Error::last_os_error())),
+            0 => {
+                if let Err(why) = observer.observe(boot, region) {
+                    observer.fail(&why.to_string());
+                }
+                // SAFETY: ends the child without running the parent's exit handlers.
+                unsafe { libc::_exit(0) }
+            }
+            _ => {
+                observer.reached(READY)?;
+                Ok(observer)
+            }
+        }
+    }
+
+    /// Begins to record.
+    pub fn begin(&self) -> Result<(), GuestError> {
+        self.set(GO);
+        self.reached(RECORDING)
+    }
+
+    /// Stops recording; returns when everything is written.
+    pub fn end(self) -> Result<(), GuestError> {
+        self.set(STOP);
+        self.reached(DONE)
+    }
+
+    fn board(&self) -> &Board {
+        // SAFETY: the mapping is never unmapped, and all that is written while both sides look are atomics.
+        unsafe { &*self.board }
+    }
+
+    fn set(&self, state: u32) {
+        self.board().state.store(state, Ordering::Release);
+    }
+
+    /// Waits for a state, or for the observer's failure.
+    fn reached(&self, wanted: u32) -> Result<(), GuestError> {
+        let fault = |why: String| Err(io("observing", "the trial")(io::Error::other(why)));
+        for _ in 0..PATIENCE {
+            match self.board().state.load(Ordering::Acquire) {
+                state if state == wanted => return Ok(()),
+                FAILED => {
+                    let length = self.board().length.load(Ordering::Acquire);
+                    let text = self.board().why.get(..length).unwrap_or(&[]);
+                    return fault(String::from_utf8_lossy(text).into_owned());
+                }
+                _ => sleep(Nanos(1_000_000)),
+            }
+        }
+        fault("the observer does not answer".to_owned())
+    }
+
+    /// The observer's side: says why it cannot go on.
+    fn fail(&self, why: &str) {
+        let room = size_of_val(&self.board().why);
+        let length = why.len().min(room);
+        // SAFETY: the text is written before the state that makes the other side read it.
+        unsafe {
+            (&raw mut (*self.board).why)
+                .cast::<u8>()
+                .copy_from_nonoverlapping(why.as_ptr(), length);
+        }
+        self.board().length.store(length, Ordering::Release);
+        self.set(FAILED);
+    }
+
+    /// The observer's life.
+    fn observe(&self, boot: &BootSpec, region: &Region) -> Result<(), GuestError> {
+        let probe = |why: ProbeError| io("observing", "the trial")(io::Error::other(why));
+        // SAFETY: the name is a C string.
+        unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-watch".as_ptr()) };
+        let events = [RECLAIM_EVENTS, ATTRIBUTION_EVENTS, BLOCK_EVENTS].concat();
+        let settings = TraceSettings {
+            events,
+            buffer_kib: BUFFER_KIB,
+            ..TraceSettings::default()
+        };
+        let tracefs = Tracefs::open().map_err(probe)?;
+        let instance = Instance::of_machine(tracefs, &settings).map_err(probe)?;
+        let mut capture = Capture::new(instance).map_err(probe)?;
+        let mut texts = TextProbe::open(&TextSettings {
+            zram: vec!["/sys/block/zram0".into()],
+            capacity: SAMPLES,
+            ..TextSettings::default()
+        })
+        .map_err(probe)?;
+        let mut area = TraceArea::open(boot.trace_at, boot.trace_size)?;
+        let mut broken = Ok(());
+        supervise::lock_what_is_here();
+        in_real_time();
+        self.set(READY);
+        while self.board().state.load(Ordering::Acquire) != GO {
+            sleep(Nanos(1_000_000));
+        }
+
+        texts.before().map_err(probe)?;
+        capture.start().map_err(probe)?;
+        let begin = now();
+        let mut next = begin;
+        self.set(RECORDING);
+        while self.board().state.load(Ordering::Acquire) != STOP {
+            capture
+                .drain_to(|cpu, bytes| keep(&mut area, &mut broken, cpu, bytes))
+                .map_err(probe)?;
+            let time = now();
+            if time >= next {
+                texts.sample(time.saturating_sub(begin)).map_err(probe)?;
+                next = time.saturating_add(SAMPLE);
+            }
+            sleep(INTERVAL);
+        }
+        let mut meta = capture
+            .finish_to(|cpu, bytes| keep(&mut area, &mut broken, cpu, bytes))
+            .map_err(probe)?;
+        texts.sample(now().saturating_sub(begin)).map_err(probe)?;
+        broken?;
+        meta.losses.gaps_unknown += area.refused();
+        let contents = Contents {
+            meta,
+            used: area.used(),
+        };
+        let record = texts.after().map_err(probe)?;
+        store(region, &contents, record)?;
+        self.set(DONE);
+        Ok(())
+    }
+}
+
+/// Keeps a piece of the trace, and the first fault.
+fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, bytes: &[u8]) {
+    if broken.is_ok() {
+        *broken = area.append(cpu, bytes);
+    }
+}
+
+/// Writes what was observed beside the trace.
+fn store(region: &Region, contents: &Contents, mut record: TextRecord) -> Result<(), GuestError> {
+    let full = |why| io("writing", "what was observed")(io::Error::other(why));
+    for (name, series) in std::mem::take(&mut record.series) {
+        let series = over_time(&name, &series);
+        region
+            .write(Kind::Series, &series.name, &series.encode())
+            .map_err(full)?;
+    }
+    let json = |value: serde_json::Result<Vec<u8>>| {
+        value.map_err(|why| io("encoding", "what was observed")(io::Error::other(why)))
+    };
+    let sources = json(serde_json::to_vec(&record))?;
+    region.write(Kind::Blob, SOURCES, &sources).map_err(full)?;
+    let contents = json(serde_json::to_vec(contents))?;
+    region.write(Kind::Blob, FRAME, &contents).map_err(full)
+}
+
+/// A series in the record's form: `time` since the start of recording, then every column.
+fn over_time(name: &str, series: &text::Series) -> Series {
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    // `zram0/mm_stat` is the only source named by its path.
+    let (name, source) = match name {
+        "vmstat" => ("vmstat", Some(KeyedSource::Vmstat)),
+        "meminfo" => ("meminfo", Some(KeyedSource::Meminfo)),
+        "pressure" => ("pressure", None),
+        _ => ("zram", Some(KeyedSource::ZramMmStat)),
+    };
+    let times = series.rows().map(|(time, _)| number(time.get()));
+    let mut out = Series::new(name).int("time", Unit::Nanos, times);
+    for (at, column) in series.columns().iter().enumerate() {
+        let unit = match source.and_then(|source| known(source, column)) {
+            Some(known) => match known.unit {
+                text::Unit::Pages => Unit::Pages,
+                // Already turned into bytes.
+                text::Unit::Bytes | text::Unit::Kib => Unit::Bytes,
+                text::Unit::Events | text::Unit::Items => Unit::Count,
+            },
+            // Pressure is told in microseconds.
+            None if source.is_none() => Unit::Nanos,
+            None => Unit::Count,
+        };
+        let scale = if source.is_none() { 1000 } else { 1 };
+        let values = series
+            .rows()
+            .map(|(_, row)| number(row.get(at).copied().unwrap_or(0).saturating_mul(scale)));
+        out = out.int(column, unit, values);
+    }
+    out
+}
+
+/// Makes this process run before every ordinary one; what it forks does not inherit that.
+fn in_real_time() {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: changes only this process; `param` lives through the call.
+    unsafe {
+        libc::sched_setscheduler(
+            0,
+            libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+            &raw const param,
+        );
+    }
+}
+
+fn now() -> Nanos {
+    Nanos(supervise::now().0)
+}
+
+fn sleep(span: Nanos) {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: i64::try_from(span.get()).unwrap_or(0),
+    };
+    // SAFETY: `time` lives through the call; no remainder is asked for.
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_tell_time_and_units_in_the_records_own() {
+        let mut vmstat = text::Series::new(vec!["nr_free_pages".into(), "pswpin".into()], 4);
+        vmstat.push(Nanos(5), &[7, 8]);
+        let series = over_time("vmstat", &vmstat);
+        let heads: Vec<_> = series
+            .columns
+            .iter()
+            .map(|(column, _)| (column.name.as_str(), column.unit))
+            .collect();
+        assert_eq!(heads[0], ("time", Unit::Nanos));
+        assert_eq!(heads[1], ("nr_free_pages", Unit::Pages));
+        let mut pressure = text::Series::new(vec!["memory-some".into()], 4);
+        pressure.push(Nanos(0), &[3]);
+        let series = over_time("pressure", &pressure);
+        assert_eq!(series.column("memory-some").unwrap().get(0), Some(3000.0));
+        assert_eq!(over_time("zram0/mm_stat", &pressure).name, "zram");
+    }
+}

@@ -1,0 +1,210 @@
+//! Where the trace of an observed trial leaves the guest: memory of the host behind the output region.
+//!
+//! It is far larger than the region and mapped piece by piece, so that neither its page tables nor anything else of it takes
+//! memory from the workload. Layout: pieces, one after the other, each the CPU (32 bits), the length (32 bits) and so many
+//! bytes of packed sub-buffers; numbers are little-endian. How much is used stands in the frame [`FRAME`].
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use pagetide_probe::trace::TraceMeta;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{GuestError, io};
+
+/// Name of the output region's frame that says what lies in the area, as JSON of [`Contents`].
+pub const FRAME: &str = "trace-contents";
+/// Size of what is mapped at once.
+const WINDOW: usize = 1 << 20;
+
+/// What lies in the area.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// What the trace is.
+    pub meta: TraceMeta,
+    /// Bytes in use.
+    pub used: u64,
+}
+
+/// The area as the guest writes it.
+#[derive(Debug)]
+pub struct TraceArea {
+    memory: File,
+    at: u64,
+    size: u64,
+    used: u64,
+    /// Start of the mapped window and its offset in the area.
+    window: Option<(*mut u8, u64)>,
+    /// Pieces that did not fit.
+    refused: u64,
+}
+
+impl TraceArea {
+    /// The area at a physical address.
+    pub fn open(at: u64, size: u64) -> Result<Self, GuestError> {
+        let memory = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/mem")
+            .map_err(io("opening the trace area in", "/dev/mem"))?;
+        Ok(Self {
+            memory,
+            at,
+            size,
+            used: 0,
+            window: None,
+            refused: 0,
+        })
+    }
+
+    /// Appends a piece; one that does not fit, and all that follow, are counted instead.
+    pub fn append(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), GuestError> {
+        let Ok(length) = u32::try_from(bytes.len()) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        let step = 8 + u64::from(length);
+        if self.refused > 0 || self.size - self.used < step {
+            self.refused += 1;
+            return Ok(());
+        }
+        self.put(&cpu.to_le_bytes())?;
+        self.put(&length.to_le_bytes())?;
+        self.put(bytes)
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Pieces that did not fit.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> Result<(), GuestError> {
+        while !bytes.is_empty() {
+            let (base, from) = self.window()?;
+            let within = usize::try_from(self.used - from).unwrap_or(WINDOW);
+            let length = bytes.len().min(WINDOW - within);
+            // SAFETY: the window is WINDOW bytes long, and `within + length` does not exceed it.
+            unsafe {
+                base.add(within)
+                    .copy_from_nonoverlapping(bytes.as_ptr(), length);
+            }
+            bytes = &bytes[length..];
+            self.used += length as u64;
+        }
+        Ok(())
+    }
+
+    /// The window that the next byte lies in.
+    fn window(&mut self) -> Result<(*mut u8, u64), GuestError> {
+        let size = WINDOW as u64;
+        let from = self.used / size * size;
+        if let Some((base, at)) = self.window {
+            if at == from {
+                return Ok((base, at));
+            }
+            // SAFETY: unmaps the window that was mapped below; nothing points into it any more.
+            unsafe { libc::munmap(base.cast(), WINDOW) };
+            self.window = None;
+        }
+        let fault = |why| io("mapping the trace area in", "/dev/mem")(why);
+        let offset = libc::off_t::try_from(self.at + from)
+            .map_err(|_| fault(io::Error::other("it lies too far")))?;
+        // SAFETY: a new shared mapping of device memory; nothing in this process overlaps it.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                WINDOW,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                self.memory.as_raw_fd(),
+                offset,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(fault(io::Error::last_os_error()));
+        }
+        let window = (base.cast(), from);
+        self.window = Some(window);
+        Ok(window)
+    }
+}
+
+impl Drop for TraceArea {
+    fn drop(&mut self) {
+        if let Some((base, _)) = self.window {
+            // SAFETY: unmaps this value's own window.
+            unsafe { libc::munmap(base.cast(), WINDOW) };
+        }
+    }
+}
+
+/// The pieces in the area's bytes: CPU and packed sub-buffers. Ends where a head contradicts what is there.
+pub fn pieces(area: &[u8]) -> impl Iterator<Item = (u32, &[u8])> + Clone {
+    let mut rest = area;
+    std::iter::from_fn(move || {
+        let (cpu, after) = rest.split_first_chunk::<4>()?;
+        let (length, after) = after.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (bytes, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some((u32::from_le_bytes(*cpu), bytes))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_back_and_a_cut_one_ends_the_walk() {
+        let mut area = Vec::new();
+        for (cpu, text) in [(0_u32, "abc"), (3, ""), (1, "defg")] {
+            area.extend(cpu.to_le_bytes());
+            area.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
+            area.extend(text.as_bytes());
+        }
+        let all: Vec<_> = pieces(&area).collect();
+        assert_eq!(all, [(0, &b"abc"[..]), (3, b""), (1, b"defg")]);
+        for cut in 0..area.len() {
+            assert!(pieces(&area[..cut]).count() < 3);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_nothing_follows_it() {
+        // A plain file stands in for the machine's memory: the same system calls map it.
+        let file = tempfile::tempfile().unwrap();
+        let size = 2 * WINDOW as u64;
+        file.set_len(size).unwrap();
+        let mut area = TraceArea {
+            memory: file.try_clone().unwrap(),
+            at: 0,
+            size,
+            used: 0,
+            window: None,
+            refused: 0,
+        };
+        let piece: Vec<u8> = (0..=250).cycle().take(300_000).collect();
+        for cpu in 0..8 {
+            area.append(cpu, &piece).unwrap();
+        }
+        area.append(9, b"x").unwrap();
+        assert_eq!(area.refused(), 3);
+        let used = usize::try_from(area.used()).unwrap();
+        drop(area);
+        let mut bytes = vec![0; used];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+        let back: Vec<_> = pieces(&bytes).collect();
+        assert_eq!(back.len(), 6);
+        assert!(back.iter().all(|(_, bytes)| *bytes == &piece[..]));
+    }
+}
