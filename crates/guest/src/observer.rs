@@ -22,9 +22,9 @@ use crate::supervise;
 use crate::tracearea::{Contents, FRAME, TraceArea};
 
 /// Size of the kernel's ring buffer.
-pub const BUFFER_KIB: u64 = 2048;
-/// How often it is emptied: at 100 MB of events a second, more than any kernel writes, it would be half full.
-pub const INTERVAL: Nanos = Nanos(10_000_000);
+pub const BUFFER_KIB: u64 = 4096;
+/// How often it is emptied: at 80 MB of events a second, more than any kernel writes, it would be half full.
+pub const INTERVAL: Nanos = Nanos(25_000_000);
 /// How often the text sources are read.
 pub const SAMPLE: Nanos = Nanos(50_000_000);
 /// The most samples of a series.

@@ -22,7 +22,7 @@ pub const REGION: Bytes = Bytes::from_mib(64);
 pub const TRACE: Bytes = Bytes::from_mib(960);
 /// What the observer of an observed trial takes: its ring buffer, its process, the kernel's own structures. Locked away from
 /// every trial alike, so that timed and observed ones find the same.
-pub const SPARE: Bytes = Bytes::from_mib(6);
+pub const SPARE: Bytes = Bytes::from_mib(8);
 /// The least memory a workload can be given.
 pub const LEAST: Bytes = Bytes::from_mib(8);
 
