@@ -7,6 +7,7 @@ use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
 use crate::difference::Difference;
+use crate::explain::Explained;
 
 /// Several variants side by side; the first is the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -25,6 +26,9 @@ pub struct Comparison {
     pub overall: Overall,
     /// What a reader should know.
     pub cautions: Vec<Caution>,
+    /// Why columns differ from the baseline, cell by cell; empty until [`crate::explain::explain`] was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<Explained>,
 }
 
 /// A variant in a comparison.
@@ -284,6 +288,13 @@ fn list(differences: &[Difference]) -> String {
 }
 
 impl Comparison {
+    /// Why this column of this cell differs from the baseline, where that was asked for.
+    pub fn explained(&self, cell: usize, column: usize) -> Option<&Explained> {
+        self.explanations
+            .iter()
+            .find(|explained| (explained.cell, explained.column) == (cell, column))
+    }
+
     /// Verdicts that decide: those on primary metrics, or on all where none is primary.
     pub fn deciding(&self) -> impl Iterator<Item = &Judgement> {
         let rows = || self.cells.iter().flat_map(|cell| &cell.metrics);

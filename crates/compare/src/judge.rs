@@ -89,6 +89,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         look,
         overall: Overall::Invalid,
         cautions,
+        explanations: Vec::new(),
     };
     judge_all(&mut comparison, input)?;
     comparison.overall = Overall::of(comparison.deciding().map(|judgement| &judgement.verdict));

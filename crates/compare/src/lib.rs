@@ -9,6 +9,7 @@
 pub mod comparison;
 mod difference;
 mod error;
+pub mod explain;
 pub mod history;
 mod input;
 mod judge;

@@ -49,6 +49,7 @@ pub struct Cli {
 pub enum Command {
     Run(Box<command::run::Args>),
     Compare(command::compare::Args),
+    Explain(command::explain::Args),
     Show(command::show::Args),
     Repeat(command::repeat::Args),
     Plan(Box<command::plan::Args>),

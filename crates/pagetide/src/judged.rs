@@ -5,13 +5,14 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use pagetide_compare::explain::explain;
 use pagetide_compare::{Comparison, FailOn};
 use pagetide_record::{Histogram, Machine, Record, Store};
 use pagetide_report::seed::{Extras, cpu_time};
 use pagetide_report::terminal::show::{Presence, presence};
 use pagetide_report::terminal::{Options, presence_maps, verdicts};
 use pagetide_report::{
-    About, csv, html, json, kcidb, ktap, mail, markdown, openmetrics, parquet, seed,
+    About, csv, html, json, kcidb, ktap, mail, markdown, openmetrics, parquet, seed, why,
 };
 
 use crate::command::calibrate::Kept;
@@ -90,6 +91,16 @@ pub enum Failing {
     Inconclusive,
 }
 
+impl Format {
+    /// Whether it says why, which takes reading every record.
+    const fn explains(self) -> bool {
+        matches!(
+            self,
+            Self::Table | Self::Mail | Self::Json | Self::Markdown | Self::Html
+        )
+    }
+}
+
 impl JudgedArgs {
     fn fail_on(&self) -> FailOn {
         match self.fail_on {
@@ -121,6 +132,12 @@ impl JudgedArgs {
         command: String,
         out: Output,
     ) -> Result<End> {
+        let format = self.format(out);
+        let mut comparison = comparison.clone();
+        if format.explains() {
+            comparison.explanations = explain(store, &comparison)?;
+        }
+        let comparison = &comparison;
         let is_parquet = self.format == Some(Format::Parquet);
         if is_parquet && io::stdout().is_terminal() {
             return Err(Usage::error(
@@ -133,7 +150,6 @@ impl JudgedArgs {
             machine: machine(store, comparison),
             access: BTreeMap::new(),
         };
-        let format = self.format(out);
         if self.pictures && format == Format::Table {
             about.access = access(store, comparison)?;
         }
@@ -263,7 +279,7 @@ fn page(store: &Store, comparison: &Comparison, about: &About) -> Result<()> {
     let input = html::Input {
         comparison,
         about,
-        why: &[],
+        why: &why::for_page(comparison),
         reclaim: &BTreeMap::new(),
         observed: &BTreeMap::new(),
         open: &open,

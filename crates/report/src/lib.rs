@@ -30,6 +30,7 @@ pub mod parquet;
 pub mod seed;
 pub mod terminal;
 pub mod trace;
+pub mod why;
 
 pub use about::About;
 pub use draw::Look;

@@ -15,6 +15,7 @@ use crate::draw::{Align, Cell, Grid, Look, clean, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::summary;
 use crate::terminal::verdicts::EXACT_CAVEAT;
+use crate::why;
 
 /// Columns of a mail that survive quoting.
 pub const WIDTH: usize = 75;
@@ -39,9 +40,14 @@ pub fn mail(comparison: &Comparison, about: &About) -> String {
     for index in about::others(comparison) {
         paragraph(&mut out, &summary::sentence(comparison, index, true));
     }
-    for group in &comparison.cells {
+    for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
         cell(&mut out, comparison, group);
+        for explained in why::of_cell(comparison, place) {
+            for statement in why::statements(comparison, explained, false, true) {
+                paragraph(&mut out, &statement.line());
+            }
+        }
     }
     out.push('\n');
     out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");

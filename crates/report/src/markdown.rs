@@ -11,6 +11,7 @@ use crate::draw::{Look, clean};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::terminal::{effect, summary};
+use crate::why;
 
 /// Unicode, and no limit but that of a cell.
 const LOOK: Look = Look::plain(160);
@@ -26,8 +27,14 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
         let sentence = summary::sentence(comparison, index, false);
         put!(out, "\n{}\n", text(&sentence));
     }
-    for group in &comparison.cells {
+    for (place, group) in comparison.cells.iter().enumerate() {
         cell(&mut out, comparison, group);
+        for explained in why::of_cell(comparison, place) {
+            out.push('\n');
+            for statement in why::statements(comparison, explained, false, false) {
+                put!(out, "{}  \n", text(&statement.line()));
+            }
+        }
     }
     let invalid = about::invalid(comparison);
     if !invalid.is_empty() {

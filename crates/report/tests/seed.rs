@@ -40,6 +40,7 @@ fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
         look: None,
         overall: Overall::Improved,
         cautions: Vec::new(),
+        explanations: Vec::new(),
     }
 }
 

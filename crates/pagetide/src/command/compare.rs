@@ -1,7 +1,8 @@
 //! `pagetide compare`: two sides, or a whole campaign, judged.
 
 use anyhow::Result;
-use pagetide_compare::{compare_campaign, compare_two};
+use pagetide_compare::{Comparison, compare_campaign, compare_two};
+use pagetide_record::Store;
 
 use crate::exit::{End, Usage};
 use crate::judged::JudgedArgs;
@@ -39,15 +40,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if args.anyway {
         words.push("--anyway".to_owned());
     }
-    let comparison = match (&args.a, &args.b) {
-        (Some(a), Some(b)) => compare_two(&store, a, b, args.anyway)?,
-        (Some(name), None) if name.contains(':') => {
-            return Err(Usage::error(format!(
-                "`{name}` is one side: name the other as well, as in `pagetide compare {name} OTHER`"
-            )));
-        }
-        (name, _) => compare_campaign(&store, name.as_deref())?,
-    };
+    let comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), args.anyway)?;
     let title = match (&args.a, &args.b, &comparison.campaign) {
         (Some(a), Some(b), _) => format!("{b} against {a}"),
         (_, _, Some(campaign)) => campaign.clone(),
@@ -55,4 +48,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     args.judged
         .show(&store, &comparison, title, shell(&words), out)
+}
+
+/// What the names on the command line stand for, compared.
+pub fn sides(store: &Store, a: Option<&str>, b: Option<&str>, anyway: bool) -> Result<Comparison> {
+    match (a, b) {
+        (Some(a), Some(b)) => Ok(compare_two(store, a, b, anyway)?),
+        (Some(name), None) if name.contains(':') => Err(Usage::error(format!(
+            "`{name}` is one side: name the other as well, as in `pagetide compare {name} OTHER`"
+        ))),
+        (name, _) => Ok(compare_campaign(store, name)?),
+    }
 }

@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod compare;
 pub mod doctor;
+pub mod explain;
 pub mod history;
 pub mod import;
 pub mod kernel;
@@ -30,6 +31,7 @@ pub fn run(cli: Cli) -> Result<End> {
     match cli.command {
         Command::Run(args) => run::run(&args, &places, out),
         Command::Compare(args) => compare::run(&args, &places, out),
+        Command::Explain(args) => explain::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),

@@ -68,6 +68,7 @@ pub fn single(record: &Record) -> Comparison {
         alpha: pagetide_compare::ALPHA,
         look: None,
         overall: Overall::Invalid,
+        explanations: Vec::new(),
         cautions: if exact {
             vec![Caution::VirtualTime]
         } else {

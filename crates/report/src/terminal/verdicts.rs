@@ -13,6 +13,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::show::Presence;
 use crate::terminal::{effect, summary};
+use crate::why;
 
 /// What exact times mean; said wherever they are shown.
 pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
@@ -42,6 +43,7 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
         out.push_str(&cell(comparison, group, options, look));
+        out.push_str(&why::under_cell(comparison, place, look));
         if options.pictures {
             out.push_str(&pictures(comparison, about, place, look));
         }

@@ -290,6 +290,7 @@ pub fn mglru() -> Comparison {
         look: None,
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime],
+        explanations: Vec::new(),
     };
     comparison.columns[1].invalid = 1;
     comparison.cells[0].sides[1].invalid.push(InvalidTrial {
@@ -443,6 +444,7 @@ pub fn kernels() -> Comparison {
         look: None,
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime, Caution::Pending { trials: 3 }],
+        explanations: Vec::new(),
     }
 }
 

@@ -1,0 +1,122 @@
+//! What is known of one side of a comparison, as plain numbers.
+
+use std::collections::BTreeMap;
+
+use pagetide_probe::meaning::{Part, RowId};
+use serde::Serialize;
+
+/// Amounts by name.
+pub type Amounts = BTreeMap<String, f64>;
+
+/// What is known of one side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Account {
+    /// Timed trials that the means are of.
+    pub trials: usize,
+    /// Mean time of a trial from the scenario's start to its end, in nanoseconds.
+    pub elapsed: f64,
+    /// Mean growth of the vmstat counters over a timed trial.
+    pub growth: Amounts,
+    /// Means of what does not grow: metrics in their own unit, `free-at-start` in bytes.
+    pub levels: Amounts,
+    /// Settings as read back, and the swap device as `swap`.
+    pub settings: BTreeMap<String, String>,
+    /// What the observed pass tells, where there was one.
+    pub observed: Option<Observed>,
+}
+
+/// What an observed pass tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Observed {
+    /// Identity of its record.
+    pub record: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Tasks whose time was attributed.
+    pub tasks: usize,
+    /// Where their time went, in nanoseconds.
+    pub times: BTreeMap<Part, f64>,
+    /// Growth of the vmstat counters over this very pass.
+    pub growth: Amounts,
+    /// Rows of the reclaim table that have a number.
+    pub rows: BTreeMap<RowId, f64>,
+    /// Mean time of a read request from issue to completion, in nanoseconds, over all devices; `None` without any.
+    pub read: Option<f64>,
+    /// The same of a write request.
+    pub write: Option<f64>,
+}
+
+impl Observed {
+    /// Time of a part, in nanoseconds.
+    pub fn time(&self, part: Part) -> f64 {
+        self.times.get(&part).copied().unwrap_or(0.0)
+    }
+
+    /// Time of all tasks, voluntary sleep left out: that is pauses of the scenario, and one process waiting for another
+    /// whose time counts itself.
+    pub fn active(&self) -> f64 {
+        self.times
+            .iter()
+            .filter(|(part, _)| **part != Part::Sleep)
+            .map(|(_, time)| time)
+            .sum()
+    }
+}
+
+/// Counters of direct reclaims; the kernel counts each zone apart.
+pub(super) const STALLS: [&str; 5] = [
+    "allocstall_dma",
+    "allocstall_dma32",
+    "allocstall_normal",
+    "allocstall_movable",
+    "allocstall_device",
+];
+/// Pages reclaimed by tasks that wanted memory.
+pub(super) const STOLEN_DIRECT: [&str; 2] = ["pgsteal_direct", "pgsteal_khugepaged"];
+/// Pages scanned by tasks that wanted memory.
+pub(super) const SCANNED_DIRECT: [&str; 2] = ["pgscan_direct", "pgscan_khugepaged"];
+/// Pages reclaimed by anybody.
+pub(super) const STOLEN: [&str; 2] = ["pgsteal_anon", "pgsteal_file"];
+/// Pages scanned by anybody.
+pub(super) const SCANNED: [&str; 2] = ["pgscan_anon", "pgscan_file"];
+
+/// KiB in a page, which is the unit of `pgpgin`.
+const KIB_IN_PAGE: f64 = 4.0;
+
+/// Quantities that counters tell together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted<'a>(pub &'a Amounts);
+
+impl Counted<'_> {
+    /// Growth of one counter; 0 where the kernel has none.
+    pub fn get(self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Growth of several.
+    pub fn sum(self, names: &[&str]) -> f64 {
+        names.iter().map(|name| self.get(name)).sum()
+    }
+
+    /// Pages read from devices that are there on request: what was read ahead from swap in vain is left out.
+    pub fn back(self) -> f64 {
+        let in_vain = (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0);
+        let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
+        (read - in_vain).max(self.get("pgmajfault"))
+    }
+
+    /// Faults whose page came from a device, at once or ahead.
+    pub fn faults_back(self) -> f64 {
+        self.get("pgmajfault") + self.get("swap_ra_hit")
+    }
+
+    /// All other faults.
+    pub fn faults_other(self) -> f64 {
+        (self.get("pgfault") - self.faults_back()).max(0.0)
+    }
+
+    /// Pages reclaimed.
+    pub fn stolen(self) -> f64 {
+        self.sum(&STOLEN)
+    }
+}

@@ -1,0 +1,329 @@
+//! From the parts of two observed passes to mechanisms: every part's difference is shared among what makes it up.
+//!
+//! A part is a count times a cost, or a chain of such: time waiting for I/O is *pages that had to come back* × *waits a
+//! page* × *time a wait*, which are eviction choice, read-ahead and the device. Reclaim is *pages reclaimed* × *share the
+//! workload had to reclaim itself* × *pages scanned for each* × *time for each*. Pages that came back had to be made room
+//! for as well: that share of reclaim belongs to the choice that evicted them. What no counter speaks for stays
+//! unexplained, so that the shares always add up to the difference.
+
+use std::collections::BTreeMap;
+
+use pagetide_probe::meaning::{Part, RowId};
+
+use super::account::{Account, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT};
+use super::decompose::{chain, fold, kinds};
+use super::mechanism::Mechanism;
+
+/// Free memory at the start that differs by more than this share is a cause of its own.
+const MEMORY: f64 = 0.01;
+/// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
+const TICK: f64 = 4e6;
+
+/// Shares of the difference in time, B minus A, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Effects {
+    /// By mechanism.
+    pub by: BTreeMap<Mechanism, f64>,
+    /// What remains.
+    pub unexplained: f64,
+}
+
+impl Effects {
+    fn add(&mut self, mechanism: Mechanism, time: f64) {
+        *self.by.entry(mechanism).or_default() += time;
+    }
+
+    /// All shares together.
+    pub fn total(&self) -> f64 {
+        self.by.values().sum::<f64>() + self.unexplained
+    }
+}
+
+/// Two sides, each with what its observed pass tells.
+struct Sides<'a> {
+    accounts: [&'a Account; 2],
+    observed: [&'a Observed; 2],
+    /// Times by part, waiting for other tasks of the workload added to what those did.
+    times: [Times; 2],
+}
+
+/// Shares the difference of two observed passes among mechanisms; `None` where a side has none.
+pub fn of_traces(a: &Account, b: &Account) -> Option<Effects> {
+    let observed = [a.observed.as_ref()?, b.observed.as_ref()?];
+    let sides = Sides {
+        accounts: [a, b],
+        observed,
+        times: observed.map(Times::of),
+    };
+    let mut effects = Effects::default();
+    sides.waits(&mut effects);
+    sides.reclaim(&mut effects);
+    sides.compaction(&mut effects);
+    sides.queue(&mut effects);
+    sides.processor(&mut effects);
+    effects.unexplained += sides.difference(Part::Unexplained);
+    Some(effects)
+}
+
+/// Shares of a difference in waiting that is known from times of the process alone: elapsed time less processor time.
+pub fn of_counters(a: &Account, b: &Account) -> Effects {
+    let [t_a, t_b] = [a, b].map(waiting);
+    let mut effects = Effects::default();
+    if let (Some(t_a), Some(t_b)) = (t_a, t_b) {
+        chain_of_waits([a, b], [&a.growth, &b.growth], [t_a, t_b], &mut effects);
+    }
+    let whole = b.elapsed - a.elapsed;
+    effects.unexplained += whole - effects.total();
+    effects
+}
+
+/// Elapsed time that was not processor time, where the scenario tells.
+fn waiting(account: &Account) -> Option<f64> {
+    let user = account.levels.get("user")?;
+    let system = account.levels.get("system")?;
+    Some((account.elapsed - user - system).max(0.0))
+}
+
+/// Waiting for I/O: pages that came back × waits a page × time a wait.
+fn chain_of_waits(
+    accounts: [&Account; 2],
+    growth: [&super::account::Amounts; 2],
+    times: [f64; 2],
+    effects: &mut Effects,
+) {
+    let levels = |side: usize| {
+        let counted = Counted(growth[side]);
+        [counted.back(), counted.get("pgmajfault"), times[side]]
+    };
+    let (a, b) = (levels(0), levels(1));
+    let waits_known = a[1] > 0.0 || b[1] > 0.0;
+    let (pages, waits, cost, rest) = if waits_known {
+        let ([pages, waits, cost], rest) = chain(a, b);
+        let (waits, cost) = fold(waits, cost);
+        (pages, waits, cost, rest)
+    } else {
+        // Reads by system call: no counter tells how often they waited.
+        let ([pages, cost], rest) = chain([a[0], a[2]], [b[0], b[2]]);
+        (pages, 0.0, cost, rest)
+    };
+    effects.add(demand(accounts), pages);
+    let same_read_ahead = setting_is_same(accounts, "vm.page-cluster")
+        && setting_is_same(accounts, "swap/vma_ra_enabled");
+    let contiguity = |side: usize| accounts[side].levels.get("contiguity");
+    let moved = match (contiguity(0), contiguity(1)) {
+        (Some(a), Some(b)) => (a - b).abs() > 0.01,
+        _ => false,
+    };
+    if same_read_ahead && moved {
+        effects.add(Mechanism::SwapLayout, waits);
+    } else {
+        effects.add(Mechanism::ReadAhead, waits);
+    }
+    effects.add(Mechanism::DeviceLatency, cost);
+    effects.unexplained += rest;
+}
+
+/// Whose doing it is that another number of pages came back.
+fn demand(accounts: [&Account; 2]) -> Mechanism {
+    let free = |side: usize| accounts[side].levels.get("free-at-start");
+    match (free(0), free(1)) {
+        (Some(a), Some(b)) if (a - b).abs() > MEMORY * a.max(*b) => Mechanism::SharedMemory,
+        _ => Mechanism::EvictionChoice,
+    }
+}
+
+fn setting_is_same(accounts: [&Account; 2], name: &str) -> bool {
+    accounts[0].settings.get(name) == accounts[1].settings.get(name)
+}
+
+impl Sides<'_> {
+    fn difference(&self, part: Part) -> f64 {
+        self.times[1].get(part) - self.times[0].get(part)
+    }
+
+    fn counted(&self, side: usize) -> Counted<'_> {
+        Counted(&self.observed[side].growth)
+    }
+
+    fn waits(&self, effects: &mut Effects) {
+        let times = [0, 1].map(|side| self.times[side].get(Part::IoWait));
+        let growth = [0, 1].map(|side| &self.observed[side].growth);
+        chain_of_waits(self.accounts, growth, times, effects);
+    }
+
+    /// Of an effect of another number of pages reclaimed, the share of those that came back from a device and needed room.
+    fn of_pages_back(&self) -> f64 {
+        let [read, stolen] = [Counted::back, Counted::stolen]
+            .map(|count| count(self.counted(1)) - count(self.counted(0)));
+        if read * stolen <= 0.0 {
+            0.0
+        } else {
+            (read / stolen).min(1.0)
+        }
+    }
+
+    /// Adds the effect of another number of pages reclaimed.
+    fn add_pages(&self, effects: &mut Effects, other: Mechanism, time: f64) {
+        let back = time * self.of_pages_back();
+        effects.add(demand(self.accounts), back);
+        effects.add(other, time - back);
+    }
+
+    fn reclaim(&self, effects: &mut Effects) {
+        let levels = |side: usize| {
+            let counted = self.counted(side);
+            let direct = counted.sum(&STOLEN_DIRECT);
+            let scanned = counted.sum(&SCANNED_DIRECT);
+            let time = self.times[side].get(Part::Reclaim);
+            [counted.stolen(), direct, scanned, time]
+        };
+        let (a, b) = (levels(0), levels(1));
+        if setting_is_same(self.accounts, "lru_gen/enabled") {
+            let ([pages, share, scan, cost], rest) = chain(a, b);
+            let (scan, cost) = fold(scan, cost);
+            self.add_pages(effects, Mechanism::DirectReclaim, pages);
+            effects.add(Mechanism::DirectReclaim, share + cost);
+            effects.add(Mechanism::ScanEfficiency, scan);
+            effects.unexplained += rest;
+        } else {
+            // The two kinds of lists count as scanned different things.
+            let without = |levels: [f64; 4]| [levels[0], levels[1], levels[3]];
+            let ([pages, share, cost], rest) = chain(without(a), without(b));
+            self.add_pages(effects, Mechanism::DirectReclaim, pages);
+            effects.add(Mechanism::DirectReclaim, share);
+            effects.add(Mechanism::ScanEfficiency, cost);
+            effects.unexplained += rest;
+        }
+        let levels = |side: usize| {
+            [
+                self.counted(side).stolen(),
+                self.times[side].get(Part::ReclaimWait),
+            ]
+        };
+        let ([pages, cost], rest) = chain(levels(0), levels(1));
+        self.add_pages(effects, Mechanism::WriteBack, pages);
+        effects.add(Mechanism::WriteBack, cost + rest);
+    }
+
+    fn compaction(&self, effects: &mut Effects) {
+        for part in [Part::Compaction, Part::CompactionWait] {
+            effects.add(Mechanism::Compaction, self.difference(part));
+        }
+        effects.add(
+            Mechanism::Compaction,
+            self.times[1].kcompactd - self.times[0].kcompactd,
+        );
+    }
+
+    /// Waiting for a CPU that kswapd had.
+    fn queue(&self, effects: &mut Effects) {
+        let levels = |side: usize| {
+            let counted = self.counted(side);
+            let time = self.times[side].get(Part::RunQueue);
+            [counted.stolen(), counted.get("pgsteal_kswapd"), time]
+        };
+        let ([pages, share, cost], rest) = chain(levels(0), levels(1));
+        self.add_pages(effects, Mechanism::BackgroundReclaim, pages);
+        effects.add(Mechanism::BackgroundReclaim, share + cost + rest);
+    }
+
+    /// User mode, and the kernel outside reclaim and compaction.
+    fn processor(&self, effects: &mut Effects) {
+        let [user_a, user_b] = [0, 1].map(|side| self.times[side].get(Part::Compute));
+        let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
+        let user = user_b - user_a;
+        // Ticks sample what mode a task is in: below twice the deviation of such counts they tell nothing.
+        let deviation = |user: f64, kernel: f64| {
+            let all = user + kernel;
+            if all > 0.0 {
+                TICK * user / all * kernel
+            } else {
+                0.0
+            }
+        };
+        let noise = 2.0 * (deviation(user_a, kernel_a) + deviation(user_b, kernel_b)).sqrt();
+        if user.abs() > noise {
+            effects.add(Mechanism::Compute, user);
+        } else {
+            kernel_a += user_a;
+            kernel_b += user_b;
+        }
+        self.faults(kernel_a, kernel_b, effects);
+    }
+
+    fn faults(&self, time_a: f64, time_b: f64, effects: &mut Effects) {
+        let [a, b] = [0, 1].map(|side| self.counted(side));
+        let huge = [a, b].map(|counted| counted.get("thp_fault_alloc"));
+        // A fault that got a huge page clears 512 pages: whether it did is a matter of free blocks.
+        let levels = |counted: Counted<'_>, huge: f64, time: f64| {
+            [huge, (counted.get("pgfault") - huge).max(0.0), time]
+        };
+        if (huge[0] - huge[1]).abs() > MEMORY * huge[0].max(huge[1])
+            && let Some([blocks, faults]) =
+                kinds(levels(a, huge[0], time_a), levels(b, huge[1], time_b))
+        {
+            effects.add(Mechanism::Compaction, blocks);
+            effects.add(Mechanism::Faults, faults);
+            return;
+        }
+        let of_kind =
+            |counted: Counted<'_>, time: f64| [counted.faults_back(), counted.faults_other(), time];
+        if let Some([back, other]) = kinds(of_kind(a, time_a), of_kind(b, time_b)) {
+            effects.add(demand(self.accounts), back);
+            effects.add(Mechanism::Faults, other);
+            return;
+        }
+        let ([count, cost], rest) = chain([a.get("pgfault"), time_a], [b.get("pgfault"), time_b]);
+        let more = b.get("pgfault") - a.get("pgfault");
+        let back = b.faults_back() - a.faults_back();
+        let share = if back * more > 0.0 {
+            (back / more).min(1.0)
+        } else {
+            0.0
+        };
+        effects.add(demand(self.accounts), count * share);
+        effects.add(Mechanism::Faults, count * (1.0 - share) + cost);
+        effects.unexplained += rest;
+    }
+}
+
+/// Times of one side, with waiting for a CPU given to what had it.
+struct Times {
+    parts: BTreeMap<Part, f64>,
+    /// Waiting for a CPU that kcompactd had.
+    kcompactd: f64,
+}
+
+impl Times {
+    fn of(observed: &Observed) -> Self {
+        const ON_CPU: [Part; 4] = [Part::Compute, Part::Fault, Part::Reclaim, Part::Compaction];
+        let mut parts = observed.times.clone();
+        let queue = observed.time(Part::RunQueue);
+        let on_cpu: f64 = ON_CPU.iter().map(|part| observed.time(*part)).sum();
+        // Whom a task waits for: another of the workload, kswapd or kcompactd, each as likely as it is long on a CPU.
+        let tasks = observed.tasks.max(1) as f64;
+        let others = on_cpu * (tasks - 1.0) / tasks;
+        let row = |row: RowId| observed.rows.get(&row).copied().unwrap_or(0.0);
+        let (kswapd, kcompactd) = (row(RowId::TimeKswapdAwake), row(RowId::TimeKcompactd));
+        let all = others + kswapd + kcompactd;
+        let mut times = Self {
+            parts: BTreeMap::new(),
+            kcompactd: 0.0,
+        };
+        if all > 0.0 {
+            times.kcompactd = queue * kcompactd / all;
+            parts.insert(Part::RunQueue, queue * kswapd / all);
+            for part in ON_CPU {
+                if let Some(time) = parts.get_mut(&part) {
+                    *time += queue * others / all * (*time / on_cpu);
+                }
+            }
+        }
+        times.parts = parts;
+        times
+    }
+
+    fn get(&self, part: Part) -> f64 {
+        self.parts.get(&part).copied().unwrap_or(0.0)
+    }
+}

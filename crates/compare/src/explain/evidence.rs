@@ -1,0 +1,305 @@
+//! What speaks for a mechanism: counters, settings and metrics that differ, before and after.
+
+use pagetide_probe::meaning::{Part, RowId};
+use pagetide_record::Unit;
+use serde::Serialize;
+
+use super::account::{
+    Account, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT,
+};
+use super::mechanism::Mechanism;
+
+/// Something that differs between the sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Its name: the kernel's own where it is a counter or a setting.
+    pub name: String,
+    /// How it is to be read.
+    pub unit: Unit,
+    /// On the baseline's side.
+    pub before: Reading,
+    /// On the other.
+    pub after: Reading,
+    /// Where it was read.
+    pub source: Source,
+}
+
+/// A value of evidence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Reading {
+    /// A number.
+    Number(f64),
+    /// A text, such as a setting's value.
+    Text(String),
+}
+
+/// Where evidence was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// In the timed trials of all seeds, their mean.
+    Timed,
+    /// In the observed pass.
+    Observed,
+    /// In what defines the trials.
+    Setting,
+}
+
+/// Smallest change of a number that counts as one.
+const CHANGE: f64 = 0.001;
+
+/// Collects what differs.
+struct Collector<'a> {
+    sides: [&'a Account; 2],
+    found: Vec<Evidence>,
+}
+
+/// All that speaks for this mechanism, the most telling first.
+pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence> {
+    let mut all = Collector {
+        sides: [a, b],
+        found: Vec::new(),
+    };
+    match mechanism {
+        Mechanism::EvictionChoice | Mechanism::SharedMemory => {
+            if mechanism == Mechanism::SharedMemory {
+                all.level("free-at-start", "free memory at the start", Unit::Bytes);
+                all.level("harness", "memory of the harness", Unit::Bytes);
+            }
+            all.counters(Unit::Pages, &["workingset_refault_anon"]);
+            all.counters(Unit::Pages, &["workingset_refault_file"]);
+            all.counters(Unit::Pages, &["pswpin"]);
+            all.settings(&["lru_gen/enabled", "vm.swappiness"]);
+            all.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
+        }
+        Mechanism::ReadAhead | Mechanism::SwapLayout => {
+            all.counted("pages each wait brought", Unit::Ratio, |c| {
+                ratio(c.back(), c.get("pgmajfault"))
+            });
+            if mechanism == Mechanism::SwapLayout {
+                all.level("contiguity", "contiguity on the device", Unit::Share);
+                all.level("mean-jump", "mean jump on the device", Unit::Pages);
+            } else {
+                all.settings(&["vm.page-cluster", "swap/vma_ra_enabled"]);
+            }
+            all.counters(Unit::Pages, &["swap_ra"]);
+            all.counters(Unit::Pages, &["swap_ra_hit"]);
+            all.counters(Unit::Count, &["pgmajfault"]);
+        }
+        Mechanism::DeviceLatency => {
+            all.wait();
+            all.request("time a read request", |observed| observed.read);
+            all.request("time a write request", |observed| observed.write);
+            all.settings(&["swap"]);
+        }
+        Mechanism::WriteBack => {
+            all.time(Part::ReclaimWait, "waiting within reclaim");
+            all.row(
+                RowId::TimeThrottled,
+                "time reclaim was throttled",
+                Unit::Nanos,
+            );
+            all.request("time a write request", |observed| observed.write);
+            all.counters(Unit::Pages, &["nr_throttled_written"]);
+            all.counters(Unit::Pages, &["nr_vmscan_immediate_reclaim"]);
+            all.counters(Unit::Pages, &["pswpout"]);
+            all.settings(&["swap"]);
+        }
+        Mechanism::DirectReclaim => {
+            all.counters(Unit::Count, &STALLS);
+            all.counters(Unit::Pages, &STOLEN_DIRECT);
+            all.counters(Unit::Pages, &STOLEN);
+            all.time(Part::Reclaim, "direct reclaim on a CPU");
+        }
+        Mechanism::ScanEfficiency => {
+            all.counted(
+                "scanned for each page reclaimed directly",
+                Unit::Ratio,
+                |c| ratio(c.sum(&SCANNED_DIRECT), c.sum(&STOLEN_DIRECT)),
+            );
+            all.counters(Unit::Pages, &SCANNED);
+            all.settings(&["lru_gen/enabled"]);
+        }
+        Mechanism::Compaction => {
+            all.counters(Unit::Count, &["compact_stall"]);
+            all.counters(Unit::Count, &["compact_fail"]);
+            all.counters(
+                Unit::Pages,
+                &["compact_migrate_scanned", "compact_daemon_migrate_scanned"],
+            );
+            all.counters(
+                Unit::Pages,
+                &["compact_free_scanned", "compact_daemon_free_scanned"],
+            );
+            all.counters(Unit::Pages, &["pgmigrate_success"]);
+            all.counters(Unit::Count, &["thp_fault_alloc"]);
+            all.level("unusable-1", "free memory in blocks too small", Unit::Share);
+            all.settings(&["vm.compaction_proactiveness"]);
+        }
+        Mechanism::BackgroundReclaim => {
+            all.row(RowId::TimeKswapdAwake, "time kswapd was awake", Unit::Nanos);
+            all.counters(Unit::Pages, &["pgscan_kswapd"]);
+            all.counters(Unit::Pages, &["pgsteal_kswapd"]);
+        }
+        Mechanism::Faults => {
+            all.counters(Unit::Count, &["pgfault"]);
+            all.counted_time(Part::Fault, "time a fault, outside reclaim", |c| {
+                c.get("pgfault")
+            });
+        }
+        Mechanism::Compute => {
+            all.level("user", "user mode", Unit::Nanos);
+            all.time(Part::Compute, "user mode in the observed pass");
+        }
+    }
+    all.found
+}
+
+/// Part of whole; `None` of nothing.
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+impl Collector<'_> {
+    fn push(&mut self, name: &str, unit: Unit, values: [f64; 2], source: Source) {
+        let [before, after] = values;
+        let largest = before.abs().max(after.abs());
+        if (before - after).abs() > CHANGE * largest {
+            self.found.push(Evidence {
+                name: name.to_owned(),
+                unit,
+                before: Reading::Number(before),
+                after: Reading::Number(after),
+                source,
+            });
+        }
+    }
+
+    /// Numbers made from counters: of the timed trials, or of the observed pass where those are not known.
+    fn counted(&mut self, name: &str, unit: Unit, value: impl Fn(Counted<'_>) -> Option<f64>) {
+        let timed = self.sides.map(|side| value(Counted(&side.growth)));
+        if let [Some(a), Some(b)] = timed {
+            self.push(name, unit, [a, b], Source::Timed);
+            return;
+        }
+        let observed = self
+            .sides
+            .map(|side| value(Counted(&side.observed.as_ref()?.growth)));
+        if let [Some(a), Some(b)] = observed {
+            self.push(name, unit, [a, b], Source::Observed);
+        }
+    }
+
+    /// Counters, summed; those that the kernels of both sides have.
+    fn counters(&mut self, unit: Unit, names: &[&str]) {
+        let has = |growth: &super::account::Amounts, name: &str| growth.contains_key(name);
+        let known: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| self.sides.iter().all(|side| has(&side.growth, name)))
+            .collect();
+        // A sum is named after what is in it; counters that stayed at nothing are not.
+        let shown: Vec<&str> = known
+            .iter()
+            .copied()
+            .filter(|name| {
+                self.sides
+                    .iter()
+                    .any(|side| Counted(&side.growth).get(name) > 0.0)
+            })
+            .collect();
+        if !shown.is_empty() {
+            let values = self.sides.map(|side| Counted(&side.growth).sum(&known));
+            self.push(&shown.join(" + "), unit, values, Source::Timed);
+        }
+    }
+
+    /// A mean that is no counter.
+    fn level(&mut self, key: &str, name: &str, unit: Unit) {
+        if let [Some(a), Some(b)] = self.sides.map(|side| side.levels.get(key).copied()) {
+            self.push(name, unit, [a, b], Source::Timed);
+        }
+    }
+
+    fn settings(&mut self, names: &[&str]) {
+        for name in names {
+            if let [Some(a), Some(b)] = self.sides.map(|side| side.settings.get(*name))
+                && a != b
+            {
+                self.found.push(Evidence {
+                    name: (*name).to_owned(),
+                    unit: Unit::Count,
+                    before: Reading::Text(a.clone()),
+                    after: Reading::Text(b.clone()),
+                    source: Source::Setting,
+                });
+            }
+        }
+    }
+
+    /// Time of a part in the observed passes.
+    fn time(&mut self, part: Part, name: &str) {
+        if let [Some(a), Some(b)] = self
+            .sides
+            .map(|side| Some(side.observed.as_ref()?.time(part)))
+        {
+            self.push(name, Unit::Nanos, [a, b], Source::Observed);
+        }
+    }
+
+    /// Time of a request to a device in the observed passes.
+    fn request(&mut self, name: &str, time: impl Fn(&Observed) -> Option<f64>) {
+        if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed.as_ref()?)) {
+            self.push(name, Unit::Nanos, [a, b], Source::Observed);
+        }
+    }
+
+    /// Time of a part for each of something counted.
+    fn counted_time(&mut self, part: Part, name: &str, count: impl Fn(Counted<'_>) -> f64) {
+        let values = self.sides.map(|side| {
+            let observed = side.observed.as_ref()?;
+            ratio(observed.time(part), count(Counted(&observed.growth)))
+        });
+        if let [Some(a), Some(b)] = values {
+            self.push(name, Unit::Nanos, [a, b], Source::Observed);
+        }
+    }
+
+    /// How long a wait for a device took.
+    fn wait(&mut self) {
+        let waits = |c: Counted<'_>| match c.get("pgmajfault") {
+            0.0 => c.back(),
+            faults => faults,
+        };
+        if self.sides.iter().all(|side| side.observed.is_some()) {
+            self.counted_time(Part::IoWait, "time a wait for a device", waits);
+            return;
+        }
+        let values = self.sides.map(|side| {
+            let processor = side.levels.get("user")? + side.levels.get("system")?;
+            ratio(
+                (side.elapsed - processor).max(0.0),
+                waits(Counted(&side.growth)),
+            )
+        });
+        if let [Some(a), Some(b)] = values {
+            self.push(
+                "time off the CPU for each major fault",
+                Unit::Nanos,
+                [a, b],
+                Source::Timed,
+            );
+        }
+    }
+
+    /// A row of the reclaim table.
+    fn row(&mut self, row: RowId, name: &str, unit: Unit) {
+        let values = self
+            .sides
+            .map(|side| side.observed.as_ref()?.rows.get(&row).copied());
+        if let [Some(a), Some(b)] = values {
+            self.push(name, unit, [a, b], Source::Observed);
+        }
+    }
+}

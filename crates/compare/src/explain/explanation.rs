@@ -1,0 +1,212 @@
+//! An explanation: mechanisms, the one that accounts for most of the difference first, each with its evidence.
+
+use std::collections::BTreeMap;
+
+use pagetide_probe::meaning::Part;
+use serde::Serialize;
+
+use super::account::Account;
+use super::effects::{Effects, of_counters, of_traces};
+use super::evidence::{Evidence, evidence};
+use super::mechanism::Mechanism;
+
+/// Difference in time, as a share, below which there is nothing to explain.
+const NOTHING: f64 = 0.001;
+/// A mechanism that accounts for less than this share of all effects is left to the rest.
+const MINOR: f64 = 0.02;
+/// The first mechanism must account for at least this share of all effects to count as an explanation.
+const ENOUGH: f64 = 0.1;
+
+/// Why two sides differ in time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// What can be said at all.
+    pub answer: Answer,
+    /// What it rests on.
+    pub basis: Basis,
+    /// Time that is explained, in nanoseconds: of the baseline and of the other side.
+    pub time: [f64; 2],
+    /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds.
+    pub elapsed: [f64; 2],
+    /// Timed trials that the counters are means of.
+    pub trials: [usize; 2],
+    /// Where the time went, in nanoseconds; empty without observed passes.
+    pub parts: BTreeMap<Part, [f64; 2]>,
+    /// Mechanisms, the one with the largest effect first.
+    pub findings: Vec<Finding>,
+    /// Effects too small to name, together, in nanoseconds.
+    pub minor: f64,
+    /// What no counter speaks for, in nanoseconds.
+    pub unexplained: f64,
+    /// Counters that changed, where no time could be attributed to them.
+    pub leads: Vec<Lead>,
+}
+
+/// What an explanation can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The records are equal to the bit.
+    Identical,
+    /// The times do not differ by as much as a thousandth.
+    NoDifference,
+    /// The findings say why.
+    Explained,
+    /// Nothing found accounts for a tenth of it.
+    NotFound,
+}
+
+/// What an explanation rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Basis {
+    /// Traces of an observed pass of each side, by the identities of their records.
+    Traced {
+        /// Its seed; `None` where the sides have no seed in common.
+        seed: Option<u64>,
+        /// The records.
+        records: [String; 2],
+    },
+    /// Counters and processor times alone: no pass was observed.
+    Counters,
+}
+
+/// A mechanism's share of the difference.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which.
+    pub mechanism: Mechanism,
+    /// By how much it makes the other side slower than the baseline, in nanoseconds; negative where faster.
+    pub effect: f64,
+    /// Of the whole difference; above 1 where others work against it.
+    pub share: f64,
+    /// What speaks for it; never empty.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A mechanism whose counters changed, without a time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lead {
+    /// Which.
+    pub mechanism: Mechanism,
+    /// What changed.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Explanation {
+    /// The difference that is explained, B minus A, in nanoseconds.
+    pub fn difference(&self) -> f64 {
+        self.time[1] - self.time[0]
+    }
+
+    /// Whether the observed passes differ the other way than the timed trials do.
+    pub fn contradicts_elapsed(&self) -> bool {
+        let elapsed = self.elapsed[1] - self.elapsed[0];
+        matches!(self.basis, Basis::Traced { .. }) && elapsed * self.difference() < 0.0
+    }
+
+    /// What can be said of records that are equal to the bit.
+    pub fn identical(a: &Account, b: &Account) -> Self {
+        Self::empty(a, b, Answer::Identical)
+    }
+
+    fn empty(a: &Account, b: &Account, answer: Answer) -> Self {
+        let (basis, time, parts) = match (&a.observed, &b.observed) {
+            (Some(x), Some(y)) => (
+                Basis::Traced {
+                    seed: (x.seed == y.seed).then_some(x.seed),
+                    records: [x.record.clone(), y.record.clone()],
+                },
+                [x.active(), y.active()],
+                Part::ALL
+                    .into_iter()
+                    .map(|part| (part, [x.time(part), y.time(part)]))
+                    .collect(),
+            ),
+            _ => (Basis::Counters, [a.elapsed, b.elapsed], BTreeMap::new()),
+        };
+        Self {
+            answer,
+            basis,
+            time,
+            elapsed: [a.elapsed, b.elapsed],
+            trials: [a.trials, b.trials],
+            parts,
+            findings: Vec::new(),
+            minor: 0.0,
+            unexplained: 0.0,
+            leads: Vec::new(),
+        }
+    }
+
+    /// Says why b's time differs from a's.
+    pub fn of(a: &Account, b: &Account) -> Self {
+        let mut all = Self::empty(a, b, Answer::NoDifference);
+        let whole = all.difference();
+        if whole.abs() <= NOTHING * all.time[0].max(all.time[1]) {
+            all.unexplained = whole;
+            return all;
+        }
+        if let Some(effects) = of_traces(a, b) {
+            all.rank(a, b, &effects);
+        } else {
+            all.rank(a, b, &of_counters(a, b));
+            all.lead(a, b);
+        }
+        let enough = all
+            .findings
+            .first()
+            .is_some_and(|first| first.effect.abs() >= ENOUGH * whole.abs());
+        all.answer = if enough {
+            Answer::Explained
+        } else {
+            Answer::NotFound
+        };
+        all
+    }
+
+    fn rank(&mut self, a: &Account, b: &Account, effects: &Effects) {
+        let whole = self.difference();
+        let all: f64 =
+            effects.by.values().map(|effect| effect.abs()).sum::<f64>() + effects.unexplained.abs();
+        self.unexplained = effects.unexplained;
+        for (&mechanism, &effect) in effects.by.iter().filter(|(_, effect)| **effect != 0.0) {
+            let evidence = evidence(mechanism, a, b);
+            if evidence.is_empty() {
+                self.unexplained += effect;
+            } else if effect.abs() < MINOR * all {
+                self.minor += effect;
+            } else {
+                self.findings.push(Finding {
+                    mechanism,
+                    effect,
+                    share: effect / whole,
+                    evidence,
+                });
+            }
+        }
+        // Larger first; of equals the order of the mechanisms, so that the same numbers give the same text.
+        self.findings
+            .sort_by(|x, y| y.effect.abs().total_cmp(&x.effect.abs()));
+    }
+
+    /// Adds what changed beside the findings.
+    fn lead(&mut self, a: &Account, b: &Account) {
+        for mechanism in Mechanism::ALL {
+            if self
+                .findings
+                .iter()
+                .any(|finding| finding.mechanism == mechanism)
+            {
+                continue;
+            }
+            let evidence = evidence(mechanism, a, b);
+            if !evidence.is_empty() {
+                self.leads.push(Lead {
+                    mechanism,
+                    evidence,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! From records to accounts: what the timed trials count, and what the observed pass of one seed traced.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pagetide_probe::block::Direction;
+use pagetide_record::{Record, Store};
+use serde::Serialize;
+
+use super::account::{Account, Amounts, Observed};
+use super::explanation::Explanation;
+use crate::comparison::{Comparison, Side, TrialRef};
+use crate::error::CompareError;
+use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
+
+/// The explanation of one column of one cell against the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explained {
+    /// Place of the cell.
+    pub cell: usize,
+    /// Place of the column that is set against the first.
+    pub column: usize,
+    /// Why they differ.
+    pub explanation: Explanation,
+    /// What kept it from being better founded, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Explains every column of every cell that has trials on both sides.
+pub fn explain(store: &Store, comparison: &Comparison) -> Result<Vec<Explained>, CompareError> {
+    let mut gatherer = Gatherer {
+        store,
+        observed: HashMap::new(),
+    };
+    let mut all = Vec::new();
+    for (cell, group) in comparison.cells.iter().enumerate() {
+        let Some((baseline, others)) = group.sides.split_first() else {
+            continue;
+        };
+        for (column, other) in (1..).zip(others) {
+            if baseline.trials.is_empty() || other.trials.is_empty() {
+                continue;
+            }
+            let (explanation, notes) = gatherer.pair(baseline, other)?;
+            all.push(Explained {
+                cell,
+                column,
+                explanation,
+                notes,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Reads records, each trace once.
+struct Gatherer<'a> {
+    store: &'a Store,
+    observed: HashMap<String, Observed>,
+}
+
+impl Gatherer<'_> {
+    fn pair(
+        &mut self,
+        baseline: &Side,
+        other: &Side,
+    ) -> Result<(Explanation, Vec<String>), CompareError> {
+        let sides = common(baseline, other);
+        let mut a = self.account(&sides[0])?;
+        let mut b = self.account(&sides[1])?;
+        if identical(&sides) {
+            return Ok((Explanation::identical(&a, &b), Vec::new()));
+        }
+        let mut notes = Vec::new();
+        // The first seed that was observed on both sides, or the first observed trial of each side.
+        let passes = [self.passes(&sides[0])?, self.passes(&sides[1])?];
+        let [of_a, of_b] = &passes;
+        let shared = of_a.iter().find_map(|(seed, id)| {
+            let (_, other) = of_b.iter().find(|(own, _)| own == seed)?;
+            Some([(*seed, id.clone()), (*seed, other.clone())])
+        });
+        let chosen = shared.or_else(|| Some([of_a.first()?.clone(), of_b.first()?.clone()]));
+        if let Some([(seed_a, id_a), (seed_b, id_b)]) = chosen {
+            a.observed = self.observation(&id_a, seed_a, &mut notes);
+            b.observed = self.observation(&id_b, seed_b, &mut notes);
+        }
+        Ok((Explanation::of(&a, &b), notes))
+    }
+
+    /// Seeds that were observed too, with the records of the observed passes.
+    fn passes(&self, trials: &[&TrialRef]) -> Result<Vec<(u64, String)>, CompareError> {
+        let mut found = Vec::new();
+        for trial in trials {
+            let row = self.store.find(&trial.record)?;
+            if let Some(observed) = partner(self.store, &row)? {
+                found.push((trial.seed, observed.id));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What an observed record tells; `None`, with a note, where it cannot be understood.
+    fn observation(&mut self, id: &str, seed: u64, notes: &mut Vec<String>) -> Option<Observed> {
+        if let Some(known) = self.observed.get(id) {
+            return Some(known.clone());
+        }
+        match self.read(id, seed) {
+            Ok(observed) if observed.times.is_empty() => {
+                notes.push(format!(
+                    "observed record {} tells of no task's time",
+                    short(id)
+                ));
+                None
+            }
+            Ok(observed) => {
+                self.observed.insert(id.to_owned(), observed.clone());
+                Some(observed)
+            }
+            Err(why) => {
+                notes.push(format!("observed record {} was left out: {why}", short(id)));
+                None
+            }
+        }
+    }
+
+    fn read(&self, id: &str, seed: u64) -> Result<Observed, ObservationError> {
+        let reader = self.store.load(id)?;
+        let observation = observe(&reader, None)?;
+        Ok(observed(&observation, reader.record(), seed))
+    }
+
+    fn account(&self, trials: &[&TrialRef]) -> Result<Account, CompareError> {
+        let mut account = Account::default();
+        let share = 1.0 / trials.len().max(1) as f64;
+        let mut levels: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for trial in trials {
+            let record = self.store.load(&trial.record)?.into_record();
+            account.trials += 1;
+            account.elapsed += record.results.elapsed.0 as f64 * share;
+            for (name, growth) in growth(&record) {
+                *account.growth.entry(name).or_default() += growth * share;
+            }
+            for (name, level) in levels_of(&record) {
+                levels.entry(name).or_default().push(level);
+            }
+            if account.trials == 1 {
+                account.settings = settings(&record);
+            }
+        }
+        account.levels = levels
+            .into_iter()
+            .map(|(name, all)| (name, all.iter().sum::<f64>() / all.len() as f64))
+            .collect();
+        Ok(account)
+    }
+}
+
+/// The trials that are set against each other: those of common seeds, or all where there is none.
+fn common<'a>(a: &'a Side, b: &'a Side) -> [Vec<&'a TrialRef>; 2] {
+    let seeds = |side: &Side| side.trials.iter().map(|trial| trial.seed).collect();
+    let (of_a, of_b): (BTreeSet<u64>, BTreeSet<u64>) = (seeds(a), seeds(b));
+    let shared: BTreeSet<u64> = of_a.intersection(&of_b).copied().collect();
+    [a, b].map(|side| {
+        side.trials
+            .iter()
+            .filter(|trial| shared.is_empty() || shared.contains(&trial.seed))
+            .collect()
+    })
+}
+
+/// Whether every trial has its equal, bit for bit, on the other side.
+fn identical(sides: &[Vec<&TrialRef>; 2]) -> bool {
+    let digests = |trials: &[&TrialRef]| -> BTreeSet<(u64, String)> {
+        trials
+            .iter()
+            .map(|trial| (trial.seed, trial.digest.clone()))
+            .collect()
+    };
+    digests(&sides[0]) == digests(&sides[1])
+}
+
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+fn growth(record: &Record) -> Amounts {
+    vmstat(record)
+        .map(|delta| {
+            delta
+                .iter()
+                .map(|(name, growth)| (name.to_owned(), growth as f64))
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+fn levels_of(record: &Record) -> Amounts {
+    let metrics = record
+        .results
+        .metrics
+        .iter()
+        .filter_map(|metric| Some((metric.name.clone(), metric.value.number()?)));
+    let free = record.results.facts.get("free-at-start");
+    let free = free.and_then(|text| Some(("free-at-start".to_owned(), text.parse().ok()?)));
+    metrics.chain(free).collect()
+}
+
+fn settings(record: &Record) -> BTreeMap<String, String> {
+    let mut settings = record.results.settings.clone();
+    // What was asked for, where it was not read back.
+    for (name, value) in &record.subject.variant.settings {
+        settings
+            .entry(name.clone())
+            .or_insert_with(|| value.clone());
+    }
+    settings.insert("swap".to_owned(), record.subject.swap.to_string());
+    settings
+}
+
+fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
+    let mut times = BTreeMap::new();
+    for (part, time) in observation.tasks.iter().flat_map(|task| task.parts.iter()) {
+        *times.entry(part).or_insert(0.0) += time.get() as f64;
+    }
+    let devices = || observation.blocks.devices.iter().map(|device| &device.sums);
+    Observed {
+        record: observation.record.clone(),
+        seed,
+        tasks: observation.tasks.len(),
+        times,
+        growth: growth(record),
+        rows: observation
+            .table
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.id, row.value.number()?)))
+            .collect(),
+        read: mean(devices().map(|sums| &sums.reads)),
+        write: mean(devices().map(|sums| &sums.writes)),
+    }
+}
+
+/// Mean time of requests from issue to completion.
+fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
+    let (time, count) = requests.fold((0, 0), |(time, count), direction| {
+        (
+            time + direction.latency.total().get(),
+            count + direction.latency.count(),
+        )
+    });
+    (count > 0).then(|| time as f64 / count as f64)
+}

@@ -1,0 +1,270 @@
+//! Explanations of made-up accounts: what adds up, what ranks first, and what is not said.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism, Observed};
+use pagetide_probe::meaning::{Part, RowId};
+use proptest::prelude::*;
+
+const COUNTERS: [&str; 14] = [
+    "pgfault",
+    "pgmajfault",
+    "pswpin",
+    "pswpout",
+    "pgpgin",
+    "swap_ra",
+    "swap_ra_hit",
+    "workingset_refault_anon",
+    "pgsteal_anon",
+    "pgsteal_direct",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "allocstall_movable",
+    "compact_stall",
+];
+
+/// A side with these growths and times.
+fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
+    let growth: BTreeMap<String, f64> = growth
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), *value))
+        .collect();
+    let times: BTreeMap<Part, f64> = times.iter().copied().collect();
+    Account {
+        trials: 4,
+        elapsed: times.values().sum(),
+        growth: growth.clone(),
+        observed: Some(Observed {
+            record: "0123456789abcdef".into(),
+            seed: 1,
+            tasks: 1,
+            times,
+            growth,
+            ..Observed::default()
+        }),
+        ..Account::default()
+    }
+}
+
+/// What a workload of 10,000 faults does that reads back so many pages, by waits of so many pages, each so long.
+fn reading(pages: f64, each: f64, wait: f64) -> Account {
+    let waits = pages / each;
+    account(
+        &[
+            ("pgfault", 10_000.0 + pages),
+            ("pgmajfault", waits),
+            ("pswpin", pages),
+            ("pgpgin", pages * 4.0),
+            ("swap_ra", pages - waits),
+            ("swap_ra_hit", pages - waits),
+            ("workingset_refault_anon", pages),
+            ("pgsteal_anon", 5_000.0 + pages),
+            ("pgsteal_kswapd", 5_000.0 + pages),
+        ],
+        &[
+            (Part::Compute, 50e6),
+            (Part::Fault, 20e6 + pages * 2e3),
+            (Part::IoWait, waits * wait),
+            (Part::Sleep, 1e9),
+        ],
+    )
+}
+
+fn first(a: &Account, b: &Account) -> (Mechanism, f64) {
+    let found = Explanation::of(a, b);
+    assert_eq!(found.answer, Answer::Explained, "{found:#?}");
+    (found.findings[0].mechanism, found.findings[0].effect)
+}
+
+#[test]
+fn each_planted_cause_of_waiting_ranks_first_with_its_sign() {
+    let base = reading(8_000.0, 1.0, 100e3);
+    for (changed, expected) in [
+        (reading(2_000.0, 1.0, 100e3), Mechanism::EvictionChoice),
+        (reading(8_000.0, 8.0, 120e3), Mechanism::ReadAhead),
+    ] {
+        let (mechanism, effect) = first(&base, &changed);
+        assert_eq!(mechanism, expected);
+        assert!(effect < 0.0);
+        let (mechanism, back) = first(&changed, &base);
+        assert_eq!(mechanism, expected);
+        assert!((effect + back).abs() < 1.0);
+    }
+    let mut slow = reading(8_000.0, 1.0, 2e6);
+    slow.settings.insert("swap".into(), "ssd:2ms".into());
+    let (mechanism, effect) = first(&base, &slow);
+    assert_eq!(mechanism, Mechanism::DeviceLatency);
+    assert!((effect - 8_000.0 * 1.9e6).abs() < 1e6, "{effect}");
+}
+
+#[test]
+fn less_free_memory_is_named_before_the_choice_of_victims() {
+    let mut a = reading(2_000.0, 1.0, 100e3);
+    let mut b = reading(8_000.0, 1.0, 100e3);
+    a.levels.insert("free-at-start".into(), 24e6);
+    b.levels.insert("free-at-start".into(), 19e6);
+    assert_eq!(first(&a, &b).0, Mechanism::SharedMemory);
+    b.levels.insert("free-at-start".into(), 24e6 + 4096.0);
+    assert_eq!(first(&a, &b).0, Mechanism::EvictionChoice);
+}
+
+#[test]
+fn scattered_swap_is_named_where_read_ahead_is_set_alike() {
+    let mut a = reading(8_000.0, 8.0, 100e3);
+    let mut b = reading(8_000.0, 2.0, 100e3);
+    a.levels.insert("contiguity".into(), 0.95);
+    b.levels.insert("contiguity".into(), 0.3);
+    assert_eq!(first(&a, &b).0, Mechanism::SwapLayout);
+    a.settings.insert("vm.page-cluster".into(), "3".into());
+    b.settings.insert("vm.page-cluster".into(), "1".into());
+    assert_eq!(first(&a, &b).0, Mechanism::ReadAhead);
+}
+
+#[test]
+fn compressed_swap_without_waits_still_tells_refaults_by_the_faults_and_the_reclaim_they_cost() {
+    let of = |pages: f64| {
+        account(
+            &[
+                ("pgfault", 10_000.0 + pages),
+                ("pgmajfault", pages),
+                ("pswpin", pages),
+                ("pgpgin", pages * 4.0),
+                ("workingset_refault_anon", pages),
+                ("pgsteal_anon", 5_000.0 + pages),
+                ("pgsteal_direct", 5_000.0 + pages),
+                ("pgscan_direct", 10_000.0 + 2.0 * pages),
+                ("allocstall_movable", 100.0 + pages / 50.0),
+            ],
+            &[
+                (Part::Compute, 50e6),
+                (Part::Fault, 20e6 + pages * 20e3),
+                (Part::Reclaim, (5_000.0 + pages) * 30e3),
+            ],
+        )
+    };
+    let found = Explanation::of(&of(2_000.0), &of(9_000.0));
+    assert_eq!(found.findings[0].mechanism, Mechanism::EvictionChoice);
+    assert!(found.findings[0].share > 0.95, "{found:#?}");
+}
+
+#[test]
+fn without_observed_passes_only_waiting_is_attributed_and_the_rest_are_leads() {
+    let bare = |account: Account, system: f64| {
+        let mut account = account;
+        account.observed = None;
+        account.levels.insert("user".into(), 50e6);
+        account.levels.insert("system".into(), system);
+        account.elapsed -= 20e6;
+        account.elapsed += system;
+        account
+    };
+    let a = bare(reading(8_000.0, 1.0, 100e3), 20e6);
+    let mut b = bare(reading(8_000.0, 1.0, 300e3), 90e6);
+    b.growth.insert("compact_stall".into(), 70.0);
+    let mut a = a;
+    a.growth.insert("compact_stall".into(), 10.0);
+    let found = Explanation::of(&a, &b);
+    assert_eq!(found.basis, Basis::Counters);
+    assert_eq!(found.findings[0].mechanism, Mechanism::DeviceLatency);
+    // Nobody can tell what the kernel did with its time.
+    assert!((found.unexplained - 70e6).abs() < 1e6, "{found:#?}");
+    assert!(
+        found
+            .leads
+            .iter()
+            .any(|lead| lead.mechanism == Mechanism::Compaction)
+    );
+    assert!(
+        found
+            .findings
+            .iter()
+            .all(|finding| finding.mechanism != Mechanism::Compaction)
+    );
+}
+
+#[test]
+fn a_difference_that_no_counter_speaks_for_is_not_explained() {
+    let a = reading(8_000.0, 1.0, 100e3);
+    let mut b = a.clone();
+    let times = &mut b.observed.as_mut().unwrap().times;
+    times.insert(Part::Unexplained, 500e6);
+    let found = Explanation::of(&a, &b);
+    assert_eq!(found.answer, Answer::NotFound);
+    assert!(found.findings.is_empty());
+    assert!((found.unexplained - 500e6).abs() < 1.0);
+}
+
+#[test]
+fn waiting_for_kcompactd_counts_as_compaction() {
+    let of = |time: f64, stalls: f64| {
+        let mut side = account(
+            &[("pgfault", 1_000.0), ("compact_stall", stalls)],
+            &[(Part::Compute, 50e6), (Part::RunQueue, time)],
+        );
+        let rows = &mut side.observed.as_mut().unwrap().rows;
+        rows.insert(RowId::TimeKcompactd, time);
+        rows.insert(RowId::TimeKswapdAwake, 0.0);
+        side
+    };
+    let (mechanism, effect) = first(&of(1e6, 3.0), &of(41e6, 9.0));
+    assert_eq!(mechanism, Mechanism::Compaction);
+    assert!((effect - 40e6).abs() < 2e6, "{effect}");
+}
+
+fn any_account() -> impl Strategy<Value = Account> {
+    let counts = proptest::array::uniform14(0.0..1e5_f64);
+    let times = proptest::array::uniform10(0.0..1e9_f64);
+    (counts, times, 1_usize..9, any::<[bool; 3]>()).prop_map(|(counts, times, tasks, flags)| {
+        let growth: Vec<(&str, f64)> = COUNTERS.into_iter().zip(counts).collect();
+        let times: Vec<(Part, f64)> = Part::ALL.into_iter().zip(times).collect();
+        let mut account = account(&growth, &times);
+        let observed = account.observed.as_mut().unwrap();
+        observed.tasks = tasks;
+        if flags[0] {
+            observed.rows.insert(RowId::TimeKswapdAwake, 3e8);
+        }
+        if flags[1] {
+            observed.rows.insert(RowId::TimeKcompactd, 1e8);
+        }
+        let generations = if flags[2] { "0x0007" } else { "0x0000" };
+        account
+            .settings
+            .insert("lru_gen/enabled".into(), generations.into());
+        account
+    })
+}
+
+proptest! {
+    #[test]
+    fn all_lines_add_up_to_the_difference_and_swapping_the_sides_flips_their_signs(
+        a in any_account(),
+        b in any_account(),
+    ) {
+        let found = Explanation::of(&a, &b);
+        let all = found.findings.iter().map(|finding| finding.effect).sum::<f64>()
+            + found.minor
+            + found.unexplained;
+        let scale = found.time[0].max(found.time[1]);
+        prop_assert!((all - found.difference()).abs() <= 1e-6 * scale, "{all} {}", found.difference());
+        prop_assert!(found.findings.iter().all(|finding| !finding.evidence.is_empty()));
+        prop_assert!(found.findings.is_sorted_by(|x, y| x.effect.abs() >= y.effect.abs()));
+
+        let back = Explanation::of(&b, &a);
+        prop_assert_eq!(back.findings.len(), found.findings.len());
+        for finding in &found.findings {
+            let same = back.findings.iter().find(|other| other.mechanism == finding.mechanism);
+            let other = same.map_or(f64::NAN, |other| other.effect);
+            prop_assert!((finding.effect + other).abs() <= 1e-6 * scale, "{finding:?} {other}");
+        }
+    }
+
+    #[test]
+    fn a_side_does_not_differ_from_itself(a in any_account()) {
+        let found = Explanation::of(&a, &a);
+        prop_assert_eq!(found.answer, Answer::NoDifference);
+        prop_assert!(found.findings.is_empty());
+    }
+}

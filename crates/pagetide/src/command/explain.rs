@@ -1,0 +1,43 @@
+//! `pagetide explain`: why two sides differ.
+
+use anyhow::Result;
+use pagetide_compare::explain::explain;
+use pagetide_report::why::explanations;
+
+use crate::command::compare::sides;
+use crate::exit::End;
+use crate::lab::StoreArgs;
+use crate::output::Output;
+
+/// Say why B differs from A in time: mechanisms ranked by how much they account for, each with its evidence
+///
+/// A and B are named as for `pagetide compare`. Time is attributed from the traces of observed passes (`--observe`, or
+/// `observe = "first"` in a campaign file); without one, only time off the CPU is, and counters that changed are listed.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide explain
+  pagetide explain mglru-off mglru-on
+  pagetide explain quick --json | jq '.[].explanation.findings[0]'")]
+pub struct Args {
+    /// The baseline, or a campaign
+    a: Option<String>,
+    /// What is set against it
+    b: Option<String>,
+    /// Explain what differs in more than the variant
+    #[arg(long, requires = "b")]
+    anyway: bool,
+}
+
+/// Explains.
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let store = places.store()?;
+    let mut comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), args.anyway)?;
+    comparison.explanations = explain(&store, &comparison)?;
+    if out.json {
+        out.json(&comparison.explanations)?;
+    } else {
+        out.text(&explanations(&comparison, &out.look))?;
+    }
+    Ok(End::Done)
+}
