@@ -122,6 +122,17 @@ pub enum Observe {
     All,
 }
 
+impl Observe {
+    /// Where nobody says: a comparison is to name its cause, a single variant has none.
+    pub const fn unless_told(variants: usize) -> Self {
+        if variants > 1 {
+            Self::First
+        } else {
+            Self::None
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use pagetide_probe::meaning::{
     CpuTimes, ReclaimTable, TaskAccounting, TaskTime, analyse, attribute,
 };
 pub use pagetide_probe::observed::{PHASES, PhaseBegin, SOURCES, TASKS, TRACE};
-use pagetide_probe::text::{Delta, Effect, observer_effect};
+use pagetide_probe::text::{Delta, Effect, KeyedSource, Kind, known, observer_effect};
 use pagetide_probe::trace::TraceFile;
 use pagetide_probe::{Nanos, ProbeError};
 use pagetide_record::file::FileError;
@@ -34,6 +34,8 @@ pub struct Observation {
     pub blocks: BlockSummary,
     /// Phases of the scenario.
     pub phases: Vec<PhaseBegin>,
+    /// From the scenario's start to its end in the timed trial, where its record was given.
+    pub timed_elapsed: Option<Nanos>,
     /// The observer's effect on vmstat, where the timed record was given: counters that grew differently in the two passes.
     pub effect: Vec<Effect>,
 }
@@ -95,7 +97,7 @@ pub fn observe(
     let place = |pid: u32| accounting.iter().position(|task| task.pid == pid);
     tasks.sort_by_key(|task| place(task.pid));
     let effect = match (timed.and_then(self::vmstat), &vmstat) {
-        (Some(timed), Some(observed)) => observer_effect(&timed, observed),
+        (Some(timed), Some(observed)) => observer_effect(&growing(&timed), &growing(observed)),
         _ => Vec::new(),
     };
     Ok(Observation {
@@ -105,6 +107,7 @@ pub fn observe(
         tasks,
         blocks: summarise(&trace, DiskModel::barracuda_2009())?,
         phases: list(reader, PHASES)?,
+        timed_elapsed: timed.map(|timed| Nanos(timed.results.elapsed.0)),
         effect,
     })
 }
@@ -154,6 +157,17 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
             .map(|(name, pair)| (name.as_str(), growth(pair)))
             .collect(),
     )
+}
+
+/// What counts since boot; levels such as free pages are no effect.
+fn growing(delta: &Delta) -> Delta {
+    delta
+        .iter()
+        .filter(|(key, _)| match known(KeyedSource::Vmstat, key) {
+            Some(known) => known.kind == Kind::Counter,
+            None => !key.starts_with("nr_"),
+        })
+        .collect()
 }
 
 /// The workload's processor time, which every scenario measures.

@@ -71,9 +71,18 @@ pub struct CampaignArgs {
     /// Go on until every primary metric is decided, at most to --seeds [default then: 40]
     #[arg(long, help_heading = "Sampling")]
     pub until_sure: bool,
-    /// Also run the first seed of each variant with all probes, for `show --reclaim`
-    #[arg(long, help_heading = "Sampling")]
-    pub observe: bool,
+    /// Which trials also run with all probes, to tell why: none, first (the first seed of each variant) or all
+    /// [default: first where variants are compared, else none]
+    #[arg(
+        long,
+        value_name = "WHICH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "first",
+        value_parser = which,
+        help_heading = "Sampling"
+    )]
+    pub observe: Option<Observe>,
     /// Name of the campaign in the store [default: made of what is run]
     #[arg(long, value_name = "NAME", help_heading = "Sampling")]
     pub name: Option<String>,
@@ -115,6 +124,16 @@ impl Change {
     }
 }
 
+/// Reads which trials are observed.
+fn which(text: &str) -> Result<Observe, String> {
+    match text {
+        "none" => Ok(Observe::None),
+        "first" => Ok(Observe::First),
+        "all" => Ok(Observe::All),
+        _ => Err("choose none, first or all".to_owned()),
+    }
+}
+
 /// Reads `KEY=VALUE`.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -150,8 +169,8 @@ impl CampaignArgs {
         if self.until_sure || self.seeds.is_some() {
             campaign.sampling.until = self.until();
         }
-        if self.observe {
-            campaign.observe = Observe::First;
+        if let Some(observe) = self.observe {
+            campaign.observe = observe;
         }
         for scenario in &mut campaign.scenarios {
             if !self.memory.is_empty() {
@@ -178,6 +197,7 @@ impl CampaignArgs {
             sampling: Sampling::default(),
             observe: Observe::None,
         };
+        campaign.observe = Observe::unless_told(campaign.variants.len());
         check_settings(&campaign, vocabulary)?;
         campaign.name = match &self.name {
             Some(name) if is_campaign_name(name) => name.clone(),

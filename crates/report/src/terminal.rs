@@ -3,10 +3,12 @@
 pub mod effect;
 pub mod list;
 pub mod notes;
+pub mod observation;
 pub mod show;
 pub mod summary;
 pub mod verdicts;
 
 pub use list::{Row, list, list_json};
+pub use observation::observation;
 pub use show::show;
 pub use verdicts::{Options, presence_maps, verdicts};

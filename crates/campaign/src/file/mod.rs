@@ -128,6 +128,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         )?,
         None => ArenaKind::Exact,
     };
+    let observe = observe(&top, variants.len())?;
     Ok(Campaign {
         name: campaign_name,
         arena,
@@ -138,7 +139,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         variants,
         scenarios,
         sampling: sampling(&top)?,
-        observe: observe(&top)?,
+        observe,
     })
 }
 
@@ -495,9 +496,9 @@ fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     Ok(looks)
 }
 
-fn observe(top: &Table<'_>) -> Result<Observe, FileError> {
+fn observe(top: &Table<'_>, variants: usize) -> Result<Observe, FileError> {
     match top.get("observe") {
-        None => Ok(Observe::None),
+        None => Ok(Observe::unless_told(variants)),
         Some(item) => match item.value.as_bool() {
             Some(true) => Ok(Observe::First),
             Some(false) => Ok(Observe::None),

@@ -2,11 +2,10 @@
 
 use std::io::copy;
 
-use anyhow::{Context, Result};
-use pagetide_probe::meaning::{ReclaimTable, analyse};
-use pagetide_probe::trace::TraceFile;
+use anyhow::Result;
+use pagetide_compare::{ObservationError, observation};
 use pagetide_record::RecordReader;
-use pagetide_report::seed::highalloc::reclaim;
+use pagetide_report::terminal;
 use pagetide_report::terminal::show::{presence, show};
 
 use crate::exit::{End, Usage};
@@ -23,7 +22,8 @@ Examples:
 pub struct Args {
     /// Its identity, or the start of it
     record: String,
-    /// What reclaim did, row for row, from the trace of an observed trial
+    /// What reclaim did, row for row, where the time went and what observing changed, from the trace of the observed pass
+    /// of this trial
     #[arg(long, conflicts_with_all = ["series", "blob"])]
     reclaim: bool,
     /// Write this series as comma-separated values
@@ -47,12 +47,23 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         has(&reader, "blob", name)?;
         copy(&mut reader.blob(name)?, &mut std::io::stdout().lock())?;
     } else if args.reclaim {
-        let table = table(&reader)?;
+        let seen = match observation(&store, &row) {
+            Err(why @ ObservationError::NotObserved { .. }) => {
+                return Err(Usage::error(why.to_string()));
+            }
+            seen => seen?,
+        };
         if out.json {
-            out.json(&table)?;
+            out.json(&seen)?;
         } else {
-            let head = reader.record().subject.variant.name.clone();
-            out.text(&reclaim(&[head], &[Some(&table)]))?;
+            let subject = row.subject();
+            let heads = format!(
+                "{}, variant {}, seed {}",
+                subject.cell_label(),
+                subject.variant.name,
+                subject.seed
+            );
+            out.text(&terminal::observation(&seen, &heads, &out.look))?;
         }
     } else if out.json {
         out.json(reader.record())?;
@@ -81,23 +92,4 @@ fn has(reader: &RecordReader, kind: &str, name: &str) -> Result<()> {
     Err(Usage::error(format!(
         "the record has no {kind} `{name}`: {known}"
     )))
-}
-
-/// Name of the blob in which an observed trial keeps its trace.
-const TRACE: &str = "trace";
-
-/// The reclaim table of an observed trial.
-fn table(reader: &RecordReader) -> Result<ReclaimTable> {
-    let record = reader.record();
-    let is_there = record
-        .sections
-        .iter()
-        .any(|section| section.kind == "blob" && section.name == TRACE);
-    if !is_there {
-        return Err(Usage::error(
-            "the record has no trace: run the campaign with --observe, and look at a record whose pass is observed",
-        ));
-    }
-    let trace = TraceFile::read(reader.blob(TRACE)?).context("reading the record's trace")?;
-    Ok(analyse(&trace, None, None)?)
 }

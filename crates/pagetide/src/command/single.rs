@@ -1,8 +1,8 @@
 //! What is shown of a campaign with a single variant: there is nothing to judge, so the medians alone.
 
 use anyhow::Result;
-use pagetide_record::Store;
 use pagetide_record::store::CampaignNote;
+use pagetide_record::{Pass, Store};
 use pagetide_report::draw::{Align, quantity};
 use pagetide_report::terminal::Row;
 use pagetide_verdict::number;
@@ -59,7 +59,9 @@ pub fn show(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        let rows = store.by_keys(&keys)?;
+        let mut rows = store.by_keys(&keys)?;
+        // An observed trial explains; its times carry the observer's cost.
+        rows.retain(|row| row.cell.subject.pass == Pass::Timed);
         let Some(first) = rows.first() else { continue };
         let scenario = first.cell.subject.scenario.clone();
         let valid: Vec<i64> = rows

@@ -94,6 +94,15 @@ impl Parts {
             .fold(Nanos(0), |sum, &part| sum.saturating_add(part))
     }
 
+    /// Part by part, of two tasks together.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        for (part, time) in other.iter() {
+            self.add(part, time.get());
+        }
+        self
+    }
+
     /// Direct reclaim, waits within it included.
     pub fn direct_reclaim(&self) -> Nanos {
         self.get(Part::Reclaim)

@@ -182,6 +182,7 @@ enum Scanned {
 }
 
 const UNTOLD: &str = "with the multi-generational LRU on, this kernel (before 6.8) has no event for what is scanned; use vmstat's pgscan_* and pgsteal_*";
+const UNSEEN: &str = "not checked: no event on this kernel tells what goes to and comes from this swap area (a file, or zram before 6.3, which is handed pages without I/O)";
 const TOLD_BY_END: &str =
     "from the end of each reclaim, slab pages included: this kernel has no event for each batch";
 
@@ -324,6 +325,10 @@ impl RowMaker<'_> {
     /// The value, unless something it depends on is missing or was lost.
     fn value(&self, spec: &RowSpec, note: &mut Option<String>) -> Value {
         if spec.section == Section::Memory && spec.id != RowId::OomKills {
+            let swap = matches!(spec.id, RowId::SwapIns | RowId::SwapOuts);
+            if swap && self.observer.swap_devices.is_empty() {
+                *note = Some(UNSEEN.into());
+            }
             return self.vmstat_growth(spec);
         }
         for event in spec.events {

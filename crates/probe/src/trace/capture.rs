@@ -262,6 +262,9 @@ impl Capture {
         let mut swaps = Swaps::default();
         swaps.parse(&fs::read("/proc/swaps").unwrap_or_default());
         for area in swaps.areas() {
+            if is_handed_pages(&area.path, &kernel_release()) {
+                continue;
+            }
             if let Ok(stat) = rustix::fs::stat(area.path.as_str())
                 && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_block_device()
             {
@@ -341,6 +344,16 @@ fn keep(kept: &mut Vec<CpuBuffer>, cpu: u32, packed: &[u8]) {
     kept[at].bytes.extend_from_slice(packed);
 }
 
+/// Whether the kernel gives this device single pages directly, without I/O that an event would tell of: zram did so until
+/// 6.2 (block/bdev.c, `bdev_write_page`).
+fn is_handed_pages(device: &str, release: &str) -> bool {
+    let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        return false;
+    };
+    device.starts_with("/dev/zram") && (major, minor) < (6, 3)
+}
+
 fn kernel_release() -> String {
     rustix::system::uname()
         .release()
@@ -357,6 +370,14 @@ fn lru_gen() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_zram_before_6_3_is_handed_pages_without_io() {
+        assert!(is_handed_pages("/dev/zram0", "6.1.0-50-cloud-amd64"));
+        assert!(!is_handed_pages("/dev/zram0", "6.12.117+deb12-cloud-amd64"));
+        assert!(!is_handed_pages("/dev/nullb0", "6.1.0-50-cloud-amd64"));
+        assert!(!is_handed_pages("/dev/zram0", "strange"));
+    }
 
     #[test]
     fn the_statistics_name_what_was_lost() {

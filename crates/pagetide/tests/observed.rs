@@ -1,0 +1,255 @@
+//! Observed trials through the whole way: what the trace says agrees with what the kernel itself counts, the parts of time
+//! add up, and observing is exact too.
+
+#![allow(clippy::unwrap_used, reason = "what is not as expected fails the test")]
+
+mod common;
+
+use common::{Lab, text};
+use serde_json::Value;
+
+/// The kernels that are looked at: one of each generation.
+const KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
+
+/// Runs a scenario once timed and once observed; gives the ids of both records.
+fn observe(lab: &Lab, kernel: &str, scenario: &[&str]) -> [String; 2] {
+    let mut arguments = vec!["run"];
+    arguments.extend(scenario);
+    arguments.extend(["--kernel", kernel, "--seeds", "1", "--observe"]);
+    lab.ends(0, arguments);
+    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: Value = serde_json::from_str(&out).unwrap();
+    let of_pass = |pass: &str| {
+        records
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| record["id"].as_str().unwrap().to_owned())
+            .find(|id| record(lab, id)["subject"]["pass"] == pass)
+            .unwrap()
+    };
+    [of_pass("timed"), of_pass("observed")]
+}
+
+fn record(lab: &Lab, id: &str) -> Value {
+    serde_json::from_str(&lab.ends(0, ["show", id, "--json"]).0).unwrap()
+}
+
+fn seen(lab: &Lab, id: &str) -> Value {
+    serde_json::from_str(&lab.ends(0, ["show", id, "--reclaim", "--json"]).0).unwrap()
+}
+
+fn row<'a>(seen: &'a Value, id: &str) -> &'a Value {
+    let rows = seen["table"]["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["id"] == id).unwrap()
+}
+
+/// The row's cross-check is within one percent, or the kernel has no event for it, which the row says.
+fn agrees(seen: &Value, id: &str, kernel: &str) {
+    let row = row(seen, id);
+    let check = &row["check"];
+    if check.is_null() {
+        let told = row["value"]["kind"] == "not-on-this-kernel" || !row["note"].is_null();
+        assert!(
+            told,
+            "{kernel}: {id} is neither checked nor explained: {row}"
+        );
+        return;
+    }
+    // A handful of pages is within what vmstat's counters lag behind.
+    let gap = check["counter"]
+        .as_u64()
+        .unwrap()
+        .abs_diff(check["traced"].as_u64().unwrap());
+    let within = check["disagrees"] == false || gap <= 16;
+    assert!(within, "{kernel}: {id}: {row}");
+}
+
+/// What must hold of every observed trial.
+fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
+    let seen_of = seen(lab, observed);
+    assert_eq!(
+        seen(lab, timed),
+        seen_of,
+        "a timed record leads to its observed partner"
+    );
+    let losses = &seen_of["table"]["losses"];
+    assert_eq!(losses["events"], 0, "{kernel}: {losses}");
+    assert_eq!(losses["gaps_unknown"], 0, "{kernel}: {losses}");
+    for id in [
+        "total-scanned",
+        "total-reclaimed",
+        "all-scanned",
+        "all-reclaimed",
+        "swap-ins",
+        "swap-outs",
+        "all-migrated",
+    ] {
+        agrees(&seen_of, id, kernel);
+    }
+    let tasks = seen_of["tasks"].as_array().unwrap();
+    assert!(!tasks.is_empty());
+    for task in tasks {
+        let elapsed = task["elapsed"].as_u64().unwrap();
+        let parts = task["parts"].as_array().unwrap();
+        let parts: Vec<u64> = parts.iter().map(|part| part.as_u64().unwrap()).collect();
+        assert_eq!(parts.iter().sum::<u64>(), elapsed, "{kernel}: {task}");
+        // The last one is what nothing explains.
+        let unexplained = parts[parts.len() - 1];
+        assert!(
+            unexplained * 50 <= elapsed,
+            "{kernel}: {unexplained} of {task}"
+        );
+    }
+    let main = tasks[0]["elapsed"].as_u64().unwrap();
+    let elapsed = seen_of["elapsed"].as_u64().unwrap();
+    assert!(
+        main.abs_diff(elapsed) * 50 <= elapsed,
+        "{kernel}: {main} of {elapsed}"
+    );
+    assert!(seen_of["timed_elapsed"].as_u64().unwrap() > 0);
+    // Both passes found the same memory.
+    let free = |id: &String| {
+        let free = &record(lab, id)["results"]["facts"]["free-at-start"];
+        free.as_str().unwrap().parse::<u64>().unwrap()
+    };
+    assert!(
+        free(timed).abs_diff(free(observed)) <= 512 << 10,
+        "{kernel}"
+    );
+    let (out, _) = lab.ends(0, ["repeat", observed]);
+    assert!(
+        out.contains("1 of 1 repetitions are identical"),
+        "{kernel}: {out}"
+    );
+    seen_of
+}
+
+/// A laboratory where this kernel can be had.
+fn lab_with(kernel: &str) -> Option<Lab> {
+    let lab = Lab::that_runs()?;
+    let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
+    if !output.status.success() {
+        println!("skipped: {kernel} cannot be had: {}", text(&output.stderr));
+        return None;
+    }
+    Some(lab)
+}
+
+#[test]
+fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
+    for kernel in KERNELS {
+        let Some(lab) = lab_with(kernel) else {
+            continue;
+        };
+        let scenario = [
+            "smooth-sin-random",
+            "--memory",
+            "24M",
+            "--swap-size",
+            "64M",
+            "--swap",
+            "ssd:80us",
+            "-p",
+            "pages=30M",
+            "-p",
+            "refs=12000",
+        ];
+        let ids = observe(&lab, kernel, &scenario);
+        let seen = holds(&lab, kernel, &ids);
+        assert!(
+            row(&seen, "all-reclaimed")["value"]["value"]
+                .as_u64()
+                .unwrap()
+                > 0
+        );
+        // An SSD of 80 microseconds: swap-in waits, and its requests are seen.
+        let device = &seen["blocks"]["devices"][0];
+        assert!(
+            device["sums"]["reads"]["requests"].as_u64().unwrap() > 0,
+            "{kernel}"
+        );
+        let wait = seen["tasks"][0]["parts"][6].as_u64().unwrap();
+        assert!(wait > 0, "{kernel}: nothing waited for the SSD");
+        let phases: Vec<&str> = seen["phases"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|phase| phase["name"].as_str().unwrap())
+            .collect();
+        assert!(
+            phases.contains(&"fill") && phases.contains(&"references"),
+            "{phases:?}"
+        );
+        let (shown, _) = lab.ends(0, ["show", &ids[0], "--reclaim"]);
+        for words in [
+            "Direct reclaim pages scanned",
+            "%age total pages scanned/reclaimed",
+            "Percentage Time kswapd Awake",
+            "observing changed",
+        ] {
+            assert!(shown.contains(words), "no `{words}` in:\n{shown}");
+        }
+        let (series, _) = lab.ends(0, ["show", &ids[1], "--series", "vmstat"]);
+        assert!(
+            series.starts_with("time (nanos),") && series.lines().count() > 4,
+            "{series}"
+        );
+    }
+}
+
+#[test]
+fn every_process_of_swapbench_is_accounted_for() {
+    for kernel in KERNELS {
+        let Some(lab) = lab_with(kernel) else {
+            continue;
+        };
+        let scenario = [
+            "swapbench",
+            "--memory",
+            "24M",
+            "--swap-size",
+            "64M",
+            "-p",
+            "processes=4",
+        ];
+        let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
+        assert_eq!(
+            seen["tasks"].as_array().unwrap().len(),
+            5,
+            "{kernel}: the parent and four"
+        );
+    }
+}
+
+#[test]
+fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
+    for kernel in KERNELS {
+        let Some(lab) = lab_with(kernel) else {
+            continue;
+        };
+        let scenario = ["highalloc", "--memory", "24M", "--swap-size", "64M"];
+        let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
+        agrees(&seen, "isolated", kernel);
+        assert!(
+            row(&seen, "all-migrated")["value"]["value"]
+                .as_u64()
+                .unwrap()
+                > 0,
+            "{kernel}"
+        );
+    }
+}
+
+#[test]
+fn a_record_without_an_observed_partner_is_refused_with_a_remedy() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let mut arguments = vec!["run", "linear", "--kernel", common::KERNEL, "--seeds", "1"];
+    arguments.extend(common::TINY);
+    lab.ends(0, arguments);
+    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: Value = serde_json::from_str(&out).unwrap();
+    let id = records[0]["id"].as_str().unwrap();
+    let (_, err) = lab.ends(4, ["show", id, "--reclaim"]);
+    common::one_sentence(&err, &["--observe"]);
+}

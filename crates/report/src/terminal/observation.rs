@@ -1,0 +1,399 @@
+//! An observed trial: the reclaim statistics row for row with their cross-checks, latencies, where the time went, block
+//! I/O, and what observing itself changed.
+
+use pagetide_compare::Observation;
+use pagetide_probe::block::Direction;
+use pagetide_probe::meaning::{
+    CrossCheck, PairKind, Part, Parts, Reclaimer, Row, Section, TaskTime, Value,
+};
+use pagetide_record::Unit;
+
+use crate::draw::clean::wrap;
+use crate::draw::quantity::{self, count, signed};
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+
+/// Sections of the table and their titles.
+const SECTIONS: [(Section, &str); 4] = [
+    (Section::Reclaim, "Reclaim"),
+    (
+        Section::Memcg,
+        "Memory cgroups, and reclaim of all kinds together",
+    ),
+    (Section::Compaction, "Compaction and migration"),
+    (
+        Section::Memory,
+        "Swap, faults and refaults, as vmstat counts them",
+    ),
+];
+/// Most counters shown of the observer's effect.
+const EFFECTS: usize = 12;
+/// Below this difference, in percent, an effect is not worth a line.
+const EFFECT: f64 = 1.0;
+/// Most processes shown one by one.
+const TASKS: usize = 4;
+
+/// Draws an observation. `heads` says what was observed.
+pub fn observation(seen: &Observation, heads: &str, look: &Look) -> String {
+    let mut page = Page {
+        look: *look,
+        out: String::new(),
+    };
+    page.line(Ink::Strong, heads);
+    let lists = if seen.table.multi_generational {
+        "the multi-generational LRU"
+    } else {
+        "active and inactive lists"
+    };
+    page.line(
+        Ink::Faint,
+        &format!("observed in record {}, with {lists}", short(&seen.record)),
+    );
+    page.losses(seen);
+    for (section, title) in SECTIONS {
+        page.section(seen, section, title);
+    }
+    page.pairs(seen);
+    page.times(seen);
+    page.blocks(seen);
+    page.effect(seen);
+    page.out
+}
+
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+struct Page {
+    look: Look,
+    out: String,
+}
+
+impl Page {
+    fn line(&mut self, ink: Ink, text: &str) {
+        let text = clean(text, 400, self.look.ascii);
+        for line in wrap(&text, self.look.width, self.look.ascii) {
+            self.out.push_str(&self.look.ink(ink, &line));
+            self.out.push('\n');
+        }
+    }
+
+    fn title(&mut self, text: &str) {
+        self.out.push('\n');
+        self.line(Ink::Strong, text);
+    }
+
+    fn grid(&mut self, grid: &Grid) {
+        self.out.push_str(&grid.draw(&self.look, 2));
+    }
+
+    fn losses(&mut self, seen: &Observation) {
+        let losses = &seen.table.losses;
+        if losses.any() || seen.table.undecoded > 0 {
+            self.line(
+                Ink::Broken,
+                &format!(
+                    "{} events were lost, {} gaps of unknown size, {} sub-buffers and {} events damaged: rows they touch have no value",
+                    count(losses.events),
+                    losses.gaps_unknown,
+                    losses.damaged,
+                    seen.table.undecoded
+                ),
+            );
+        }
+    }
+
+    fn section(&mut self, seen: &Observation, section: Section, title: &str) {
+        let mut notes: Vec<String> = Vec::new();
+        let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Left]);
+        grid.row(["", "traced", "vmstat", ""].map(|head| Cell::new(Ink::Faint, head)));
+        let rows = seen.table.rows.iter();
+        for row in rows.filter(|row| row.section == section) {
+            let (vmstat, mark) = row
+                .check
+                .as_ref()
+                .map_or((Cell::empty(), Cell::empty()), |check| self.check(check));
+            let mut mark = mark;
+            let why = reason(row);
+            if let Some(why) = why {
+                let place = notes
+                    .iter()
+                    .position(|note| *note == why)
+                    .unwrap_or_else(|| {
+                        notes.push(why);
+                        notes.len() - 1
+                    });
+                mark = mark.and(Ink::Faint, format!(" [{}]", place + 1));
+            }
+            let name = clean(&row.name, 100, self.look.ascii);
+            grid.row([Cell::plain(name), self.value(&row.value), vmstat, mark]);
+        }
+        self.title(title);
+        self.grid(&grid);
+        for (place, note) in notes.iter().enumerate() {
+            self.line(Ink::Faint, &format!("  [{}] {note}", place + 1));
+        }
+    }
+
+    fn value(&self, value: &Value) -> Cell {
+        match value {
+            Value::Count(number) => Cell::plain(count(*number)),
+            Value::Time(time) => Cell::plain(self.time(time.get())),
+            Value::Percent(percent) => Cell::plain(format!("{percent:.2} %")),
+            Value::NotOnThisKernel(_) => Cell::new(Ink::Faint, "not on this kernel"),
+            Value::NotObserved(_) => Cell::new(Ink::Faint, "not observed"),
+            Value::Invalid(_) => Cell::new(Ink::Broken, "events lost"),
+            Value::Undefined => Cell::new(Ink::Faint, "of nothing"),
+        }
+    }
+
+    fn check(&self, check: &CrossCheck) -> (Cell, Cell) {
+        let ink = if check.disagrees {
+            Ink::Unsure
+        } else {
+            Ink::Faint
+        };
+        let difference = match check.difference {
+            Some(percent) if check.disagrees => {
+                format!("differs by {} %", signed(percent, 1, self.look.ascii))
+            }
+            None if check.disagrees => "vmstat counted none".to_owned(),
+            _ => "agrees".to_owned(),
+        };
+        // The comparison may be of more than the row's own value: then say what was compared.
+        let of = format!("{difference} ({})", count(check.traced));
+        let text = if check.disagrees { of } else { difference };
+        (Cell::plain(count(check.counter)), Cell::new(ink, text))
+    }
+
+    fn time(&self, nanos: u64) -> String {
+        quantity::show(Unit::Nanos, nanos as f64, self.look.ascii)
+    }
+
+    fn pairs(&mut self, seen: &Observation) {
+        if seen.table.pairs.is_empty() {
+            return;
+        }
+        let mut grid = Grid::new([Align::Left].into_iter().chain([Align::Right; 7]));
+        let heads = [
+            "", "times", "total", "mean", "p50", "p99", "most", "unpaired",
+        ];
+        grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
+        for pair in &seen.table.pairs {
+            let latency = &pair.latency;
+            let mean = quantity::show(Unit::Nanos, latency.mean, self.look.ascii);
+            let unpaired = pair.unmatched_begins + pair.unmatched_ends;
+            grid.row(
+                [
+                    pair_name(pair.kind).to_owned(),
+                    count(latency.count),
+                    self.time(latency.total.get()),
+                    mean,
+                    self.time(latency.p50.get()),
+                    self.time(latency.p99.get()),
+                    self.time(latency.max.get()),
+                    count(unpaired),
+                ]
+                .map(Cell::plain),
+            );
+        }
+        self.title("How long each took");
+        self.grid(&grid);
+    }
+
+    fn times(&mut self, seen: &Observation) {
+        if seen.tasks.is_empty() {
+            return;
+        }
+        let mut grid = Grid::new([Align::Left].into_iter().chain([Align::Right; 11]));
+        let mut columns: Vec<(String, u64, Parts)> = Vec::new();
+        let name = |task: &TaskTime| format!("process {}", task.pid);
+        if seen.tasks.len() <= TASKS {
+            columns.extend(
+                seen.tasks
+                    .iter()
+                    .map(|task| (name(task), task.elapsed.get(), task.parts)),
+            );
+        } else {
+            let (main, others) = (&seen.tasks[0], &seen.tasks[1..]);
+            columns.push((name(main), main.elapsed.get(), main.parts));
+            let sum = others
+                .iter()
+                .fold(Parts::default(), |sum, task| sum.plus(&task.parts));
+            let elapsed = others.iter().map(|task| task.elapsed.get()).sum();
+            columns.push((format!("{} others together", others.len()), elapsed, sum));
+        }
+        let heads =
+            std::iter::once(String::new()).chain(columns.iter().map(|(name, _, _)| name.clone()));
+        grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
+        for part in Part::ALL {
+            if columns
+                .iter()
+                .all(|(_, _, parts)| parts.get(part).get() == 0)
+            {
+                continue;
+            }
+            let cells = columns.iter().map(|(_, elapsed, parts)| {
+                let time = parts.get(part).get();
+                let share = 100.0 * time as f64 / (*elapsed).max(1) as f64;
+                Cell::plain(self.time(time)).and(Ink::Faint, format!(" {share:5.1} %"))
+            });
+            grid.row(std::iter::once(Cell::plain(part_name(part))).chain(cells));
+        }
+        let cells = columns
+            .iter()
+            .map(|(_, elapsed, _)| Cell::plain(self.time(*elapsed)).and(Ink::Faint, "  100   %"));
+        grid.row(std::iter::once(Cell::new(Ink::Strong, "elapsed")).chain(cells));
+        self.title("Where the time of the workload's processes went");
+        self.grid(&grid);
+    }
+
+    fn blocks(&mut self, seen: &Observation) {
+        if seen.blocks.devices.is_empty() {
+            return;
+        }
+        let mut grid = Grid::new([Align::Left].into_iter().chain([Align::Right; 6]));
+        let heads = [
+            "device",
+            "",
+            "requests",
+            "bytes",
+            "mean size",
+            "sequential",
+            "p50",
+        ];
+        grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
+        for device in &seen.blocks.devices {
+            for (name, sums) in [
+                ("reads", &device.sums.reads),
+                ("writes", &device.sums.writes),
+            ] {
+                if sums.requests > 0 {
+                    self.direction(&mut grid, &device.device.to_string(), name, sums);
+                }
+            }
+        }
+        self.title("Block I/O");
+        self.grid(&grid);
+        for device in &seen.blocks.devices {
+            let cost = &device.modelled;
+            let text = format!(
+                "  {}: on a disk with seeks (2009) the same requests would have taken {}, {} of it in {} seeks",
+                device.device,
+                self.time(cost.total().get()),
+                self.time(cost.seek.get()),
+                count(cost.seeks)
+            );
+            self.line(Ink::Faint, &text);
+        }
+    }
+
+    fn direction(&self, grid: &mut Grid, device: &str, name: &str, sums: &Direction) {
+        let bytes = |value: f64| quantity::show(Unit::Bytes, value, self.look.ascii);
+        let sequential = sums.sequentiality().unwrap_or(0.0);
+        grid.row(
+            [
+                device.to_owned(),
+                name.to_owned(),
+                count(sums.requests),
+                bytes(sums.bytes.get() as f64),
+                bytes(sums.mean_size().unwrap_or(0.0)),
+                quantity::show(Unit::Share, sequential, self.look.ascii),
+                self.time(sums.latency.summary().p50.get()),
+            ]
+            .map(Cell::plain),
+        );
+    }
+
+    fn effect(&mut self, seen: &Observation) {
+        let Some(timed) = seen.timed_elapsed else {
+            return;
+        };
+        self.title("What observing changed (the same trial timed and observed)");
+        let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+        let heads = ["", "timed", "observed", "difference"];
+        grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
+        let percent = |percent: Option<f64>| {
+            percent.map_or_else(String::new, |percent| {
+                format!("{} %", signed(percent, 1, self.look.ascii))
+            })
+        };
+        let (before, after) = (timed.get() as f64, seen.elapsed.get() as f64);
+        let slower = (before > 0.0).then(|| 100.0 * (after / before - 1.0));
+        grid.row(
+            [
+                "elapsed".to_owned(),
+                self.time(timed.get()),
+                self.time(seen.elapsed.get()),
+                percent(slower),
+            ]
+            .map(Cell::plain),
+        );
+        let worth = |percent: Option<f64>| percent.is_none_or(|percent| percent.abs() >= EFFECT);
+        let all = seen.effect.iter().filter(|effect| worth(effect.percent));
+        let more = all.clone().count().saturating_sub(EFFECTS);
+        for effect in all.take(EFFECTS) {
+            let number = |value: i64| signed(value as f64, 0, self.look.ascii);
+            grid.row(
+                [
+                    clean(&effect.key, 40, self.look.ascii),
+                    number(effect.timed),
+                    number(effect.observed),
+                    percent(effect.percent),
+                ]
+                .map(Cell::plain),
+            );
+        }
+        self.grid(&grid);
+        if more > 0 {
+            self.line(
+                Ink::Faint,
+                &format!("  and {more} more counters of vmstat by less, see --json"),
+            );
+        }
+    }
+}
+
+/// What qualifies a row, or why it has no value.
+fn reason(row: &Row) -> Option<String> {
+    match &row.value {
+        Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {
+            return Some(why.clone());
+        }
+        _ => {}
+    }
+    let checked = row.check.as_ref().and_then(|check| check.reason.clone());
+    let unexplained = row
+        .check
+        .as_ref()
+        .is_some_and(|check| check.disagrees && check.reason.is_none());
+    checked
+        .or_else(|| row.note.clone())
+        .or_else(|| unexplained.then(|| "the reason is not known".to_owned()))
+}
+
+fn pair_name(kind: PairKind) -> &'static str {
+    match kind {
+        PairKind::Reclaim(Reclaimer::Direct) => "direct reclaim",
+        PairKind::Reclaim(Reclaimer::Memcg) => "memory cgroup reclaim",
+        PairKind::Reclaim(Reclaimer::Softlimit) => "soft-limit reclaim",
+        PairKind::Reclaim(Reclaimer::Node) => "node reclaim",
+        PairKind::Reclaim(Reclaimer::Kswapd) => "kswapd",
+        PairKind::Reclaim(Reclaimer::Unknown) => "reclaim of unknown origin",
+        PairKind::Compaction => "compaction of a zone",
+    }
+}
+
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Compute => "computing (user mode)",
+        Part::Fault => "faults and system calls",
+        Part::Reclaim => "direct reclaim",
+        Part::ReclaimWait => "waiting within reclaim",
+        Part::Compaction => "compaction",
+        Part::CompactionWait => "waiting within compaction",
+        Part::IoWait => "waiting for I/O",
+        Part::RunQueue => "waiting for the CPU",
+        Part::Sleep => "asleep of its own will",
+        Part::Unexplained => "unexplained",
+    }
+}
