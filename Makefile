@@ -4,9 +4,11 @@ TARGET  := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 TOOL    := $(TARGET)/release/pagetide
 # The emulator, a file system maker for scenarios with files, and what links a static program.
 PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
+# What tests need beside: a browser, and what drives it where it is not there already.
+TEST_PACKAGES := chromium $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 KERNELS := debian:bookworm debian:bookworm/6.12 debian:sid
 
-.PHONY: run build test bench system kernels fmt lint unit
+.PHONY: run build test bench bench-page system kernels fmt lint web unit
 
 run: build kernels
 	$(TOOL) run campaigns/quick.toml --exit-zero
@@ -18,7 +20,8 @@ build: system
 kernels: build
 	$(TOOL) kernel add $(KERNELS)
 
-test: system fmt lint unit
+test: PACKAGES += $(TEST_PACKAGES)
+test: system fmt lint web unit
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -26,15 +29,23 @@ fmt:
 lint:
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
 
+# The committed scripts and style of the page are what their sources give, and those are strict TypeScript.
+web:
+	web/check-stale.sh
+
 unit:
 	$(CARGO) test --workspace --quiet
 
-bench: build
+bench: build bench-page
 	$(CARGO) run --release --quiet --package pagetide-scenario --example touch_cost
 	$(CARGO) run --release --quiet --package pagetide-reference --example speed
 	$(CARGO) run --release --quiet --package pagetide-probe --example decode_speed
 	$(CARGO) run --release --quiet --package pagetide-verdict --example calibrate
 	$(CARGO) run --release --quiet --package pagetide-arena --example exactness -- 10 1
+
+# The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.
+bench-page:
+	web/bench.sh
 
 # Installs what is missing, and says what; as root, or through sudo.
 system:

@@ -1,11 +1,15 @@
 // The figures of one cell.
 
-import { columnValues, values, type Cell, type Page, type Shares, type TableData } from "./data";
+import { columnValues, values, type Cell, type Page, type Shares, type TableData, type Unit } from "./data";
 import { AccessTime, PageIndex } from "./access";
+import { bars, label, stacks } from "./bars";
 import { Figure, type Export } from "./figure";
 import { count, show, short, time } from "./format";
+import { asked, fragmentation } from "./highalloc";
 import { Chart, type Line } from "./lines";
+import { overTime } from "./over";
 import { PageState, Scatter } from "./pages";
+import type { Sheet } from "./sheet";
 import { Trace, quantile } from "./trace";
 import { Link, View } from "./view";
 import uPlot from "uplot";
@@ -15,9 +19,9 @@ export interface Redraw { draw(): void }
 
 export class CellFigures {
   readonly all: Redraw[] = [];
-  constructor(private readonly page: Page, private readonly cell: Cell, private readonly to: HTMLElement) {}
+  constructor(private readonly page: Page, readonly cell: Cell, readonly to: HTMLElement) {}
 
-  private name(column: number): string {
+  name(column: number): string {
     return this.page.columns[column] ?? "";
   }
 
@@ -26,14 +30,24 @@ export class CellFigures {
     this.histograms();
     await this.states();
     await this.swap();
+    await asked(this);
     await this.attempts();
+    await fragmentation(this);
+    this.bars();
     await this.processes();
-    await this.overTime();
+    this.wholes();
+    await overTime(this);
   }
 
   private views(figure: Figure, link: Link, views: View[], name: string): void {
     this.to.append(figure.element);
-    for (const view of views) view.mount(figure.body);
+    // Side by side where there is room.
+    figure.body.classList.add("maps");
+    for (const view of views) {
+      const box = document.createElement("div");
+      figure.body.append(box);
+      view.mount(box);
+    }
     figure.button("Zoom in", "Show half as much", () => link.zoom(0.5));
     figure.button("Zoom out", "Show twice as much", () => link.zoom(2));
     figure.button("All", "Show all", () => link.reset());
@@ -101,7 +115,7 @@ export class CellFigures {
   }
 
   /** Tables of this name's last moment, one for each variant. */
-  private last(pattern: RegExp, ...columns: string[]): TableData[] {
+  last(pattern: RegExp, ...columns: string[]): TableData[] {
     const found = new Map<number, TableData>();
     for (const table of this.cell.tables) {
       if (pattern.test(table.name) && columns.every((name) => table.columns.some((column) => column.name === name))) found.set(table.column, table);
@@ -109,7 +123,7 @@ export class CellFigures {
     return [...found.values()];
   }
 
-  private dump(table: TableData): Export {
+  dump(table: TableData): Export {
     return { name: `${table.name}-${this.name(table.column)}`, head: table.columns.map((column) => column.name), rows: () => tableRows(table) };
   }
 
@@ -174,22 +188,72 @@ export class CellFigures {
 
   /** Times of processes, sorted: each step is one process. */
   private async processes(): Promise<void> {
-    for (const column of ["time", "write", "free"]) {
-      const tables = this.last(/^processes$/, column);
-      if (tables.length === 0) continue;
+    const tables = this.last(/^processes$/);
+    // swapbench times writing and reading of each process; usemem writing and giving back.
+    const kinds: [string, string, number | null][] = [
+      ["time", "write", 0], ["time", "read", 1], ["write", "write", null], ["free", "free", null], ["throughput", "throughput", null],
+    ];
+    for (const [column, what, isRead] of kinds) {
       const lines: Line[] = [];
+      let unit: Unit = "nanos";
       for (const table of tables) {
-        const all = Array.from(await values(table, column)!).sort((a, b) => a - b);
-        lines.push({ name: this.name(table.column), colour: table.column, xs: all.map((_, at) => (at + 0.5) / all.length), ys: all });
+        const found = table.columns.find((one) => one.name === column);
+        const flags = isRead === null ? null : await values(table, "is-read");
+        if (!found || (isRead !== null && !flags)) continue;
+        unit = found.unit;
+        const all = Array.from(await columnValues(table, found)).filter((_, row) => flags === null || flags[row] === isRead).sort((a, b) => a - b);
+        if (all.length > 0) lines.push({ name: this.name(table.column), colour: table.column, xs: all.map((_, at) => (at + 0.5) / all.length), ys: all });
       }
-      const figure = new Figure("processes", `Processes: ${column}`, "All processes and passes of one trial of each variant, from the fastest to the slowest.");
-      this.chart(figure, { title: `Processes: ${column}`, x: "share of processes", y: column, logX: false, logY: false, showX: (v) => show("share", v), showY: time, lines }, `processes-${column}-${this.cell.place}`);
+      if (lines.length === 0) continue;
+      const figure = new Figure("processes", `Processes: ${what}`, "All processes and passes of one trial of each variant, from the least to the most.");
+      this.chart(figure, { title: `Processes: ${what}`, x: "share of processes", y: what, logX: false, logY: false, showX: (v) => show("share", v), showY: (v) => show(unit, v), lines }, `processes-${what}-${this.cell.place}`);
       figure.exports(tables.map((table) => this.dump(table)));
-      figure.table("Processes", ["variant", "values", "fastest", "median", "slowest"], lines.map((line) => {
+      figure.table("Processes", ["variant", "values", "least", "25 %", "median", "75 %", "most"], lines.map((line) => {
         const ys = Array.from(line.ys, Number);
-        return [line.name, count(ys.length), ...[0, Math.floor(ys.length / 2), ys.length - 1].map((at) => time(ys[at] ?? 0))];
+        return [line.name, count(ys.length), ...[0, 0.25, 0.5, 0.75, 1].map((share) => show(unit, ys[Math.round(share * (ys.length - 1))] ?? 0))];
       }));
     }
+  }
+
+  /** Ways to do the same, with intervals over trials. */
+  private bars(): void {
+    for (const data of this.cell.bars) {
+      const figure = new Figure("bars", data.title, "Bar: Hodges-Lehmann estimate over the trials of each variant; line: its interval of 95 %; points: single trials.");
+      this.sheet(figure, bars(data, this.page.columns), `${data.title}-${this.cell.place}`);
+      const all = data.groups.flatMap(({ label, sides }) => sides.flatMap((bar, side) => (bar ? [{ label, side, bar }] : [])));
+      figure.exports([{
+        name: `${data.title}-${this.cell.place}`, head: ["way", "variant", "trial", "value"],
+        rows: () => all.flatMap(({ label, side, bar }) => bar.values.map((value, trial) => [label, this.name(side), trial, value])),
+      }]);
+      figure.table(data.title, ["way", "variant", "trials", "estimate", "from", "to"],
+        all.map(({ label, side, bar }) => [label, this.name(side), count(bar.values.length), ...[bar.value, bar.low, bar.high].map((v) => show(data.unit, v))]));
+    }
+  }
+
+  /** Where time went, in parts that add up to the whole. */
+  private wholes(): void {
+    const { wholes } = this.cell;
+    if (wholes.length === 0) return;
+    const figure = new Figure("wholes", "Where time went", "From the trace of the observed trial of each variant, which carries the observer's cost. The parts add up to the elapsed time of the processes.");
+    this.sheet(figure, stacks(wholes, this.page.columns), `where-time-went-${this.cell.place}`);
+    figure.exports([{
+      name: `where-time-went-${this.cell.place}`, head: ["variant", "of", "part", "time_ns"],
+      rows: () => wholes.flatMap((whole) => whole.parts.map(([part, nanos]) => [this.name(whole.column), whole.label, part, nanos])),
+    }]);
+    const parts = wholes[0]!.parts.map(([part]) => part);
+    figure.table("Parts", ["part", ...wholes.map((whole) => label(whole, this.page.columns))],
+      [...parts.map((part) => [part, ...wholes.map((whole) => {
+        const nanos = whole.parts.find(([name]) => name === part)?.[1] ?? 0;
+        return `${time(nanos)} (${short((nanos / Math.max(1, whole.elapsed)) * 100)} %)`;
+      })]), ["elapsed", ...wholes.map((whole) => time(whole.elapsed))]]);
+  }
+
+  private sheet(figure: Figure, sheet: Sheet, name: string): void {
+    this.to.append(figure.element);
+    figure.body.append(sheet.canvas);
+    sheet.draw();
+    this.all.push(sheet);
+    figure.pictures(name, [{ svg: () => sheet.svg(), canvas: () => sheet.canvas }]);
   }
 
   private chart(figure: Figure, data: ConstructorParameters<typeof Chart>[0], name: string): void {
@@ -200,26 +264,6 @@ export class CellFigures {
     chart.draw();
     this.all.push(chart);
     figure.pictures(name, [{ svg: () => chart.svg(), canvas: () => chart.canvas }]);
-  }
-
-  /** Series whose first column is a time: a chart for each other column, variants over each other. */
-  private async overTime(): Promise<void> {
-    const over = this.cell.tables.filter((table) => /^(time|at)$/.test(table.columns[0]?.name ?? "") && table.columns[0]!.unit === "nanos");
-    const names = [...new Set(over.flatMap((table) => table.columns.slice(1).map((column) => `${table.name}\n${column.name}`)))];
-    for (const both of names.slice(0, 40)) {
-      const [series, column] = both.split("\n") as [string, string];
-      const tables = over.filter((table) => table.name === series && table.columns.some((c) => c.name === column));
-      const unit = tables[0]!.columns.find((c) => c.name === column)!.unit;
-      const lines: Line[] = [];
-      for (const table of tables) {
-        lines.push({ name: this.name(table.column), colour: table.column, xs: await columnValues(table, table.columns[0]!), ys: await values(table, column)! });
-      }
-      if (lines.every((line) => Array.from(line.ys).every((y) => y === line.ys[0]))) continue;
-      const figure = new Figure("time", `${series}: ${column}`, "Over the time of the observed trial, which carries the observer's cost.");
-      this.chart(figure, { title: `${series}: ${column}`, x: "time", y: column, logX: false, logY: false, showX: time, showY: (v) => show(unit, v), lines }, `${series}-${column}-${this.cell.place}`);
-      figure.exports(tables.map((table) => this.dump(table)));
-      figure.table("Ends", ["variant", "first", "last"], lines.map((line) => [line.name, show(unit, line.ys[0] ?? 0), show(unit, line.ys[line.ys.length - 1] ?? 0)]));
-    }
   }
 }
 

@@ -5,7 +5,7 @@ import { SvgPainter } from "./paint";
 import { powers, ticks } from "./format";
 import { theme } from "./view";
 
-export interface Line { name: string; colour: number; xs: ArrayLike<number>; ys: ArrayLike<number | null> }
+export interface Line { name: string; colour: number; xs: ArrayLike<number>; ys: ArrayLike<number | null>; dash?: number[]; faint?: boolean }
 export interface Lines {
   title: string; x: string; y: string; logX: boolean; logY: boolean;
   showX: (value: number) => string; showY: (value: number) => string; lines: Line[];
@@ -19,8 +19,18 @@ function joined(lines: Line[]): uPlot.AlignedData {
 export class Chart {
   private plot: uPlot | null = null;
 
+  private readonly resized: ResizeObserver;
+
   constructor(readonly data: Lines, private readonly to: HTMLElement, private readonly sync: uPlot.SyncPubSub) {
-    new ResizeObserver(() => this.plot?.setSize({ width: to.clientWidth, height: 260 })).observe(to);
+    this.resized = new ResizeObserver(() => this.plot?.setSize({ width: to.clientWidth, height: 260 }));
+    this.resized.observe(to);
+  }
+
+  /** Takes the chart away, for another in its place. */
+  end(): void {
+    this.resized.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
   }
 
   get canvas(): HTMLCanvasElement | null {
@@ -44,7 +54,7 @@ export class Chart {
       series: [
         { label: data.x, value: (_, value) => (value === null ? "" : data.showX(value)) },
         ...lines.map((line): uPlot.Series => ({
-          label: line.name, stroke: colours.series[line.colour % 4]!, width: 1.5, spanGaps: true, points: { show: line.xs.length < 40 },
+          label: line.name, stroke: colours.series[line.colour % 4]!, width: line.faint ? 0.6 : 1.5, dash: line.dash ?? [], spanGaps: true, points: { show: line.xs.length < 40 },
           value: (_, value) => (value === null || value === undefined ? "" : data.showY(value)),
         })),
       ],
@@ -78,15 +88,19 @@ export class Chart {
       painter.text(data.showY(y), left - 6, py(y) + 4, colours.faint, "end");
     }
     painter.text(data.x, width / 2, height - 6, colours.faint, "middle");
-    data.lines.forEach((line, at) => {
+    let name = left;
+    data.lines.forEach((line) => {
       const colour = colours.series[line.colour % 4]!;
       const points: [number, number][] = [];
       for (let i = 0; i < line.xs.length; i++) {
         const y = line.ys[i];
         if (y !== null && y !== undefined && Number.isFinite(fy(y)) && Number.isFinite(fx(line.xs[i]!))) points.push([px(line.xs[i]!), py(y)]);
       }
-      painter.line(points, colour, 1.5);
-      painter.text(line.name, left + 150 * at, 32, colour);
+      painter.line(points, colour, line.faint ? 0.6 : 1.5, line.dash);
+      if (!line.faint) {
+        painter.text(line.name, name, 32, colour);
+        name += line.name.length * 6.6 + 18;
+      }
     });
     return painter.toString();
   }

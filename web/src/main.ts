@@ -28,7 +28,7 @@ async function figures(): Promise<void> {
   const section = document.getElementById("figures");
   const state = document.getElementById("figures-state");
   if (!data || !section || !state) return;
-  const some = data.cells.filter((cell) => cell.traces.length + cell.tables.length + cell.histograms.length > 0);
+  const some = data.cells.filter((cell) => cell.traces.length + cell.tables.length + cell.histograms.length + cell.bars.length + cell.wholes.length > 0);
   if (some.length === 0) {
     state.textContent = "The records hold nothing that could be drawn.";
     return;

@@ -4,7 +4,7 @@ export interface Painter {
   readonly width: number;
   readonly height: number;
   rect(x: number, y: number, w: number, h: number, colour: string): void;
-  line(points: [number, number][], colour: string, width?: number): void;
+  line(points: [number, number][], colour: string, width?: number, dash?: number[]): void;
   text(text: string, x: number, y: number, colour: string, align?: "start" | "middle" | "end", turned?: boolean): void;
   image(image: HTMLCanvasElement, x: number, y: number, w: number, h: number): void;
 }
@@ -19,7 +19,8 @@ export class CanvasPainter implements Painter {
     this.to.fillRect(x, y, w, h);
   }
 
-  line(points: [number, number][], colour: string, width = 1): void {
+  line(points: [number, number][], colour: string, width = 1, dash: number[] = []): void {
+    this.to.setLineDash(dash);
     this.to.strokeStyle = colour;
     this.to.lineWidth = width;
     this.to.beginPath();
@@ -56,9 +57,10 @@ export class SvgPainter implements Painter {
     this.add("rect", { x: round(x), y: round(y), width: round(w), height: round(h), fill: colour });
   }
 
-  line(points: [number, number][], colour: string, width = 1): void {
+  line(points: [number, number][], colour: string, width = 1, dash: number[] = []): void {
     const path = points.map(([x, y]) => `${round(x)},${round(y)}`).join(" ");
-    this.add("polyline", { points: path, fill: "none", stroke: colour, "stroke-width": width });
+    const dashed: Record<string, string> = dash.length > 0 ? { "stroke-dasharray": dash.join(" ") } : {};
+    this.add("polyline", { points: path, fill: "none", stroke: colour, "stroke-width": width, ...dashed });
   }
 
   text(text: string, x: number, y: number, colour: string, align: "start" | "middle" | "end" = "start", turned = false): void {

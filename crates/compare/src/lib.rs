@@ -26,5 +26,5 @@ pub use error::CompareError;
 pub use history::{History, history};
 pub use judge::ALPHA;
 pub use observation::{Observation, ObservationError, observation};
-pub use select::{compare_campaign, compare_note, compare_two};
+pub use select::{compare_campaign, compare_note, compare_two, show_campaign};
 pub use tails::{Tails, tails};

@@ -36,6 +36,13 @@ pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, Co
     compare(store, &Input::of_campaign(store, note, None)?)
 }
 
+/// A campaign as far as its note goes, also where it has one variant and nothing is judged. `name` as for
+/// [`compare_campaign`].
+pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
+    let note = campaign(store, name)?;
+    compare(store, &Input::of_campaign(store, &note, None)?)
+}
+
 /// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or the
 /// beginning of a record's identity. What differs in more than the variant is refused unless `anyway`.
 pub fn compare_two(

@@ -12,7 +12,7 @@ use pagetide_report::seed::{Extras, cpu_time};
 use pagetide_report::terminal::show::{Presence, presence};
 use pagetide_report::terminal::{Options, presence_maps, verdicts};
 use pagetide_report::{
-    About, csv, html, json, kcidb, ktap, mail, markdown, openmetrics, parquet, seed, why,
+    About, csv, html, json, kcidb, ktap, mail, markdown, openmetrics, parquet, seed,
 };
 
 use crate::command::calibrate::Kept;
@@ -275,18 +275,8 @@ fn maps(store: &Store, comparison: &Comparison) -> Result<BTreeMap<(usize, usize
 
 /// Writes the comparison as a page.
 fn page(store: &Store, comparison: &Comparison, about: &About) -> Result<()> {
-    let open = |id: &str| store.load(id).map_err(|error| error.to_string());
-    let input = html::Input {
-        comparison,
-        about,
-        why: &why::for_page(comparison),
-        reclaim: &BTreeMap::new(),
-        observed: &BTreeMap::new(),
-        open: &open,
-        assets: html::Assets::Inside,
-    };
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = html::write(&input, &mut out)?;
+    let written = html::of_store(store, comparison, about, html::Assets::Inside, &mut out)?;
     out.flush()?;
     for what in written.omitted {
         eprintln!("not on the page: {what}");

@@ -23,6 +23,7 @@ mod output;
 mod pairs;
 mod progress;
 mod vocabulary;
+mod watched;
 mod when;
 
 use std::process::ExitCode;

@@ -31,6 +31,8 @@ fn man_pages_and_completions_know_every_command() {
     let commands = [
         "run",
         "compare",
+        "report",
+        "serve",
         "show",
         "repeat",
         "plan",

@@ -12,7 +12,7 @@ use pagetide_record::{
     Histogram, Metric, MetricDef, Nanos, Record, RecordReader, RecordWriter, Series, Unit,
 };
 use pagetide_report::About;
-use pagetide_report::html::{Assets, Input, single, write};
+use pagetide_report::html::{Assets, Input, Sources, single, write};
 
 const TIME: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const PAGES: u64 = 50_000;
@@ -170,9 +170,7 @@ fn main() {
     let input = Input {
         comparison: &comparison,
         about: &about,
-        why: &[],
-        reclaim: &BTreeMap::new(),
-        observed: &BTreeMap::new(),
+        sources: &Sources::default(),
         open: &open,
         assets: Assets::Inside,
     };

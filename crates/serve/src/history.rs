@@ -1,12 +1,14 @@
 //! A metric over time, with the places where it changed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use pagetide_compare::history;
-use pagetide_compare::history::{CellHistory, Order};
+use pagetide_compare::history::{CellHistory, HistoryValue, Order};
+use pagetide_record::Store;
 use pagetide_record::store::Filter;
 use pagetide_report::draw::clean;
 use pagetide_report::draw::quantity::{Scale, signed};
@@ -15,12 +17,14 @@ use serde::Deserialize;
 use crate::Shared;
 use crate::pages::{answer, given, rendered};
 
-/// Width of the picture.
-const WIDTH: f64 = 800.0;
-/// Height of the picture.
-const HEIGHT: f64 = 160.0;
-/// Room at its edges.
-const EDGE: f64 = 8.0;
+/// Left and right end of the picture; left of it stand the values.
+const ACROSS: (f64, f64) = (96.0, 786.0);
+/// Upper and lower end of the picture; below it stands what is first and last.
+const DOWN: (f64, f64) = (14.0, 170.0);
+/// Colours of variants.
+const COLOURS: usize = 4;
+/// Newest records whose metrics are offered.
+const OFFERED: u32 = 40;
 
 /// What is wanted.
 #[derive(Deserialize)]
@@ -29,6 +33,8 @@ pub(crate) struct Wanted {
     metric: String,
     #[serde(default)]
     scenario: String,
+    #[serde(default)]
+    order: String,
 }
 
 struct ValueRow {
@@ -42,7 +48,13 @@ struct ValueRow {
 
 struct CellPage {
     label: String,
-    points: Vec<(String, String)>,
+    /// Value and place of each line across.
+    ticks: Vec<(String, String)>,
+    /// Across, down and colour.
+    points: Vec<(String, String, usize)>,
+    legend: Vec<(usize, String)>,
+    first: String,
+    last: String,
     changes: Vec<String>,
     notes: Vec<String>,
     rows: Vec<ValueRow>,
@@ -54,6 +66,9 @@ struct Page {
     title: &'static str,
     metric: String,
     scenario: String,
+    by_dates: bool,
+    metrics: BTreeSet<String>,
+    scenarios: BTreeSet<String>,
     trouble: String,
     cells: Vec<CellPage>,
 }
@@ -65,17 +80,26 @@ pub(crate) async fn page(
     answer(shared, move |store| {
         let mut page = Page {
             title: "History",
+            by_dates: wanted.order == "dates",
+            metrics: BTreeSet::new(),
+            scenarios: BTreeSet::new(),
             trouble: String::new(),
             cells: Vec::new(),
             metric: clean(&wanted.metric, 80, false),
             scenario: clean(&wanted.scenario, 80, false),
+        };
+        offer(store, &mut page);
+        let order = if page.by_dates {
+            Order::Dates
+        } else {
+            Order::Kernels
         };
         if let Some(metric) = given(&wanted.metric) {
             let filter = Filter {
                 scenario: given(&wanted.scenario),
                 ..Filter::default()
             };
-            match history(store, &metric, &filter, Order::Dates) {
+            match history(store, &metric, &filter, order) {
                 Ok(found) => page.cells = found.cells.iter().map(cell).collect(),
                 Err(error) => page.trouble = clean(&error.to_string(), 500, false),
             }
@@ -85,6 +109,24 @@ pub(crate) async fn page(
     .await
 }
 
+/// Metrics and scenarios of the newest records, to choose from.
+fn offer(store: &Store, page: &mut Page) {
+    let filter = Filter {
+        limit: Some(OFFERED),
+        ..Filter::default()
+    };
+    for row in store.select(&filter).unwrap_or_default() {
+        let scenario = clean(&row.cell.subject.scenario, 80, false);
+        if page.scenarios.insert(scenario)
+            && let Ok(reader) = store.load(&row.id)
+        {
+            let metrics = &reader.record().results.metrics;
+            page.metrics
+                .extend(metrics.iter().map(|metric| clean(&metric.name, 80, false)));
+        }
+    }
+}
+
 fn cell(history: &CellHistory) -> CellPage {
     let values: Vec<f64> = history.values.iter().map(|value| value.value).collect();
     let scale = Scale::of_all(history.unit, values.iter().copied());
@@ -92,18 +134,43 @@ fn cell(history: &CellHistory) -> CellPage {
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let span = if high > low { high - low } else { 1.0 };
     let last = values.len().saturating_sub(1).max(1) as f64;
-    let across = |at: f64| format!("{:.1}", EDGE + at / last * (WIDTH - 2.0 * EDGE));
+    let across = |at: f64| format!("{:.1}", ACROSS.0 + at / last * (ACROSS.1 - ACROSS.0));
     let down = |value: f64| {
         let share = (value - low) / span;
-        format!("{:.1}", HEIGHT - EDGE - share * (HEIGHT - 2.0 * EDGE))
+        format!("{:.1}", DOWN.1 - share * (DOWN.1 - DOWN.0))
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for value in &history.values {
+        if !names.contains(&value.variant.as_str()) {
+            names.push(&value.variant);
+        }
+    }
+    let colour = |name: &str| names.iter().position(|n| *n == name).unwrap_or(0) % COLOURS;
+    let ends = |place: Option<&HistoryValue>| {
+        place.map_or(String::new(), |value| clean(&value.release, 60, false))
     };
     CellPage {
         label: clean(&history.label, 100, false),
-        points: values
+        ticks: if high > low {
+            vec![low, f64::midpoint(low, high), high]
+        } else {
+            vec![low]
+        }
+        .into_iter()
+        .map(|value| (down(value), scale.show(value, false)))
+        .collect(),
+        points: history
+            .values
             .iter()
             .enumerate()
-            .map(|(at, value)| (across(at as f64), down(*value)))
+            .map(|(at, value)| (across(at as f64), down(value.value), colour(&value.variant)))
             .collect(),
+        legend: names
+            .iter()
+            .map(|name| (colour(name), clean(name, 60, false)))
+            .collect(),
+        first: ends(history.values.first()),
+        last: ends(history.values.last()),
         changes: history
             .changes
             .iter()

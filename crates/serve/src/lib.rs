@@ -1,23 +1,27 @@
 //! The store in a browser: browse, filter, compare any two, follow a metric, watch campaigns.
 //!
-//! Pages are made on loopback for whoever has the token of this start. There is no write action at all, so that nothing a
-//! page shows can change the store. Names and logs are data: templates escape them, controls are shown, and the policy of
+//! Pages are made on loopback for whoever has the token of this start. The only write actions are to stop a running
+//! campaign and to go on with one, and they need a second secret, which stands in pages of this start alone (see
+//! [`form`]). Names and logs are data: templates escape them, controls are shown, and the policy of
 //! every page forbids inline script and all other hosts. This crate knows nothing of arenas and judges nothing.
 //!
 //! Begin reading at [`Server`], then [`guard`] (who may ask) and [`pages`] (what is answered).
 
+mod campaigns;
+mod form;
 mod guard;
 mod history;
 mod pages;
+mod records;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::get;
+use axum::routing::{get, post};
 use pagetide_record::subject::hex;
 use pagetide_record::{Store, StoreError};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -44,10 +48,27 @@ pub enum ServeError {
     Store(#[from] StoreError),
 }
 
+/// What is served, and with which program campaigns go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Folder of the store, from the root.
+    pub folder: PathBuf,
+    /// Folder of kernels and snapshots, from the root.
+    pub cache: PathBuf,
+    /// The program that runs campaigns.
+    pub program: PathBuf,
+}
+
 /// What every answer needs.
 pub(crate) struct Shared {
     /// Folder of the store.
     pub folder: PathBuf,
+    /// Folder of kernels and snapshots.
+    pub cache: PathBuf,
+    /// The program that runs campaigns.
+    pub program: PathBuf,
+    /// What forms of this start carry.
+    pub key: String,
     /// Token of this start.
     pub token: String,
     /// Where it listens.
@@ -61,22 +82,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens for questions about the store in `folder`; port 0 takes a free one.
-    pub fn bind(folder: &Path, address: SocketAddr) -> Result<Self, ServeError> {
+    /// Listens for questions about a store; port 0 takes a free one.
+    pub fn bind(options: Options, address: SocketAddr) -> Result<Self, ServeError> {
         // What is wrong with the store is told now and not on the first page.
-        drop(Store::open(folder)?);
+        drop(Store::open(&options.folder)?);
         let listen = |source| ServeError::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let mut token = [0_u8; 16];
-        getrandom(&mut token, GetRandomFlags::empty())
-            .map_err(|error| ServeError::Token(error.into()))?;
         Ok(Self {
             listener,
             shared: Arc::new(Shared {
-                folder: folder.to_owned(),
-                token: hex(&token),
+                folder: options.folder,
+                cache: options.cache,
+                program: options.program,
+                key: secret()?,
+                token: secret()?,
                 address,
             }),
         })
@@ -127,15 +148,26 @@ impl Server {
     }
 }
 
+/// Sixteen random bytes as text.
+fn secret() -> Result<String, ServeError> {
+    let mut bytes = [0_u8; 16];
+    getrandom(&mut bytes, GetRandomFlags::empty())
+        .map_err(|error| ServeError::Token(error.into()))?;
+    Ok(hex(&bytes))
+}
+
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route("/", get(pages::records))
+        .route("/", get(records::list))
         .route("/record/{id}", get(pages::record))
         .route("/compare", get(pages::compare))
-        .route("/campaigns", get(pages::campaigns))
+        .route("/campaigns", get(campaigns::list))
+        .route("/campaigns/{name}/stop", post(campaigns::stop))
+        .route("/campaigns/{name}/resume", post(campaigns::resume))
         .route("/campaign/{id}", get(pages::campaign))
         .route("/history", get(history::page))
         .route("/assets/bundle.js", get(pages::script))
+        .route("/assets/live.js", get(pages::live))
         .route("/assets/bundle.css", get(pages::style))
         .fallback(pages::nothing)
         .layer(middleware::from_fn_with_state(shared.clone(), guard::guard))

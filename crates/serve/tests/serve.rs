@@ -6,14 +6,15 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
+use pagetide_record::store::{CampaignNote, Entry, RunEnd, RunState};
 use pagetide_record::{Record, Store};
-use pagetide_serve::Server;
+use pagetide_serve::{Options, Server};
 
 struct Asked {
     address: SocketAddr,
     token: String,
     record: String,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 fn started() -> Asked {
@@ -24,7 +25,12 @@ fn started() -> Asked {
     record.subject.variant.name = "a\u{1b}[2J".to_owned();
     let writer = store.writer().unwrap();
     store.add(writer, &mut record).unwrap();
-    let server = Server::bind(dir.path(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let options = Options {
+        folder: dir.path().to_owned(),
+        cache: dir.path().join("cache"),
+        program: "/bin/true".into(),
+    };
+    let server = Server::bind(options, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let (address, url) = (server.address(), server.url());
     assert_eq!(server.warning(), None);
     std::thread::spawn(move || server.run());
@@ -32,16 +38,30 @@ fn started() -> Asked {
         address,
         token: url.split_once("token=").unwrap().1.to_owned(),
         record: record.id(),
-        _dir: dir,
+        dir,
     }
 }
 
 impl Asked {
     fn raw(&self, path: &str, host: &str, cookie: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        let text = format!(
+        self.say(&format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
-        );
+        ))
+    }
+
+    /// Sends a form as this start's own browser would, with more headers.
+    fn post(&self, path: &str, more: &str, form: &str) -> String {
+        let (address, token) = (self.address, &self.token);
+        let port = address.port();
+        self.say(&format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nCookie: pagetide-{port}={token}\r\nConnection: close\r\n{more}\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+            form.len()
+        ))
+    }
+
+    fn say(&self, text: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
         stream.write_all(text.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -114,6 +134,69 @@ fn names_are_shown_as_text_and_no_script_stands_in_a_page() {
         let is_data = tag.starts_with(" type=\"application/");
         assert!(is_data || tag.starts_with(" src="), "{tag}");
     }
+}
+
+/// The secret that forms of this start carry, taken from a page.
+fn key(page: &str) -> &str {
+    let (_, rest) = page.split_once("name=\"key\" value=\"").unwrap();
+    rest.split_once('"').unwrap().0
+}
+
+#[test]
+fn nothing_is_stopped_or_resumed_but_from_a_page_of_this_server() {
+    let asked = started();
+    let store = Store::open(asked.dir.path()).unwrap();
+    let note = CampaignNote {
+        name: "quick".into(),
+        generation: 1,
+        variants: vec!["<b>a</b>".into()],
+        entries: vec![Entry {
+            key: "none".into(),
+            ..Entry::default()
+        }],
+        ..CampaignNote::default()
+    };
+    store.note(&note).unwrap();
+    let state = RunState {
+        name: "quick".into(),
+        arguments: vec!["run".into(), "<i>.toml".into()],
+        folder: "/".into(),
+        end: RunEnd::Stopped,
+        ..RunState::default()
+    };
+    store.note_run(&state).unwrap();
+    let page = asked.get("/campaigns");
+    assert!(page.contains("0 of 1 trials"), "{page}");
+    assert!(page.contains("run &#60;i&#62;.toml"), "{page}");
+    let right = format!("key={}", key(&page));
+    let resume = "/campaigns/quick/resume";
+    for (more, form) in [
+        ("", ""),
+        ("", "key=0123456789abcdef0123456789abcdef"),
+        ("Origin: http://evil.example\r\n", right.as_str()),
+        ("Origin: null\r\n", &right),
+        ("Sec-Fetch-Site: cross-site\r\n", &right),
+        ("Sec-Fetch-Site: same-site\r\n", &right),
+    ] {
+        for path in [resume, "/campaigns/quick/stop"] {
+            let answer = asked.post(path, more, form);
+            let refused = answer.starts_with("HTTP/1.1 403") || answer.starts_with("HTTP/1.1 422");
+            assert!(refused, "{more}{form}: {answer}");
+        }
+    }
+    // A link or an image elsewhere asks with GET, and does nothing.
+    assert!(asked.get(resume).starts_with("HTTP/1.1 405"));
+    // The form itself is heard; the program that stands in for ours ends at once.
+    let own = format!(
+        "Origin: http://{}\r\nSec-Fetch-Site: same-origin\r\n",
+        asked.address
+    );
+    let answer = asked.post(resume, &own, &right);
+    assert!(answer.contains("The run ended at once"), "{answer}");
+    let answer = asked.post("/campaigns/quick/stop", &own, &right);
+    assert!(answer.contains("does not run any more"), "{answer}");
+    let answer = asked.post("/campaigns/..%2fquick/stop", &own, &right);
+    assert!(answer.contains("no such campaign"), "{answer}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ pub mod plan;
 pub mod power;
 pub mod references;
 pub mod repeat;
+pub mod report;
 pub mod run;
+pub mod serve;
 pub mod show;
 pub mod single;
 pub mod store;
@@ -32,6 +34,8 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Run(args) => run::run(&args, &places, out),
         Command::Compare(args) => compare::run(&args, &places, out),
         Command::Explain(args) => explain::run(&args, &places, out),
+        Command::Report(args) => report::run(&args, &places, out),
+        Command::Serve(args) => serve::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),

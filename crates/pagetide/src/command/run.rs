@@ -6,7 +6,7 @@ use anyhow::Result;
 use pagetide_campaign::{Campaign, Options, file, run as run_campaign};
 use pagetide_compare::compare_note;
 use pagetide_record::Store;
-use pagetide_record::store::CampaignNote;
+use pagetide_record::store::{CampaignNote, RunEnd};
 
 use crate::campaign_of::CampaignArgs;
 use crate::command::single;
@@ -17,6 +17,7 @@ use crate::lab::{ArenaArgs, StoreArgs, maker, shell};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
+use crate::watched::Watched;
 
 /// Run a campaign file, or scenarios under variants given here, and judge what came out
 ///
@@ -61,8 +62,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         fresh: args.fresh,
         maker: &maker,
     };
-    let outcome = run_campaign(&campaign, &arena, &mut store, &options, &progress);
+    let watched = Watched::new(places.store()?, &campaign.name, &progress);
+    let outcome = run_campaign(&campaign, &arena, &mut store, &options, &watched);
     progress.finish();
+    watched.ended(match &outcome {
+        Ok(outcome) if outcome.stopped => RunEnd::Stopped,
+        Ok(_) => RunEnd::Whole,
+        Err(error) => RunEnd::Unable(error.to_string()),
+    });
     let outcome = outcome?;
     if outcome.stopped {
         progress.say(&format!(

@@ -5,6 +5,7 @@
 //! STORE/incoming/               records being written (PID-….part) and complete ones not yet in their place
 //! STORE/records/ab/ID.record    records, by the first two digits of their identity
 //! STORE/campaigns/ID.json       which trials a campaign consists of
+//! STORE/runs/NAME.json          how the last run of a campaign stands
 //! STORE/index.sqlite            index over the records; can be made anew from them
 //! ```
 //!
@@ -18,6 +19,7 @@
 mod error;
 mod note;
 mod row;
+mod running;
 mod schema;
 mod select;
 
@@ -34,6 +36,7 @@ use crate::units::Nanos;
 pub use error::StoreError;
 pub use note::{CampaignLock, CampaignNote, CellNote, Entry, is_campaign_name};
 pub use row::{CellInfo, Row};
+pub use running::{RunEnd, RunState, RunningTrial};
 pub use select::{Filter, Point};
 
 use error::{Trouble, at, index};
@@ -98,7 +101,7 @@ impl Store {
     /// Opens a store, making it where there is none, and takes in what a killed process left behind.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_format(root)?;
-        for folder in ["", "incoming", "records", "campaigns"] {
+        for folder in ["", "incoming", "records", "campaigns", "runs"] {
             let folder = root.join(folder);
             std::fs::create_dir_all(&folder).map_err(at("creating", &folder))?;
         }
@@ -310,6 +313,21 @@ impl Store {
         note::read(&self.root.join("campaigns"), id)
     }
 
+    /// Remembers how a run of a campaign stands.
+    pub fn note_run(&self, state: &RunState) -> Result<(), StoreError> {
+        running::write(&self.root.join("runs"), state)
+    }
+
+    /// How the last run of the campaign of this name stands; `None` where none was noted.
+    pub fn run_of(&self, name: &str) -> Option<RunState> {
+        running::read(&self.root.join("runs"), name)
+    }
+
+    /// The process that runs the campaign of this name now; `None` where none does.
+    pub fn runner(&self, name: &str) -> Result<Option<u32>, StoreError> {
+        running::holder(&self.root.join("campaigns"), name)
+    }
+
     /// Identities of all campaigns, the one run last first.
     pub fn campaigns(&self) -> Result<Vec<String>, StoreError> {
         note::ids(&self.root.join("campaigns"))
@@ -386,7 +404,10 @@ impl Store {
             }
         }
         let campaigns = self.root.join("campaigns");
-        for path in entries(&campaigns)?.into_iter().chain(entries(&self.root)?) {
+        let mut all = entries(&campaigns)?;
+        all.extend(entries(&self.root)?);
+        all.extend(entries(&self.root.join("runs"))?);
+        for path in all {
             if path.extension().is_some_and(|e| e == "new") && !has_writer(&path) {
                 let _ = std::fs::remove_file(&path);
             }

@@ -24,6 +24,58 @@ pub(crate) struct Cell {
     pub tables: Vec<Table>,
     /// Histograms over all trials of a variant.
     pub histograms: Vec<Shares>,
+    /// Bars with intervals.
+    pub bars: Vec<Bars>,
+    /// Where time went.
+    pub wholes: Vec<Whole>,
+}
+
+/// Bars of one quantity: groups side by side, in each a bar for every variant.
+#[derive(Debug, Serialize)]
+pub(crate) struct Bars {
+    /// What is shown.
+    pub title: String,
+    /// What it counts.
+    pub unit: pagetide_record::Unit,
+    /// The groups.
+    pub groups: Vec<BarGroup>,
+}
+
+/// Bars that belong together.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct BarGroup {
+    /// Its name.
+    pub label: String,
+    /// A bar for each variant that has one.
+    pub sides: Vec<Option<Bar>>,
+}
+
+/// A bar.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Bar {
+    /// Hodges-Lehmann estimate over trials.
+    pub value: f64,
+    /// Ends of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The value of every trial.
+    pub values: Vec<f64>,
+}
+
+/// A time and the parts that add up to it.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Whole {
+    /// Place of the variant.
+    pub column: usize,
+    /// Whose time; empty where there is one process.
+    pub label: String,
+    /// Identity of the observed record.
+    pub record: String,
+    /// The whole, in nanoseconds.
+    pub elapsed: u64,
+    /// Names and nanoseconds.
+    pub parts: Vec<(&'static str, u64)>,
 }
 
 /// Every access of a trial.

@@ -6,8 +6,10 @@ use std::io::{self, Read};
 use pagetide_compare::Cell as Group;
 use pagetide_record::{Bytes, Histogram, RecordReader};
 
+use super::bars::bars;
 use super::blob::Blobs;
 use super::data::{Cell, Page, Shares, Table};
+use super::parts::wholes;
 use super::trace::{self, Room};
 use super::{HtmlError, Input, or_omit, table};
 use crate::draw::clean;
@@ -37,6 +39,7 @@ pub(crate) struct Figures {
 pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figures, HtmlError> {
     let comparison = input.comparison;
     let mut figures = Figures::default();
+    figures.omitted.clone_from(&input.sources.omitted);
     figures.page.columns = comparison
         .columns
         .iter()
@@ -69,6 +72,8 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
             series(side, &mut cell, blobs, &mut figures)?;
         }
         cell.histograms = histograms(input, group, &mut figures.omitted);
+        cell.bars = bars(input, group, &mut figures.omitted);
+        cell.wholes = wholes(input, place, group.sides.len());
         figures.page.cells.push(cell);
     }
     Ok(figures)
@@ -104,11 +109,11 @@ fn shown(input: &Input<'_>, place: usize, group: &Group, omitted: &mut Vec<Strin
             .iter()
             .find(|trial| Some(trial.seed) == seed)
             .or(side.trials.first());
-        let observed = input.observed.get(&(place, column));
+        let observed = input.sources.observed.get(&(place, column));
         for (id, observed) in timed
             .map(|trial| (&trial.record, false))
             .into_iter()
-            .chain(observed.map(|id| (id, true)))
+            .chain(observed.map(|seen| (&seen.record, true)))
         {
             match (input.open)(id) {
                 Ok(reader) => {

@@ -6,32 +6,39 @@
 //!
 //! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`trace`]). Begin reading at [`write`].
 
+mod bars;
 mod blob;
 mod data;
 mod escape;
 mod figures;
 mod page;
+mod parts;
 mod provenance;
+mod reclaim;
 mod single;
+mod sources;
+mod store;
 mod strip;
 mod table;
 mod trace;
 mod verdicts;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use base64::Engine;
 use pagetide_compare::Comparison;
-use pagetide_probe::meaning::ReclaimTable;
 use pagetide_record::{FileError, RecordReader};
 use sha2::{Digest, Sha256};
 
 use crate::about::About;
 pub use single::single;
+pub use sources::{Sources, Why};
+pub use store::of_store;
 
 /// The script of the page, built by `web/build.sh`.
 pub const SCRIPT: &str = include_str!("bundle.js");
+/// The script of served pages that show what changes, built by `web/build.sh`.
+pub const LIVE: &str = include_str!("live.js");
 /// The style of the page, built by `web/build.sh`.
 pub const STYLE: &str = include_str!("bundle.css");
 
@@ -46,15 +53,6 @@ pub enum HtmlError {
     Data(#[from] serde_json::Error),
 }
 
-/// Why something came, with what shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Why {
-    /// The claim, one sentence.
-    pub claim: String,
-    /// What it rests on, a line each.
-    pub evidence: Vec<String>,
-}
-
 /// Opens the record of an identity.
 pub type Open<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
 
@@ -64,12 +62,8 @@ pub struct Input<'a> {
     pub comparison: &'a Comparison,
     /// Title, command and machine.
     pub about: &'a About,
-    /// Explanations, the most important first.
-    pub why: &'a [Why],
-    /// Reclaim tables by place of cell and column.
-    pub reclaim: &'a BTreeMap<(usize, usize), ReclaimTable>,
-    /// Observed trials by place of cell and column; their series over time are drawn.
-    pub observed: &'a BTreeMap<(usize, usize), String>,
+    /// Explanations, reclaim tables, observed trials.
+    pub sources: &'a Sources,
     /// Opens records.
     pub open: &'a Open<'a>,
     /// Where script and style come from.
@@ -88,6 +82,8 @@ pub enum Assets<'a> {
         script: &'a str,
         /// Address of [`STYLE`].
         style: &'a str,
+        /// Addresses and names of what stands at the top of every served page.
+        links: &'a [(&'a str, &'a str)],
     },
 }
 

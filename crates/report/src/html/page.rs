@@ -3,7 +3,7 @@
 use pagetide_compare::Caution;
 
 use super::escape::{LONG, text};
-use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, verdicts};
+use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, verdicts};
 use crate::about;
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
@@ -16,6 +16,8 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     let mut out =
         String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    // Without one a browser asks the server for it.
+    out.push_str("<link rel=\"icon\" href=\"data:,\">\n");
     match input.assets {
         Assets::Inside => {
             // Also a mailed page may run its own script only, and ask nobody for anything.
@@ -38,6 +40,18 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     out.push_str(
         "</head>\n<body>\n<a class=\"skip\" href=\"#figures\">To the figures</a>\n<header>\n",
     );
+    if let Assets::Served { links, .. } = input.assets {
+        out.push_str("<nav aria-label=\"Pages\">");
+        for (address, name) in links {
+            put!(
+                out,
+                "<a href=\"{}\">{}</a> ",
+                text(address, LONG),
+                text(name, LONG)
+            );
+        }
+        out.push_str("</nav>\n");
+    }
     put!(
         out,
         "<h1>{title}</h1>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
@@ -50,7 +64,8 @@ pub(crate) fn before(input: &Input<'_>) -> String {
          <p id=\"figures-state\">The figures are drawn by the script of this page. Verdicts, tables and provenance need none.</p>\n\
          </section>\n",
     );
-    verdicts::reclaim(input, &mut out);
+    reclaim::sections(input, &mut out);
+    headroom(&mut out);
     provenance::section(input, &mut out);
     out.push_str("</main>\n");
     out
@@ -77,13 +92,13 @@ pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
 }
 
 fn why(input: &Input<'_>, out: &mut String) {
-    if input.why.is_empty() {
+    if input.sources.why.is_empty() {
         return;
     }
     out.push_str(
         "<section id=\"why\" aria-labelledby=\"why-title\">\n<h2 id=\"why-title\">Why</h2>\n",
     );
-    for why in input.why {
+    for why in &input.sources.why {
         put!(out, "<p>{}</p>\n", text(&why.claim, LONG));
         if !why.evidence.is_empty() {
             out.push_str("<ul class=\"evidence\">\n");
@@ -94,6 +109,15 @@ fn why(input: &Input<'_>, out: &mut String) {
         }
     }
     out.push_str("</section>\n");
+}
+
+/// Where the oracle's answer will stand.
+fn headroom(out: &mut String) {
+    out.push_str(
+        "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n\
+         <p>How near these results are to those of an ideal page replacement with the same references and memory is not \
+         computed by this version.</p>\n</section>\n",
+    );
 }
 
 fn cautions(input: &Input<'_>, out: &mut String) {

@@ -157,7 +157,7 @@ fn digests(comparison: &Comparison, out: &mut String) {
             }
         }
     }
-    out.push_str("</tbody></table></div>\n<p><code>pagetide show RECORD</code> prints a record, <code>pagetide export RECORD</code> its raw data.</p></details>\n");
+    out.push_str("</tbody></table></div>\n<p><code>pagetide show RECORD</code> prints a record, <code>pagetide show RECORD --series NAME</code> and <code>--blob NAME</code> its raw data.</p></details>\n");
 }
 
 /// Names and values; empty ones are left out.

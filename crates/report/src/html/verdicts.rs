@@ -1,7 +1,6 @@
 //! Verdicts as HTML: the sentence, the tables with intervals drawn, the invalid trials, the reclaim table.
 
 use pagetide_compare::{Cell, MetricRow};
-use pagetide_probe::meaning::Value;
 use pagetide_verdict::{Judgement, Verdict};
 
 use super::Input;
@@ -111,8 +110,13 @@ fn table(input: &Input<'_>, cell: &Cell, other: usize, out: &mut String) {
     if !second.is_empty() {
         put!(
             out,
-            "<details><summary>{} other metrics</summary>\n",
-            second.len()
+            "<details><summary>{} other {}</summary>\n",
+            second.len(),
+            if second.len() == 1 {
+                "metric"
+            } else {
+                "metrics"
+            }
         );
         body(input, &second, other, reach, out);
         out.push_str("</details>\n");
@@ -231,53 +235,4 @@ fn invalid(input: &Input<'_>, out: &mut String) {
         put!(out, "<li>and {} more</li>\n", all.len() - INVALID);
     }
     out.push_str("</ul>\n");
-}
-
-/// The reclaim tables, row for row.
-pub(crate) fn reclaim(input: &Input<'_>, out: &mut String) {
-    for (place, cell) in input.comparison.cells.iter().enumerate() {
-        let tables: Vec<(usize, _)> = (0..input.comparison.columns.len())
-            .filter_map(|column| Some((column, input.reclaim.get(&(place, column))?)))
-            .collect();
-        let Some((_, first)) = tables.first() else {
-            continue;
-        };
-        put!(
-            out,
-            "<section class=\"reclaim\"><h2>What reclaim did: {}</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-             aria-label=\"Reclaim table\"><table><thead><tr><th scope=\"col\">row</th>",
-            text(&cell.label, NAME)
-        );
-        for (column, _) in &tables {
-            let name = text(about::name(input.comparison, *column), NAME);
-            put!(out, "<th scope=\"col\">{name}</th>");
-        }
-        out.push_str("</tr></thead><tbody>\n");
-        for row in &first.rows {
-            put!(out, "<tr><th scope=\"row\">{}</th>", text(&row.name, NAME));
-            for (_, table) in &tables {
-                let value = table
-                    .row(row.id)
-                    .map_or(String::new(), |row| shown(&row.value));
-                put!(out, "<td class=\"number\">{}</td>", text(&value, 200));
-            }
-            out.push_str("</tr>\n");
-        }
-        out.push_str("</tbody></table></div></section>\n");
-    }
-}
-
-/// A value of the reclaim table, or why there is none.
-fn shown(value: &Value) -> String {
-    use pagetide_record::Unit;
-    match value {
-        Value::Count(count) => crate::draw::quantity::count(*count),
-        Value::Time(_) => {
-            let nanos = value.number().unwrap_or(0.0);
-            Scale::of(Unit::Nanos, nanos).show(nanos, false)
-        }
-        Value::Percent(percent) => format!("{percent:.2} %"),
-        Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => why.clone(),
-        Value::Undefined => "–".to_owned(),
-    }
 }

@@ -1,0 +1,161 @@
+//! Keeps in the store how a run stands, so that `pagetide serve` shows it, and passes every event on.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pagetide_campaign::{Event, Tally, Watch};
+use pagetide_record::Store;
+use pagetide_record::store::{RunEnd, RunState, RunningTrial};
+use pagetide_record::wire::Phase;
+
+use crate::when::now;
+
+/// It is written at most this often, except where a trial begins or ends.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Lines of what was said that are kept.
+const SAID: usize = 8;
+
+/// A watcher between the run and another watcher.
+pub struct Watched<'a, W> {
+    inner: &'a W,
+    /// A connection of its own: the run uses the other.
+    store: Mutex<Store>,
+    state: Mutex<(RunState, Instant)>,
+}
+
+impl<'a, W: Watch> Watched<'a, W> {
+    /// Watches the run of the campaign of this name; nothing is written before its first event.
+    pub fn new(store: Store, name: &str, inner: &'a W) -> Self {
+        let state = RunState {
+            name: name.to_owned(),
+            process: std::process::id(),
+            arguments: std::env::args().skip(1).collect(),
+            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            started: now(),
+            ..RunState::default()
+        };
+        Self {
+            inner,
+            store: Mutex::new(store),
+            state: Mutex::new((state, Instant::now())),
+        }
+    }
+
+    /// Notes how the run ended, if it ever began.
+    pub fn ended(&self, end: RunEnd) {
+        let mut state = locked(&self.state);
+        if state.0.updated.0 > 0 {
+            state.0.end = end;
+            state.0.trials.clear();
+            self.write(&mut state);
+        }
+    }
+
+    /// What cannot be written is not told: nothing but somebody's watching depends on it.
+    fn write(&self, state: &mut (RunState, Instant)) {
+        state.1 = Instant::now();
+        state.0.updated = now();
+        let _ = locked(&self.store).note_run(&state.0);
+    }
+
+    fn take(&self, event: &Event<'_>) {
+        let mut all = locked(&self.state);
+        let state = &mut all.0;
+        let tally = |state: &mut RunState, tally: &Tally| {
+            state.total = tally.total;
+            state.done = tally.done();
+            state.invalid = tally.invalid;
+            state.left = tally.left;
+        };
+        match event {
+            Event::Planned(now) => tally(state, now),
+            Event::Started { number, trial, .. } => {
+                let trial = &trial.trial;
+                state.trials.push(RunningTrial {
+                    number: *number,
+                    scenario: trial.scenario.clone(),
+                    variant: trial.variant.name.clone(),
+                    seed: trial.seed,
+                    ..RunningTrial::default()
+                });
+            }
+            Event::Step { number, step } => {
+                let Some(trial) = state.trials.iter_mut().find(|t| t.number == *number) else {
+                    return;
+                };
+                let phase = word(step.phase);
+                let moved = trial.phase != phase;
+                phase.clone_into(&mut trial.phase);
+                (trial.done, trial.total, trial.clock) = (step.done, step.total, step.clock);
+                if !moved && all.1.elapsed() < PAUSE {
+                    return;
+                }
+            }
+            Event::Stored {
+                number,
+                trial,
+                invalid,
+                tally: now,
+                ..
+            } => {
+                state.trials.retain(|t| t.number != *number);
+                if let Some(why) = invalid {
+                    let trial = &trial.trial;
+                    let (scenario, variant) = (&trial.scenario, &trial.variant.name);
+                    say(
+                        state,
+                        format!(
+                            "invalid: {scenario} under {variant}, seed {}: {why}",
+                            trial.seed
+                        ),
+                    );
+                }
+                tally(state, now);
+            }
+            Event::Looked {
+                blocks,
+                decided,
+                primaries,
+                ..
+            } => say(
+                state,
+                format!(
+                    "after {blocks} seeds {decided} of {primaries} primary metrics are decided"
+                ),
+            ),
+        }
+        self.write(&mut all);
+    }
+}
+
+impl<W: Watch> Watch for Watched<'_, W> {
+    fn event(&self, event: &Event<'_>) {
+        self.take(event);
+        self.inner.event(event);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.inner.is_stopped()
+    }
+}
+
+fn say(state: &mut RunState, line: String) {
+    state.said.push(line);
+    let more = state.said.len().saturating_sub(SAID);
+    state.said.drain(..more);
+}
+
+const fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Boot => "boots",
+        Phase::Ready | Phase::Preparing => "prepares",
+        Phase::Running => "runs",
+        Phase::Ended => "is read out",
+        Phase::Done => "is stored",
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,305 @@
+//! The page and the server, driven with Chromium as a reader would: figures, zoom, downloads, keyboard, dark, 400 px,
+//! hostile names, campaigns watched, stopped and resumed. What cannot run says why.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod sample;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use common::{KERNEL, Lab, TINY, is_alive, one_sentence, program, text, wait_until};
+
+/// A browser that scripts can drive; `None`, with the reason printed, where there is none.
+fn browser() -> Option<&'static Path> {
+    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match FOUND.get_or_init(find) {
+        Ok(chromium) => Some(chromium),
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+fn web() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
+}
+
+fn find() -> Result<PathBuf, String> {
+    let chromium =
+        std::env::var_os("CHROMIUM").map_or_else(|| "/usr/bin/chromium".into(), PathBuf::from);
+    if !chromium.exists() {
+        return Err(format!(
+            "{} is not there; install chromium, or name one with CHROMIUM",
+            chromium.display()
+        ));
+    }
+    for tool in ["node", "npm"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            return Err(format!("{tool} is not installed"));
+        }
+    }
+    if !web().join("node_modules/playwright-core").exists() {
+        let output = Command::new("npm")
+            .args(["ci", "--no-audit", "--no-fund"])
+            .current_dir(web())
+            .output()
+            .map_err(|error| format!("npm cannot be run ({error})"))?;
+        if !output.status.success() {
+            return Err(format!(
+                "the packages of web/package-lock.json cannot be had: {}",
+                text(&output.stderr)
+            ));
+        }
+    }
+    Ok(chromium)
+}
+
+/// Runs a script of `web/test`, which prints a line for each of its checks.
+fn drive(chromium: &Path, script: &str, arguments: &[&Path]) {
+    let output = Command::new("node")
+        .arg(format!("test/{script}"))
+        .args(arguments)
+        .env("CHROMIUM", chromium)
+        .current_dir(web())
+        .output()
+        .unwrap();
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    println!("{said}");
+    assert!(output.status.success(), "{script}:\n{said}");
+    assert!(said.contains("ok   "), "{script} checked nothing:\n{said}");
+}
+
+/// Where screenshots go, to be looked at: one folder for each test, overwritten.
+fn shots(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("shots")
+        .join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A server that ends with the test.
+struct Serving {
+    _child: Ending,
+    url: String,
+}
+
+impl Serving {
+    fn of(store: &Path, lab: &Lab) -> Self {
+        let mut child = Command::new(program())
+            .args(["serve", "--listen", "127.0.0.1:0", "--store"])
+            .arg(store)
+            .env("PAGETIDE_CACHE", lab.cache())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
+        let url = url.trim().to_owned();
+        assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+        Self {
+            _child: Ending(child),
+            url,
+        }
+    }
+}
+
+/// A process that ends with the test, also where that fails.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whatever runs the long campaign of a store when the test ends: the server starts it anew, as no child of ours.
+struct LastRun(PathBuf);
+
+impl Drop for LastRun {
+    fn drop(&mut self) {
+        let state = fs::read_to_string(self.0.join("runs/long.json")).unwrap_or_default();
+        let state: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();
+        let Some(process) = state["process"].as_i64() else {
+            return;
+        };
+        let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        let pid = i32::try_from(process)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid
+            && text(&words).contains("refs=500000000")
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The command, with a store that is not the laboratory's own.
+fn with_store(lab: &Lab, store: &Path, words: &[&str]) -> (String, String) {
+    let store = store.to_str().unwrap();
+    lab.ends(0, [words, &["--store", store]].concat())
+}
+
+#[test]
+fn the_page_does_in_a_browser_what_it_says() {
+    let Some(chromium) = browser() else { return };
+    let lab = Lab::new();
+    let dir = lab.folder();
+    sample::fill(dir);
+    let (out, err) = with_store(&lab, &dir.join("store"), &["report", "6.1.0", "6.12.0"]);
+    assert!(
+        out.starts_with("report.html: 6.12.0 against 6.1.0, "),
+        "{out}"
+    );
+    assert_eq!(err, "");
+    sample::fill_hostile(dir);
+    let words = ["report", "6.1.0", "6.12.0", "-o", "hostile.html"];
+    with_store(&lab, &dir.join("hostile"), &words);
+    drive(chromium, "page.mjs", &[dir, &shots("page")]);
+}
+
+#[test]
+fn the_server_shows_the_store_in_a_browser_and_asks_nobody_else() {
+    let Some(chromium) = browser() else { return };
+    let lab = Lab::new();
+    let dir = lab.folder();
+    sample::fill(dir);
+    sample::fill_hostile(dir);
+    let (store, hostile) = (dir.join("store"), dir.join("hostile"));
+    let (good, bad) = (Serving::of(&store, &lab), Serving::of(&hostile, &lab));
+    let urls = [Path::new(&good.url), Path::new(&bad.url)];
+    drive(chromium, "serve.mjs", &[urls[0], urls[1], &shots("serve")]);
+}
+
+/// A campaign of two variants that takes minutes, so that it is surely running.
+fn long() -> Vec<&'static str> {
+    let mut words = vec![
+        "run",
+        "random",
+        "--kernel",
+        KERNEL,
+        "--memory",
+        "24M",
+        "--swap-size",
+        "64M",
+    ];
+    words.extend(["-p", "pages=40M", "-p", "refs=500000000", "--seeds", "1"]);
+    words.extend(["--name", "long", "--jobs", "1"]);
+    words
+}
+
+#[test]
+fn a_running_campaign_is_watched_stopped_and_resumed_from_a_browser() {
+    let Some(chromium) = browser() else { return };
+    let Some(lab) = Lab::that_runs() else { return };
+    let mut run = Ending(lab.start(long()));
+    wait_until("the first trial", Duration::from_secs(90), || {
+        !lab.incoming().is_empty()
+    });
+    let _last = LastRun(lab.store());
+    let serving = Serving::of(&lab.store(), &lab);
+    let url = Path::new(&serving.url);
+    drive(chromium, "live.mjs", &[url, &shots("live")]);
+    // The first run was stopped as by Ctrl-C; the one that went on in its place was stopped as well.
+    let status = run.0.wait().unwrap();
+    assert_eq!(status.code(), Some(2));
+    let state = fs::read_to_string(lab.store().join("runs/long.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    assert_eq!(state["end"], "stopped");
+    let second = u32::try_from(state["process"].as_u64().unwrap()).unwrap();
+    assert_ne!(second, run.0.id(), "it went on in another process");
+    wait_until("its end", Duration::from_secs(20), || !is_alive(second));
+    assert_eq!(lab.incoming(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_report_of_real_trials_is_small_and_drawn() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let words = [
+        &["run", "smooth-sin-random", "--kernel", KERNEL][..],
+        &TINY,
+        &["--seeds", "2", "--set", "lru_gen/enabled=0"],
+        &[
+            "--vs",
+            "lru_gen/enabled=7",
+            "--name",
+            "small",
+            "--exit-zero",
+        ],
+    ];
+    lab.ends(0, words.concat());
+    lab.ends(0, ["report", "small", "-o", "small.html"]);
+    let page = fs::read_to_string(lab.folder().join("small.html")).unwrap();
+    // Four trials with 12,000 references each; a quick campaign has 64 trials in four cells, and 1.5 MiB.
+    assert!(page.len() < 384 << 10, "{} bytes", page.len());
+    // Whatever the page tells a reader to type is there.
+    let known = ["compare", "report", "show", "run"];
+    for (_, rest) in page
+        .match_indices("<code>pagetide ")
+        .map(|(at, m)| page.split_at(at + m.len()))
+    {
+        let command = rest.split([' ', '<']).next().unwrap();
+        assert!(known.contains(&command), "pagetide {command}");
+        lab.ends(0, [command, "--help"]);
+    }
+    // A record's own page, and a campaign with one variant.
+    let (json, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let id = records[0]["id"].as_str().unwrap();
+    lab.ends(0, ["report", id, "-o", "record.html"]);
+    let Some(chromium) = browser() else { return };
+    drive(chromium, "real.mjs", &[lab.folder(), &shots("real")]);
+}
+
+#[test]
+fn a_report_replaces_no_file_unless_told_to() {
+    let lab = Lab::new();
+    let dir = lab.folder();
+    sample::fill_hostile(dir);
+    let store = dir.join("hostile");
+    let store = store.to_str().unwrap();
+    let words = ["report", "6.1.0", "6.12.0", "--store", store];
+    fs::write(dir.join("report.html"), "mine").unwrap();
+    let (_, err) = lab.ends(4, words);
+    one_sentence(&err, &["report.html", "-o", "--force"]);
+    assert_eq!(fs::read_to_string(dir.join("report.html")).unwrap(), "mine");
+    lab.ends(0, [&words[..], &["--force"]].concat());
+    assert!(
+        fs::read_to_string(dir.join("report.html"))
+            .unwrap()
+            .starts_with("<!doctype html>")
+    );
+    let (page, _) = lab.ends(0, [&words[..], &["-o", "-"]].concat());
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    let (_, err) = lab.ends(2, [&words[..], &["-o", "no/such/folder.html"]].concat());
+    one_sentence(&err, &["no/such/folder.html"]);
+    let (_, err) = lab.ends(2, ["report", "nothing", "--store", store]);
+    one_sentence(&err, &["nothing"]);
+    let left: Vec<PathBuf> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "part"))
+        .collect();
+    assert_eq!(left, Vec::<PathBuf>::new(), "nothing half written");
+}
+
+#[test]
+fn serve_refuses_what_it_cannot_listen_on_in_a_sentence() {
+    let lab = Lab::new();
+    let (_, err) = lab.ends(2, ["serve", "--listen", "192.0.2.1:1"]);
+    one_sentence(&err, &["192.0.2.1:1", "--listen"]);
+    let (_, err) = lab.ends(4, ["serve", "--listen", "nowhere"]);
+    assert!(err.contains("127.0.0.1:9000"), "{err}");
+}

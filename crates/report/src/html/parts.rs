@@ -1,0 +1,55 @@
+//! Where time went, from observed trials: parts that add up to the whole.
+
+use pagetide_compare::Observation;
+use pagetide_probe::meaning::{Part, TaskTime};
+
+use super::Input;
+use super::data::Whole;
+
+/// What a part is called.
+const fn name(part: Part) -> &'static str {
+    match part {
+        Part::Compute => "user mode",
+        Part::Fault => "faults and system calls",
+        Part::Reclaim => "direct reclaim",
+        Part::ReclaimWait => "waits in reclaim",
+        Part::Compaction => "compaction",
+        Part::CompactionWait => "waits in compaction",
+        Part::IoWait => "waits for I/O",
+        Part::RunQueue => "waits for a CPU",
+        Part::Sleep => "sleep",
+        Part::Unexplained => "unexplained",
+    }
+}
+
+/// The wholes of a cell: for each observed variant the main process and, where there are more, all others together.
+pub(crate) fn wholes(input: &Input<'_>, cell: usize, columns: usize) -> Vec<Whole> {
+    (0..columns)
+        .filter_map(|column| Some((column, input.sources.observed.get(&(cell, column))?)))
+        .flat_map(|(column, seen)| of(column, seen))
+        .collect()
+}
+
+fn of(column: usize, seen: &Observation) -> Vec<Whole> {
+    let whole = |label: String, tasks: &[TaskTime]| Whole {
+        column,
+        label,
+        record: seen.record.clone(),
+        elapsed: tasks.iter().map(|task| task.elapsed.get()).sum(),
+        parts: Part::ALL
+            .iter()
+            .map(|part| {
+                let time = tasks.iter().map(|task| task.parts.get(*part).get()).sum();
+                (name(*part), time)
+            })
+            .collect(),
+    };
+    match seen.tasks.as_slice() {
+        [] => Vec::new(),
+        [only] => vec![whole(String::new(), std::slice::from_ref(only))],
+        [main, others @ ..] => vec![
+            whole("main process".to_owned(), std::slice::from_ref(main)),
+            whole(format!("{} others together", others.len()), others),
+        ],
+    }
+}

@@ -1,0 +1,197 @@
+//! What reclaim did, row for row, and what was asked of devices: from the observed trials.
+
+use pagetide_compare::Observation;
+use pagetide_probe::block::Direction;
+use pagetide_probe::meaning::{Row, Section, Value};
+use pagetide_record::Unit;
+
+use super::Input;
+use super::escape::text;
+use crate::about;
+use crate::draw::quantity::{Scale, count};
+
+/// Longest name in a table.
+const NAME: usize = 160;
+/// Longest explanation.
+const WHY: usize = 300;
+
+/// A section for each cell that was observed.
+pub(crate) fn sections(input: &Input<'_>, out: &mut String) {
+    for (place, cell) in input.comparison.cells.iter().enumerate() {
+        let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
+            .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
+            .collect();
+        if seen.is_empty() {
+            continue;
+        }
+        put!(
+            out,
+            "<section class=\"reclaim\"><h2>What reclaim did: {}</h2>\n<p class=\"params\">From the trace of one observed trial \
+             of each variant. A mark stands where trace and vmstat disagree by more than 1 %; its reason, where one is known, \
+             is below.</p>\n",
+            text(&cell.label, NAME)
+        );
+        let names: Vec<String> = seen
+            .iter()
+            .map(|(column, _)| text(about::name(input.comparison, *column), NAME))
+            .collect();
+        table(&seen, &names, out);
+        disagreements(&seen, &names, out);
+        devices(&seen, &names, out);
+        out.push_str("</section>\n");
+    }
+}
+
+const fn title(section: Section) -> &'static str {
+    match section {
+        Section::Reclaim => "Direct reclaim and kswapd",
+        Section::Memcg => "Memory cgroups, and reclaim of all kinds",
+        Section::Compaction => "Compaction and migration",
+        Section::Memory => "Swap, refaults and faults",
+    }
+}
+
+fn begin(label: &str, heads: &[String], first: &str, out: &mut String) {
+    put!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead><tr><th scope=\"col\">{first}</th>"
+    );
+    for head in heads {
+        put!(out, "<th scope=\"col\" class=\"number\">{head}</th>");
+    }
+    out.push_str("</tr></thead>\n");
+}
+
+/// The rows of all variants side by side, section by section. Variants may have been observed on kernels that tell
+/// different rows; the first one's order is kept.
+fn table(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
+    begin("Reclaim table", names, "row", out);
+    let mut section = None;
+    for row in seen.iter().flat_map(|(_, first)| &first.table.rows).take(
+        // All observations have the same rows; those of the first stand for all.
+        seen.first().map_or(0, |(_, first)| first.table.rows.len()),
+    ) {
+        if section != Some(row.section) {
+            let open = if section.is_some() { "</tbody>\n" } else { "" };
+            section = Some(row.section);
+            put!(
+                out,
+                "{open}<tbody><tr><th scope=\"colgroup\" colspan=\"{}\" class=\"part\">{}</th></tr>\n",
+                names.len() + 1,
+                title(row.section)
+            );
+        }
+        put!(out, "<tr><th scope=\"row\">{}</th>", text(&row.name, NAME));
+        for (_, observation) in seen {
+            match observation.table.row(row.id) {
+                Some(row) => cell(row, out),
+                None => out.push_str("<td></td>"),
+            }
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+fn cell(row: &Row, out: &mut String) {
+    let mark = if row.check.as_ref().is_some_and(|check| check.disagrees) {
+        " <abbr title=\"trace and vmstat disagree\">≠</abbr>"
+    } else {
+        ""
+    };
+    let class = match row.value {
+        Value::NotOnThisKernel(_) | Value::NotObserved(_) | Value::Invalid(_) => "",
+        _ => " class=\"number\"",
+    };
+    put!(
+        out,
+        "<td{class}>{}{mark}</td>",
+        text(&shown(&row.value), WHY)
+    );
+}
+
+/// A value of the reclaim table, or why there is none.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Count(number) => count(*number),
+        Value::Time(_) => {
+            let nanos = value.number().unwrap_or(0.0);
+            Scale::of(Unit::Nanos, nanos).show(nanos, false)
+        }
+        Value::Percent(percent) => format!("{percent:.2} %"),
+        Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => why.clone(),
+        Value::Undefined => "–".to_owned(),
+    }
+}
+
+/// Where trace and vmstat disagree, with what is known of it.
+fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
+    let all: Vec<String> = seen
+        .iter()
+        .zip(names)
+        .flat_map(|((_, observation), name)| {
+            observation.table.disagreements().filter_map(move |row| {
+                let check = row.check.as_ref()?;
+                let reason = check.reason.as_deref().unwrap_or("no reason is known");
+                Some(format!(
+                    "<li>{name}, {}: {} in the trace, {} in vmstat ({}): {}</li>\n",
+                    text(&row.name, NAME),
+                    count(check.traced),
+                    count(check.counter),
+                    text(&check.counters.join(" + "), WHY),
+                    text(reason, WHY)
+                ))
+            })
+        })
+        .collect();
+    if !all.is_empty() {
+        put!(
+            out,
+            "<details><summary>Where trace and vmstat disagree</summary><ul>\n{}</ul></details>\n",
+            all.concat()
+        );
+    }
+}
+
+/// What was asked of each device, and what it would have cost on a disk with an arm.
+fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
+    if seen.iter().all(|(_, one)| one.blocks.devices.is_empty()) {
+        return;
+    }
+    out.push_str("<h3>Block I/O</h3>\n");
+    let heads = [
+        "device",
+        "reads",
+        "read",
+        "sequential",
+        "writes",
+        "written",
+        "sequential",
+        "the same on a disk of 2009",
+    ]
+    .map(str::to_owned);
+    begin("Block I/O", &heads, "variant", out);
+    out.push_str("<tbody>\n");
+    for ((_, observation), name) in seen.iter().zip(names) {
+        for device in &observation.blocks.devices {
+            let way = |way: &Direction| {
+                let share = way.sequential as f64 / way.requests.max(1) as f64 * 100.0;
+                format!(
+                    "<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{share:.1} %</td>",
+                    count(way.requests),
+                    pagetide_record::Bytes(way.bytes.get())
+                )
+            };
+            let nanos = device.modelled.total().get() as f64;
+            put!(
+                out,
+                "<tr><th scope=\"row\">{name}</th><td>{}</td>{}{}<td class=\"number\">{}</td></tr>\n",
+                device.device,
+                way(&device.sums.reads),
+                way(&device.sums.writes),
+                Scale::of(Unit::Nanos, nanos).show(nanos, false)
+            );
+        }
+    }
+    out.push_str("</tbody></table></div>\n");
+}

@@ -1,0 +1,59 @@
+//! What a page shows beside a comparison: explanations, reclaim tables and series of observed trials.
+
+use std::collections::BTreeMap;
+
+use pagetide_compare::{Comparison, Observation, ObservationError, observation};
+use pagetide_record::Store;
+
+/// Why something came, with what shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Why {
+    /// The claim, one sentence.
+    pub claim: String,
+    /// What it rests on, a line each.
+    pub evidence: Vec<String>,
+}
+
+/// What stands beside the judged metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Explanations, the most important first.
+    pub why: Vec<Why>,
+    /// What the observed trials say, by place of cell and column; their series over time are drawn.
+    pub observed: BTreeMap<(usize, usize), Observation>,
+    /// What could not be read, a line each.
+    pub omitted: Vec<String>,
+}
+
+impl Sources {
+    /// What the store holds beside the timed trials of a comparison.
+    pub fn of(store: &Store, comparison: &Comparison) -> Self {
+        let mut sources = Self::default();
+        for (cell, group) in comparison.cells.iter().enumerate() {
+            for (column, side) in group.sides.iter().enumerate() {
+                let found = side
+                    .trials
+                    .iter()
+                    .find_map(|trial| sources.look(store, &trial.record));
+                if let Some(observation) = found {
+                    sources.observed.insert((cell, column), observation);
+                }
+            }
+        }
+        sources
+    }
+
+    /// What was observed of a timed trial, or of the observed trial that it is.
+    fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
+        let row = store.find(record).ok()?;
+        match observation(store, &row) {
+            Ok(observation) => Some(observation),
+            Err(ObservationError::NotObserved { .. }) => None,
+            Err(error) => {
+                self.omitted
+                    .push(format!("what was observed of record {record}: {error}"));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A page of what a store holds: opens the records, and adds what the comparison itself does not know.
+
+use std::io::Write;
+
+use pagetide_compare::Comparison;
+use pagetide_compare::explain::explain;
+use pagetide_record::{Machine, Store};
+
+use super::{Assets, HtmlError, Input, Sources, Written, write};
+use crate::about::About;
+use crate::why;
+
+/// Writes the page of a comparison whose records are in `store`. Where `about` names no machine, that of the first record
+/// is shown.
+pub fn of_store(
+    store: &Store,
+    comparison: &Comparison,
+    about: &About,
+    assets: Assets<'_>,
+    out: &mut dyn Write,
+) -> Result<Written, HtmlError> {
+    let open = |id: &str| store.load(id).map_err(|error| error.to_string());
+    let mut about = about.clone();
+    if about.machine == Machine::default() {
+        about.machine = first(store, comparison).unwrap_or_default();
+    }
+    let mut sources = Sources::of(store, comparison);
+    let explained;
+    let comparison = if comparison.explanations.is_empty() {
+        explained = explain_or_omit(store, comparison, &mut sources);
+        &explained
+    } else {
+        comparison
+    };
+    sources.why = why::for_page(comparison);
+    let input = Input {
+        comparison,
+        about: &about,
+        sources: &sources,
+        open: &open,
+        assets,
+    };
+    write(&input, out)
+}
+
+/// The comparison with its explanations, as far as its records can be read.
+fn explain_or_omit(store: &Store, comparison: &Comparison, sources: &mut Sources) -> Comparison {
+    let mut comparison = comparison.clone();
+    if comparison.columns.len() > 1 {
+        match explain(store, &comparison) {
+            Ok(explanations) => comparison.explanations = explanations,
+            Err(error) => sources.omitted.push(format!("why: {error}")),
+        }
+    }
+    comparison
+}
+
+/// The machine of the first record; none where its file cannot be read, which the numbers do not need.
+fn first(store: &Store, comparison: &Comparison) -> Option<Machine> {
+    let sides = comparison.cells.iter().flat_map(|cell| &cell.sides);
+    let trial = sides.flat_map(|side| &side.trials).next()?;
+    Some(store.load(&trial.record).ok()?.into_record().wall.machine)
+}

@@ -1,0 +1,320 @@
+//! Campaigns: how far each is, how long it will take, stopping it and going on with it.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path as FilePath;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use pagetide_record::store::{CampaignNote, RunEnd, RunState};
+use pagetide_record::{Nanos, Store};
+use pagetide_report::draw::clean;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::Shared;
+use crate::form::{Form, is_own};
+use crate::pages::{NAME, answer, message, rendered};
+
+/// Longest line of what a run said.
+const LINE: usize = 300;
+/// How long it is waited for a process to begin or to end, so that the next page shows it.
+const SOON: Duration = Duration::from_secs(3);
+
+struct TrialRow {
+    what: String,
+    phase: String,
+    done: u64,
+    total: u64,
+}
+
+struct CampaignRow {
+    id: String,
+    name: String,
+    variants: String,
+    done: usize,
+    all: usize,
+    /// In a word: running, done, stopped …
+    state: String,
+    left: String,
+    running: bool,
+    /// The command that goes on with it; empty where that is not known or nothing is left.
+    resume: String,
+    trials: Vec<TrialRow>,
+    said: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "campaigns.html")]
+struct Campaigns {
+    title: &'static str,
+    key: String,
+    rows: Vec<CampaignRow>,
+}
+
+pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
+    let key = shared.key.clone();
+    answer(shared, |store| {
+        let mut rows = Vec::new();
+        for id in store.campaigns().map_err(|error| error.to_string())? {
+            if let Ok(Some(note)) = store.campaign(&id) {
+                rows.push(row(store, &note)?);
+            }
+        }
+        rendered(&Campaigns {
+            title: "Campaigns",
+            key,
+            rows,
+        })
+    })
+    .await
+}
+
+fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
+    let id = note.id();
+    let said = |error: pagetide_record::StoreError| error.to_string();
+    let keys: Vec<String> = note.entries.iter().map(|entry| entry.key.clone()).collect();
+    let mut keys_once = keys.clone();
+    keys_once.sort_unstable();
+    keys_once.dedup();
+    let found = store.by_keys(&keys_once).map_err(said)?;
+    let own =
+        |row: &&pagetide_record::store::Row| !row.accident && (!note.fresh || *row.campaign == *id);
+    let walls: Vec<u64> = found.iter().filter(own).map(|row| row.wall.0).collect();
+    let all = keys.len();
+    let done = walls.len().min(all);
+    // A generation that another has followed is over.
+    let last = store.latest_of(&note.name).map_err(said)?;
+    let is_last = last.is_none_or(|last| last.id() == id);
+    let state = store.run_of(&note.name).filter(|_| is_last);
+    let running = is_last && store.runner(&note.name).map_err(said)?.is_some();
+    let mean = walls.iter().sum::<u64>() / (walls.len() as u64).max(1);
+    let guess = match (done, all - done) {
+        (_, 0) => "–".to_owned(),
+        (0, _) => "not known yet".to_owned(),
+        (_, left) => format!("{}, one at a time", about(Nanos(mean * left as u64))),
+    };
+    let mut row = CampaignRow {
+        name: note.name.clone(),
+        variants: clean(&note.variants.join(", "), NAME, false),
+        done,
+        all,
+        state: if done >= all { "done" } else { "not finished" }.to_owned(),
+        left: guess,
+        running,
+        resume: String::new(),
+        trials: Vec::new(),
+        said: Vec::new(),
+        id,
+    };
+    if let Some(state) = &state {
+        follow(&mut row, state);
+    }
+    Ok(row)
+}
+
+/// What the run itself says.
+fn follow(row: &mut CampaignRow, state: &RunState) {
+    row.said = state
+        .said
+        .iter()
+        .map(|line| clean(line, LINE, false))
+        .collect();
+    if row.running {
+        "running".clone_into(&mut row.state);
+        (row.done, row.all) = (state.done, state.total.max(state.done));
+        row.left = about(state.left);
+        row.trials = state
+            .trials
+            .iter()
+            .map(|trial| TrialRow {
+                what: clean(
+                    &format!(
+                        "{} under {}, seed {}",
+                        trial.scenario, trial.variant, trial.seed
+                    ),
+                    LINE,
+                    false,
+                ),
+                phase: match trial.clock {
+                    Nanos(0) => clean(&trial.phase, 40, false),
+                    clock => format!(
+                        "{}, {clock} on its own clock",
+                        clean(&trial.phase, 40, false)
+                    ),
+                },
+                done: trial.done.min(trial.total),
+                total: trial.total,
+            })
+            .collect();
+        return;
+    }
+    match &state.end {
+        RunEnd::Whole => "done".clone_into(&mut row.state),
+        RunEnd::Stopped => "stopped".clone_into(&mut row.state),
+        RunEnd::Open => "was killed".clone_into(&mut row.state),
+        RunEnd::Unable(why) => {
+            "could not go on".clone_into(&mut row.state);
+            row.said.push(clean(why, LINE, false));
+        }
+    }
+    if state.end != RunEnd::Whole {
+        row.resume = clean(
+            &format!("pagetide {}", state.arguments.join(" ")),
+            LINE,
+            false,
+        );
+    }
+}
+
+/// A time to plan by.
+fn about(time: Nanos) -> String {
+    let seconds = time.0.div_ceil(1_000_000_000);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// Asks the process that runs a campaign to stop, as Ctrl-C does.
+pub(crate) async fn stop(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    axum::Form(form): axum::Form<Form>,
+) -> Response {
+    act(shared, headers, form, move |shared| {
+        let store = Store::open(&shared.folder).map_err(|error| error.to_string())?;
+        let name = known(&store, &name)?;
+        let runner = || store.runner(&name).map_err(|error| error.to_string());
+        let Some(process) = runner()? else {
+            return Err("It does not run any more.".to_owned());
+        };
+        let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+        let refused = |error: rustix::io::Errno| {
+            format!(
+                "process {process} cannot be told to stop ({error}): press Ctrl-C where it runs"
+            )
+        };
+        let pid =
+            pid.ok_or("The process that runs it is not known: press Ctrl-C where it runs.")?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(refused)?;
+        // The handle may be of another process by the same number, unless the campaign is still held by it.
+        if runner()? != Some(process) {
+            return Err("It does not run any more.".to_owned());
+        }
+        pidfd_send_signal(&handle, Signal::INT).map_err(refused)?;
+        wait(|| matches!(store.runner(&name), Ok(None)));
+        Ok(())
+    })
+    .await
+}
+
+/// Starts the program again with the words a campaign was run with last.
+pub(crate) async fn resume(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    axum::Form(form): axum::Form<Form>,
+) -> Response {
+    act(shared, headers, form, move |shared| {
+        let store = Store::open(&shared.folder).map_err(|error| error.to_string())?;
+        let name = known(&store, &name)?;
+        if store
+            .runner(&name)
+            .map_err(|error| error.to_string())?
+            .is_some()
+        {
+            return Err("It runs already.".to_owned());
+        }
+        let state = store
+            .run_of(&name)
+            .ok_or("With which words it was run is not known: run it from the command line.")?;
+        let log = shared.folder.join("runs").join(format!("{name}.log"));
+        let ended = start(shared, &state, &log)?;
+        wait(|| matches!(store.runner(&name), Ok(Some(_))) || ended.is_finished());
+        if ended.is_finished() && !matches!(store.runner(&name), Ok(Some(_))) {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let last = text.lines().last().unwrap_or("it said nothing");
+            return Err(format!(
+                "The run ended at once: {}",
+                clean(last, 500, false)
+            ));
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Starts a run that goes on when this server ends; the thread ends with it.
+fn start(
+    shared: &Shared,
+    state: &RunState,
+    log: &FilePath,
+) -> Result<std::thread::JoinHandle<()>, String> {
+    let cannot = |error: std::io::Error| format!("the run could not be started ({error})");
+    let out = File::create(log).map_err(cannot)?;
+    let err = out.try_clone().map_err(cannot)?;
+    let mut child = Command::new(&shared.program)
+        .args(&state.arguments)
+        .env("PAGETIDE_STORE", &shared.folder)
+        .env("PAGETIDE_CACHE", &shared.cache)
+        .current_dir(&state.folder)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        // Ctrl-C at the server's terminal is not meant for it.
+        .process_group(0)
+        .spawn()
+        .map_err(cannot)?;
+    Ok(std::thread::spawn(move || {
+        let _ = child.wait();
+    }))
+}
+
+/// The name of a campaign that is in the store: only a known one becomes part of a path.
+fn known(store: &Store, name: &str) -> Result<String, String> {
+    let ids = store.campaigns().map_err(|error| error.to_string())?;
+    ids.iter()
+        .filter_map(|id| store.campaign(id).ok().flatten())
+        .map(|note| note.name)
+        .find(|known| known == name)
+        .ok_or_else(|| "There is no such campaign.".to_owned())
+}
+
+fn wait(holds: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds() && began.elapsed() < SOON {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Does what a form asks for, if it is one of ours, and shows the campaigns.
+async fn act(
+    shared: Arc<Shared>,
+    headers: HeaderMap,
+    form: Form,
+    work: impl FnOnce(&Shared) -> Result<(), String> + Send + 'static,
+) -> Response {
+    if !is_own(&shared, &headers, &form) {
+        return message(
+            StatusCode::FORBIDDEN,
+            "Not done",
+            "This was not asked for from a page of this server: open the campaigns and press the button there.",
+        );
+    }
+    match tokio::task::spawn_blocking(move || work(&shared)).await {
+        Ok(Ok(())) => Redirect::to("/campaigns").into_response(),
+        Ok(Err(why)) => message(StatusCode::CONFLICT, "Not done", &why),
+        Err(_) => message(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Not done",
+            "Doing this panicked, please report it.",
+        ),
+    }
+}

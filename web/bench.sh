@@ -1,0 +1,16 @@
+#!/bin/sh
+# Measures the page with ten million accesses: making it, its first picture, and zooming in it.
+set -eu
+cd "$(dirname "$0")"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+(cd .. && cargo run --release --quiet --package pagetide-report --example big_report -- "$dir/big.html")
+chromium=${CHROMIUM:-/usr/bin/chromium}
+for tool in npm node "$chromium"; do
+  if ! command -v "$tool" >/dev/null 2>&1; then
+    echo "skipped: $tool is not installed, so the page is made but not opened"
+    exit 0
+  fi
+done
+[ -d node_modules ] || npm ci --no-audit --no-fund
+CHROMIUM=$chromium node test/bench.mjs "$dir/big.html"

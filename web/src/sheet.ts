@@ -1,0 +1,37 @@
+// A drawing of fixed height that is redrawn when its width or the colours change: bars and stacks.
+
+import { CanvasPainter, SvgPainter, type Painter } from "./paint";
+import type { Redraw } from "./cell";
+
+export class Sheet implements Redraw {
+  readonly canvas = document.createElement("canvas");
+
+  constructor(label: string, readonly height: number, private readonly paint: (painter: Painter) => void) {
+    this.canvas.className = "sheet";
+    this.canvas.style.height = `${height}px`;
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", `${label}. The table below holds the same.`);
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    addEventListener("beforeprint", () => this.draw());
+  }
+
+  draw(): void {
+    const width = this.canvas.clientWidth;
+    if (width === 0) return;
+    const scale = Math.min(2, devicePixelRatio || 1);
+    const [w, h] = [Math.round(width * scale), Math.round(this.height * scale)];
+    if (this.canvas.width !== w || this.canvas.height !== h) {
+      this.canvas.width = w;
+      this.canvas.height = h;
+    }
+    const to = this.canvas.getContext("2d")!;
+    to.setTransform(scale, 0, 0, scale, 0, 0);
+    this.paint(new CanvasPainter(to, width, this.height));
+  }
+
+  svg(): string {
+    const painter = new SvgPainter(this.canvas.clientWidth || 900, this.height);
+    this.paint(painter);
+    return painter.toString();
+  }
+}

@@ -1,0 +1,24 @@
+// Checks pages of records that guests made: small.html (a campaign) and record.html (one trial).
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { accessible, check, drawn, end, fits, silent } from "./browser.mjs";
+
+const [dir, shots] = process.argv.slice(2);
+mkdirSync(shots, { recursive: true });
+
+for (const file of ["small", "record"]) {
+  await check(`${file}: what guests measured is drawn`, async () => {
+    const { page, done } = await silent(`file://${dir}/${file}.html`, /^(file|data|blob):/);
+    await drawn(page);
+    const maps = page.locator("figure[data-kind=access] canvas.map");
+    await maps.first().scrollIntoViewIfNeeded();
+    await page.waitForFunction(() => document.querySelector("figure[data-kind=access] canvas.map").dataset.points === "12000");
+    assert.equal(await maps.count(), file === "small" ? 2 : 1);
+    await fits(page);
+    await accessible(page);
+    await page.screenshot({ path: `${shots}/${file}.png`, fullPage: true });
+    await done();
+  });
+}
+
+await end();

@@ -1,0 +1,132 @@
+// Checks the server over a store: browse, filter, compare, history, records; and over one with hostile names.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { accessible, browser, check, drawn, end, fits, silent, walked } from "./browser.mjs";
+
+const [url, hostile, shots] = process.argv.slice(2);
+mkdirSync(shots, { recursive: true });
+
+/** Opens the address with the token, which must ask nobody but this server. */
+async function open(address = url, options = {}) {
+  const { origin } = new URL(address);
+  return silent(address, new RegExp(`^(${origin}/|data:|blob:)`), options);
+}
+const at = (address, path) => new URL(path, address).href;
+
+await check("the token leaves the address and the pages forbid inline script", async () => {
+  const { page, done } = await open();
+  assert.equal(page.url(), at(url, "/"));
+  const answer = await page.reload();
+  assert.match(answer.headers()["content-security-policy"], /default-src 'none'; script-src 'self'; style-src 'self'/);
+  assert.equal(answer.headers()["cache-control"], "no-store");
+  const ran = await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "globalThis.ran = true";
+    document.body.append(script);
+    return globalThis.ran === true;
+  });
+  assert.equal(ran, false);
+  await page.context().close();
+  void done;
+});
+
+await check("without the token nothing is told", async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  for (const path of ["/", "/campaigns", "/assets/bundle.js"]) assert.equal((await page.goto(at(url, path))).status(), 403);
+  await context.close();
+});
+
+await check("records are filtered, and any two are compared", async () => {
+  const { page, done } = await open();
+  assert.match(await page.locator("main").textContent(), /60 records fit/);
+  await page.getByLabel("Scenario").fill("contswap");
+  await page.getByRole("button", { name: "Filter" }).click();
+  assert.match(await page.locator("main").textContent(), /12 records fit/);
+  await page.getByLabel("State").selectOption("invalid");
+  await page.getByRole("button", { name: "Filter" }).click();
+  assert.match(await page.locator("main").textContent(), /2 records fit/);
+  await page.goto(at(url, "/?scenario=smooth-sin-random"));
+  const row = (release) => page.locator("tr", { has: page.locator(`td:text-is("1")`) }).filter({ hasText: release });
+  await row("6.1.0").getByLabel(/as A$/).first().check();
+  await row("6.12.0").getByLabel(/as B$/).first().check();
+  await page.screenshot({ path: `${shots}/records.png` });
+  await page.getByRole("button", { name: "Compare B with A" }).first().click();
+  await drawn(page);
+  assert.ok((await page.locator("canvas.map").count()) >= 2);
+  assert.match(await page.locator("#verdict").textContent(), /smooth-sin-random/);
+  await page.getByRole("link", { name: "Records" }).first().click();
+  await page.getByLabel("A", { exact: true }).fill("6.1.0");
+  await page.getByLabel("B", { exact: true }).fill("6.12.0");
+  await page.getByRole("button", { name: "Compare B with A" }).last().click();
+  await drawn(page);
+  assert.match(await page.locator("h1").textContent(), /6.12.0 against 6.1.0/);
+  await page.screenshot({ path: `${shots}/compare.png`, fullPage: true });
+  await accessible(page);
+  await done();
+});
+
+await check("a record is shown whole", async () => {
+  const { page, done } = await open(`${url}`);
+  await page.locator("th[scope=row] a").first().click();
+  await drawn(page);
+  assert.match(await page.locator("h1").textContent(), /^Record [0-9a-f]{12}/);
+  await page.screenshot({ path: `${shots}/record.png`, fullPage: true });
+  await done();
+});
+
+await check("a metric is followed, with the places where it changed", async () => {
+  const { page, done } = await open();
+  await page.getByRole("link", { name: "History" }).click();
+  await page.getByLabel("Metric").fill("swap-in");
+  await page.getByLabel("Scenario").fill("contswap");
+  await page.getByRole("button", { name: "Show" }).click();
+  assert.equal(await page.locator("svg.history circle").count(), 10, "a point for each valid record");
+  assert.ok((await page.locator("svg.history .change").count()) >= 1, "6.12.0 is another time than 6.1.0");
+  assert.match(await page.locator("main li").first().textContent(), /−.* % from record/);
+  await page.screenshot({ path: `${shots}/history.png`, fullPage: true });
+  await accessible(page);
+  await done();
+});
+
+for (const [name, options] of [["light", {}], ["dark", { colorScheme: "dark" }], ["400px", { viewport: { width: 400, height: 800 } }]]) {
+  await check(`${name}: every page fits, and axe finds nothing serious`, async () => {
+    const { page, done } = await open(url, options);
+    for (const path of ["/", "/campaigns", "/history?metric=swap-in&scenario=contswap", "/compare?a=6.1.0&b=6.12.0"]) {
+      await page.goto(at(url, path));
+      if (path.startsWith("/compare")) await drawn(page);
+      await fits(page);
+      await accessible(page);
+      await page.screenshot({ path: `${shots}/${name}-${path.slice(1, 6) || "records"}.png` });
+    }
+    if (name === "dark") assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(20, 24, 29)");
+    await done();
+  });
+}
+
+await check("the keyboard reaches every control", async () => {
+  const { page, done } = await open();
+  await page.goto(at(url, "/?scenario=contswap&variant=6.1.0&state=invalid"));
+  await walked(page);
+  await done();
+});
+
+await check("hostile names are text on every page", async () => {
+  const { page, done } = await open(hostile);
+  assert.match(await page.locator("td", { hasText: "<img src=x" }).first().textContent(), /^<img src=x onerror=/);
+  const record = await page.locator("th[scope=row] a").first().getAttribute("href");
+  for (const path of ["/", record, "/compare?a=6.1.0&b=6.12.0", "/history?metric=%3Cimg", "/?scenario=%22%3E%3Cb%3E", "/record/%3Cb%3E", "/compare?a=%3Cb%3E&b=%3Cb%3E"]) {
+    const known = path === record || path.startsWith("/compare?a=6") || path.startsWith("/?") || path === "/" || path.startsWith("/history");
+    const answer = await page.goto(at(hostile, path));
+    if (!known) assert.equal(answer.status(), 404, path);
+    assert.notEqual(await page.title(), "owned");
+    assert.equal(await page.locator("main img, main b, main i, svg[onload]").count(), 0, path);
+  }
+  const { page: list } = { page };
+  await list.goto(at(hostile, "/"));
+  await list.screenshot({ path: `${shots}/hostile.png` });
+  await page.context().close();
+  void done;
+});
+
+await end();
