@@ -40,6 +40,8 @@ bench: build bench-page
 	$(CARGO) run --release --quiet --package pagetide-scenario --example touch_cost
 	$(CARGO) run --release --quiet --package pagetide-reference --example speed
 	$(CARGO) run --release --quiet --package pagetide-probe --example decode_speed
+	$(CARGO) run --release --quiet --package pagetide-probe --example live_overhead
+	$(CARGO) run --release --quiet --package pagetide-arena --example observed_overhead
 	$(CARGO) run --release --quiet --package pagetide-verdict --example calibrate
 	$(CARGO) run --release --quiet --package pagetide-arena --example exactness -- 10 1
 

@@ -3,28 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use pagetide_probe::text::{self, KeyedSource};
 use pagetide_record::record::{Counters, Halts};
 use serde::{Deserialize, Serialize};
 
-/// Sources whose lines are a name and a number.
-const SOURCES: [(&str, &str); 2] = [("vmstat", "/proc/vmstat"), ("meminfo", "/proc/meminfo")];
-/// Sources that are one line of numbers, with the names of the fields.
-/// Sources: kernel `Documentation/admin-guide/blockdev/zram.rst`.
-const LINES: [(&str, &str, &[&str]); 1] = [(
-    "zram",
-    "/sys/block/zram0/mm_stat",
-    &[
-        "orig_data_size",
-        "compr_data_size",
-        "mem_used_total",
-        "mem_limit",
-        "mem_used_max",
-        "same_pages",
-        "pages_compacted",
-        "huge_pages",
-        "huge_pages_since",
-    ],
-)];
+/// Sources of named numbers: the name here, the file, and how it is written.
+const SOURCES: [(&str, &str, KeyedSource); 3] = [
+    ("vmstat", "/proc/vmstat", KeyedSource::Vmstat),
+    ("meminfo", "/proc/meminfo", KeyedSource::Meminfo),
+    ("zram", "/sys/block/zram0/mm_stat", KeyedSource::ZramMmStat),
+];
 /// Texts kept as they are.
 const TEXTS: [(&str, &str); 3] = [
     ("zoneinfo", "/proc/zoneinfo"),
@@ -92,8 +80,7 @@ pub fn now() -> Moment {
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
     let paths = SOURCES
         .iter()
-        .map(|(name, path)| (*name, *path))
-        .chain(LINES.iter().map(|(name, path, _)| (*name, *path)))
+        .map(|(name, path, _)| (*name, *path))
         .chain(TEXTS);
     Moment {
         texts: paths
@@ -112,48 +99,22 @@ impl Moment {
     }
 }
 
-/// Name and number of each line; `MemFree:  12 kB` counts as `MemFree` in KiB.
-fn pairs(text: &str) -> impl Iterator<Item = (&str, u64)> {
-    text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        Some((
-            words.next()?.trim_end_matches(':'),
-            words.next()?.parse().ok()?,
-        ))
-    })
-}
-
-/// Pairs two moments.
+/// Pairs two moments; `meminfo` is in bytes.
 pub fn between(before: &Moment, after: &Moment) -> BTreeMap<String, Counters> {
     let mut all = BTreeMap::new();
-    for (source, _) in SOURCES {
+    for (source, _, form) in SOURCES {
         let (Some(a), Some(b)) = (before.text(source), after.text(source)) else {
             continue;
         };
-        let earlier: BTreeMap<&str, u64> = pairs(a).collect();
-        let values = pairs(b)
-            .map(|(name, value)| {
-                (
-                    name.to_owned(),
-                    [earlier.get(name).copied().unwrap_or(0), value],
-                )
-            })
-            .collect();
-        all.insert(source.to_owned(), Counters { values });
-    }
-    for (source, _, fields) in LINES {
-        let (Some(a), Some(b)) = (before.text(source), after.text(source)) else {
-            continue;
+        let parsed = |text: &str| {
+            let mut counters = text::Counters::new();
+            counters.parse(text.as_bytes(), form.syntax());
+            counters
         };
-        let number = |word: &str| word.parse().unwrap_or(0);
-        let values = fields
+        let earlier = parsed(a);
+        let values = parsed(b)
             .iter()
-            .zip(
-                a.split_whitespace()
-                    .map(number)
-                    .zip(b.split_whitespace().map(number)),
-            )
-            .map(|(name, (x, y))| ((*name).to_owned(), [x, y]))
+            .map(|(name, value)| (name.to_owned(), [earlier.get(name).unwrap_or(0), value]))
             .collect();
         all.insert(source.to_owned(), Counters { values });
     }

@@ -1,9 +1,11 @@
 //! What full vmscan tracing costs under heavy reclaim on the running kernel, A/B in one run:
-//! `cargo run --release -p pagetide-probe --example live_overhead [ROUNDS]`. Needs root.
+//! `cargo run --release -p pagetide-probe --example live_overhead [PASSES]`. Needs root.
 //!
-//! Each round runs the same small workload (a memory cgroup limited to 64 MiB with a swap file of its own) twice, traced and
-//! not, in alternating order. Other load on the machine and the disk under the swap file make single times noisy: medians
-//! of pairs, and the least disturbed runs, are shown of elapsed and CPU time. Run it on a quiet machine.
+//! One process in a memory cgroup limited to 64 MiB, with a swap file of its own, writes 96 MiB over and over. Between its
+//! passes it switches the events on and off itself, in the order on, off, off, on: so that every traced pass has an untraced
+//! neighbour a moment away, and drift (of the disk, of other load) falls on both alike. What is shown is the median of the
+//! ratios of neighbours with the interval that holds the true median with 95 % confidence (order statistics of the binomial
+//! distribution, which assume nothing of how noise is distributed).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -11,49 +13,35 @@ mod support;
 use std::error::Error;
 use std::time::Duration;
 
+use pagetide_probe::Nanos;
 use pagetide_probe::meaning::RECLAIM_EVENTS;
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
 
-/// Milliseconds elapsed, and on CPUs.
-fn run(pressure: &support::Pressure, traced: bool) -> Result<(f64, f64, usize), Box<dyn Error>> {
-    let mut running = None;
-    if traced {
-        let settings = TraceSettings {
-            events: RECLAIM_EVENTS.to_vec(),
-            buffer_kib: 8 << 10,
-            ..TraceSettings::default()
-        };
-        let mut capture = Capture::new(Instance::new(Tracefs::open()?, &settings)?)?;
-        capture.start()?;
-        running = Some(capture.in_background(Duration::from_millis(100))?);
-    }
-    let task = support::measured(pressure.start(96, 4));
-    let mut size = 0;
-    if let Some(running) = running {
-        let trace = running.finish()?;
-        if trace.meta.losses.any() {
-            return Err(format!("events were lost: {:?}", trace.meta.losses).into());
+/// Passes left out at the start, while memory and swap fill.
+const WARM_UP: usize = 4;
+/// What was set as the goal, in percent.
+const GOAL: f64 = 2.0;
+
+/// The median in percent, and the bounds of its 95 % interval.
+fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
+    ratios.sort_by(f64::total_cmp);
+    let n = ratios.len();
+    // The largest rank whose tail is at most 2.5 %: P(B < k) for B binomial with n trials of one half.
+    let (mut tail, mut term) = (0.0, 0.5_f64.powi(i32::try_from(n).ok()?));
+    let mut rank = 0;
+    for k in 0..n {
+        tail += term;
+        if tail > 0.025 {
+            break;
         }
-        size = trace.size();
+        rank = k + 1;
+        term *= (n - k) as f64 / (k + 1) as f64;
     }
-    let elapsed = (task.end.get() - task.begin.get()) as f64 / 1e6;
-    let cpu = (task.user.get() + task.system.get()) as f64 / 1e6;
-    Ok((elapsed, cpu, size))
-}
-
-/// The value below which this share of the others lies.
-fn quantile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let last = values.len() - 1;
-    // The index is between 0 and the last one.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let at = (share * last as f64).round() as usize;
-    values[at.min(last)]
-}
-
-/// How much more, in percent.
-fn more(traced: f64, plain: f64) -> f64 {
-    100.0 * (traced / plain - 1.0)
+    let percent = |ratio: f64| 100.0 * (ratio - 1.0);
+    let low = ratios.get(rank.saturating_sub(1)).copied()?;
+    let high = ratios.get(n - rank.max(1)).copied()?;
+    let middle = (ratios.get((n - 1) / 2)? + ratios.get(n / 2)?) / 2.0;
+    Some([percent(middle), percent(low), percent(high)])
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -61,13 +49,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         support::workload();
         return Ok(());
     }
-    println!(
-        "load average: {}",
-        std::fs::read_to_string("/proc/loadavg")?.trim()
-    );
-    let rounds = std::env::args()
+    let passes = std::env::args()
         .nth(1)
-        .map_or(Ok(20), |text| text.parse::<u32>())?;
+        .map_or(Ok(100), |text| text.parse::<usize>())?;
     let pressure = match support::Pressure::new("overhead", 64, 192) {
         Ok(pressure) => pressure,
         Err(why) => {
@@ -75,49 +59,63 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
-    run(&pressure, false)?;
-    let [
-        mut elapsed,
-        mut cpu,
-        mut traced_ms,
-        mut plain_ms,
-        mut traced_cpu,
-        mut plain_cpu,
-    ] = [const { Vec::new() }; 6];
-    for round in 0..rounds {
-        let first = round % 2 == 0;
-        let one = run(&pressure, first)?;
-        let other = run(&pressure, !first)?;
-        let (traced, plain) = if first { (one, other) } else { (other, one) };
-        println!(
-            "round {round:2}: {:7.0} ms traced, {:7.0} ms not; on CPU {:6.0} and {:6.0} ms; {} KiB of events",
-            traced.0,
-            plain.0,
-            traced.1,
-            plain.1,
-            traced.2 >> 10
-        );
-        elapsed.push(more(traced.0, plain.0));
-        cpu.push(more(traced.1, plain.1));
-        traced_ms.push(traced.0);
-        plain_ms.push(plain.0);
-        traced_cpu.push(traced.1);
-        plain_cpu.push(plain.1);
+    let settings = TraceSettings {
+        events: RECLAIM_EVENTS.to_vec(),
+        buffer_kib: 8 << 10,
+        ..TraceSettings::default()
+    };
+    let mut capture = Capture::new(Instance::new(Tracefs::open()?, &settings)?)?;
+    let instance = capture.instance().path().to_owned();
+    capture.start()?;
+    let running = capture.in_background(Duration::from_millis(100))?;
+    let all = (passes + WARM_UP).next_multiple_of(4);
+    let child = pressure.start_toggling(&instance, 96, u64::try_from(all)?);
+    let taken = support::passes(child);
+    let trace = running.finish()?;
+    if trace.meta.losses.any() {
+        return Err(format!("events were lost: {:?}", trace.meta.losses).into());
     }
-    let fastest = more(quantile(&mut traced_ms, 0.1), quantile(&mut plain_ms, 0.1));
-    let fastest_cpu = more(
-        quantile(&mut traced_cpu, 0.1),
-        quantile(&mut plain_cpu, 0.1),
-    );
+    let pairs = taken.get(WARM_UP..).unwrap_or(&[]).chunks_exact(2);
+    let (traced, plain): (Vec<_>, Vec<_>) = pairs
+        .map(|pair| {
+            if pair[0].traced {
+                (pair[0], pair[1])
+            } else {
+                (pair[1], pair[0])
+            }
+        })
+        .unzip();
+    let load = std::fs::read_to_string("/proc/loadavg")?;
+    let events = trace.events().count();
     println!(
-        "elapsed:  {fastest:+.2} % between the tenth percentiles (least disturbed), {:+.2} % median of {rounds} pairs ({:+.1} to {:+.1} %)",
-        quantile(&mut elapsed, 0.5),
-        quantile(&mut elapsed, 0.25),
-        quantile(&mut elapsed, 0.75)
+        "live overhead of full vmscan tracing: {} pairs of passes, {events} events, load average {}",
+        traced.len(),
+        load.split(' ').next().unwrap_or_default()
     );
-    println!(
-        "CPU time: {fastest_cpu:+.2} % between the tenth percentiles, {:+.2} % median",
-        quantile(&mut cpu, 0.5)
-    );
+    for (name, of) in [
+        (
+            "elapsed",
+            (|pass| pass.elapsed) as fn(&support::Pass) -> Nanos,
+        ),
+        ("CPU time", |pass| pass.cpu),
+    ] {
+        let ratios = traced
+            .iter()
+            .zip(&plain)
+            .map(|(a, b)| of(a).get() as f64 / of(b).get().max(1) as f64)
+            .collect();
+        let Some([middle, low, high]) = median(ratios) else {
+            println!("{name:9} too few passes");
+            continue;
+        };
+        let verdict = if high <= GOAL {
+            "within the goal of 2 %"
+        } else if low > GOAL {
+            "more than the goal of 2 %"
+        } else {
+            "the interval holds the goal of 2 %: take more passes, or a quieter machine"
+        };
+        println!("{name:9} {middle:+.2} % (95 %: {low:+.2} to {high:+.2} %), {verdict}");
+    }
     Ok(())
 }

@@ -15,6 +15,9 @@ const PREFIX: &str = "pagetide-probe-";
 /// Set for the child that does the touching: the cgroup to join, MiB, passes.
 const WORKLOAD: &str = "PAGETIDE_PROBE_WORKLOAD";
 
+/// Set for a child that switches events on and off between its passes: the directory of the instance.
+const TOGGLED: &str = "PAGETIDE_PROBE_TOGGLED";
+
 /// A limited cgroup and a swap file.
 pub struct Pressure {
     cgroup: PathBuf,
@@ -100,11 +103,13 @@ impl Pressure {
 
     /// Starts a child in the cgroup that writes `mib` of memory `passes` times over; the test that calls this must have
     /// [`workload`] among its tests.
+    #[allow(dead_code)] // Not every user needs it.
     pub fn start(&self, mib: u64, passes: u64) -> Child {
         self.start_under(&[], mib, passes)
     }
 
     /// The same, under a program that starts what its last arguments say.
+    #[allow(dead_code)] // Not every user needs it.
     pub fn start_under(&self, program: &[&str], mib: u64, passes: u64) -> Child {
         let own = std::env::current_exe().expect("a running program has a path");
         let own = own.to_str().expect("the target directory has a plain name");
@@ -116,6 +121,22 @@ impl Pressure {
                 WORKLOAD,
                 format!("{}:{mib}:{passes}", self.cgroup.display()),
             )
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the workload can be started")
+    }
+
+    /// The same, but the child switches the events of an instance on for every first and fourth of four passes, off for the
+    /// others, and tells what each pass took; see [`passes`].
+    #[allow(dead_code)] // Only the measurement of overhead needs it.
+    pub fn start_toggling(&self, instance: &Path, mib: u64, passes: u64) -> Child {
+        let own = std::env::current_exe().expect("a running program has a path");
+        Command::new(own)
+            .env(
+                WORKLOAD,
+                format!("{}:{mib}:{passes}", self.cgroup.display()),
+            )
+            .env(TOGGLED, instance)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the workload can be started")
@@ -172,7 +193,44 @@ pub struct Measured {
     pub system: Nanos,
 }
 
+/// One pass of a child that toggles.
+#[allow(dead_code)] // Only the measurement of overhead needs it.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    pub traced: bool,
+    pub elapsed: Nanos,
+    pub cpu: Nanos,
+}
+
+/// Waits for a child that toggles and gives its passes.
+#[allow(dead_code)] // Only the measurement of overhead needs it.
+pub fn passes(child: Child) -> Vec<Pass> {
+    let output = child.wait_with_output().expect("a child can be waited for");
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.strip_prefix("pass ")?.split(' ');
+            Some(Pass {
+                traced: words.next()? == "traced",
+                elapsed: Nanos(words.next()?.parse().ok()?),
+                cpu: Nanos(words.next()?.parse().ok()?),
+            })
+        })
+        .collect()
+}
+
+/// Switches the events of an instance on or off, one by one, as they were switched on.
+fn toggle(instance: &Path, on: bool) {
+    for event in pagetide_probe::meaning::RECLAIM_EVENTS {
+        let file = format!("events/{}/{}/enable", event.system, event.name);
+        // Not every kernel has every event.
+        let _ = fs::write(instance.join(file), if on { "1" } else { "0" });
+    }
+}
+
 /// Waits for the task of the child that does the touching, which tells its own times.
+#[allow(dead_code)] // Not every user needs it.
 pub fn measured(child: Child) -> Measured {
     let output = child
         .wait_with_output()
@@ -261,7 +319,13 @@ pub fn workload() {
         .expect("the workload of a test is set up as its parent told");
     let (begin, (user, system)) = (now(), cpu_times());
     let mut memory = vec![0_u8; mib << 20];
+    let instance = std::env::var_os(TOGGLED).map(PathBuf::from);
     for pass in 0..passes {
+        let traced = matches!(pass % 4, 0 | 3);
+        if let Some(instance) = &instance {
+            toggle(instance, traced);
+        }
+        let (pass_begin, before) = (now(), cpu_times());
         for page in memory.chunks_mut(4096) {
             page[0] = page[0].wrapping_add(
                 u8::try_from(pass % 250)
@@ -269,6 +333,12 @@ pub fn workload() {
                     + 1,
             );
             page[4095] = page[0] ^ 0x5a;
+        }
+        if instance.is_some() {
+            let (elapsed, after) = (now() - pass_begin, cpu_times());
+            let cpu = after.0 + after.1 - before.0 - before.1;
+            let name = if traced { "traced" } else { "plain" };
+            println!("pass {name} {elapsed} {cpu}");
         }
     }
     std::hint::black_box(&memory);

@@ -1,0 +1,93 @@
+//! What observing costs in virtual time, exactly: the same trials timed and observed.
+//!
+//! `cargo run --release -p pagetide-arena --example observed_overhead -- [SEEDS] [KERNEL]`. Virtual time has no noise, but a
+//! chaotic trajectory: an observer that takes the CPU for a moment can make another page the victim, so that a single trial
+//! may become faster as well as slower. The median over seeds is the cost.
+
+use std::error::Error;
+use std::time::Duration;
+
+use pagetide_arena::exact::{Exact, Options};
+use pagetide_campaign::arena::{Arena, Trial, Unwatched, VariantSpec};
+use pagetide_record::{Bytes, MemorySpec, Nanos, Pass, RecordWriter, SwapSpec};
+
+type Fault = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Fault> {
+    if std::process::id() == 1 {
+        pagetide_guest::main();
+    }
+    let mut arguments = std::env::args().skip(1);
+    let seeds: u64 = arguments.next().map_or(Ok(6), |text| text.parse())?;
+    let kernel = arguments
+        .next()
+        .unwrap_or_else(|| "debian:bookworm/6.12".to_owned());
+    let exact = Exact::open(
+        Options {
+            cache: pagetide_kernel::cache_root()?,
+            program: std::env::current_exe()?,
+            cache_limit: pagetide_arena::exact::snapshot::CACHE_LIMIT,
+            hang_wall: Duration::from_mins(2),
+            jobs: None,
+            refresh: false,
+        },
+        |text| eprintln!("{text}"),
+    )?;
+    println!("exact overhead of observing, {kernel}, {seeds} seeds");
+    println!("scenario            swap         median    least     most");
+    for scenario in ["smooth-sin-random", "swapbench"] {
+        for swap in [SwapSpec::Zram, SwapSpec::Ssd(Nanos::from_micros(80))] {
+            let mut more = Vec::new();
+            for seed in 1..=seeds {
+                let [timed, observed] = [Pass::Timed, Pass::Observed]
+                    .map(|pass| elapsed(&exact, &kernel, scenario, swap, seed, pass));
+                more.push(100.0 * (observed? / timed? - 1.0));
+            }
+            more.sort_by(f64::total_cmp);
+            let at = |place: usize| more.get(place).copied().unwrap_or(f64::NAN);
+            println!(
+                "{scenario:19} {:10} {:+7.2} % {:+7.2} % {:+7.2} %",
+                swap.to_string(),
+                at(more.len() / 2),
+                at(0),
+                at(more.len() - 1)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Virtual time of the scenario in nanoseconds.
+fn elapsed(
+    exact: &Exact,
+    kernel: &str,
+    scenario: &str,
+    swap: SwapSpec,
+    seed: u64,
+    pass: Pass,
+) -> Result<f64, Fault> {
+    let trial = Trial {
+        scenario: scenario.to_owned(),
+        seed,
+        memory: MemorySpec::Free(Bytes::from_mib(24)),
+        swap,
+        pass,
+        variant: VariantSpec {
+            kernel: kernel.to_owned(),
+            ..VariantSpec::default()
+        },
+        ..Trial::default()
+    };
+    let subject = exact.prepare(&trial)?;
+    let folder = std::env::temp_dir().join(format!("pagetide-overhead-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let mut writer = RecordWriter::create(&folder)?;
+    let finding = exact.run(&trial, &subject, &mut writer, &Unwatched);
+    drop(writer);
+    let _ = std::fs::remove_dir_all(&folder);
+    let results = finding?.results;
+    match results.invalid.first() {
+        Some(why) => Err(why.to_string().into()),
+        None => Ok(results.elapsed.0 as f64),
+    }
+}
