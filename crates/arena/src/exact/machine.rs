@@ -6,6 +6,8 @@
 //! - the machine type is pinned, so that an upgrade of the emulator changes no device.
 //! - `nokaslr norandmaps`, a fixed seed and clock: nothing random at boot.
 //! - `tsc=reliable clocksource=tsc tsc_early_khz=1000000`: the guest's clock is the instruction counter itself.
+//! - `rootfstype=ramfs`: the initial file system, the program in it, stays in memory. On the tmpfs that the kernel takes else,
+//!   what is not locked of the program is swapped out, 12 MiB of somebody else's pages among the workload's.
 //! - `swiotlb=noforce`: no bounce buffers for devices that are not there.
 //! - `earlyprintk` to the debug console with `loglevel=1`: the kernel prints there only when it dies, synchronously.
 
@@ -32,7 +34,7 @@ const OVERHEAD: Bytes = Bytes::from_mib(128);
 
 /// Boot arguments of every guest.
 const CMDLINE: &str = "quiet loglevel=1 panic=-1 nokaslr norandmaps mitigations=off tsc=reliable clocksource=tsc \
-     tsc_early_khz=1000000 swiotlb=noforce random.trust_cpu=on earlyprintk=serial,0x4e0,115200,keep";
+     tsc_early_khz=1000000 rootfstype=ramfs swiotlb=noforce random.trust_cpu=on earlyprintk=serial,0x4e0,115200,keep";
 
 /// The emulated machine of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
