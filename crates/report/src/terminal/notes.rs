@@ -64,6 +64,20 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
     let (mut margins, mut remarks) = (Named::default(), Named::default());
     for row in rows {
         let name = clean(&row.name, NAME, look.ascii);
+        for (why, columns) in absences(row) {
+            let why = clean(why, 200, look.ascii);
+            // A kernel that lacks what another has is named.
+            let of = if columns.len() == row.values.len() {
+                String::new()
+            } else {
+                let names: Vec<String> = columns
+                    .iter()
+                    .map(|index| clean(about::name(comparison, *index), NAME, look.ascii))
+                    .collect();
+                format!(" of {}", few(&names))
+            };
+            remarks.add(format!("No value{of} ({why})"), &name);
+        }
         for index in about::others(comparison) {
             let Some(judgement) = about::judgement(row, index) else {
                 continue;
@@ -120,6 +134,25 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
         }
     }
     out
+}
+
+/// Why columns have no value of this metric: each reason, and the columns it holds for.
+fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
+    let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (index, values) in row.values.iter().enumerate() {
+        let Some(why) = values
+            .absent
+            .as_deref()
+            .filter(|_| values.values.is_empty())
+        else {
+            continue;
+        };
+        match found.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, columns)) => columns.push(index),
+            None => found.push((why, vec![index])),
+        }
+    }
+    found
 }
 
 /// How the figures of all tables were found, each method once, the most frequent first.
