@@ -42,7 +42,8 @@ pub struct CampaignArgs {
     /// Parameter of the scenario, such as pages=2*memory; several values of one make a matrix
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Workload")]
     pub param: Vec<(String, String)>,
-    /// Memory free to the workload, or total:SIZE for the whole machine [default: 64M]
+    /// Memory free to the workload, or total:SIZE for the whole machine [default: the scenario's, 64M
+    /// for most]
     #[arg(long, value_name = "SIZE", help_heading = "Workload")]
     pub memory: Vec<MemorySpec>,
     /// Where to swap to: zram, ssd, ssd:LATENCY or none [default: zram]
@@ -180,6 +181,11 @@ impl CampaignArgs {
                 scenario.swap.clone_from(&self.swap);
             }
             scenario.swap_size = self.swap_size.or(scenario.swap_size);
+            if scenario.memory.is_empty()
+                && let Ok(definition) = pagetide_scenario::find(&scenario.name)
+            {
+                scenario.memory = vec![MemorySpec::Free(definition.default_memory)];
+            }
         }
     }
 

@@ -57,6 +57,9 @@ fn man_pages_and_completions_know_every_command() {
         let page = lab.folder().join(format!("pages/pagetide-{command}.1"));
         assert!(page.exists(), "{}", page.display());
     }
+    let (scenarios, _) = lab.ends(0, ["man", "scenarios"]);
+    let page = fs::read_to_string(lab.folder().join("pages/pagetide-scenarios.7")).unwrap();
+    assert!(page == scenarios && page.contains(".SH CONTSWAP"));
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         assert!(lab.ends(0, ["completions", shell]).0.len() > 500);
     }

@@ -1,5 +1,6 @@
 //! Ways to ask the kernel for contiguous memory from user space, one block at a time.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -12,7 +13,6 @@ use crate::mapping::{Mapping, PAGE};
 use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::choice;
-use crate::trial::meminfo;
 
 choice! {
     /// How a block is asked for.
@@ -74,24 +74,19 @@ pub(crate) struct Asker<'a> {
     pub page_map: PageMap,
 }
 
-/// Turns transparent huge pages on for advised memory where the kernel turned them off because the machine is small;
-/// puts it back when dropped.
-pub(crate) struct SmallMachine(());
-
-impl SmallMachine {
-    /// Linux `hugepage_init`: below 512 MiB the default is never, whatever the kernel was built with.
-    pub(crate) fn allow() -> Option<Self> {
-        let path = format!("{THP}/enabled");
-        let off = fs::read_to_string(&path).is_ok_and(|text| text.contains("[never]"));
-        let small = meminfo("MemTotal").is_some_and(|total| total < Bytes::from_mib(512));
-        (off && small && fs::write(path, "madvise").is_ok()).then_some(Self(()))
+/// Settings under which transparent huge pages of this size are given to who asks for them.
+///
+/// Linux `hugepage_init`: below 512 MiB of memory all defaults, compaction at a fault included, are never, whatever the kernel
+/// was built with. Documentation/admin-guide/mm/transhuge.rst: sizes below the largest are off anywhere until they are set.
+pub(crate) fn thp_settings(block: Bytes) -> BTreeMap<String, String> {
+    let mut settings: BTreeMap<String, String> = ["thp/enabled", "thp/defrag"]
+        .map(|name| (name.to_owned(), "madvise".to_owned()))
+        .into();
+    if block != Bytes::from_mib(2) {
+        let name = format!("thp/hugepages-{}kB/enabled", block.0 >> 10);
+        settings.insert(name, "madvise".to_owned());
     }
-}
-
-impl Drop for SmallMachine {
-    fn drop(&mut self) {
-        let _ = fs::write(format!("{THP}/enabled"), "never");
-    }
+    settings
 }
 
 /// Why blocks cannot be asked for in this way at all.

@@ -36,6 +36,8 @@ pub struct Needs {
     pub data: Option<PathBuf>,
     /// Transparent huge pages.
     pub thp: bool,
+    /// Settings, in the words of `--set`, that must hold where the variant says nothing else and the kernel has them.
+    pub settings: BTreeMap<String, String>,
     /// Packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
 }
@@ -84,6 +86,8 @@ pub struct Definition {
     pub has_as_written: bool,
     /// Memory of the machine the original ran on; `scale` is relative to it.
     pub original_memory: Bytes,
+    /// Memory of a trial where none is named; a default trial then takes seconds.
+    pub default_memory: Bytes,
     /// Defaults that differ from the schema's under this name.
     pub presets: &'static [(&'static str, &'static str)],
     pub(crate) check: Check,
@@ -128,10 +132,19 @@ impl Definition {
             metrics: S::METRICS,
             has_as_written: !texts.repaired.is_empty(),
             original_memory,
+            default_memory: Bytes::from_mib(64),
             presets,
             check: |name, params, form, context| S::read(params)?.check(name, form, context),
             needs: |params, form| Ok(S::read(params)?.needs(form)),
             run: |params, trial| S::read(params)?.run(trial),
+        }
+    }
+
+    /// The same with another memory where none is named.
+    pub(crate) const fn with_memory(self, default_memory: Bytes) -> Self {
+        Self {
+            default_memory,
+            ..self
         }
     }
 

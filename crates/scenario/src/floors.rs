@@ -38,9 +38,9 @@ impl Floor {
     /// Pages that stay free.
     fn stays_free(self, marks: &Watermarks) -> u64 {
         match self {
-            Self::Fast => 2 * marks.high,
-            Self::Low => u64::midpoint(marks.high, marks.low),
-            Self::Min => u64::midpoint(marks.low, marks.min),
+            Self::Fast => 2 * marks.high + marks.reserve,
+            Self::Low => u64::midpoint(marks.high, marks.low) + marks.reserve,
+            Self::Min => u64::midpoint(marks.low, marks.min) + marks.reserve,
             Self::Zero => 0,
         }
     }
@@ -48,7 +48,14 @@ impl Floor {
     /// Pages to allocate to get down to this floor: free memory less what stays free, and never more than the workload
     /// was given of a large machine.
     pub(crate) fn pages(self, ground: &Ground) -> Pages {
-        self.pages_of(ground.free, ground.given, &ground.marks)
+        // What waits in the processors' own lists is allocated first and counts as free nowhere: without it no floor
+        // below the watermarks would be reached. The fast floor leaves it as room.
+        let free = if self == Self::Fast {
+            ground.free
+        } else {
+            Bytes(ground.free.0 + ground.lists.bytes().0)
+        };
+        self.pages_of(free, ground.given, &ground.marks)
     }
 
     fn pages_of(self, free: Bytes, given: Bytes, marks: &Watermarks) -> Pages {
@@ -64,6 +71,8 @@ impl Floor {
 /// processors' own lists first, where it is free but not counted as such.
 pub(crate) struct Ground {
     free: Bytes,
+    /// Pages in the processors' own lists.
+    lists: Pages,
     given: Bytes,
     marks: Watermarks,
 }
@@ -74,10 +83,25 @@ impl Ground {
         let zones = std::fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
         Self {
             free: meminfo("MemFree").unwrap_or(trial.context.memory),
+            lists: Pages(in_lists(&zones)),
             given: trial.context.memory,
             marks: Watermarks::parse(&zones),
         }
     }
+}
+
+/// Pages in the processors' own lists, in the text of `/proc/zoneinfo`.
+fn in_lists(zones: &str) -> u64 {
+    zones
+        .lines()
+        .filter_map(|line| {
+            line.trim()
+                .strip_prefix("count:")?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+        .sum()
 }
 
 /// Watermarks summed over all zones, in pages.
@@ -89,6 +113,8 @@ pub(crate) struct Watermarks {
     pub low: u64,
     /// Above this kswapd sleeps.
     pub high: u64,
+    /// What low zones keep back from memory of programs, on top of every watermark: `lowmem_reserve`.
+    pub reserve: u64,
 }
 
 impl Watermarks {
@@ -96,6 +122,12 @@ impl Watermarks {
     pub(crate) fn parse(text: &str) -> Self {
         let mut marks = Self::default();
         for line in text.lines() {
+            if let Some(list) = line.trim().strip_prefix("protection: (") {
+                // By the highest zone an allocation may use; programs' memory may use all, which come last.
+                let last = list.trim_end_matches(')').rsplit(", ").next();
+                marks.reserve += last.and_then(|pages| pages.parse().ok()).unwrap_or(0);
+                continue;
+            }
             let mut words = line.split_ascii_whitespace();
             let (Some(name), Some(Ok(value)), None) = (
                 words.next(),
@@ -127,6 +159,7 @@ Node 0, zone      DMA
         low      12
         high     14
         spanned  4095
+        protection: (0, 39, 39, 39)
 Node 0, zone    DMA32
   pages free     10000
         min      90
@@ -144,8 +177,10 @@ Node 0, zone    DMA32
             min: 100,
             low: 124,
             high: 148,
+            reserve: 39,
         };
         assert_eq!(Watermarks::parse(ZONES), expected);
+        assert_eq!(in_lists(ZONES), 5);
     }
 
     #[test]
@@ -156,7 +191,7 @@ Node 0, zone    DMA32
                 .pages_of(Pages(10_000).bytes(), Bytes::from_mib(1024), &marks)
                 .0
         });
-        assert_eq!(pages, [10_000 - 296, 10_000 - 136, 10_000 - 112, 10_000]);
+        assert_eq!(pages, [10_000 - 335, 10_000 - 175, 10_000 - 151, 10_000]);
         let own = Floor::Zero.pages_of(Bytes::from_mib(70), Bytes::from_mib(64), &marks);
         assert_eq!(own.bytes(), Bytes::from_mib(70));
         let given = Floor::Zero.pages_of(Bytes::from_mib(24_000), Bytes::from_mib(64), &marks);

@@ -82,12 +82,52 @@ impl<T: Plain> Drop for Locked<T> {
     }
 }
 
+/// What the harness takes beside the workload.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own {
+    /// Heap, stack, data and buffers, and the page tables of all there is.
+    pub size: Bytes,
+    /// The part of it that grows by itself: heap and stack.
+    growing: u64,
+    /// Whether all of it is locked.
+    pub locked: bool,
+}
+
+impl Own {
+    /// The same at the trial's end: what heap and stack grew by since comes to it.
+    pub(crate) fn grown(self) -> Bytes {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Bytes(self.size.0 + growing(&maps).saturating_sub(self.growing))
+    }
+}
+
+/// Heap and stack in `/proc/self/maps`, in bytes.
+fn growing(maps: &str) -> u64 {
+    let of = |line: &str| {
+        let mine = line.ends_with("[heap]") || line.ends_with("[stack]");
+        own(line)
+            .filter(|_| mine)
+            .map_or(0, |(start, end)| end - start)
+    };
+    maps.lines().map(of).sum()
+}
+
+/// Page tables of this process.
+fn page_tables() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmPTE:")?.trim().strip_suffix(" kB"))
+        .and_then(|text| text.trim().parse().ok())
+        .map_or(0, |kib: u64| kib << 10)
+}
+
 /// Locks all private writable memory that this process has now (heap, stack, buffers) and says how much it is.
 ///
-/// To be called before the workload is mapped. The second value is false where the process may not lock.
-pub(crate) fn lock_own_memory() -> (Bytes, bool) {
+/// To be called before the workload is mapped.
+pub(crate) fn lock_own_memory() -> Own {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
-        return (Bytes(0), false);
+        return Own::default();
     };
     let mut locked = true;
     let mut total = 0;
@@ -105,7 +145,11 @@ pub(crate) fn lock_own_memory() -> (Bytes, bool) {
         };
         locked &= refused == 0;
     }
-    (Bytes(total), locked)
+    Own {
+        size: Bytes(total + page_tables()),
+        growing: growing(&maps),
+        locked,
+    }
 }
 
 /// Start and end of a private writable anonymous mapping (heap and stack included) of a line of `/proc/self/maps`.
@@ -137,6 +181,22 @@ mod tests {
         assert_eq!(own(code), None);
         let shared = "7f00-7f10 rw-s 00000000 00:01 9 /dev/zero (deleted)";
         assert_eq!(own(shared), None);
+    }
+
+    #[test]
+    fn what_the_heap_grows_by_is_counted_at_the_end() {
+        let maps = "00400000-00401000 r-xp 00000000 08:02 173521           /init\n\
+                    01a2b000-01a4c000 rw-p 00000000 00:00 0                [heap]\n\
+                    7ffc0000-7ffc3000 rw-p 00000000 00:00 0                [stack]\n\
+                    7ffd0000-7ffd9000 rw-p 00000000 00:00 0\n";
+        assert_eq!(growing(maps), 0x21000 + 0x3000);
+        let own = lock_own_memory();
+        assert!(own.grown() >= own.size && own.size > Bytes(page_tables()));
+        let smaller = Own {
+            growing: own.growing.saturating_sub(4096),
+            ..own
+        };
+        assert!(smaller.grown().0 >= own.size.0 + 4096);
     }
 
     #[test]

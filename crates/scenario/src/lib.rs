@@ -21,6 +21,7 @@ mod files;
 mod fill;
 mod floors;
 mod fragmentation;
+pub mod guide;
 mod harness;
 mod layout;
 mod load;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{self, Clock};
 use crate::definition::{Context, Definition, Form, form};
 use crate::error::Stop;
-use crate::harness;
+use crate::harness::{self, Own};
 use crate::registry;
 use crate::touch::Recorder;
 use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
@@ -93,7 +93,15 @@ pub(crate) const HARNESS: MetricDef = MetricDef::of(
     "harness",
     Unit::Bytes,
     Direction::Neutral,
-    "locked memory of the harness itself, beside the workload",
+    "memory of the harness itself, beside the workload: locked heap, stack, data and buffers, and page tables",
+);
+
+/// How well the workload's pages compressed.
+pub(crate) const COMPRESSED: MetricDef = MetricDef::of(
+    "compressed",
+    Unit::Share,
+    Direction::Neutral,
+    "compressed size of the pages in zram as a share of their own: what `content` asked for",
 );
 
 /// The metrics of a scenario, and those that every scenario has.
@@ -122,7 +130,7 @@ pub(crate) struct Trial<'a> {
     members: Usage,
     ledger: Ledger,
     omitted: Vec<String>,
-    settled: bool,
+    settled: Option<Own>,
 }
 
 /// Runs a scenario to its end; what goes wrong on the way is in the outcome.
@@ -167,7 +175,7 @@ pub fn run(setup: Setup<'_>) -> Outcome {
         members: Usage::default(),
         ledger: Ledger::default(),
         omitted: Vec::new(),
-        settled: false,
+        settled: None,
     };
     let result = catch_unwind(AssertUnwindSafe(|| (definition.run)(params, &mut trial)));
     match result {
@@ -207,17 +215,26 @@ impl Trial<'_> {
 
     /// Locks and counts the harness's memory; to be called once, before the workload is mapped.
     pub(crate) fn settle(&mut self) {
-        if std::mem::replace(&mut self.settled, true) {
+        if self.settled.is_some() {
             return;
         }
-        let (own, locked) = harness::lock_own_memory();
-        self.metric("harness", own.0 as f64);
-        if !locked {
+        let own = harness::lock_own_memory();
+        if !own.locked {
             self.note("the harness may not lock its memory: run as root, or raise RLIMIT_MEMLOCK");
         }
-        if own > harness::LIMIT {
+        self.settled = Some(own);
+    }
+
+    /// Says how much memory the harness took, its growth during the trial included.
+    fn count_harness(&mut self) {
+        let Some(own) = self.settled else {
+            return;
+        };
+        let size = own.grown();
+        self.metric("harness", size.0 as f64);
+        if size > harness::LIMIT {
             let limit = harness::LIMIT;
-            self.note(format!("the harness holds {own}, more than {limit}"));
+            self.note(format!("the harness holds {size}, more than {limit}"));
         }
     }
 
@@ -388,6 +405,7 @@ impl Trial<'_> {
 
     fn end(mut self) -> Outcome {
         self.outcome.elapsed = self.elapsed();
+        self.count_harness();
         let own = Usage::own().since(self.own_before);
         let usage = own.plus(self.members);
         self.outcome.processes = vec![ProcessUsage::own(own)];
@@ -408,6 +426,28 @@ impl Trial<'_> {
         self.outcome
     }
 }
+
+impl Trial<'_> {
+    /// To what share of their size pages in zram are compressed now: the metric `compressed`, measured while the workload
+    /// still holds them.
+    pub(crate) fn compressed(&mut self) {
+        // Linux Documentation/admin-guide/blockdev/zram.rst: original and compressed size come first.
+        let stat = std::fs::read_to_string("/sys/block/zram0/mm_stat").unwrap_or_default();
+        let mut sizes = stat
+            .split_ascii_whitespace()
+            .map_while(|word| word.parse::<u64>().ok());
+        match (sizes.next(), sizes.next()) {
+            (Some(original), Some(compressed)) if original > SWAP_HEADER => {
+                self.metric("compressed", compressed as f64 / original as f64);
+            }
+            (Some(_), Some(_)) => self.absent("compressed", "nothing is in zram"),
+            _ => self.absent("compressed", "no zram"),
+        }
+    }
+}
+
+/// What a swap device holds before anything is swapped, in bytes.
+const SWAP_HEADER: u64 = 4096;
 
 /// Free memory of the system, as the kernel counts it.
 pub(crate) fn meminfo(field: &str) -> Option<Bytes> {

@@ -135,9 +135,14 @@ impl Exact {
     fn modules(
         kernel: &Kernel,
         subject: &Subject,
-        filesystem: Option<Bytes>,
+        needs: &Needs,
     ) -> Result<(Vec<ModuleSpec>, Files), ExactError> {
+        let filesystem = needs.filesystem;
         let mut modules = Vec::new();
+        // A kernel without packet sockets is no reason to refuse: the scenario says so.
+        if needs.packet && kernel.require(Need::Packet).is_ok() {
+            modules.extend(kernel.modules_for(&["af_packet"])?);
+        }
         if subject.swap == SwapSpec::Zram {
             modules.extend(kernel.zram_modules(Some(COMPRESSOR))?);
         }
@@ -365,7 +370,7 @@ impl Arena for Exact {
             .kernel(&trial.variant.kernel)
             .map_err(ArenaError::broken)?;
         let recipe_of = || -> Result<(Recipe, Contents), ExactError> {
-            let (modules, mut files) = Self::modules(&kernel, subject, needs.filesystem)?;
+            let (modules, mut files) = Self::modules(&kernel, subject, &needs)?;
             if let Some(size) = needs.filesystem {
                 files.push((
                     pagetide_guest::filesystem::PIECES.to_owned(),

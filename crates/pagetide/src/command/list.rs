@@ -10,7 +10,7 @@ use pagetide_record::store::{Filter, Row as Indexed};
 use pagetide_record::{Nanos, Store};
 use pagetide_report::draw::{Align, Ink, clean};
 use pagetide_report::terminal::Row;
-use pagetide_scenario::Definition;
+use pagetide_scenario::{Definition, guide};
 use serde::Serialize;
 
 use crate::command::kernel;
@@ -166,6 +166,7 @@ fn describe(text: &mut String, definition: &Definition, out: Output) {
     };
     let _ = writeln!(text, "{}", out.look.ink(Ink::Strong, definition.name));
     paragraph(text, 2, definition.docs);
+    paragraph(text, 2, &guide::memory(definition));
     for (head, words) in [
         ("Origin: ", definition.origin),
         ("Repaired: ", definition.repaired),

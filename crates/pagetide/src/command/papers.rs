@@ -11,16 +11,29 @@ use clap_mangen::Man;
 use crate::cli::definition;
 use crate::exit::End;
 
-/// Print the man page, or write one for each command into a folder
+/// Print a man page, or write one for each command and one of the scenarios into a folder
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   pagetide man | man -l -
+  pagetide man scenarios | man -l -
   pagetide man --into /usr/local/share/man/man1")]
 pub struct ManArgs {
     /// Folder for the pages of all commands
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
+    /// Which page
+    #[arg(value_enum, default_value = "pagetide")]
+    page: Page,
+}
+
+/// A page of the manual that can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Page {
+    /// The program and its commands
+    Pagetide,
+    /// Every scenario with its parameters and metrics
+    Scenarios,
 }
 
 /// Print completions for a shell
@@ -36,12 +49,21 @@ pub struct CompletionArgs {
 /// Prints or writes man pages.
 pub fn man(args: &ManArgs) -> Result<End> {
     let Some(folder) = &args.into else {
+        if args.page == Page::Scenarios {
+            let page = pagetide_scenario::guide::man();
+            io::Write::write_all(&mut io::stdout().lock(), page.as_bytes())?;
+            return Ok(End::Done);
+        }
         Man::new(definition()).render(&mut io::stdout().lock())?;
         return Ok(End::Done);
     };
     let write = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
-        clap_mangen::generate_to(definition(), folder)
+        clap_mangen::generate_to(definition(), folder)?;
+        fs::write(
+            folder.join("pagetide-scenarios.7"),
+            pagetide_scenario::guide::man(),
+        )
     };
     write().with_context(|| format!("writing man pages into {}", folder.display()))?;
     Ok(End::Done)

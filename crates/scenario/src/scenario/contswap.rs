@@ -21,7 +21,7 @@ use crate::params::params;
 use crate::scenario::patterns::Access;
 use crate::scenario::swapbench::usages;
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch};
-use crate::trial::{Trial, metrics};
+use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::Usage;
 
 params! {
@@ -83,6 +83,7 @@ impl Scenario for Contswap {
         MetricDef::time("access-max", "longest access of the timed touch"),
         MetricDef::time("reclaim", "from opening the gate to the end of the last reclaimer, its hold included"),
         MetricDef::time("total", "from the first mapping to the end of the timed touch"),
+        COMPRESSED,
         MetricDef::count("pages-touched", Direction::Neutral, "pages touched by all processes before the timed touch"),
     ];
 
@@ -153,6 +154,7 @@ impl Scenario for Contswap {
 
         trial.phase("layout");
         observe_layout(trial, &mapping, &mut page_map)?;
+        trial.compressed();
 
         trial.phase("swap-in");
         let touch = Touch::mapping(&mapping, Amount::Word, Offset::Spread);

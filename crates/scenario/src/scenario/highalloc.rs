@@ -5,11 +5,12 @@
 //! was inferred from sleep times; here every attempt is timed in nanoseconds, successes and failures apart. Success alone is
 //! never the score: the next version of the series it judged gave up 8 points of success for 38 % less time.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use pagetide_record::{Bytes, Direction, Histogram, MetricDef, Nanos, Series, Unit};
 
-use crate::attempt::{Asker, Held, SmallMachine, Way, fits, missing, order};
+use crate::attempt::{Asker, Held, Way, fits, missing, order, thp_settings};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, make_file, read_through};
@@ -30,7 +31,7 @@ params! {
         by: Way = "thp";
         /// Size of a block: 2M, for thp and packet also smaller powers of two.
         block: Bytes = "2M", min = "8K", max = "4M";
-        /// How much of the memory each pass asks for.
+        /// How much of the memory each pass asks for; by packet at most half, for rings cannot be reclaimed.
         share: f64 = "0.95", min = "0.01", max = "1";
         /// How fast blocks are asked for, in bytes a second: one block of 2M every 125 ms.
         rate: Bytes = "16M", min = "64K";
@@ -49,6 +50,8 @@ params! {
     }
 }
 
+/// The most of the memory that packet rings may pin: beyond it the kernel kills for lack of memory.
+const PINNED: f64 = 0.5;
 /// Names of the passes in metrics.
 const PASSES: [&str; 3] = ["1", "2", "rest"];
 
@@ -111,6 +114,16 @@ impl Scenario for Highalloc {
                 bounds: sizes.to_owned(),
             });
         }
+        if self.by == Way::Packet && self.share > PINNED {
+            return Err(ScenarioError::Contradiction {
+                scenario: name.to_owned(),
+                why: format!(
+                    "rings worth {} of the memory, none of which can be reclaimed, leave too little for the load: \
+                     lower share to {PINNED}",
+                    self.share
+                ),
+            });
+        }
         if self.load > context.memory {
             return Err(ScenarioError::Contradiction {
                 scenario: name.to_owned(),
@@ -124,6 +137,7 @@ impl Scenario for Highalloc {
     }
 
     fn needs(&self, _form: Form) -> Needs {
+        let huge = matches!(self.by, Way::Thp | Way::Collapse);
         Needs {
             swap: true,
             // The file of the last step is as large as memory, which the workload does not know here: the arena's
@@ -131,18 +145,18 @@ impl Scenario for Highalloc {
             filesystem: Some(filesystem_for(Bytes(
                 self.load.0 * 2 + self.work().files().0,
             ))),
-            thp: matches!(self.by, Way::Thp | Way::Collapse),
+            thp: huge,
+            settings: if huge {
+                thp_settings(self.block)
+            } else {
+                BTreeMap::new()
+            },
             packet: self.by == Way::Packet,
             ..Needs::default()
         }
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let huge = matches!(self.by, Way::Thp | Way::Collapse);
-        let allowed = huge.then(SmallMachine::allow).flatten();
-        if allowed.is_some() {
-            trial.note("thp/enabled was never, the kernel's default below 512 MiB of memory: madvise during this trial");
-        }
         if let Some(feature) = missing(self.by, self.block) {
             trial.not_on_this_kernel(&feature);
             for def in Self::METRICS {
@@ -271,12 +285,14 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
             }
             continue;
         }
-        let (mean, deviation) = moments(times.iter().copied());
+        let moments = Moments::of(&times);
         let nearest = |share: usize| times[(times.len() * share).div_ceil(100).max(1) - 1] as f64;
-        for (metric, value) in names
-            .iter()
-            .zip([mean, deviation, nearest(50), nearest(99)])
-        {
+        for (metric, value) in names.iter().zip([
+            moments.mean(),
+            moments.deviation(),
+            nearest(50),
+            nearest(99),
+        ]) {
             trial.metric(metric, value);
         }
         let mut dense = vec![0; Histogram::BUCKETS];
@@ -295,10 +311,17 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
 /// Every attempt, with the cumulative mean and deviation of its pass against the share asked for so far.
 fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     let mut cumulative = Vec::with_capacity(rows.len());
-    for (at, row) in rows.iter().enumerate() {
-        let start = rows.iter().position(|other| other.0 == row.0).unwrap_or(0);
-        let (mean, deviation) = moments(rows[start..=at].iter().map(|row| row.2));
-        cumulative.push([(at - start + 1) as f64 / attempts as f64, mean, deviation]);
+    let (mut pass, mut so_far) = (usize::MAX, Moments::default());
+    for row in rows {
+        if row.0 != pass {
+            (pass, so_far) = (row.0, Moments::default());
+        }
+        so_far.add(row.2);
+        cumulative.push([
+            so_far.count as f64 / attempts as f64,
+            so_far.mean(),
+            so_far.deviation(),
+        ]);
     }
     let column = |index: usize| {
         cumulative
@@ -328,19 +351,42 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     );
 }
 
-/// Mean and standard deviation (of the sample; zero for one value).
-fn moments(values: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
-    let count = values.clone().count() as f64;
-    let mean = values.clone().sum::<u64>() as f64 / count;
-    let squares: f64 = values.map(|value| (value as f64 - mean).powi(2)).sum();
-    (
-        mean,
-        if count > 1.0 {
-            (squares / (count - 1.0)).sqrt()
-        } else {
-            0.0
-        },
-    )
+/// Mean and standard deviation of values that come one by one, from exact sums.
+#[derive(Default)]
+struct Moments {
+    count: u64,
+    sum: u128,
+    squares: u128,
+}
+
+impl Moments {
+    fn of(values: &[u64]) -> Self {
+        let mut moments = Self::default();
+        for value in values {
+            moments.add(*value);
+        }
+        moments
+    }
+
+    fn add(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.squares += u128::from(value) * u128::from(value);
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+
+    /// Of the sample; zero for one value.
+    fn deviation(&self) -> f64 {
+        let count = u128::from(self.count);
+        if count < 2 {
+            return 0.0;
+        }
+        let spread = count * self.squares - self.sum * self.sum;
+        (spread as f64 / (count * (count - 1)) as f64).sqrt()
+    }
 }
 
 /// The scenario `highalloc`.
@@ -369,9 +415,9 @@ mod tests {
 
     #[test]
     fn mean_and_deviation_are_those_of_the_sample() {
-        let (mean, deviation) = moments([2, 4, 4, 4, 5, 5, 7, 9].into_iter());
-        assert!((mean - 5.0).abs() < 1e-12);
-        assert!((deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
-        assert_eq!(moments([3].into_iter()), (3.0, 0.0));
+        let moments = Moments::of(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        assert!((moments.mean() - 5.0).abs() < 1e-12);
+        assert!((moments.deviation() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert!(Moments::of(&[3]).deviation().abs() < 1e-12);
     }
 }

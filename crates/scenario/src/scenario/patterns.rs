@@ -23,7 +23,7 @@ use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::{Pages, Params, choice, params};
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
-use crate::trial::{Trial, metrics};
+use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::uses::Uses;
 use crate::workers::Usage;
 
@@ -136,6 +136,12 @@ impl Scenario for Patterns {
         ),
         MetricDef::count("references", Direction::Neutral, "references made"),
         MetricDef::time("fill", "filling every page once, in ascending order, before the first reference"),
+        MetricDef::count(
+            "fill-faults",
+            Direction::Neutral,
+            "page faults of that filling: one a page, and one more where a page was reclaimed while it was being filled"
+        ),
+        COMPRESSED,
         MetricDef::share(
             "present",
             Direction::Neutral,
@@ -225,9 +231,13 @@ impl Scenario for Patterns {
             let (time, ()) = trial.time(|| mapping.fill(&filler, 0, pages));
             trial.time_metric("fill", time);
             let faults = Usage::own().since(before);
-            if faults.minor_faults + faults.major_faults < pages {
-                trial.must_count("first-touch faults", pages, faults.minor_faults);
+            let faults = faults.minor_faults + faults.major_faults;
+            if faults < pages {
+                trial.must_count("first-touch faults", pages, faults);
             }
+            trial.metric("fill-faults", faults as f64);
+        } else {
+            trial.absent("fill-faults", "nothing was filled page by page");
         }
 
         trial.phase("references");
@@ -263,6 +273,7 @@ impl Scenario for Patterns {
                 }
             }
         }
+        trial.compressed();
         trial.phase("report");
         let expected = match pattern.path() {
             Some(_) => self.refs,

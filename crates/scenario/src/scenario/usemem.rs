@@ -13,7 +13,7 @@ use crate::mapping::{Mapping, PAGE};
 use crate::number;
 use crate::params::params;
 use crate::scenario::swapbench::{Way, usages};
-use crate::trial::{Trial, metrics};
+use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::Ended;
 
 params! {
@@ -67,6 +67,7 @@ impl Scenario for Usemem {
             Direction::Lower,
             "page faults of all processes that had to wait for a device"
         ),
+        COMPRESSED,
         MetricDef::count(
             "pages-written",
             Direction::Neutral,
@@ -120,6 +121,7 @@ impl Scenario for Usemem {
         trial.phase("write");
         team.open()?;
         team.gathered()?;
+        trial.compressed();
         trial.phase("free");
         team.open()?;
         let ended = team.join()?;

@@ -1,0 +1,611 @@
+//! Every scenario in the exact arena, on a real kernel: exact counts that follow from its definition, and the proof that
+//! what it is meant to provoke did happen. Sizes are small; one trial each.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "what is not there fails the test, and numbers that are copied stay equal"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use common::{KERNEL, Lab, text};
+use serde_json::Value;
+
+/// The guest of all these trials: two snapshots serve them, one with a file system and one without.
+const GUEST: [&str; 8] = [
+    "--kernel",
+    KERNEL,
+    "--memory",
+    "24M",
+    "--swap-size",
+    "64M",
+    "--seeds",
+    "1",
+];
+const MIB: u64 = 1 << 20;
+/// The most a harness may take.
+const HARNESS: f64 = 4.0 * 1024.0 * 1024.0;
+
+/// A trial that was run and is valid.
+struct Done<'a> {
+    lab: &'a Lab,
+    record: Value,
+    id: String,
+}
+
+/// Runs scenarios with these arguments; gives the trials in the order of the store.
+fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Vec<Done<'a>> {
+    let before = ids(lab);
+    lab.ends(0, [&["run"], arguments, &GUEST].concat());
+    let new = ids(lab).into_iter().filter(|id| !before.contains(id));
+    new.map(|id| Done::read(lab, id)).collect()
+}
+
+/// Runs one trial.
+fn one<'a>(lab: &'a Lab, arguments: &[&str]) -> Done<'a> {
+    let mut all = run(lab, arguments);
+    assert_eq!(all.len(), 1, "{arguments:?}");
+    all.remove(0)
+}
+
+fn ids(lab: &Lab) -> Vec<String> {
+    let (out, _) = lab.ends(0, ["list", "records", "--json", "--limit", "100"]);
+    let records: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
+    records.iter().map(id).collect()
+}
+
+impl<'a> Done<'a> {
+    fn read(lab: &'a Lab, id: String) -> Self {
+        let (out, _) = lab.ends(0, ["show", &id, "--json"]);
+        let record: Value = serde_json::from_str(&out).unwrap();
+        let done = Self { lab, record, id };
+        let results = &done.record["results"];
+        assert_eq!(
+            results["invalid"],
+            Value::Array(Vec::new()),
+            "{}",
+            done.name()
+        );
+        let harness = done.metric("harness");
+        assert!(harness > 0.0 && harness <= HARNESS, "harness: {harness}");
+        done
+    }
+
+    fn name(&self) -> String {
+        let subject = &self.record["subject"];
+        format!("{} {}", subject["scenario"], subject["params"])
+    }
+
+    fn value(&self, name: &str) -> &Value {
+        let metrics = self.record["results"]["metrics"].as_array().unwrap();
+        let found = metrics.iter().find(|metric| metric["name"] == name);
+        &found.unwrap_or_else(|| panic!("{} has no metric {name}", self.name()))["value"]
+    }
+
+    fn metric(&self, name: &str) -> f64 {
+        let value = self.value(name);
+        value["number"]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{}: {name} is {value}", self.name()))
+    }
+
+    /// A metric that counts.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked"
+    )]
+    fn count(&self, name: &str) -> u64 {
+        let value = self.metric(name);
+        assert!(value >= 0.0 && value.fract() == 0.0, "{name}: {value}");
+        value as u64
+    }
+
+    fn param(&self, name: &str) -> &str {
+        self.record["subject"]["params"][name].as_str().unwrap()
+    }
+
+    /// What a counter of `/proc/vmstat` grew by; zero where the kernel lacks it.
+    fn vmstat(&self, name: &str) -> u64 {
+        let counter = &self.record["results"]["counters"]["vmstat"]["values"][name];
+        let at = |index: usize| counter[index].as_u64().unwrap_or(0);
+        at(1) - at(0)
+    }
+
+    /// The columns of a series.
+    fn series(&self, name: &str) -> BTreeMap<String, Vec<f64>> {
+        let (out, _) = self.lab.ends(0, ["show", &self.id, "--series", name]);
+        let mut lines = out.lines();
+        let heads: Vec<&str> = lines.next().unwrap().split(',').map(plain).collect();
+        let mut columns: BTreeMap<String, Vec<f64>> = heads
+            .iter()
+            .map(|head| ((*head).to_owned(), Vec::new()))
+            .collect();
+        for line in lines {
+            for (head, cell) in heads.iter().zip(line.split(',')) {
+                let column = columns.get_mut(*head).unwrap();
+                column.push(cell.parse().unwrap_or_else(|_| panic!("{name}: {cell}")));
+            }
+        }
+        columns
+    }
+
+    fn column(&self, series: &str, column: &str) -> Vec<f64> {
+        let mut columns = self.series(series);
+        columns
+            .remove(column)
+            .unwrap_or_else(|| panic!("{series} has {:?}", columns.keys()))
+    }
+
+    fn blob(&self, name: &str) -> Vec<u8> {
+        let mut show = self.lab.pagetide(["show", &self.id, "--blob", name]);
+        let output = show.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output.stdout
+    }
+
+    /// The pages of the access log, in order.
+    fn log(&self, name: &str) -> Vec<u64> {
+        let bytes = self.blob(name);
+        let entries = bytes.as_chunks::<8>().0.iter();
+        entries
+            .map(|entry| u64::from_le_bytes(*entry) >> 36)
+            .collect()
+    }
+
+    fn histogram_count(&self, name: &str) -> u64 {
+        self.record["results"]["histograms"][name]["count"]
+            .as_u64()
+            .unwrap()
+    }
+}
+
+/// A column's name without its unit.
+fn plain(head: &str) -> &str {
+    head.split(" (").next().unwrap_or(head)
+}
+
+fn sum(column: &[f64]) -> f64 {
+    column.iter().sum()
+}
+
+fn near(found: f64, expected: f64, share: f64) {
+    assert!(
+        (found / expected - 1.0).abs() <= share,
+        "{found} is not {expected} within {share}"
+    );
+}
+
+/// Equal but for the last bits.
+fn same(found: f64, expected: f64) {
+    near(found + 1.0, expected + 1.0, 1e-9);
+}
+
+const CONTSWAP: [&str; 7] = [
+    "contswap",
+    "-p",
+    "mapping=20M",
+    "-p",
+    "reclaimers=5",
+    "-p",
+    "hold=100ms",
+];
+
+#[test]
+fn contswap_scatters_what_it_swaps_and_reads_every_page_back() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(&lab, &CONTSWAP);
+    let (pages, share) = (5120, 1024);
+    assert_eq!(done.count("pages-touched"), pages + 5 * share);
+    assert_eq!(done.histogram_count("access"), pages);
+    assert_eq!(done.log("access-log"), (0..pages).collect::<Vec<_>>());
+    let faults = done.column("usage", "minor-faults");
+    assert_eq!(faults.len(), 5);
+    for faults in faults {
+        // One fault a page, and some for the process itself.
+        assert!((1024.0..1100.0).contains(&faults), "{faults}");
+    }
+
+    let offsets = done.column("swap-offsets", "offset");
+    assert_eq!(offsets.len() as u64, pages);
+    let swapped = offsets.iter().filter(|offset| **offset >= 0.0).count() as u64;
+    assert_eq!(done.count("swapped"), swapped);
+    assert!(swapped > pages / 2, "{swapped}");
+    let pairs: Vec<f64> = offsets
+        .windows(2)
+        .filter(|pair| pair[0] >= 0.0 && pair[1] >= 0.0)
+        .map(|pair| pair[1] - pair[0])
+        .collect();
+    let contiguous = pairs.iter().filter(|jump| **jump == 1.0).count();
+    let contiguity = done.metric("contiguity");
+    same(contiguity, contiguous as f64 / pairs.len() as f64);
+    assert!(contiguity > 0.0 && contiguity < 1.0, "{contiguity}");
+    let jumps: f64 = pairs.iter().map(|jump| jump.abs()).sum();
+    same(done.metric("mean-jump"), jumps / pairs.len() as f64);
+    assert!(done.count("swap-in-major-faults") >= swapped);
+    assert!(done.count("swapped-in") >= swapped && done.count("swapped-out") >= swapped);
+    near(done.metric("compressed"), 0.35, 0.1);
+}
+
+#[test]
+fn contswap_as_written_reads_the_zero_page_and_swaps_nothing() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(&lab, &[&CONTSWAP[..], &["--as-written"]].concat());
+    assert_eq!(done.count("pages-touched"), 10_240);
+    for name in ["swapped", "swapped-out", "swap-in-major-faults"] {
+        assert_eq!(done.count(name), 0, "{name}");
+    }
+    let why = done.value("contiguity")["absent"].as_str().unwrap();
+    assert!(why.contains("nothing of the mapping was swapped"), "{why}");
+}
+
+/// The reference string, made outside of the guest.
+fn references(lab: &Lab, pattern: &str, pages: &str, refs: &str) -> Vec<u64> {
+    let arguments = [
+        "references",
+        pattern,
+        "--pages",
+        pages,
+        "--refs",
+        refs,
+        "--seed",
+        "1",
+        "--text",
+    ];
+    let (out, _) = lab.ends(0, arguments);
+    out.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// The log is the reference string, and the last series of pages says of each how often and when last it was used.
+fn check_references(done: &Done<'_>, string: &[u64], last: &str) {
+    let name = done.name();
+    assert_eq!(done.count("references"), string.len() as u64, "{name}");
+    assert_eq!(
+        done.histogram_count("access"),
+        string.len() as u64,
+        "{name}"
+    );
+    assert!(done.log("access-log") == string, "{name}: another order");
+    let pages = done.series(last);
+    let mut uses = vec![0.0; pages["page"].len()];
+    let mut ages = vec![string.len() as f64; uses.len()];
+    for (at, page) in string.iter().enumerate() {
+        let page = usize::try_from(*page).unwrap();
+        uses[page] += 1.0;
+        ages[page] = (string.len() - at - 1) as f64;
+    }
+    assert_eq!(pages["uses"], uses, "{name}");
+    assert_eq!(pages["age"], ages, "{name}");
+    let present = sum(&pages["present"]) / uses.len() as f64;
+    same(done.metric("present"), present);
+    assert!(present > 0.0 && present < 1.0, "{name}: {present}");
+}
+
+#[test]
+fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let string = references(&lab, "random", "7680", "9000");
+    let lines: Vec<String> = string.iter().map(ToString::to_string).collect();
+    fs::write(lab.folder().join("trace.txt"), lines.join("\n")).unwrap();
+    let patterns = [
+        "linear",
+        "random",
+        "smooth-sin",
+        "smooth-sin-random",
+        "zipf05",
+        "zipf(1.1)",
+        "lognormal",
+        "hot-cold",
+        "scan-with-hot-core",
+        "loop",
+        "file:trace.txt",
+    ];
+    let params = ["-p", "pages=30M", "-p", "refs=9000", "-p", "snapshots=1"];
+    let all = run(&lab, &[&patterns[..], &params].concat());
+    assert_eq!(all.len(), patterns.len());
+    for done in &all {
+        let string = references(&lab, done.param("pattern"), "7680", "9000");
+        check_references(done, &string, "pages-1");
+        // One fault a page, and hardly one more where a page went while it was being filled.
+        let faults = done.count("fill-faults");
+        assert!((7680..7700).contains(&faults), "{faults}");
+        assert!(done.count("swapped-out") > 1000, "{}", done.name());
+        let (major, swapped_in) = (done.count("major-faults"), done.count("swapped-in"));
+        assert!(major > 0 && swapped_in >= major, "{major} {swapped_in}");
+    }
+}
+
+#[test]
+fn patterns_as_written_leave_pages_unfilled_and_swap_nothing() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(
+        &lab,
+        &[
+            "random",
+            "--as-written",
+            "-p",
+            "pages=30M",
+            "-p",
+            "refs=9000",
+        ],
+    );
+    assert_eq!(done.count("references"), 9000);
+    assert_eq!(done.count("major-faults"), 0);
+    assert_eq!(done.count("swapped-out"), 0);
+}
+
+#[test]
+fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let params = "random -p mapping=file -p pages=30M -p refs=9000 -p access=read -p access=write -p access=mixed";
+    let all = run(&lab, &params.split(' ').collect::<Vec<_>>());
+    assert_eq!(all.len(), 3);
+    let string = references(&lab, "random", "7680", "9000");
+    let mut written = BTreeMap::new();
+    for done in &all {
+        check_references(done, &string, "pages-2");
+        assert_eq!(done.count("swapped-out"), 0, "a file goes back to its disk");
+        // A fault reads what lies around it as well.
+        let major = done.count("major-faults");
+        assert!(major > 50, "{}: {major}", done.name());
+        let why = done.value("compressed")["absent"].as_str();
+        assert!(why.is_some(), "nothing of a file is in zram");
+        written.insert(done.param("access").to_owned(), done.vmstat("nr_dirtied"));
+    }
+    // Filling the file dirties every page once; what a reference writes becomes dirty again.
+    assert!(written["mixed"] > written["read"] + 1000, "{written:?}");
+    assert!(written["write"] > written["mixed"], "{written:?}");
+}
+
+#[test]
+fn fault_reaches_its_floors_and_touches_again_what_is_absent() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(&lab, &["fault"]);
+    let passes = done.series("passes");
+    assert_eq!(passes["pass"].len(), 4 * 3);
+    for (floor, name) in ["fast", "low", "min", "zero"].into_iter().enumerate() {
+        let pages = done.metric(&format!("pages-{name}"));
+        let mut absent = pages;
+        for pass in 0..3 {
+            let row = floor * 3 + pass;
+            same(passes["referenced"][row], absent);
+            let present = done.column(&format!("pages-{name}-{pass}"), "present");
+            same(present.len() as f64, pages);
+            same(sum(&present), passes["present"][row]);
+            absent = pages - sum(&present);
+        }
+        let later = passes["referenced"][floor * 3 + 1] + passes["referenced"][floor * 3 + 2];
+        same(done.metric(&format!("absent-{name}")), later);
+    }
+    assert_eq!(
+        done.count("absent-fast"),
+        0,
+        "nothing is reclaimed above the watermarks"
+    );
+    assert!(
+        done.count("absent-zero") > 100,
+        "what does not fit is reclaimed"
+    );
+    let lower = [
+        "pages-fast",
+        "pages-low",
+        "pages-min",
+        "pages-zero",
+        "absent-low",
+    ]
+    .map(|name| done.count(name));
+    assert!(lower.is_sorted_by(|a, b| a < b) || lower[..4].is_sorted_by(|a, b| a < b));
+    assert!(lower[4] > 0, "kswapd works between high and low: {lower:?}");
+    assert!(done.vmstat("pgscan_kswapd") > 0 && done.vmstat("allocstall_movable") > 0);
+}
+
+#[test]
+fn alloc_times_every_page_and_a_fast_floor_reclaims_nothing() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(&lab, &["alloc"]);
+    let passes = done.series("passes");
+    assert_eq!(passes["pages"].len(), 4 * 2);
+    same(done.metric("allocated"), sum(&passes["pages"]));
+    for (floor, name) in ["fast", "low", "min", "zero"].into_iter().enumerate() {
+        let pages = sum(&passes["pages"][floor * 2..floor * 2 + 2]);
+        same(done.metric(&format!("pages-{name}")), pages);
+        let log = done.log(&format!("alloc-log-{name}"));
+        same(log.len() as f64, pages);
+        same(done.histogram_count(&format!("alloc-{name}")) as f64, pages);
+    }
+    assert!(done.vmstat("pgscan_kswapd") > 0 && done.vmstat("allocstall_movable") > 0);
+    for done in run(&lab, &["fault", "alloc", "-p", "floor=fast"]) {
+        assert_eq!(done.count("reclaimed"), 0, "{}", done.name());
+        assert_eq!(done.vmstat("pgscan_kswapd"), 0, "{}", done.name());
+    }
+}
+
+#[test]
+fn highalloc_makes_its_attempts_in_every_way_and_the_kernel_compacts() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let common = "highalloc -p age=500ms -p rest=100ms -p rate=64M -p share=0.5";
+    let ways = "-p by=thp -p by=collapse -p by=hugetlb -p by=packet";
+    let with = |more: &str| {
+        let all = format!("{common} {more}");
+        run(&lab, &all.split(' ').collect::<Vec<_>>())
+    };
+    let mut all = with(ways);
+    assert_eq!(all.len(), 4);
+    all.extend(with("-p by=thp -p block=64K"));
+    for done in &all {
+        let name = done.name();
+        let each = if done.param("block") == "2M" { 6 } else { 192 };
+        assert_eq!(done.count("attempts"), 3 * each, "{name}");
+        let attempts = done.series("attempts");
+        assert_eq!(attempts["pass"].len() as u64, 3 * each);
+        let got = |pass: f64| {
+            let rows = attempts["pass"].iter().zip(&attempts["success"]);
+            rows.filter(|row| *row.0 == pass)
+                .map(|row| row.1)
+                .sum::<f64>()
+        };
+        for (pass, number) in [("1", 0.0), ("2", 1.0), ("rest", 2.0)] {
+            let share = got(number) / each as f64;
+            same(done.metric(&format!("success-{pass}")), share);
+            let percent = (100.0 * share + 1e-9).floor();
+            same(done.metric(&format!("percent-{pass}")), percent);
+            let unusable = done.metric(&format!("unusable-{pass}"));
+            assert!((0.0..=1.0).contains(&unusable), "{unusable}");
+        }
+        same(done.metric("attempt-time"), sum(&attempts["latency"]));
+        assert!(
+            got(0.0) + got(1.0) + got(2.0) > 0.0,
+            "{name}: no block at all"
+        );
+        assert!(
+            done.vmstat("compact_stall") + done.vmstat("compact_daemon_wake") > 0,
+            "{name}"
+        );
+        assert!(done.vmstat("compact_migrate_scanned") > 0, "{name}");
+        assert!(done.count("load-steps") > 10, "{name}");
+        if matches!(done.param("by"), "thp" | "collapse") {
+            let defrag = done.record["results"]["settings"]["thp/defrag"].as_str();
+            assert!(defrag.unwrap().contains("[madvise]"), "{defrag:?}");
+        }
+    }
+}
+
+#[test]
+fn swapbench_writes_and_reads_its_share_and_zeros_as_written_reach_no_device() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let params = "swapbench -p locked=4M -p processes=6 -p size=6M";
+    let params: Vec<&str> = params.split(' ').collect();
+    let done = one(&lab, &[&params[..], &["-p", "passes=2"]].concat());
+    assert_eq!(done.count("pages-written"), 6 * 1536 * 2);
+    assert_eq!(done.count("pages-read"), 6 * 1536 * 2);
+    let rows = done.series("processes");
+    assert_eq!(rows["time"].len(), 6 * 2 * 2);
+    let reads: Vec<f64> = rows["time"]
+        .iter()
+        .zip(&rows["is-read"])
+        .filter(|row| *row.1 == 1.0)
+        .map(|row| *row.0)
+        .collect();
+    same(done.metric("read-mean"), sum(&reads) / reads.len() as f64);
+    let faults = done.series("usage");
+    same(done.metric("major-faults"), sum(&faults["major-faults"]));
+    assert!(sum(&faults["minor-faults"]) >= f64::from(6 * 1536));
+    assert!(done.count("major-faults") > 1000);
+    assert_eq!(
+        done.count("swapped-out"),
+        done.count("reclaimed"),
+        "all of it goes to the device"
+    );
+
+    let written = one(&lab, &[&params[..], &["--as-written"]].concat());
+    assert_eq!(written.count("pages-written"), 6 * 1536);
+    assert!(written.count("reclaimed") > 5000);
+    // What is left are pages of the processes themselves.
+    assert!(written.count("swapped-out") < written.count("reclaimed") / 50);
+}
+
+#[test]
+fn copies_are_byte_identical_hurt_the_victim_and_missing_methods_are_told() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let params = "filecopy -p methods=all -p size=16M -p victim=9M";
+    let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
+    // 6.12 lacks RWF_DONTCACHE, which came with 6.14, and has all others.
+    let absent: Vec<&str> = done.record["results"]["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|metric| metric["value"]["absent"] == "not on this kernel")
+        .map(|metric| metric["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        absent,
+        ["time-dontcache-cp", "victim-refaults-dontcache-cp"]
+    );
+    let warnings = done.record["results"]["warnings"].to_string();
+    assert!(warnings.contains("RWF_DONTCACHE"), "{warnings}");
+    assert_eq!(done.count("copied"), 13 * 16 * MIB);
+    assert_eq!(done.count("compared"), 13 * 16 * MIB);
+    let copies = done.series("copies");
+    assert_eq!(copies["method"].len(), 13);
+    same(done.metric("copy-time"), sum(&copies["time"]));
+    same(
+        done.metric("victim-accesses"),
+        sum(&copies["victim-accesses"]),
+    );
+    let refaults = |name: &str| done.count(&format!("victim-refaults-{name}"));
+    assert!(refaults("rw-cp") > 0, "a copy pushes out the warm set");
+    assert!(
+        refaults("direct-cp") < refaults("rw-cp"),
+        "a copy past the cache does not"
+    );
+
+    let compared = "filecopy -p methods=rw-cp,dontcache-cp -p size=14M -p victim=0 --vs vm.swappiness=10 --exit-zero";
+    run(&lab, &compared.split(' ').collect::<Vec<_>>());
+    for format in ["table", "mail", "markdown", "json"] {
+        let sides = ["base", "swappiness=10"];
+        let (out, _) = lab.ends(
+            0,
+            [
+                &["compare"],
+                &sides[..],
+                &["--all", "--exit-zero", "--as", format],
+            ]
+            .concat(),
+        );
+        assert!(out.contains("not on this kernel"), "{format}: {out}");
+    }
+}
+
+#[test]
+fn usemem_writes_what_it_says_and_gives_it_back() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(&lab, &["usemem", "-p", "processes=3", "-p", "size=12M"]);
+    assert_eq!(done.count("pages-written"), 3 * 3072 * 2);
+    let processes = done.series("processes");
+    assert_eq!(processes["throughput"].len(), 3);
+    let bytes = f64::from(3072 * 2 * 4096);
+    for (throughput, time) in processes["throughput"].iter().zip(&processes["write"]) {
+        near(*throughput, bytes / (time / 1e9), 1e-6);
+    }
+    same(done.metric("free"), sum(&processes["free"]));
+    assert!(done.metric("free") > 0.0);
+    let major = done.count("major-faults");
+    assert!(major > 1000 && done.count("swapped-in") >= major);
+    near(done.metric("compressed"), 0.35, 0.1);
+}
+
+#[test]
+fn kv_makes_its_operations_and_snapshots_every_page_while_writes_copy() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let done = one(&lab, &["kv", "-p", "size=23M", "-p", "operations=12000"]);
+    assert_eq!(done.count("operations"), 12_000);
+    assert_eq!(done.histogram_count("operation"), 12_000);
+    assert_eq!(done.log("access-log").len(), 12_000);
+    assert_eq!(done.count("snapshot-pages"), 23 * 256);
+    let during = done.count("snapshot-operations");
+    assert!(during > 0 && during <= 9000 + 256, "{during}");
+    assert_eq!(done.histogram_count("operation-during-snapshot"), during);
+    let copies = done.count("copies");
+    assert!(copies > 50, "{copies}");
+    assert!(done.count("swapped-out") > 1000 && done.metric("fork") > 0.0);
+}
+
+#[test]
+fn pages_compress_on_zram_to_what_was_asked_for() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let params = "linear -p pages=27M -p refs=500 -p content=0.1 -p content=0.5 -p content=0.65";
+    let all = run(&lab, &params.split(' ').collect::<Vec<_>>());
+    assert_eq!(all.len(), 3);
+    for done in &all {
+        near(
+            done.metric("compressed"),
+            done.param("content").parse().unwrap(),
+            0.1,
+        );
+    }
+}

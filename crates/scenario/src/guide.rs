@@ -1,0 +1,226 @@
+//! The scenarios' chapter of the guide and their page of the manual, made from the definitions.
+
+use std::fmt::Write;
+
+use pagetide_record::Direction;
+
+use crate::definition::Definition;
+use crate::registry;
+
+/// The line before the chapter in `GUIDE.md`.
+pub const BEGIN: &str =
+    "<!-- scenarios: made by `cargo run -p pagetide-scenario --example guide`, not by hand -->";
+/// The line after it.
+pub const END: &str = "<!-- end of scenarios -->";
+
+/// Definitions that share parameters and metrics, such as all patterns, in the order of the registry.
+fn families() -> Vec<Vec<&'static Definition>> {
+    let mut families: Vec<Vec<&'static Definition>> = Vec::new();
+    for definition in registry::list() {
+        match families.last_mut() {
+            Some(family) if family[0].params == definition.params => family.push(definition),
+            _ => families.push(vec![definition]),
+        }
+    }
+    families
+}
+
+/// The guide's chapter in Markdown, without the lines around it.
+pub fn markdown() -> String {
+    let mut text = String::from("## Scenarios\n");
+    for family in families() {
+        let first = family[0];
+        let _ = write!(
+            text,
+            "\n### {}\n\n_{}._\n\n",
+            first.name,
+            capital(first.summary)
+        );
+        let _ = writeln!(text, "{}\n", first.docs);
+        let _ = writeln!(text, "{}\n", memory(first));
+        let _ = writeln!(text, "Origin: {}\n", first.origin);
+        if !first.repaired.is_empty() {
+            let _ = writeln!(
+                text,
+                "Repaired here, and back with `--as-written`: {}\n",
+                first.repaired
+            );
+        }
+        if family.len() > 1 {
+            text.push_str("| scenario | what it asks | its own defaults |\n|---|---|---|\n");
+            for definition in &family[1..] {
+                let presets: Vec<String> = definition
+                    .presets
+                    .iter()
+                    .map(|(name, value)| format!("`{name}={value}`"))
+                    .collect();
+                let _ = writeln!(
+                    text,
+                    "| `{}` | {} | {} |",
+                    definition.name,
+                    cell(definition.summary),
+                    cell(&presets.join(" "))
+                );
+            }
+            text.push('\n');
+        }
+        text.push_str("| parameter | default | takes | meaning |\n|---|---|---|---|\n");
+        for param in first.params {
+            let (default, written) = (
+                first.default_of(param, false),
+                first.default_of(param, true),
+            );
+            let mut value = format!("`{default}`");
+            if first.has_as_written && written != default {
+                let _ = write!(value, ", as written `{written}`");
+            }
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {} | {} |",
+                param.name,
+                cell(&value),
+                cell(&param.bounds()),
+                cell(param.help)
+            );
+        }
+        text.push_str("\n| metric | better | meaning |\n|---|---|---|\n");
+        for metric in first.metrics {
+            let name = if metric.primary {
+                format!("**{}**", metric.name)
+            } else {
+                metric.name.to_owned()
+            };
+            let _ = writeln!(
+                text,
+                "| {name} | {} | {} |",
+                better(metric.direction),
+                cell(metric.help)
+            );
+        }
+    }
+    text.push_str("\nMetrics in bold decide a comparison.\n");
+    text
+}
+
+/// `pagetide-scenarios(7)` in the language of man pages (groff_man(7)).
+pub fn man() -> String {
+    let mut page = String::from(
+        ".TH pagetide-scenarios 7\n.SH NAME\npagetide\\-scenarios \\- workloads that pagetide runs\n",
+    );
+    for definition in registry::list() {
+        let _ = writeln!(page, ".SH {}", roff(&definition.name.to_uppercase()));
+        let mut paragraph = |words: &str| {
+            let _ = writeln!(page, "{}\n.PP", roff(words));
+        };
+        paragraph(definition.docs);
+        paragraph(&memory(definition));
+        paragraph(&format!("Origin: {}", definition.origin));
+        if !definition.repaired.is_empty() {
+            paragraph(&format!("Repaired: {}", definition.repaired));
+        }
+        page.push_str("Parameters:\n");
+        for param in definition.params {
+            let default = definition.default_of(param, false);
+            let _ = writeln!(
+                page,
+                ".TP\n\\fB{}\\fR\n{}",
+                roff(param.name),
+                roff(&format!(
+                    "{} ({}, default {default})",
+                    param.help,
+                    param.bounds()
+                ))
+            );
+        }
+        page.push_str(".PP\nMetrics:\n");
+        for metric in definition.metrics {
+            let _ = writeln!(
+                page,
+                ".TP\n\\fB{}\\fR\n{}",
+                roff(metric.name),
+                roff(metric.help)
+            );
+        }
+    }
+    page
+}
+
+/// The guide with its chapter made anew; `None` where it has no place for it.
+pub fn renew(guide: &str) -> Option<String> {
+    let (before, rest) = guide.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{}{END}{after}", markdown()))
+}
+
+/// Memory of a trial, in a sentence.
+pub fn memory(definition: &Definition) -> String {
+    format!(
+        "Memory: {} where --memory names none; the original's machine had {}, to which --scale is relative.",
+        definition.default_memory, definition.original_memory
+    )
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+const fn better(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Lower => "lower",
+        Direction::Higher => "higher",
+        Direction::Neutral => "neither",
+    }
+}
+
+/// Text within a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// Text as groff takes it: no line may begin with a control character, and hyphens are to be copied as such.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) {
+        format!("\\&{text}")
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_is_as_the_definitions_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../GUIDE.md");
+        let guide = std::fs::read_to_string(path).unwrap();
+        let renewed = renew(&guide).unwrap_or_else(|| panic!("{path} has no line {BEGIN}"));
+        assert!(
+            renewed == guide,
+            "stale: cargo run -p pagetide-scenario --example guide"
+        );
+    }
+
+    #[test]
+    fn chapter_and_man_page_have_every_scenario_parameter_and_metric() {
+        let (chapter, page) = (markdown(), man());
+        for definition in registry::list() {
+            assert!(chapter.contains(definition.name) && page.contains(&roff(definition.docs)));
+            for param in definition.params {
+                assert!(chapter.contains(&format!("| `{}` |", param.name)));
+                assert!(page.contains(&format!("\\fB{}\\fR", roff(param.name))));
+            }
+            for metric in definition.metrics {
+                assert!(chapter.contains(&cell(metric.help)) && page.contains(&roff(metric.help)));
+            }
+        }
+        assert!(
+            page.lines()
+                .all(|line| !line.starts_with('\'') && !line.is_empty())
+        );
+    }
+}
