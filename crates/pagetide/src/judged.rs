@@ -6,9 +6,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use pagetide_compare::explain::explain;
-use pagetide_compare::{Comparison, FailOn};
+use pagetide_compare::{Comparison, FailOn, tails};
 use pagetide_record::{Histogram, Machine, Record, Store};
 use pagetide_report::seed::{Extras, cpu_time};
+use pagetide_report::terminal;
 use pagetide_report::terminal::show::{Presence, presence};
 use pagetide_report::terminal::{Options, presence_maps, verdicts};
 use pagetide_report::{
@@ -37,6 +38,9 @@ pub struct JudgedArgs {
     /// Draw the latency histograms of the variants
     #[arg(long, help_heading = "Output")]
     pub pictures: bool,
+    /// Judge the quantiles of all accesses, p50 to p99.99, by a bootstrap over trials
+    #[arg(long, help_heading = "Output")]
+    pub tails: bool,
     /// Submitting system of a KCIDB report
     #[arg(
         long,
@@ -188,6 +192,10 @@ impl JudgedArgs {
         if self.pictures && format == Format::Table {
             let maps = maps(store, comparison)?;
             text.push_str(&presence_maps(comparison, &maps, &out.look));
+        }
+        if self.tails && format == Format::Table {
+            let found = tails(store, comparison)?;
+            text.push_str(&terminal::tails(comparison, &found, &out.look));
         }
         out.text(&text)?;
         if format == Format::Table

@@ -29,6 +29,7 @@ pub mod openmetrics;
 pub mod parquet;
 pub mod seed;
 pub mod terminal;
+pub mod timeline;
 pub mod trace;
 pub mod why;
 

@@ -6,9 +6,11 @@ pub mod notes;
 pub mod observation;
 pub mod show;
 pub mod summary;
+pub mod tails;
 pub mod verdicts;
 
 pub use list::{Row, list, list_json};
 pub use observation::observation;
 pub use show::show;
+pub use tails::tails;
 pub use verdicts::{Options, presence_maps, verdicts};

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
 use pagetide_record::store::{Filter, Row as Indexed};
-use pagetide_record::{Nanos, Store};
+use pagetide_record::{Nanos, Pass, Store};
 use pagetide_report::draw::{Align, Ink, clean};
 use pagetide_report::terminal::Row;
 use pagetide_scenario::{Definition, guide};
@@ -224,6 +224,10 @@ impl Row for Listed {
             (Some(why), _) => format!("invalid: {why}"),
             (None, 0) => "valid".to_owned(),
             (None, n) => format!("valid, {n} warnings"),
+        };
+        let state = match row.subject().pass {
+            Pass::Timed => state,
+            Pass::Observed => format!("{state}, observed"),
         };
         vec![
             row.id.get(..12).unwrap_or(&row.id).to_owned(),

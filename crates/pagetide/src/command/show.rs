@@ -3,10 +3,11 @@
 use std::io::copy;
 
 use anyhow::Result;
+use pagetide_compare::observation::partner;
 use pagetide_compare::{ObservationError, observation};
-use pagetide_record::RecordReader;
-use pagetide_report::terminal;
+use pagetide_record::{Pass, RecordReader};
 use pagetide_report::terminal::show::{presence, show};
+use pagetide_report::{terminal, timeline, trace};
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -18,6 +19,8 @@ use crate::output::Output;
 Examples:
   pagetide show 3f2a
   pagetide show 3f2a --json | jq .results.metrics
+  pagetide show 3f2a --reclaim
+  pagetide show 3f2a --timeline > timeline.json
   pagetide show 3f2a --series access > access.csv")]
 pub struct Args {
     /// Its identity, or the start of it
@@ -26,6 +29,10 @@ pub struct Args {
     /// of this trial
     #[arg(long, conflicts_with_all = ["series", "blob"])]
     reclaim: bool,
+    /// Write the timeline of the observed pass for Perfetto's viewer or chrome://tracing: reclaim, stalls, kswapd, processes
+    /// and counters
+    #[arg(long, conflicts_with_all = ["reclaim", "series", "blob"])]
+    timeline: bool,
     /// Write this series as comma-separated values
     #[arg(long, value_name = "NAME", conflicts_with = "blob")]
     series: Option<String>,
@@ -46,6 +53,21 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else if let Some(name) = &args.blob {
         has(&reader, "blob", name)?;
         copy(&mut reader.blob(name)?, &mut std::io::stdout().lock())?;
+    } else if args.timeline {
+        let observed = match row.subject().pass {
+            Pass::Observed => Some(reader),
+            Pass::Timed => partner(&store, &row)?
+                .map(|row| store.load(&row.id))
+                .transpose()?,
+        };
+        let Some(observed) = observed else {
+            return Err(Usage::error(format!(
+                "record {} has no observed pass: run the same campaign with --observe first",
+                row.id
+            )));
+        };
+        let timeline = timeline::timeline(&observed)?;
+        trace::write(std::io::stdout().lock(), &timeline)?;
     } else if args.reclaim {
         let seen = match observation(&store, &row) {
             Err(why @ ObservationError::NotObserved { .. }) => {

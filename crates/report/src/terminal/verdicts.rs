@@ -22,7 +22,7 @@ pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; 
 /// Lengths to which metric names are cut, one after the other, until the table fits.
 const METRIC: [usize; 4] = [28, 22, 16, 12];
 /// Longest variant name as a column head.
-const HEAD: usize = 16;
+const HEAD: usize = 18;
 /// Columns of the strip on which intervals are drawn.
 const STRIP: usize = 25;
 /// Most invalid trials listed one by one.

@@ -1,0 +1,61 @@
+//! The tail table: quantiles of all accesses of a cell, pooled over its trials.
+
+use pagetide_compare::{Comparison, Tails};
+use pagetide_record::Unit;
+
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::terminal::effect;
+
+/// Columns left of the table.
+const INDENT: usize = 2;
+
+/// Draws the tails of a comparison, below its verdicts: a table for each cell, variant and histogram. They explain and
+/// decide nothing, and say so.
+pub fn tails(comparison: &Comparison, tails: &[Tails], look: &Look) -> String {
+    let mut out = String::new();
+    for tail in tails {
+        let label = comparison
+            .cells
+            .get(tail.cell)
+            .map_or("", |cell| cell.label.as_str());
+        let name = |column: usize| {
+            comparison
+                .columns
+                .get(column)
+                .map_or("", |column| column.name.as_str())
+        };
+        let head = format!(
+            "{} of {label}: {} against {}",
+            tail.histogram,
+            name(tail.column),
+            name(0)
+        );
+        out.push('\n');
+        out.push_str(&look.ink(Ink::Strong, &clean(&head, look.width, look.ascii)));
+        out.push('\n');
+        let mut grid = Grid::new([Align::Left, Align::Right, Align::Left, Align::Left]);
+        grid.row(
+            ["quantile", "change", "interval", "verdict"].map(|word| Cell::new(Ink::Faint, word)),
+        );
+        for judgement in &tail.judgements {
+            let quantile = judgement
+                .name
+                .strip_prefix(&tail.histogram)
+                .map_or(judgement.name.as_str(), |rest| rest.trim_start_matches('-'));
+            grid.row([
+                Cell::plain(clean(quantile, look.width, look.ascii)),
+                Cell::plain(effect::change(judgement, Unit::Nanos, look.ascii)),
+                Cell::plain(effect::interval(judgement, Unit::Nanos, look.ascii)),
+                effect::verdict(&judgement.verdict, look),
+            ]);
+        }
+        out.push_str(&grid.draw(look, INDENT));
+    }
+    if !out.is_empty() {
+        let note = "Quantiles of all accesses of all trials; intervals by a bootstrap over trials. They decide nothing.";
+        out.push('\n');
+        out.push_str(&look.ink(Ink::Faint, &clean(note, look.width, look.ascii)));
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,284 @@
+//! The timeline of an observed trial: who reclaimed, compacted, waited and wrote when, beside the counters.
+//!
+//! Made of the record's trace, phases and series; [`crate::trace::write`] writes it for Perfetto's viewer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pagetide_compare::observation::{ObservationError, PHASES, TRACE};
+use pagetide_probe::meaning::{Decoder, Event, PairKind, Reclaimer, Traced};
+use pagetide_probe::observed::PhaseBegin;
+use pagetide_probe::trace::TraceFile;
+use pagetide_record::{Nanos, RecordReader};
+
+use crate::trace::{Slice, Trace, Track, counters};
+
+/// A task's state that is waited in for I/O, a lock or a page (`TASK_UNINTERRUPTIBLE`, kernel `include/linux/sched.h`).
+const UNINTERRUPTIBLE: u64 = 2;
+
+/// The timeline of an observed record.
+pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
+    let record = reader.record();
+    let has = |kind: &str, name: &str| {
+        record
+            .sections
+            .iter()
+            .any(|section| section.kind == kind && section.name == name)
+    };
+    if !has("blob", TRACE) {
+        return Err(ObservationError::NotObserved {
+            id: record.id(),
+            pass: record.subject.pass,
+        });
+    }
+    let file = TraceFile::read(reader.blob(TRACE)?)?;
+    let mut decoder = Decoder::for_trace(&file)?;
+    let mut slices = Slices::default();
+    // Series count from the start of recording, which is where the trace begins.
+    let (mut begin, mut end) = (None, 0);
+    for raw in file.events() {
+        let begin = *begin.get_or_insert(raw.time);
+        if let Some(mut traced) = decoder.decode(&raw) {
+            traced.time = traced.time.saturating_sub(begin);
+            end = end.max(traced.time);
+            slices.observe(&traced);
+        }
+    }
+    let begin = begin.unwrap_or(0);
+    let mut trace = Trace {
+        title: format!(
+            "{}, seed {}",
+            record.subject.cell_label(),
+            record.subject.seed
+        ),
+        tracks: slices.tracks(|pid| file.meta.task(pid).map(str::to_owned)),
+        counters: Vec::new(),
+    };
+    if has("blob", PHASES) {
+        let phases: Vec<PhaseBegin> =
+            serde_json::from_reader(reader.blob(PHASES)?).map_err(|why| {
+                ObservationError::Blob {
+                    name: PHASES,
+                    id: record.id(),
+                    why,
+                }
+            })?;
+        trace.tracks.insert(0, phase_track(&phases, begin, end));
+    }
+    for section in record.sections.iter().filter(|s| s.kind == "series") {
+        trace
+            .counters
+            .extend(counters(&reader.series(&section.name)?));
+    }
+    Ok(trace)
+}
+
+/// Phases follow each other; `begin` and `end` are those of the trace, `end` counted from `begin`.
+fn phase_track(phases: &[PhaseBegin], begin: u64, end: u64) -> Track {
+    let since = |phase: &PhaseBegin| phase.begin.get().saturating_sub(begin);
+    let ends = phases.iter().skip(1).map(since);
+    Track {
+        group: "scenario".to_owned(),
+        name: "phases".to_owned(),
+        slices: phases
+            .iter()
+            .zip(ends.chain([end]))
+            .map(|(phase, end)| slice(&phase.name, since(phase), end))
+            .collect(),
+    }
+}
+
+fn slice(name: &str, start: u64, end: u64) -> Slice {
+    Slice {
+        name: name.to_owned(),
+        start: Nanos(start),
+        duration: Nanos(end.saturating_sub(start)),
+        details: Vec::new(),
+    }
+}
+
+/// What is open, and what has closed, by group and task.
+#[derive(Default)]
+struct Slices {
+    open: HashMap<u32, Vec<(PairKind, u64)>>,
+    kswapd: HashMap<i64, (u32, u64)>,
+    asleep: HashMap<u32, u64>,
+    requests: HashMap<(u64, u64), (u64, u64, bool)>,
+    closed: BTreeMap<(&'static str, u32), Vec<Slice>>,
+    devices: BTreeMap<u64, Vec<Slice>>,
+}
+
+impl Slices {
+    fn observe(&mut self, traced: &Traced) {
+        let (pid, time) = (traced.pid, traced.time);
+        match traced.event {
+            Event::ReclaimBegin { by, .. } => self.begin(pid, PairKind::Reclaim(by), time),
+            Event::ReclaimEnd { by, reclaimed } => {
+                let details = vec![("reclaimed pages".to_owned(), reclaimed.to_string())];
+                self.end(pid, PairKind::Reclaim(by), time, details);
+            }
+            Event::CompactionBegin => self.begin(pid, PairKind::Compaction, time),
+            Event::CompactionEnd { success } => {
+                let details = vec![("success".to_owned(), success.to_string())];
+                self.end(pid, PairKind::Compaction, time, details);
+            }
+            Event::KswapdWake { node, .. } => {
+                // It is also said when kswapd, awake already, goes for a higher order.
+                self.kswapd.entry(node).or_insert((pid, time));
+            }
+            Event::KswapdSleep { node } => {
+                if let Some((pid, since)) = self.kswapd.remove(&node) {
+                    self.close("kswapd", pid, slice("awake", since, time));
+                }
+            }
+            Event::Throttled { microseconds } => {
+                let start = time.saturating_sub(microseconds.saturating_mul(1000));
+                self.close("stalls", pid, slice("throttled", start, time));
+            }
+            Event::Switch {
+                previous,
+                state,
+                next,
+            } => {
+                if previous != 0 && state & UNINTERRUPTIBLE != 0 {
+                    self.asleep.insert(previous, time);
+                }
+                if let Some(since) = self.asleep.remove(&next) {
+                    self.close("stalls", next, slice("waits", since, time));
+                }
+            }
+            Event::BlockIssue {
+                device,
+                sector,
+                sectors,
+                write,
+            } => {
+                self.requests
+                    .insert((device, sector), (time, sectors, write));
+            }
+            Event::BlockComplete { device, sector, .. } => {
+                if let Some((since, sectors, write)) = self.requests.remove(&(device, sector)) {
+                    let mut done = slice(if write { "write" } else { "read" }, since, time);
+                    done.details = vec![
+                        ("sector".to_owned(), sector.to_string()),
+                        ("sectors".to_owned(), sectors.to_string()),
+                    ];
+                    self.devices.entry(device).or_default().push(done);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, pid: u32, kind: PairKind, time: u64) {
+        self.open.entry(pid).or_default().push((kind, time));
+    }
+
+    /// What was opened within it and not closed is dropped: its end was lost.
+    fn end(&mut self, pid: u32, kind: PairKind, time: u64, details: Vec<(String, String)>) {
+        let Some(stack) = self.open.get_mut(&pid) else {
+            return;
+        };
+        let Some(at) = stack.iter().rposition(|(open, _)| *open == kind) else {
+            return;
+        };
+        let (_, since) = stack[at];
+        stack.truncate(at);
+        let (group, name) = match kind {
+            PairKind::Reclaim(Reclaimer::Kswapd) => ("kswapd", "reclaim"),
+            PairKind::Reclaim(Reclaimer::Memcg) => ("reclaim", "memory cgroup reclaim"),
+            PairKind::Reclaim(_) => ("reclaim", "direct reclaim"),
+            PairKind::Compaction => ("compaction", "compaction"),
+        };
+        let mut done = slice(name, since, time);
+        done.details = details;
+        self.close(group, pid, done);
+    }
+
+    fn close(&mut self, group: &'static str, pid: u32, slice: Slice) {
+        self.closed.entry((group, pid)).or_default().push(slice);
+    }
+
+    fn tracks(self, name: impl Fn(u32) -> Option<String>) -> Vec<Track> {
+        let tasks = self.closed.into_iter().map(|((group, pid), slices)| Track {
+            group: group.to_owned(),
+            name: format!("{} {pid}", name(pid).unwrap_or_else(|| "task".to_owned())),
+            slices,
+        });
+        let devices = self.devices.into_iter().map(|(device, slices)| Track {
+            group: "block I/O".to_owned(),
+            // Source: kernel `include/linux/kdev_t.h`.
+            name: format!("device {}:{}", device >> 20, device & 0xf_ffff),
+            slices,
+        });
+        tasks.chain(devices).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(time: u64, pid: u32, event: Event) -> Traced {
+        Traced {
+            time,
+            cpu: 0,
+            pid,
+            event,
+        }
+    }
+
+    #[test]
+    fn pairs_become_slices_and_ends_without_begins_none() {
+        let mut slices = Slices::default();
+        let begin = Event::ReclaimBegin {
+            by: Reclaimer::Direct,
+            order: 0,
+            memcg: None,
+        };
+        let end = Event::ReclaimEnd {
+            by: Reclaimer::Direct,
+            reclaimed: 32,
+        };
+        let sleep = Event::Switch {
+            previous: 7,
+            state: 2,
+            next: 0,
+        };
+        let wake = Event::Switch {
+            previous: 0,
+            state: 0,
+            next: 7,
+        };
+        for traced in [
+            at(5, 7, end),
+            at(10, 7, begin),
+            at(12, 7, Event::CompactionBegin),
+            at(20, 7, end),
+            at(30, 7, sleep),
+            at(45, 0, wake),
+            at(50, 9, Event::KswapdWake { node: 0, order: 0 }),
+            at(55, 9, Event::KswapdWake { node: 0, order: 3 }),
+            at(90, 9, Event::KswapdSleep { node: 0 }),
+        ] {
+            slices.observe(&traced);
+        }
+        let tracks = slices.tracks(|pid| (pid == 7).then(|| "worker".to_owned()));
+        let seen: Vec<_> = tracks
+            .iter()
+            .flat_map(|track| {
+                track.slices.iter().map(|s| {
+                    let name = format!("{}/{}/{}", track.group, track.name, s.name);
+                    (name, s.start.0, s.duration.0)
+                })
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("kswapd/task 9/awake".to_owned(), 50, 40),
+                ("reclaim/worker 7/direct reclaim".to_owned(), 10, 10),
+                ("stalls/worker 7/waits".to_owned(), 30, 15),
+            ]
+        );
+    }
+}
