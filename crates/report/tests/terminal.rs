@@ -216,4 +216,8 @@ fn presence_maps_stand_under_each_other_for_every_variant() {
         !text.contains("swapbench"),
         "a cell without maps is not named: {text}"
     );
+    insta::assert_snapshot!("presence_maps_of_two_variants", text);
+    let plain = presence_maps(&data::mglru(), &maps, &ascii(60));
+    assert!(plain.is_ascii(), "{plain}");
+    insta::assert_snapshot!("presence_maps_of_two_variants_in_ascii", plain);
 }
