@@ -23,6 +23,10 @@ use crate::when::now;
 
 /// How verdicts are shown and what they mean for the exit code.
 #[derive(Args, Clone, Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct JudgedArgs {
     /// Format of the verdicts [default: a table for the terminal]
     #[arg(
