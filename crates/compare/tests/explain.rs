@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism, Observed};
+use pagetide_compare::explain::{Account, Ahead, Answer, Basis, Explanation, Mechanism, Observed};
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
 
@@ -204,9 +204,8 @@ fn waiting_for_kcompactd_counts_as_compaction() {
             &[("pgfault", 1_000.0), ("compact_stall", stalls)],
             &[(Part::Compute, 50e6), (Part::RunQueue, time)],
         );
-        let rows = &mut side.observed.as_mut().unwrap().rows;
-        rows.insert(RowId::TimeKcompactd, time);
-        rows.insert(RowId::TimeKswapdAwake, 0.0);
+        let queue = &mut side.observed.as_mut().unwrap().queue;
+        queue.insert(Ahead::Kcompactd, time);
         side
     };
     let (mechanism, effect) = first(&of(1e6, 3.0), &of(41e6, 9.0));
@@ -223,11 +222,15 @@ fn any_account() -> impl Strategy<Value = Account> {
         let mut account = account(&growth, &times);
         let observed = account.observed.as_mut().unwrap();
         observed.tasks = tasks;
-        if flags[0] {
-            observed.rows.insert(RowId::TimeKswapdAwake, 3e8);
+        let queue = observed.time(Part::RunQueue);
+        for (ahead, share) in [(Ahead::Workload, 0.4), (Ahead::Kswapd, 0.3)] {
+            observed.queue.insert(ahead, queue * share);
         }
         if flags[1] {
-            observed.rows.insert(RowId::TimeKcompactd, 1e8);
+            observed.queue.insert(Ahead::Kcompactd, queue * 0.2);
+        }
+        if flags[0] {
+            observed.rows.insert(RowId::TimeKswapdAwake, 3e8);
         }
         let generations = if flags[2] { "0x0007" } else { "0x0000" };
         account

@@ -36,6 +36,8 @@ pub struct Observed {
     pub tasks: usize,
     /// Where their time went, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
+    /// Waiting for a CPU, by what had it, in nanoseconds; the observer's own time is neither here nor in `times`.
+    pub queue: BTreeMap<Ahead, f64>,
     /// Growth of the vmstat counters over this very pass.
     pub growth: Amounts,
     /// Rows of the reclaim table that have a number.
@@ -44,6 +46,20 @@ pub struct Observed {
     pub read: Option<f64>,
     /// The same of a write request.
     pub write: Option<f64>,
+}
+
+/// What had the CPU for which a task of the workload waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ahead {
+    /// Another task of the workload.
+    Workload,
+    /// kswapd.
+    Kswapd,
+    /// kcompactd.
+    Kcompactd,
+    /// Any other task.
+    Other,
 }
 
 impl Observed {

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_probe::meaning::{Part, RowId};
+use pagetide_probe::meaning::Part;
 
-use super::account::{Account, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT};
+use super::account::{Account, Ahead, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT};
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
 
@@ -96,13 +96,17 @@ fn chain_of_waits(
         [counted.back(), counted.get("pgmajfault"), times[side]]
     };
     let (a, b) = (levels(0), levels(1));
-    let waits_known = a[1] > 0.0 || b[1] > 0.0;
+    // Reads by system call wait too, and no counter tells how often: where faults brought less than half of the pages,
+    // their number says nothing of the waits.
+    let waits_known = growth
+        .iter()
+        .all(|growth| Counted(growth).faults_back() >= 0.5 * Counted(growth).back())
+        && (a[1] > 0.0 || b[1] > 0.0);
     let (pages, waits, cost, rest) = if waits_known {
         let ([pages, waits, cost], rest) = chain(a, b);
         let (waits, cost) = fold(waits, cost);
         (pages, waits, cost, rest)
     } else {
-        // Reads by system call: no counter tells how often they waited.
         let ([pages, cost], rest) = chain([a[0], a[2]], [b[0], b[2]]);
         (pages, 0.0, cost, rest)
     };
@@ -289,6 +293,7 @@ impl Sides<'_> {
 
 /// Times of one side, with waiting for a CPU given to what had it.
 struct Times {
+    /// Waiting for other tasks of the workload is added to what those did.
     parts: BTreeMap<Part, f64>,
     /// Waiting for a CPU that kcompactd had.
     kcompactd: f64,
@@ -298,29 +303,22 @@ impl Times {
     fn of(observed: &Observed) -> Self {
         const ON_CPU: [Part; 4] = [Part::Compute, Part::Fault, Part::Reclaim, Part::Compaction];
         let mut parts = observed.times.clone();
-        let queue = observed.time(Part::RunQueue);
+        let queue = |ahead: Ahead| observed.queue.get(&ahead).copied().unwrap_or(0.0);
+        let (kcompactd, siblings) = (queue(Ahead::Kcompactd), queue(Ahead::Workload));
         let on_cpu: f64 = ON_CPU.iter().map(|part| observed.time(*part)).sum();
-        // Whom a task waits for: another of the workload, kswapd or kcompactd, each as likely as it is long on a CPU.
-        let tasks = observed.tasks.max(1) as f64;
-        let others = on_cpu * (tasks - 1.0) / tasks;
-        let row = |row: RowId| observed.rows.get(&row).copied().unwrap_or(0.0);
-        let (kswapd, kcompactd) = (row(RowId::TimeKswapdAwake), row(RowId::TimeKcompactd));
-        let all = others + kswapd + kcompactd;
-        let mut times = Self {
-            parts: BTreeMap::new(),
-            kcompactd: 0.0,
-        };
-        if all > 0.0 {
-            times.kcompactd = queue * kcompactd / all;
-            parts.insert(Part::RunQueue, queue * kswapd / all);
+        let mut given = kcompactd;
+        if on_cpu > 0.0 {
+            given += siblings;
             for part in ON_CPU {
                 if let Some(time) = parts.get_mut(&part) {
-                    *time += queue * others / all * (*time / on_cpu);
+                    *time += siblings * (*time / on_cpu);
                 }
             }
         }
-        times.parts = parts;
-        times
+        if let Some(time) = parts.get_mut(&Part::RunQueue) {
+            *time -= given;
+        }
+        Self { parts, kcompactd }
     }
 
     fn get(&self, part: Part) -> f64 {

@@ -5,7 +5,7 @@ use pagetide_record::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Account, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT,
+    Account, Ahead, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT,
 };
 use super::mechanism::Mechanism;
 
@@ -134,10 +134,13 @@ pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence>
             );
             all.counters(Unit::Pages, &["pgmigrate_success"]);
             all.counters(Unit::Count, &["thp_fault_alloc"]);
+            all.queued(Ahead::Kcompactd, "waiting for a CPU that kcompactd had");
             all.level("unusable-1", "free memory in blocks too small", Unit::Share);
             all.settings(&["vm.compaction_proactiveness"]);
         }
         Mechanism::BackgroundReclaim => {
+            all.queued(Ahead::Kswapd, "waiting for a CPU that kswapd had");
+            all.queued(Ahead::Other, "waiting for a CPU that other tasks had");
             all.row(RowId::TimeKswapdAwake, "time kswapd was awake", Unit::Nanos);
             all.counters(Unit::Pages, &["pgscan_kswapd"]);
             all.counters(Unit::Pages, &["pgsteal_kswapd"]);
@@ -248,6 +251,17 @@ impl Collector<'_> {
         }
     }
 
+    /// Waiting for a CPU in the observed passes.
+    fn queued(&mut self, ahead: Ahead, name: &str) {
+        let values = self.sides.map(|side| {
+            let queue = &side.observed.as_ref()?.queue;
+            Some(queue.get(&ahead).copied().unwrap_or(0.0))
+        });
+        if let [Some(a), Some(b)] = values {
+            self.push(name, Unit::Nanos, [a, b], Source::Observed);
+        }
+    }
+
     /// Time of a request to a device in the observed passes.
     fn request(&mut self, name: &str, time: impl Fn(&Observed) -> Option<f64>) {
         if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed.as_ref()?)) {
@@ -268,9 +282,12 @@ impl Collector<'_> {
 
     /// How long a wait for a device took.
     fn wait(&mut self) {
-        let waits = |c: Counted<'_>| match c.get("pgmajfault") {
-            0.0 => c.back(),
-            faults => faults,
+        let waits = |c: Counted<'_>| {
+            if c.faults_back() >= 0.5 * c.back() {
+                c.get("pgmajfault")
+            } else {
+                c.back()
+            }
         };
         if self.sides.iter().all(|side| side.observed.is_some()) {
             self.counted_time(Part::IoWait, "time a wait for a device", waits);

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_probe::block::Direction;
+use pagetide_probe::meaning::{Part, TaskTime};
 use pagetide_record::{Record, Store};
 use serde::Serialize;
 
-use super::account::{Account, Amounts, Observed};
+use super::account::{Account, Ahead, Amounts, Observed};
 use super::explanation::Explanation;
 use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
@@ -216,17 +217,34 @@ fn settings(record: &Record) -> BTreeMap<String, String> {
     settings
 }
 
+/// Scenarios whose other processes are a load that lasts as long as the main one takes: their time explains nothing.
+const LOADED: [&str; 1] = ["highalloc"];
+
 fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
+    let scenario = record.subject.scenario.as_str();
+    let tasks = match observation.tasks.as_slice() {
+        [main, ..] if LOADED.contains(&scenario) => std::slice::from_ref(main),
+        all => all,
+    };
     let mut times = BTreeMap::new();
-    for (part, time) in observation.tasks.iter().flat_map(|task| task.parts.iter()) {
+    for (part, time) in tasks.iter().flat_map(|task| task.parts.iter()) {
         *times.entry(part).or_insert(0.0) += time.get() as f64;
+    }
+    let queue = queues(tasks);
+    let own = queue.get(&None).copied().unwrap_or(0.0);
+    if let Some(time) = times.get_mut(&Part::RunQueue) {
+        *time = (*time - own).max(0.0);
     }
     let devices = || observation.blocks.devices.iter().map(|device| &device.sums);
     Observed {
         record: observation.record.clone(),
         seed,
-        tasks: observation.tasks.len(),
+        tasks: tasks.len(),
         times,
+        queue: queue
+            .into_iter()
+            .filter_map(|(ahead, time)| Some((ahead?, time)))
+            .collect(),
         growth: growth(record),
         rows: observation
             .table
@@ -248,4 +266,24 @@ fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
         )
     });
     (count > 0).then(|| time as f64 / count as f64)
+}
+
+/// Name of the observer's process in the guest.
+const OBSERVER: &str = "pagetide-watch";
+
+/// Waiting for a CPU by what had it; `None` is the observer.
+fn queues(tasks: &[TaskTime]) -> BTreeMap<Option<Ahead>, f64> {
+    let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
+    let mut all = BTreeMap::new();
+    for queued in tasks.iter().flat_map(|task| &task.behind) {
+        let ahead = match queued.name.as_str() {
+            _ if own.contains(&queued.pid) => Some(Ahead::Workload),
+            OBSERVER => None,
+            name if name.starts_with("kswapd") => Some(Ahead::Kswapd),
+            name if name.starts_with("kcompactd") => Some(Ahead::Kcompactd),
+            _ => Some(Ahead::Other),
+        };
+        *all.entry(ahead).or_insert(0.0) += queued.time.get() as f64;
+    }
+    all
 }

@@ -15,7 +15,7 @@ mod explanation;
 mod gather;
 mod mechanism;
 
-pub use account::{Account, Amounts, Observed};
+pub use account::{Account, Ahead, Amounts, Observed};
 pub use evidence::{Evidence, Reading, Source};
 pub use explanation::{Answer, Basis, Explanation, Finding, Lead};
 pub use gather::{Explained, explain};

@@ -161,6 +161,21 @@ pub struct TaskTime {
     pub on_cpu: Nanos,
     /// On a CPU, by its accounting; compare the two.
     pub accounted: Option<Nanos>,
+    /// Whom it waited for while it was ready to run, the longest first; together what [`Part::RunQueue`] says, as far as
+    /// task switches were traced.
+    #[serde(default)]
+    pub behind: Vec<Queued>,
+}
+
+/// Time in which a task was ready to run and another had the CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// The task that ran.
+    pub pid: u32,
+    /// Its name, empty where the trace does not tell.
+    pub name: String,
+    /// How long.
+    pub time: Nanos,
 }
 
 /// Attributes the time of these tasks over a stored trace; needs the events of [`super::ATTRIBUTION_EVENTS`] beside those
@@ -173,7 +188,12 @@ pub fn attribute(trace: &TraceFile, tasks: &[TaskAccounting]) -> Result<Vec<Task
             attribution.observe(&traced);
         }
     }
-    Ok(attribution.finish())
+    let mut times = attribution.finish();
+    for queued in times.iter_mut().flat_map(|time| &mut time.behind) {
+        let name = trace.meta.task(queued.pid).unwrap_or_default();
+        name.clone_into(&mut queued.name);
+    }
+    Ok(times)
 }
 
 /// What a task is doing.
@@ -204,6 +224,9 @@ struct Track {
     parts: Parts,
     faults: u64,
     switches: u64,
+    /// The CPU it was last on: where it waits.
+    cpu: Option<u32>,
+    behind: HashMap<u32, u64>,
 }
 
 /// Attributes the time of chosen tasks while events pass by.
@@ -236,6 +259,8 @@ impl Attribution {
                     parts: Parts::default(),
                     faults: 0,
                     switches: 0,
+                    cpu: None,
+                    behind: HashMap::new(),
                 };
                 (accounting.pid, track)
             })
@@ -268,8 +293,12 @@ impl Attribution {
                 next,
             } => {
                 self.switches_seen = true;
+                for track in self.tracks.values_mut() {
+                    track.queue(time, traced.cpu, previous);
+                }
                 if let Some(track) = self.tracks.get_mut(&previous) {
                     track.advance(time, State::OnCpu);
+                    track.cpu = Some(traced.cpu);
                     track.switches += 1;
                     track.state = match state & NOT_RUNNABLE {
                         0 => State::Ready,
@@ -340,6 +369,20 @@ impl Track {
         self.parts.add(part, passed);
     }
 
+    /// Another task had the CPU up to now.
+    fn queue(&mut self, time: u64, cpu: u32, ran: u32) {
+        if self.state != State::Ready
+            || ran == self.accounting.pid
+            || self.cpu.is_some_and(|own| own != cpu)
+        {
+            return;
+        }
+        let before = self.parts.get(Part::RunQueue);
+        self.advance(time, State::Ready);
+        let waited = self.parts.get(Part::RunQueue).saturating_sub(before);
+        *self.behind.entry(ran).or_default() += waited.get();
+    }
+
     /// An event of the task itself.
     fn own(&mut self, event: Event) {
         match event {
@@ -396,6 +439,16 @@ impl Track {
                 self.parts.shift(Part::Fault, Part::Unexplained, outside);
             }
         }
+        let mut behind: Vec<Queued> = self
+            .behind
+            .into_iter()
+            .map(|(pid, time)| Queued {
+                pid,
+                name: String::new(),
+                time: Nanos(time),
+            })
+            .collect();
+        behind.sort_by_key(|queued| (std::cmp::Reverse(queued.time), queued.pid));
         TaskTime {
             pid: self.accounting.pid,
             elapsed,
@@ -404,6 +457,7 @@ impl Track {
             switches: self.switches,
             on_cpu,
             accounted,
+            behind,
         }
     }
 }
@@ -538,6 +592,34 @@ mod tests {
             ],
         );
         assert_eq!(time.parts.get(Part::Reclaim), Nanos(0));
+        assert_eq!(time.parts.total(), Nanos(1000));
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_is_told_by_the_task_that_had_it() {
+        let hand_on = |previous, next| Event::Switch {
+            previous,
+            state: 0,
+            next,
+        };
+        let time = time_of(
+            100,
+            100,
+            &[
+                at(1100, TASK, hand_on(TASK, 40)),
+                at(1300, 40, hand_on(40, 41)),
+                at(1350, 41, hand_on(41, TASK)),
+                at(1500, TASK, hand_on(TASK, 40)),
+                at(1600, 40, hand_on(40, TASK)),
+            ],
+        );
+        let behind: Vec<(u32, u64)> = time
+            .behind
+            .iter()
+            .map(|queued| (queued.pid, queued.time.get()))
+            .collect();
+        assert_eq!(behind, [(40, 300), (41, 50)]);
+        assert_eq!(time.parts.get(Part::RunQueue), Nanos(350));
         assert_eq!(time.parts.total(), Nanos(1000));
     }
 

@@ -16,7 +16,7 @@ mod pairs;
 mod rows;
 mod table;
 
-pub use attribution::{Attribution, Part, Parts, TaskAccounting, TaskTime, attribute};
+pub use attribution::{Attribution, Part, Parts, Queued, TaskAccounting, TaskTime, attribute};
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 pub use crosscheck::{CrossCheck, TOLERANCE};
 pub use decoder::{Decoder, Missing};
