@@ -284,6 +284,8 @@ impl Attribution {
                     && track.begin.is_none()
                 {
                     (track.begin, track.last) = (Some(time), time);
+                    // What was seen before was of an earlier task of that number.
+                    track.within.clear();
                     track.state = State::Sleeping;
                 }
             }

@@ -1,0 +1,179 @@
+//! Planted causes: what was changed between two variants must rank first in the explanation, with the right sign. In the
+//! exact arena, on a real kernel.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+
+use common::{KERNEL, Lab};
+
+/// What every trial here shares, so that one snapshot serves most.
+const BASE: [&str; 10] = [
+    "--kernel",
+    KERNEL,
+    "--memory",
+    "16M",
+    "--swap-size",
+    "96M",
+    "--seeds",
+    "2",
+    "--observe",
+    "--exit-zero",
+];
+
+/// Runs two variants and gives their explanation.
+fn explained(lab: &Lab, what: &[&str]) -> serde_json::Value {
+    lab.ends(0, [&["run"], what, &BASE[..]].concat());
+    explanation(lab, &[])
+}
+
+/// The explanation of two sides, or of the last campaign's.
+fn explanation(lab: &Lab, sides: &[&str]) -> serde_json::Value {
+    let (out, _) = lab.ends(0, [&["explain", "--json"], sides].concat());
+    let all: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let explanation = all[0]["explanation"].clone();
+    adds_up(&explanation);
+    explanation
+}
+
+/// Findings and the rest must add up to the difference.
+fn adds_up(explanation: &serde_json::Value) {
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let findings = explanation["findings"].as_array().unwrap();
+    let all = findings.iter().map(|f| number(&f["effect"])).sum::<f64>()
+        + number(&explanation["minor"])
+        + number(&explanation["unexplained"]);
+    let time = [&explanation["time"][0], &explanation["time"][1]].map(number);
+    assert!(
+        (all - (time[1] - time[0])).abs() <= 1e-6 * time[0].max(time[1]),
+        "{explanation:#}"
+    );
+    for finding in findings {
+        assert!(
+            !finding["evidence"].as_array().unwrap().is_empty(),
+            "{finding:#}"
+        );
+    }
+}
+
+/// The effect of the mechanism that ranks first, which must be this one.
+fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
+    assert_eq!(explanation["basis"]["kind"], "traced", "{explanation:#}");
+    let first = &explanation["findings"][0];
+    assert_eq!(first["mechanism"], mechanism, "{explanation:#}");
+    first["effect"].as_f64().unwrap()
+}
+
+#[test]
+fn read_ahead_switched_on_is_named_for_a_sequential_swap_in() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let found = explained(
+        &lab,
+        &[
+            "linear",
+            "-p",
+            "pages=40M",
+            "-p",
+            "refs=20000",
+            "--swap",
+            "ssd:80us",
+            "--set",
+            "vm.page-cluster=0",
+            "--vs",
+            "vm.page-cluster=3",
+        ],
+    );
+    assert!(first(&found, "read-ahead") < 0.0);
+    // The paragraph stands under the comparison, and in a mail.
+    for format in ["table", "mail", "markdown"] {
+        let (out, _) = lab.ends(0, ["compare", "--exit-zero", "--as", format]);
+        assert!(
+            out.contains("swap-in I/O and read-ahead"),
+            "{format}: {out}"
+        );
+        assert!(out.contains("vm.page-cluster"), "{format}: {out}");
+    }
+}
+
+#[test]
+fn a_slower_device_is_named() {
+    let Some(lab) = Lab::that_runs() else { return };
+    for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:2ms")] {
+        let text = format!(
+            "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"16M\"\nswap = \"{swap}\"\nswap-size = \"96M\"\n\
+             observe = \"first\"\n[sampling]\nseeds = 2\n[[variant]]\nname = \"{name}\"\n[[scenario]]\n\
+             name = \"linear\"\nparams = {{ pages = \"32M\", refs = 12000 }}\n"
+        );
+        fs::write(lab.folder().join(format!("{name}.toml")), text).unwrap();
+        lab.ends(0, ["run", &format!("{name}.toml")]);
+    }
+    let found = explanation(&lab, &["fast:fast", "slow:slow", "--anyway"]);
+    assert!(first(&found, "device-latency") > 0.0);
+    let back = explanation(&lab, &["slow:slow", "fast:fast", "--anyway"]);
+    assert!(first(&back, "device-latency") < 0.0);
+}
+
+#[test]
+fn a_fifth_of_the_memory_taken_is_named() {
+    let Some(lab) = Lab::that_runs() else { return };
+    // Two huge pages of 2 MiB each in the pool: a ballast of 4 of 20 MiB.
+    let mut what = vec!["run", "random", "-p", "pages=28M", "-p", "refs=16000"];
+    what.extend(["--swap", "ssd:80us", "--set", "vm.nr_hugepages=0"]);
+    what.extend(["--vs", "vm.nr_hugepages=2"]);
+    what.extend(BASE);
+    let memory = what.iter().position(|word| *word == "16M").unwrap();
+    what[memory] = "20M";
+    lab.ends(0, what);
+    assert!(first(&explanation(&lab, &[]), "shared-memory") > 0.0);
+}
+
+#[test]
+fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let found = explained(
+        &lab,
+        &[
+            "scan-with-hot-core",
+            "-p",
+            "pages=32M",
+            "-p",
+            "refs=40000",
+            "--swap",
+            "ssd:80us",
+            "--set",
+            "lru_gen/enabled=0",
+            "--vs",
+            "lru_gen/enabled=7",
+        ],
+    );
+    // Which of the two does better is the kernel's affair: the sign follows the refaults.
+    let effect = first(&found, "eviction-choice");
+    let refaults = &found["findings"][0]["evidence"][0];
+    assert_eq!(refaults["name"], "workingset_refault_anon", "{found:#}");
+    let more = refaults["after"].as_f64().unwrap() > refaults["before"].as_f64().unwrap();
+    assert_eq!(effect > 0.0, more, "{found:#}");
+}
+
+#[test]
+fn a_variant_does_not_differ_from_itself() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let found = explained(
+        &lab,
+        &[
+            "linear",
+            "-p",
+            "pages=24M",
+            "-p",
+            "refs=6000",
+            "--kernel",
+            KERNEL,
+        ],
+    );
+    assert_eq!(found["answer"], "identical");
+    assert_eq!(found["findings"].as_array().unwrap().len(), 0);
+    assert!(lab.ends(0, ["explain"]).0.contains("no difference"));
+    assert!(lab.ends(0, ["compare"]).0.contains("no difference"));
+}
