@@ -230,7 +230,15 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
         };
         let scenario = ["highalloc", "--memory", "24M", "--swap-size", "64M"];
         let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
-        agrees(&seen, "isolated", kernel);
+        agrees(&seen, "all-migrated", kernel);
+        // What 6.1's free scanner takes off the lists in its fast search passes no tracepoint: the row must say so.
+        let check = &row(&seen, "isolated")["check"];
+        let told = check["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.starts_with("this kernel has no event"));
+        if !told {
+            agrees(&seen, "isolated", kernel);
+        }
         assert!(
             row(&seen, "all-migrated")["value"]["value"]
                 .as_u64()

@@ -1,6 +1,6 @@
 //! `pagetide show`: one record in full.
 
-use std::io::copy;
+use std::io::{IsTerminal, Write, copy};
 
 use anyhow::Result;
 use pagetide_compare::observation::partner;
@@ -36,6 +36,9 @@ pub struct Args {
     /// Write this series as comma-separated values
     #[arg(long, value_name = "NAME", conflicts_with = "blob")]
     series: Option<String>,
+    /// Write the series as Parquet, as bytes: send it to a file
+    #[arg(long, requires = "series")]
+    parquet: bool,
     /// Write this blob as it is
     #[arg(long, value_name = "NAME")]
     blob: Option<String>,
@@ -49,7 +52,19 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if let Some(name) = &args.series {
         has(&reader, "series", name)?;
         let series = reader.series(name)?;
-        pagetide_report::csv::series(std::io::stdout().lock(), &series)?;
+        if args.parquet {
+            if std::io::stdout().is_terminal() {
+                return Err(Usage::error(
+                    "Parquet is no text for a terminal: send it to a file, as in `--series access-log --parquet > access.parquet`",
+                ));
+            }
+            // Its writer must be one that other threads may hold, which standard output is not.
+            let mut bytes = Vec::new();
+            pagetide_report::parquet::series(&mut bytes, &series)?;
+            std::io::stdout().lock().write_all(&bytes)?;
+        } else {
+            pagetide_report::csv::series(std::io::stdout().lock(), &series)?;
+        }
     } else if let Some(name) = &args.blob {
         has(&reader, "blob", name)?;
         copy(&mut reader.blob(name)?, &mut std::io::stdout().lock())?;
