@@ -189,7 +189,7 @@ fn memory_below_what_the_kernel_boots_with_is_told_with_its_last_words() {
         "refs=500",
     ];
     let (_, err) = lab.ends(2, arguments);
-    one_sentence(&err, &["6.12", "did not get ready", "17 MiB of memory"]);
+    one_sentence(&err, &["6.12", "did not get ready", "25 MiB of memory"]);
 }
 
 #[test]
