@@ -79,9 +79,6 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     gone(&emulators);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
-    wait_until("the end of half-made snapshots", LIMIT, || {
-        lab.in_the_making().is_empty()
-    });
     let shared = std::fs::read_dir("/dev/shm").map_or(0, |entries| {
         entries
             .flatten()
@@ -92,6 +89,10 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
 
     // The lock is free: the same campaign can be begun again.
     let (child, emulators) = in_flight(&lab);
+    // It swept what was half-made, if the first was killed while it made a snapshot.
+    wait_until("the end of half-made snapshots", LIMIT, || {
+        lab.in_the_making().is_empty()
+    });
     send(&child, rustix::process::Signal::TERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
