@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_compare::observation::{ObservationError, PHASES, TRACE};
-use pagetide_probe::meaning::{Decoder, Event, PairKind, Reclaimer, Traced};
+use pagetide_probe::meaning::{Decoder, Event, PairKind, Pairs, Reclaimer, Traced};
 use pagetide_probe::observed::PhaseBegin;
 use pagetide_probe::trace::TraceFile;
 use pagetide_record::{Nanos, RecordReader};
@@ -32,7 +32,7 @@ pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
     }
     let file = TraceFile::read(reader.blob(TRACE)?)?;
     let mut decoder = Decoder::for_trace(&file)?;
-    let mut slices = Slices::default();
+    let mut slices = Slices::new();
     // Series count from the start of recording, which is where the trace begins.
     let (mut begin, mut end) = (None, 0);
     for raw in file.events() {
@@ -97,9 +97,8 @@ fn slice(name: &str, start: u64, end: u64) -> Slice {
 }
 
 /// What is open, and what has closed, by group and task.
-#[derive(Default)]
 struct Slices {
-    open: HashMap<u32, Vec<(PairKind, u64)>>,
+    open: Pairs,
     kswapd: HashMap<i64, (u32, u64)>,
     asleep: HashMap<u32, u64>,
     requests: HashMap<(u64, u64), (u64, u64, bool)>,
@@ -108,15 +107,26 @@ struct Slices {
 }
 
 impl Slices {
+    fn new() -> Self {
+        Self {
+            open: Pairs::new(),
+            kswapd: HashMap::new(),
+            asleep: HashMap::new(),
+            requests: HashMap::new(),
+            closed: BTreeMap::new(),
+            devices: BTreeMap::new(),
+        }
+    }
+
     fn observe(&mut self, traced: &Traced) {
         let (pid, time) = (traced.pid, traced.time);
         match traced.event {
-            Event::ReclaimBegin { by, .. } => self.begin(pid, PairKind::Reclaim(by), time),
+            Event::ReclaimBegin { by, .. } => self.open.begin(pid, PairKind::Reclaim(by), time),
             Event::ReclaimEnd { by, reclaimed } => {
                 let details = vec![("reclaimed pages".to_owned(), reclaimed.to_string())];
                 self.end(pid, PairKind::Reclaim(by), time, details);
             }
-            Event::CompactionBegin => self.begin(pid, PairKind::Compaction, time),
+            Event::CompactionBegin => self.open.begin(pid, PairKind::Compaction, time),
             Event::CompactionEnd { success } => {
                 let details = vec![("success".to_owned(), success.to_string())];
                 self.end(pid, PairKind::Compaction, time, details);
@@ -169,27 +179,17 @@ impl Slices {
         }
     }
 
-    fn begin(&mut self, pid: u32, kind: PairKind, time: u64) {
-        self.open.entry(pid).or_default().push((kind, time));
-    }
-
-    /// What was opened within it and not closed is dropped: its end was lost.
     fn end(&mut self, pid: u32, kind: PairKind, time: u64, details: Vec<(String, String)>) {
-        let Some(stack) = self.open.get_mut(&pid) else {
+        let Some(took) = self.open.end(pid, kind, time) else {
             return;
         };
-        let Some(at) = stack.iter().rposition(|(open, _)| *open == kind) else {
-            return;
-        };
-        let (_, since) = stack[at];
-        stack.truncate(at);
         let (group, name) = match kind {
             PairKind::Reclaim(Reclaimer::Kswapd) => ("kswapd", "reclaim"),
             PairKind::Reclaim(Reclaimer::Memcg) => ("reclaim", "memory cgroup reclaim"),
             PairKind::Reclaim(_) => ("reclaim", "direct reclaim"),
             PairKind::Compaction => ("compaction", "compaction"),
         };
-        let mut done = slice(name, since, time);
+        let mut done = slice(name, time.saturating_sub(took.get()), time);
         done.details = details;
         self.close(group, pid, done);
     }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn pairs_become_slices_and_ends_without_begins_none() {
-        let mut slices = Slices::default();
+        let mut slices = Slices::new();
         let begin = Event::ReclaimBegin {
             by: Reclaimer::Direct,
             order: 0,
