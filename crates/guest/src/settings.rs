@@ -124,16 +124,20 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     ])
 }
 
+/// Whether a setting is one of the watermarks.
+fn is_watermark(name: &str) -> bool {
+    name.starts_with("vm.min_free") || name.starts_with("vm.watermark")
+}
+
 /// Applies settings and reads each back. Returns what was read, and what did not work.
 pub fn apply(settings: &BTreeMap<String, String>) -> (BTreeMap<String, String>, Vec<Invalid>) {
     let mut read = BTreeMap::new();
     let mut invalid = Vec::new();
     // Writing to transparent huge pages raises min_free_kbytes behind our back, so watermarks come last.
-    let late = |name: &str| name.starts_with("vm.min_free") || name.starts_with("vm.watermark");
     let order = settings
         .iter()
-        .filter(|(n, _)| !late(n))
-        .chain(settings.iter().filter(|(n, _)| late(n)));
+        .filter(|(n, _)| !is_watermark(n))
+        .chain(settings.iter().filter(|(n, _)| is_watermark(n)));
     for (name, wanted) in order {
         let refused = |why: String| Invalid::SettingRefused {
             name: name.clone(),
@@ -184,16 +188,10 @@ pub fn survey(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
 /// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages leaves less managed memory.
 pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
     names.into_iter().any(|name| {
-        [
-            "thp/",
-            "hugepages/",
-            "vm.nr_",
-            "vm.min_free",
-            "vm.watermark",
-            "/",
-        ]
-        .iter()
-        .any(|start| name.starts_with(start))
+        is_watermark(name)
+            || ["thp/", "hugepages/", "vm.nr_", "/"]
+                .iter()
+                .any(|start| name.starts_with(start))
     })
 }
 
@@ -206,9 +204,8 @@ pub fn beside<'a>(name: &str, set: impl IntoIterator<Item = &'a String>) -> bool
             None => name.split_once(['_', '-']).map_or(name, |(word, _)| word),
         }
     }
-    let watermark = name.starts_with("vm.min_free") || name.starts_with("vm.watermark");
     let mut set = set.into_iter().peekable();
-    (watermark && set.peek().is_some())
+    (is_watermark(name) && set.peek().is_some())
         || set.any(|other| other.starts_with('/') || stem(other) == stem(name))
 }
 
