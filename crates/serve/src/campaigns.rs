@@ -188,10 +188,8 @@ pub(crate) async fn stop(
     headers: HeaderMap,
     axum::Form(form): axum::Form<Form>,
 ) -> Response {
-    act(shared, headers, form, move |shared| {
-        let store = Store::open(&shared.folder).map_err(|error| error.to_string())?;
-        let name = known(&store, &name)?;
-        let runner = || store.runner(&name).map_err(|error| error.to_string());
+    act(shared, headers, form, name, |_, store, name| {
+        let runner = || store.runner(name).map_err(|error| error.to_string());
         let Some(process) = runner()? else {
             return Err("It does not run any more.".to_owned());
         };
@@ -209,7 +207,7 @@ pub(crate) async fn stop(
             return Err("It does not run any more.".to_owned());
         }
         pidfd_send_signal(&handle, Signal::INT).map_err(refused)?;
-        wait(|| matches!(store.runner(&name), Ok(None)));
+        wait(|| matches!(store.runner(name), Ok(None)));
         Ok(())
     })
     .await
@@ -222,23 +220,21 @@ pub(crate) async fn resume(
     headers: HeaderMap,
     axum::Form(form): axum::Form<Form>,
 ) -> Response {
-    act(shared, headers, form, move |shared| {
-        let store = Store::open(&shared.folder).map_err(|error| error.to_string())?;
-        let name = known(&store, &name)?;
+    act(shared, headers, form, name, |shared, store, name| {
         if store
-            .runner(&name)
+            .runner(name)
             .map_err(|error| error.to_string())?
             .is_some()
         {
             return Err("It runs already.".to_owned());
         }
         let state = store
-            .run_of(&name)
+            .run_of(name)
             .ok_or("With which words it was run is not known: run it from the command line.")?;
         let log = shared.folder.join("runs").join(format!("{name}.log"));
         let ended = start(shared, &state, &log)?;
-        wait(|| matches!(store.runner(&name), Ok(Some(_))) || ended.is_finished());
-        if ended.is_finished() && !matches!(store.runner(&name), Ok(Some(_))) {
+        wait(|| matches!(store.runner(name), Ok(Some(_))) || ended.is_finished());
+        if ended.is_finished() && !matches!(store.runner(name), Ok(Some(_))) {
             let text = std::fs::read_to_string(&log).unwrap_or_default();
             let last = text.lines().last().unwrap_or("it said nothing");
             return Err(format!(
@@ -294,12 +290,13 @@ fn wait(holds: impl Fn() -> bool) {
     }
 }
 
-/// Does what a form asks for, if it is one of ours, and shows the campaigns.
+/// Does what a form asks for with a campaign, if the form is one of ours, and shows the campaigns.
 async fn act(
     shared: Arc<Shared>,
     headers: HeaderMap,
     form: Form,
-    work: impl FnOnce(&Shared) -> Result<(), String> + Send + 'static,
+    name: String,
+    work: impl FnOnce(&Shared, &Store, &str) -> Result<(), String> + Send + 'static,
 ) -> Response {
     if !is_own(&shared, &headers, &form) {
         return message(
@@ -308,7 +305,12 @@ async fn act(
             "This was not asked for from a page of this server: open the campaigns and press the button there.",
         );
     }
-    match tokio::task::spawn_blocking(move || work(&shared)).await {
+    let done = move || {
+        let store = Store::open(&shared.folder).map_err(|error| error.to_string())?;
+        let name = known(&store, &name)?;
+        work(&shared, &store, &name)
+    };
+    match tokio::task::spawn_blocking(done).await {
         Ok(Ok(())) => Redirect::to("/campaigns").into_response(),
         Ok(Err(why)) => message(StatusCode::CONFLICT, "Not done", &why),
         Err(_) => message(
