@@ -39,17 +39,7 @@ fn main() -> Result<ExitCode, Fault> {
             .map(String::from)
             .to_vec();
     }
-    let exact = Exact::open(
-        Options {
-            cache: pagetide_kernel::cache_root()?,
-            program: std::env::current_exe()?,
-            cache_limit: pagetide_arena::exact::snapshot::CACHE_LIMIT,
-            hang_wall: Duration::from_mins(2),
-            jobs: None,
-            refresh: false,
-        },
-        |text| eprintln!("{text}"),
-    )?;
+    let exact = Exact::open(Options::here()?, |text| eprintln!("{text}"))?;
     println!(
         "{}, {repeats} trials by each of {side_by_side} side by side",
         exact.emulator().version

@@ -5,7 +5,6 @@
 //! may become faster as well as slower. The median over seeds is the cost.
 
 use std::error::Error;
-use std::time::Duration;
 
 use pagetide_arena::exact::{Exact, Options};
 use pagetide_campaign::arena::{Arena, Trial, Unwatched, VariantSpec};
@@ -22,17 +21,7 @@ fn main() -> Result<(), Fault> {
     let kernel = arguments
         .next()
         .unwrap_or_else(|| "debian:bookworm/6.12".to_owned());
-    let exact = Exact::open(
-        Options {
-            cache: pagetide_kernel::cache_root()?,
-            program: std::env::current_exe()?,
-            cache_limit: pagetide_arena::exact::snapshot::CACHE_LIMIT,
-            hang_wall: Duration::from_mins(2),
-            jobs: None,
-            refresh: false,
-        },
-        |text| eprintln!("{text}"),
-    )?;
+    let exact = Exact::open(Options::here()?, |text| eprintln!("{text}"))?;
     println!("exact overhead of observing, {kernel}, {seeds} seeds");
     println!("scenario            swap         median    least     most");
     for scenario in ["smooth-sin-random", "swapbench"] {

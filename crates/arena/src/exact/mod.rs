@@ -59,6 +59,20 @@ pub struct Options {
     pub refresh: bool,
 }
 
+impl Options {
+    /// The choices of somebody who made none: the usual cache, this very program as the guest's, two minutes of patience.
+    pub fn here() -> std::io::Result<Self> {
+        Ok(Self {
+            cache: pagetide_kernel::cache_root().map_err(std::io::Error::other)?,
+            program: std::env::current_exe()?,
+            cache_limit: snapshot::CACHE_LIMIT,
+            hang_wall: std::time::Duration::from_mins(2),
+            jobs: None,
+            refresh: false,
+        })
+    }
+}
+
 /// Files of the guest, by path and content.
 type Files = Vec<(String, Vec<u8>)>;
 
