@@ -225,7 +225,7 @@ impl Row for Listed {
             (None, 0) => "valid".to_owned(),
             (None, n) => format!("valid, {n} warnings"),
         };
-        let state = match row.subject().pass {
+        let state = match row.cell.subject.pass {
             Pass::Timed => state,
             Pass::Observed => format!("{state}, observed"),
         };
