@@ -62,9 +62,7 @@ fn main() -> Result<ExitCode, Fault> {
                 ),
             );
             for (digest, count) in &tally.digests {
-                if tally.digests.len() > 1 {
-                    println!("    {count:4} × {}", &digest[..16]);
-                }
+                println!("    {count:4} × {}", &digest[..16]);
             }
             differ |= tally.digests.len() > 1;
         }

@@ -26,6 +26,14 @@ pub enum ExactError {
         /// What it said.
         said: String,
     },
+    /// The emulator goes by the machine's clock, which would get into the guest.
+    #[error(
+        "{program} does not take the clock it was given (a wrapper that clears LD_PRELOAD, or a static build?), and with the machine's own clock trials would not be exact: use the distribution's QEMU"
+    )]
+    OwnClock {
+        /// The program.
+        program: String,
+    },
     /// A file or system call refused.
     #[error("{what} {on}: {source}")]
     Io {

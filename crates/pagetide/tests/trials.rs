@@ -3,8 +3,11 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
-use common::{KERNEL, Lab, TINY, one_sentence};
+use common::{KERNEL, Lab, TINY, emulators_of, one_sentence, told};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// `run linear` at a tiny size, with more arguments.
 fn linear<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -66,6 +69,57 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
     fs::remove_file(lab.store().join("index.sqlite")).unwrap();
     let found = json(&lab.ends(0, ["store", "rebuild", "--json"]).0);
     assert_eq!(found["records"], 3);
+}
+
+#[test]
+fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let digest = |lab: &Lab| {
+        let records = json(&lab.ends(0, ["list", "records", "--json"]).0);
+        records[0]["digest"].as_str().unwrap().to_owned()
+    };
+    lab.ends(0, linear(&["--seeds", "1"]));
+    let other = Lab::new();
+    let mut run = other.start(linear(&["--seeds", "1"]));
+    // Longer than the 100 ms by which the emulator would resize its TLB, if it had a clock of the machine's.
+    let (stopped, going) = (Duration::from_millis(105), Duration::from_millis(15));
+    let mut stops = 0;
+    while run.try_wait().unwrap().is_none() {
+        for pid in emulators_of(run.id()) {
+            let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+            if kill_process(pid, Signal::STOP).is_ok() {
+                stops += 1;
+                std::thread::sleep(stopped);
+                // It may have ended in between.
+                let _ = kill_process(pid, Signal::CONT);
+            }
+        }
+        std::thread::sleep(going);
+    }
+    assert!(run.wait().unwrap().success());
+    assert!(stops > 3, "the emulator was stopped {stops} times only");
+    assert_eq!(digest(&lab), digest(&other), "after {stops} stops");
+}
+
+#[test]
+fn an_emulator_that_keeps_the_clock_of_the_machine_is_refused() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let wrapper = lab.folder().join("qemu");
+    fs::write(
+        &wrapper,
+        "#!/bin/sh\nunset LD_PRELOAD\nexec qemu-system-x86_64 \"$@\"\n",
+    )
+    .unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = lab
+        .pagetide(linear(&["--seeds", "1"]))
+        .env("PAGETIDE_QEMU", &wrapper)
+        .output()
+        .unwrap();
+    let (_, err) = told(&output, 4);
+    one_sentence(&err, &["does not take the clock", "LD_PRELOAD", "exact"]);
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
+    assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

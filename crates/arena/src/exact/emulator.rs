@@ -7,7 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use serde_json::Value;
+
 use crate::error::{ExactError, io};
+use crate::exact::clock::{self, Clock};
 use crate::exact::memory;
 
 /// The emulator's program.
@@ -47,8 +50,19 @@ impl Emulator {
         })
     }
 
-    /// Starts the emulator with these arguments. `inherited` stay open in the child under the same numbers. Standard
-    /// error goes to `errors`.
+    /// Whether the emulator that sent this event goes by the clock it was given.
+    pub fn proven(&self, event: &Value) -> Result<(), ExactError> {
+        if clock::dated(event) {
+            Ok(())
+        } else {
+            Err(ExactError::OwnClock {
+                program: self.program.clone(),
+            })
+        }
+    }
+
+    /// Starts the emulator with these arguments and a [clock of ours](Clock). `inherited` stay open in the child under the
+    /// same numbers. Standard error goes to `errors`.
     pub fn start(
         &self,
         arguments: &[String],
@@ -57,12 +71,15 @@ impl Emulator {
     ) -> Result<Running, ExactError> {
         let fault = || io("starting", &self.program);
         let stderr = errors.try_clone().map_err(fault())?;
-        let fds = inherited.to_vec();
+        let clock = Clock::new()?;
+        let mut fds = inherited.to_vec();
+        fds.push(clock.fd());
         // SAFETY: getpid cannot go wrong.
         let parent = unsafe { libc::getpid() };
         let mut command = Command::new(&self.program);
         command
             .args(arguments)
+            .envs([clock.variable()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr);

@@ -2,9 +2,10 @@
 //!
 //! A trial is prepared once (kernel found, parameters resolved, everything refused that cannot run) and then run from a
 //! snapshot of its guest at the ready point. The same subject gives the same results, bit for bit, on any machine and
-//! under any load, because nothing in the guest depends on the host: see [`machine`] for the choices and
-//! `pagetide_guest::idle` for the one that mattered most.
+//! under any load, because nothing in the guest depends on the host: see [`machine`] for the choices, and
+//! `pagetide_guest::idle` and [`clock`] for the two that mattered most.
 
+pub mod clock;
 pub mod emulator;
 pub mod initrd;
 pub mod machine;

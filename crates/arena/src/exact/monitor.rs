@@ -101,15 +101,13 @@ impl Monitor {
         )
     }
 
-    /// Waits until a migration ended; says whether it was completed.
-    pub fn migrated(&mut self, deadline: Instant) -> bool {
+    /// Waits until a migration ended; the event that says it was completed, `None` if it was not.
+    pub fn migrated(&mut self, deadline: Instant) -> Option<Value> {
         loop {
-            let Some(event) = self.event(&["MIGRATION"], deadline) else {
-                return false;
-            };
+            let event = self.event(&["MIGRATION"], deadline)?;
             match event.pointer("/data/status").and_then(Value::as_str) {
-                Some("completed") => return true,
-                Some("failed" | "cancelled") => return false,
+                Some("completed") => return Some(event),
+                Some("failed" | "cancelled") => return None,
                 _ => {}
             }
         }

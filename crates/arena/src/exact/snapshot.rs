@@ -355,9 +355,10 @@ fn boot(
             deadline,
         )
         .map_err(&fault)?;
-    if !monitor.migrated(deadline) {
-        return Err(fault("saving it went wrong: is the disk full?".to_owned()));
-    }
+    let saved = monitor
+        .migrated(deadline)
+        .ok_or_else(|| fault("saving it went wrong: is the disk full?".to_owned()))?;
+    emulator.proven(&saved)?;
     let _ = monitor.command("quit", &json!({}), deadline);
     let _ = running.wait();
     let stub = folder.join("stub");

@@ -178,9 +178,10 @@ impl Run<'_> {
                 ("migrate-incoming", from),
             ])
             .map_err(|_| fault("the emulator closed its monitor"))?;
-        if !monitor.migrated(Instant::now() + RESTORE_LIMIT) {
-            return Err(fault("it was not restored"));
-        }
+        let restored = monitor
+            .migrated(Instant::now() + RESTORE_LIMIT)
+            .ok_or_else(|| fault("it was not restored"))?;
+        self.emulator.proven(&restored)?;
         // The guest was paused at its ready point and is so still: this is the last word from outside.
         monitor
             .send(&[("cont", json!({}))])

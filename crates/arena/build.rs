@@ -1,0 +1,38 @@
+//! Compiles the emulator's clock into a shared object of its own, which the arena carries and preloads.
+
+use std::env;
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::Command;
+
+const SOURCE: &str = "preload/clock.rs";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={SOURCE}");
+    let variable = |name: &str| env::var_os(name).ok_or(format!("cargo did not set {name}"));
+    let out = PathBuf::from(variable("OUT_DIR")?).join("clock.so");
+    let mut rustc = Command::new(variable("RUSTC")?);
+    // Not the flags of the workspace: the rest is linked statically, this must not be.
+    rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--target"]);
+    rustc.arg(variable("TARGET")?);
+    for option in [
+        "panic=abort",
+        "opt-level=2",
+        "strip=symbols",
+        "link-arg=-nostdlib",
+        "link-arg=-nostartfiles",
+    ] {
+        rustc.args(["-C", option]);
+    }
+    if let Some(linker) = env::var_os("RUSTC_LINKER") {
+        let mut option = std::ffi::OsString::from("linker=");
+        option.push(linker);
+        rustc.arg("-C").arg(option);
+    }
+    let status = rustc.arg("-o").arg(&out).arg(SOURCE).status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("compiling {SOURCE}: {status}").into())
+    }
+}

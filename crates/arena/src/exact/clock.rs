@@ -1,0 +1,72 @@
+//! The emulator's wall clock, taken away from it.
+//!
+//! Nothing in the guest reads the host's clock, yet it gets in: QEMU resizes its emulated TLB by wall time, the TLB's size
+//! decides which accessed bits the guest's reclaim finds set, and reclaim acts on them. So the emulator is started with a
+//! clock of ours preloaded (`preload/clock.rs`), and every start is proven to use it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+
+use serde_json::Value;
+
+use crate::error::ExactError;
+use crate::exact::memory;
+
+/// The shared object. Source: `build.rs`.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
+/// A clock that starts in 1970 and moves a millisecond a call does not leave that year within a trial.
+const YEAR: i64 = 365 * 24 * 3600;
+
+/// The clock, in a file that vanishes with its last user.
+#[derive(Debug)]
+pub struct Clock {
+    file: File,
+}
+
+impl Clock {
+    /// Writes it to anonymous memory.
+    pub fn new() -> Result<Self, ExactError> {
+        memory::holding("pagetide-clock", OBJECT).map(|file| Self { file })
+    }
+
+    /// Descriptor that the emulator must inherit.
+    pub fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// The variable of the emulator's environment that preloads it. Source: ld.so(8).
+    pub fn variable(&self) -> (&'static str, OsString) {
+        let mut value = OsString::from(memory::path(self.fd()));
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            value.push(":");
+            value.push(others);
+        }
+        ("LD_PRELOAD", value)
+    }
+}
+
+/// Whether an event of the monitor was dated by this clock.
+/// Format: QEMU `docs/interop/qmp-spec.rst`, asynchronous events.
+pub fn dated(event: &Value) -> bool {
+    let seconds = event.pointer("/timestamp/seconds").and_then(Value::as_i64);
+    seconds.is_some_and(|seconds| (0..YEAR).contains(&seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_of_another_clock_is_told_apart() {
+        let event = |seconds: i64| json!({ "event": "STOP", "timestamp": { "seconds": seconds, "microseconds": 7 } });
+        assert!(dated(&event(0)));
+        assert!(dated(&event(50)));
+        assert!(!dated(&event(1_767_225_600)));
+        // What QEMU says where it has no clock.
+        assert!(!dated(&event(-1)));
+        assert!(!dated(&json!({ "event": "STOP" })));
+    }
+}
