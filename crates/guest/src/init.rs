@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
-use pagetide_probe::meaning::TaskAccounting;
-use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{Bytes, Pass, SwapSpec};
@@ -14,7 +11,8 @@ use crate::ballast::Held;
 use crate::error::{GuestError, io};
 use crate::observer::Observer;
 use crate::report::{self, Ran, Report};
-use crate::spec::{BOOT_SPEC, BootSpec, MOUNT_POINT, TRIAL_ITEM, TrialSpec};
+use crate::spec::{BOOT_SPEC, BootSpec, TRIAL_ITEM, TrialSpec};
+use crate::workload::Workload;
 use crate::{
     ballast, counters, filesystem, idle, log, modules, mount, port, region, settings, supervise,
     swap,
@@ -32,10 +30,10 @@ pub fn main() -> ! {
     }));
     let _ = port::allow();
     match prepare() {
-        Ok((boot, known, region, spare)) => {
-            region.set_phase(Phase::Ready);
+        Ok(ready) => {
+            ready.region.set_phase(Phase::Ready);
             port::ready();
-            trial(&boot, &known, &region, spare);
+            trial(ready);
             port::exit(true)
         }
         Err(why) => {
@@ -47,8 +45,17 @@ pub fn main() -> ! {
     }
 }
 
+/// What a trial finds at the ready point.
+struct Ready {
+    boot: BootSpec,
+    known: Known,
+    region: Region,
+    workload: Workload,
+    spare: Held,
+}
+
 /// Everything up to the ready point.
-fn prepare() -> Result<(BootSpec, Known, Region, Held), GuestError> {
+fn prepare() -> Result<Ready, GuestError> {
     mount::all()?;
     let text = fs::read(BOOT_SPEC).map_err(io("reading", BOOT_SPEC))?;
     let boot: BootSpec = serde_json::from_slice(&text).map_err(|why| GuestError::Spec {
@@ -76,6 +83,7 @@ fn prepare() -> Result<(BootSpec, Known, Region, Held), GuestError> {
     }
     let known = facts(&boot)?;
     supervise::lock_what_is_here();
+    let workload = Workload::stand_by(&boot, &region)?;
     let spare = ballast::hold(boot.spare)?;
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
@@ -85,7 +93,13 @@ fn prepare() -> Result<(BootSpec, Known, Region, Held), GuestError> {
     }
     ballast::drop_caches();
     // The mapping outlives a restore, but what it shows does not: pages of the snapshot's own region are gone.
-    Ok((boot, known, region, spare))
+    Ok(Ready {
+        boot,
+        known,
+        region,
+        workload,
+        spare,
+    })
 }
 
 /// Managed memory of the machine.
@@ -108,11 +122,13 @@ fn managed() -> Result<Bytes, GuestError> {
 }
 
 /// From the ready point to the last frame.
-fn trial(boot: &BootSpec, known: &Known, region: &Region, spare: Held) {
+fn trial(ready: Ready) {
     let mut report = Report::default();
+    let region = ready.region;
     region.set_phase(Phase::Preparing);
-    match serde_json::from_slice::<TrialSpec>(&port::text(known.trial)) {
-        Ok(spec) => run(boot, known, &spec, region, spare, &mut report),
+    let text = port::text(ready.known.trial);
+    match serde_json::from_slice::<TrialSpec>(&text) {
+        Ok(spec) => run(ready, &spec, &text, &mut report),
         Err(why) => {
             let why = why.to_string();
             let why = GuestError::Spec { what: "trial", why }.to_string();
@@ -129,14 +145,15 @@ fn trial(boot: &BootSpec, known: &Known, region: &Region, spare: Held) {
     }
 }
 
-fn run(
-    boot: &BootSpec,
-    known: &Known,
-    spec: &TrialSpec,
-    region: &Region,
-    spare: Held,
-    report: &mut Report,
-) {
+/// Runs the trial; `text` is its specification as it came.
+fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
+    let Ready {
+        boot,
+        known,
+        region,
+        workload,
+        spare,
+    } = ready;
     let results = &mut report.results;
     let (read, refused) = settings::apply(&spec.settings);
     results.invalid.extend(refused);
@@ -159,7 +176,7 @@ fn run(
     results.warnings = known.warnings.clone();
     let observer = match spec.pass {
         Pass::Timed => None,
-        Pass::Observed => match observer(boot, region, spare) {
+        Pass::Observed => match observer(&boot, &region, spare) {
             Ok(observer) => Some(observer),
             Err(why) => {
                 let why = why.to_string();
@@ -183,9 +200,7 @@ fn run(
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
-        .extend(supervise::run(region, spec.hang_after, || {
-            scenario(boot, spec, region)
-        }));
+        .extend(workload.run(text, &region, spec.hang_after));
     let observed = observing.and_then(|()| observer.map_or(Ok(()), Observer::end));
     if let Err(why) = observed {
         let why = why.to_string();
@@ -211,48 +226,6 @@ fn observer(boot: &BootSpec, region: &Region, spare: Held) -> Result<Observer, G
     let observer = Observer::start(boot, region)?;
     ballast::leave(free)?;
     Ok(observer)
-}
-
-/// Notes when phases begin.
-struct PhaseLog(Vec<PhaseBegin>);
-
-impl pagetide_scenario::Observer for PhaseLog {
-    fn phase(&mut self, name: &str) {
-        self.0.push(PhaseBegin {
-            name: name.to_owned(),
-            begin: moment(),
-        });
-    }
-}
-
-/// The time on the trace's clock.
-fn moment() -> pagetide_probe::Nanos {
-    pagetide_probe::Nanos(supervise::now().0)
-}
-
-/// What the kernel accounted to the processes of the workload: the main one between two moments, the others from their
-/// begin to their end, which the trace tells.
-fn accounting(
-    outcome: &pagetide_scenario::Outcome,
-    begin: pagetide_probe::Nanos,
-    end: pagetide_probe::Nanos,
-) -> Vec<TaskAccounting> {
-    let nanos = |time: pagetide_record::Nanos| Some(pagetide_probe::Nanos(time.0));
-    let own = std::process::id();
-    outcome
-        .processes
-        .iter()
-        .map(|process| {
-            let is_main = process.pid == own;
-            TaskAccounting {
-                pid: process.pid,
-                begin: is_main.then_some(begin),
-                end: is_main.then_some(end),
-                user: nanos(process.user),
-                system: nanos(process.system),
-            }
-        })
-        .collect()
 }
 
 /// What is known at the ready point and stays so.
@@ -302,59 +275,4 @@ fn facts(boot: &BootSpec) -> Result<Known, GuestError> {
         known.warnings.push(Warning::CoarseTimers);
     }
     Ok(known)
-}
-
-/// Runs the scenario in the child; what it returns is the encoded outcome.
-fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
-    // The scenario's own processes write nothing there, and its page tables would take memory from each.
-    region::keep_from_children(region, boot.region_size);
-    let data = spec.data.map_or(&[][..], |(offset, length)| {
-        let fits = offset
-            .checked_add(length)
-            .is_some_and(|end| end <= boot.region_size);
-        let (Ok(offset), Ok(length), true) =
-            (usize::try_from(offset), usize::try_from(length), fits)
-        else {
-            return &[];
-        };
-        // SAFETY: the range lies within the region, and the controller put it where no frame reaches.
-        unsafe { region::bytes(region, offset, length) }
-    });
-    let work_dir = if boot.filesystem.is_some() {
-        MOUNT_POINT
-    } else {
-        "/tmp"
-    };
-    let _ = fs::create_dir_all(work_dir);
-    let mut nobody = pagetide_scenario::NoObserver;
-    let mut phases = PhaseLog(Vec::with_capacity(32));
-    let observed = spec.pass == Pass::Observed;
-    let observer: &mut dyn pagetide_scenario::Observer =
-        if observed { &mut phases } else { &mut nobody };
-    let begin = moment();
-    let outcome = pagetide_scenario::run(pagetide_scenario::Setup {
-        name: &spec.scenario,
-        as_written: spec.as_written,
-        params: &spec.params,
-        seed: spec.seed,
-        context: pagetide_scenario::Context {
-            memory: spec.memory,
-            swap_size: spec.swap_size,
-            cpus: 1,
-        },
-        region: *region,
-        clock: pagetide_scenario::Clock::RawTsc,
-        work_dir: Path::new(work_dir),
-        data,
-        observer,
-    });
-    if observed {
-        let tasks = accounting(&outcome, begin, moment());
-        let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
-        let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
-        // A region that is full says so by itself.
-        let _ = region.write(Kind::Blob, TASKS, &tasks);
-        let _ = region.write(Kind::Blob, PHASES, &phases);
-    }
-    serde_json::to_vec(&outcome).unwrap_or_default()
 }

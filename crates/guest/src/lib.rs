@@ -27,6 +27,7 @@ pub mod spec;
 pub mod supervise;
 pub mod swap;
 pub mod tracearea;
+pub mod workload;
 
 pub use error::GuestError;
 pub use init::main;

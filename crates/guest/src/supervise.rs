@@ -1,14 +1,10 @@
-//! Runs the scenario as a child and watches over it.
+//! Watches over the workload from outside.
 
-use std::io;
 use std::sync::atomic::Ordering;
 
 use pagetide_record::Nanos;
 use pagetide_record::outcome::Invalid;
-use pagetide_record::wire::{Kind, Phase, Region};
-
-/// Name of the frame in which the child leaves its outcome.
-pub const OUTCOME: &str = "outcome";
+use pagetide_record::wire::Region;
 
 /// Time since boot on the clock that the kernel log uses.
 pub fn now() -> Nanos {
@@ -22,35 +18,6 @@ pub fn now() -> Nanos {
     Nanos(part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec))
 }
 
-/// Runs `scenario` in a child process and waits for it, renewing the region's clock every second. Ends it when it made
-/// no progress for `hang_after`. Returns why its result must not be used, if so.
-pub fn run(region: &Region, hang_after: Nanos, scenario: impl FnOnce() -> Vec<u8>) -> Vec<Invalid> {
-    let signals = block_child_signal();
-    // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
-    let child = unsafe { libc::fork() };
-    match child {
-        -1 => {
-            let why = format!("starting it: {}", io::Error::last_os_error());
-            return vec![Invalid::Scenario { why }];
-        }
-        0 => {
-            // SAFETY: the set lives through the call.
-            unsafe {
-                libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut())
-            };
-            lock_what_is_here();
-            region.set_phase(Phase::Running);
-            let outcome = scenario();
-            region.set_phase(Phase::Ended);
-            let stored = region.write(Kind::Blob, OUTCOME, &outcome).is_ok();
-            // SAFETY: ends the child without running the parent's exit handlers.
-            unsafe { libc::_exit(i32::from(!stored)) }
-        }
-        _ => {}
-    }
-    wait(child, region, hang_after, signals)
-}
-
 /// Locks the harness' own pages, those that are used, so that it does not become the victim.
 pub fn lock_what_is_here() {
     let flags = libc::MCL_CURRENT | libc::MCL_ONFAULT as libc::c_int;
@@ -58,7 +25,9 @@ pub fn lock_what_is_here() {
     unsafe { libc::mlockall(flags) };
 }
 
-fn wait(
+/// Waits for the workload, renewing the region's clock every second. Ends it when it made no progress for `hang_after`.
+/// Returns why its result must not be used, if so.
+pub fn wait(
     child: libc::pid_t,
     region: &Region,
     hang_after: Nanos,
@@ -121,7 +90,7 @@ fn wait(
 
 /// Blocks the signal of a child's end, so that it can be waited for with a time limit. Before the child is made: a
 /// signal that came earlier would be lost.
-fn block_child_signal() -> libc::sigset_t {
+pub fn block_child_signal() -> libc::sigset_t {
     // SAFETY: an all-zero set is valid input for `sigemptyset`, and all pointers live through the calls.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();

@@ -1,0 +1,183 @@
+//! The process that runs the scenario. It is made before the ready point and waits there for its work, so that no trial
+//! pays for making it.
+
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::path::Path;
+
+use pagetide_probe::meaning::TaskAccounting;
+use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
+use pagetide_record::outcome::Invalid;
+use pagetide_record::wire::{Kind, Phase, Region};
+use pagetide_record::{Nanos, Pass};
+
+use crate::error::{GuestError, io};
+use crate::spec::{BootSpec, MOUNT_POINT, TrialSpec};
+use crate::{region, supervise};
+
+/// Name of the frame in which it leaves its outcome.
+pub const OUTCOME: &str = "outcome";
+
+/// A workload that waits for its work.
+pub struct Workload {
+    child: libc::pid_t,
+    /// Open in other processes too, so that its end says nothing: what is written says how long it is.
+    orders: PipeWriter,
+    signals: libc::sigset_t,
+}
+
+impl Workload {
+    /// Starts the process. Its pages are locked as they come to be used, so that it does not become the victim.
+    pub fn stand_by(boot: &BootSpec, region: &Region) -> Result<Self, GuestError> {
+        let (theirs, orders) = io::pipe().map_err(io("making", "the workload's pipe"))?;
+        let signals = supervise::block_child_signal();
+        // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
+        let child = unsafe { libc::fork() };
+        match child {
+            -1 => Err(io("starting", "the workload")(io::Error::last_os_error())),
+            0 => {
+                drop(orders);
+                // SAFETY: the set lives through the call.
+                unsafe {
+                    libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut())
+                };
+                supervise::lock_what_is_here();
+                let done = work(theirs, boot, region);
+                // SAFETY: ends the child without running the parent's exit handlers.
+                unsafe { libc::_exit(i32::from(!done)) }
+            }
+            _ => Ok(Self {
+                child,
+                orders,
+                signals,
+            }),
+        }
+    }
+
+    /// Lets it run the trial specified by `text`, and waits for it. Returns why its result must not be used, if so.
+    pub fn run(mut self, text: &[u8], region: &Region, hang_after: Nanos) -> Vec<Invalid> {
+        let mut order = text.len().to_ne_bytes().to_vec();
+        order.extend(text);
+        if let Err(why) = self.orders.write_all(&order) {
+            let why = format!("starting it: {why}");
+            return vec![Invalid::Scenario { why }];
+        }
+        supervise::wait(self.child, region, hang_after, self.signals)
+    }
+}
+
+/// The workload's life; whether its outcome is stored.
+fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region) -> bool {
+    let Ok(spec) = receive(&mut orders) else {
+        return false;
+    };
+    region.set_phase(Phase::Running);
+    let outcome = scenario(boot, &spec, region);
+    region.set_phase(Phase::Ended);
+    region.write(Kind::Blob, OUTCOME, &outcome).is_ok()
+}
+
+fn receive(orders: &mut PipeReader) -> io::Result<TrialSpec> {
+    let mut length = [0; size_of::<usize>()];
+    orders.read_exact(&mut length)?;
+    let mut text = vec![0; usize::from_ne_bytes(length)];
+    orders.read_exact(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Notes when phases begin.
+struct PhaseLog(Vec<PhaseBegin>);
+
+impl pagetide_scenario::Observer for PhaseLog {
+    fn phase(&mut self, name: &str) {
+        self.0.push(PhaseBegin {
+            name: name.to_owned(),
+            begin: moment(),
+        });
+    }
+}
+
+/// The time on the trace's clock.
+fn moment() -> pagetide_probe::Nanos {
+    pagetide_probe::Nanos(supervise::now().0)
+}
+
+/// What the kernel accounted to the processes of the workload: the main one between two moments, the others from their
+/// begin to their end, which the trace tells.
+fn accounting(
+    outcome: &pagetide_scenario::Outcome,
+    begin: pagetide_probe::Nanos,
+    end: pagetide_probe::Nanos,
+) -> Vec<TaskAccounting> {
+    let nanos = |time: pagetide_record::Nanos| Some(pagetide_probe::Nanos(time.0));
+    let own = std::process::id();
+    outcome
+        .processes
+        .iter()
+        .map(|process| {
+            let is_main = process.pid == own;
+            TaskAccounting {
+                pid: process.pid,
+                begin: is_main.then_some(begin),
+                end: is_main.then_some(end),
+                user: nanos(process.user),
+                system: nanos(process.system),
+            }
+        })
+        .collect()
+}
+
+/// Runs the scenario; what it returns is the encoded outcome.
+fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
+    // The scenario's own processes write nothing there, and its page tables would take memory from each.
+    region::keep_from_children(region, boot.region_size);
+    let data = spec.data.map_or(&[][..], |(offset, length)| {
+        let fits = offset
+            .checked_add(length)
+            .is_some_and(|end| end <= boot.region_size);
+        let (Ok(offset), Ok(length), true) =
+            (usize::try_from(offset), usize::try_from(length), fits)
+        else {
+            return &[];
+        };
+        // SAFETY: the range lies within the region, and the controller put it where no frame reaches.
+        unsafe { region::bytes(region, offset, length) }
+    });
+    let work_dir = if boot.filesystem.is_some() {
+        MOUNT_POINT
+    } else {
+        "/tmp"
+    };
+    let _ = fs::create_dir_all(work_dir);
+    let mut nobody = pagetide_scenario::NoObserver;
+    let mut phases = PhaseLog(Vec::with_capacity(32));
+    let observed = spec.pass == Pass::Observed;
+    let observer: &mut dyn pagetide_scenario::Observer =
+        if observed { &mut phases } else { &mut nobody };
+    let begin = moment();
+    let outcome = pagetide_scenario::run(pagetide_scenario::Setup {
+        name: &spec.scenario,
+        as_written: spec.as_written,
+        params: &spec.params,
+        seed: spec.seed,
+        context: pagetide_scenario::Context {
+            memory: spec.memory,
+            swap_size: spec.swap_size,
+            cpus: 1,
+        },
+        region: *region,
+        clock: pagetide_scenario::Clock::RawTsc,
+        work_dir: Path::new(work_dir),
+        data,
+        observer,
+    });
+    if observed {
+        let tasks = accounting(&outcome, begin, moment());
+        let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
+        let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
+        // A region that is full says so by itself.
+        let _ = region.write(Kind::Blob, TASKS, &tasks);
+        let _ = region.write(Kind::Blob, PHASES, &phases);
+    }
+    serde_json::to_vec(&outcome).unwrap_or_default()
+}
