@@ -1,12 +1,15 @@
 //! CSV (RFC 4180) for spreadsheets and data frames: judgements, samples and series in long form, full precision.
 //!
+//! A cell without a number is empty, which data frames read as missing; the column `missing` beside it says why, and is
+//! itself empty where there is a number.
+//!
 //! Text that a spreadsheet would run as a formula gets an apostrophe before it (OWASP, "CSV Injection"); control
 //! characters are shown as escapes.
 
 use std::io::Write;
 
-use pagetide_compare::Comparison;
-use pagetide_record::{ColumnData, Record, Series, Value};
+use pagetide_compare::{Cell, Comparison, MetricRow, Side, Values};
+use pagetide_record::{ColumnData, Metric, Record, Series, Value};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
@@ -25,7 +28,7 @@ pub enum CsvError {
 }
 
 /// Head of the judgements' table.
-pub const JUDGEMENTS: [&str; 28] = [
+pub const JUDGEMENTS: [&str; 30] = [
     "cell",
     "scenario",
     "as_written",
@@ -54,10 +57,12 @@ pub const JUDGEMENTS: [&str; 28] = [
     "n_needed",
     "margin_low",
     "margin_high",
+    "missing",
+    "no_verdict",
 ];
 
 /// Head of the samples' table.
-pub const SAMPLES: [&str; 17] = [
+pub const SAMPLES: [&str; 19] = [
     "record",
     "digest",
     "valid",
@@ -75,6 +80,8 @@ pub const SAMPLES: [&str; 17] = [
     "unit",
     "direction",
     "value",
+    "missing",
+    "invalid",
 ];
 
 /// Text as a cell.
@@ -108,59 +115,76 @@ fn number(value: Option<f64>) -> String {
         .map_or_else(String::new, |value| value.to_string())
 }
 
-/// Writes a comparison: a row for each cell, metric and variant.
+/// Why a column has no value of a metric, or no verdict; empty where it has one.
+struct Gaps {
+    missing: String,
+    no_verdict: String,
+}
+
+impl Gaps {
+    fn of(comparison: &Comparison, group: &Cell, row: Option<&MetricRow>, index: usize) -> Self {
+        let missing = |index: usize| {
+            let values = row.and_then(|row| row.values.get(index));
+            missing(group.sides.get(index), values)
+        };
+        let own = missing(index);
+        let baseline = missing(BASELINE);
+        let judgement = row.and_then(|row| about::judgement(row, index));
+        let no_verdict = match judgement.map(|judgement| &judgement.verdict) {
+            _ if index == BASELINE => String::new(),
+            Some(Verdict::Invalid { reason }) => reason.clone(),
+            Some(_) => String::new(),
+            None if own.is_empty() && !baseline.is_empty() => {
+                format!(
+                    "{} has no value ({baseline})",
+                    about::name(comparison, BASELINE)
+                )
+            }
+            None => own.clone(),
+        };
+        Self {
+            missing: cell(&own),
+            no_verdict: cell(&no_verdict),
+        }
+    }
+}
+
+/// Why one side of a cell has no value of a metric; empty where it has one.
+fn missing(side: Option<&Side>, values: Option<&Values>) -> String {
+    if values.is_some_and(|values| !values.values.is_empty()) {
+        return String::new();
+    }
+    if let Some(why) = values.and_then(|values| values.absent.clone()) {
+        return why;
+    }
+    match side {
+        Some(side) if !side.trials.is_empty() => NOT_MEASURED.to_owned(),
+        Some(side) if !side.invalid.is_empty() => {
+            let mut reasons: Vec<&str> = Vec::new();
+            for trial in &side.invalid {
+                if !reasons.contains(&trial.why.as_str()) {
+                    reasons.push(&trial.why);
+                }
+            }
+            format!("invalid: {}", reasons.join("; "))
+        }
+        _ => "no trial was run".to_owned(),
+    }
+}
+
+/// Said of a metric that trials do not have at all.
+const NOT_MEASURED: &str = "not measured";
+
+/// Writes a comparison: a row for each cell, metric and variant. A cell that has no metric at all, because none of its
+/// trials is valid, keeps a row for each variant, without a metric and with the reason.
 pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), CsvError> {
     let mut out = csv::Writer::from_writer(writer);
     out.write_record(JUDGEMENTS)?;
     for group in &comparison.cells {
-        let subject = about::subject(group);
-        for row in &group.metrics {
-            for (index, column) in comparison.columns.iter().enumerate() {
-                let judgement = about::judgement(row, index);
-                let values = row.values.get(index).and_then(about::centre);
-                let effect = judgement.and_then(|j| j.effect);
-                let interval = effect.and_then(|effect| effect.interval);
-                let margin = judgement.and_then(|j| j.margin.as_ref());
-                let needed = match judgement.map(|j| &j.verdict) {
-                    Some(Verdict::Inconclusive { n_needed: Some(n) }) => n.to_string(),
-                    _ => String::new(),
-                };
-                out.write_record([
-                    cell(&group.label),
-                    cell(&subject.scenario),
-                    subject.as_written.to_string(),
-                    cell(&params(&subject.params)),
-                    subject.memory.to_string(),
-                    subject.swap.to_string(),
-                    cell(&row.name),
-                    name_of(row.unit),
-                    name_of(row.direction),
-                    row.primary.to_string(),
-                    cell(&column.name),
-                    cell(about::release(column)),
-                    (index == BASELINE).to_string(),
-                    values.map_or_else(String::new, |v| v.n.to_string()),
-                    number(values.map(|v| v.median)),
-                    number(values.map(|v| v.mean)),
-                    number(values.and_then(|v| v.deviation)),
-                    judgement.map_or_else(String::new, |j| j.verdict.to_string()),
-                    effect.map_or_else(String::new, |effect| {
-                        match effect.kind {
-                            EffectKind::Ratio => "ratio",
-                            EffectKind::Difference => "difference",
-                        }
-                        .to_owned()
-                    }),
-                    number(effect.map(|effect| effect.estimate)),
-                    number(interval.map(|interval| interval.low)),
-                    number(interval.map(|interval| interval.high)),
-                    number(interval.map(|interval| interval.level)),
-                    number(judgement.and_then(|j| j.p)),
-                    number(judgement.and_then(|j| j.p_adjusted)),
-                    needed,
-                    number(margin.map(|margin| margin.low)),
-                    number(margin.map(|margin| margin.high)),
-                ])?;
+        let without = std::iter::once(None).take(usize::from(group.metrics.is_empty()));
+        for row in group.metrics.iter().map(Some).chain(without) {
+            for index in 0..comparison.columns.len() {
+                out.write_record(judged(comparison, group, row, index))?;
             }
         }
     }
@@ -168,7 +192,98 @@ pub fn judgements(writer: impl Write, comparison: &Comparison) -> Result<(), Csv
     Ok(())
 }
 
-/// Writes samples: a row for each record and metric, invalid records too, absent values empty.
+/// One row of the judgements' table.
+fn judged(
+    comparison: &Comparison,
+    group: &Cell,
+    row: Option<&MetricRow>,
+    index: usize,
+) -> [String; JUDGEMENTS.len()] {
+    let subject = about::subject(group);
+    let column = &comparison.columns[index];
+    let judgement = row.and_then(|row| about::judgement(row, index));
+    let values = row
+        .and_then(|row| row.values.get(index))
+        .and_then(about::centre);
+    let effect = judgement.and_then(|j| j.effect);
+    let interval = effect.and_then(|effect| effect.interval);
+    let margin = judgement.and_then(|j| j.margin.as_ref());
+    let needed = match judgement.map(|j| &j.verdict) {
+        Some(Verdict::Inconclusive { n_needed: Some(n) }) => n.to_string(),
+        _ => String::new(),
+    };
+    let gaps = Gaps::of(comparison, group, row, index);
+    let of_row = |show: fn(&MetricRow) -> String| row.map_or_else(String::new, show);
+    [
+        cell(&group.label),
+        cell(&subject.scenario),
+        subject.as_written.to_string(),
+        cell(&params(&subject.params)),
+        subject.memory.to_string(),
+        subject.swap.to_string(),
+        of_row(|row| cell(&row.name)),
+        of_row(|row| name_of(row.unit)),
+        of_row(|row| name_of(row.direction)),
+        of_row(|row| row.primary.to_string()),
+        cell(&column.name),
+        cell(about::release(column)),
+        (index == BASELINE).to_string(),
+        values.map_or_else(String::new, |v| v.n.to_string()),
+        number(values.map(|v| v.median)),
+        number(values.map(|v| v.mean)),
+        number(values.and_then(|v| v.deviation)),
+        judgement.map_or_else(String::new, |j| j.verdict.to_string()),
+        effect.map_or_else(String::new, |effect| {
+            match effect.kind {
+                EffectKind::Ratio => "ratio",
+                EffectKind::Difference => "difference",
+            }
+            .to_owned()
+        }),
+        number(effect.map(|effect| effect.estimate)),
+        number(interval.map(|interval| interval.low)),
+        number(interval.map(|interval| interval.high)),
+        number(interval.map(|interval| interval.level)),
+        number(judgement.and_then(|j| j.p)),
+        number(judgement.and_then(|j| j.p_adjusted)),
+        needed,
+        number(margin.map(|margin| margin.low)),
+        number(margin.map(|margin| margin.high)),
+        gaps.missing,
+        gaps.no_verdict,
+    ]
+}
+
+/// Why a record must not be used, all reasons in one cell; empty for a valid one.
+pub(crate) fn reasons(record: &Record) -> String {
+    let all: Vec<String> = record
+        .results
+        .invalid
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    all.join("; ")
+}
+
+/// Why a metric has no number; empty where it has one.
+pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
+    match metric.map(|metric| &metric.value) {
+        Some(Value::Number(value)) if value.is_finite() => "",
+        Some(Value::Number(_)) => "not a finite number",
+        Some(Value::Absent(why)) => why,
+        None => "nothing was measured",
+    }
+}
+
+/// The metrics of a record; a record without any still has one row, which says why.
+pub(crate) fn metrics(record: &Record) -> impl Iterator<Item = Option<&Metric>> {
+    let all = &record.results.metrics;
+    let without = std::iter::once(None).take(usize::from(all.is_empty()));
+    all.iter().map(Some).chain(without)
+}
+
+/// Writes samples: a row for each record and metric, invalid records too. A record that measured nothing keeps one row,
+/// without a metric and with the reason.
 pub fn samples<'a>(
     writer: impl Write,
     records: impl IntoIterator<Item = &'a Record>,
@@ -178,11 +293,7 @@ pub fn samples<'a>(
     for record in records {
         let subject = &record.subject;
         let id = record.id();
-        for metric in &record.results.metrics {
-            let value = match metric.value {
-                Value::Number(value) => number(Some(value)),
-                Value::Absent(_) => String::new(),
-            };
+        for metric in metrics(record) {
             out.write_record([
                 id.clone(),
                 cell(&record.digest),
@@ -197,10 +308,12 @@ pub fn samples<'a>(
                 cell(&subject.variant.name),
                 cell(&subject.variant.kernel.release),
                 subject.seed.to_string(),
-                cell(&metric.name),
-                name_of(metric.unit),
-                name_of(metric.direction),
-                value,
+                metric.map_or_else(String::new, |metric| cell(&metric.name)),
+                metric.map_or_else(String::new, |metric| name_of(metric.unit)),
+                metric.map_or_else(String::new, |metric| name_of(metric.direction)),
+                number(metric.and_then(|metric| metric.value.number())),
+                cell(why_missing(metric)),
+                cell(&reasons(record)),
             ])?;
         }
     }

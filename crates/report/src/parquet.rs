@@ -15,7 +15,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use crate::csv::{name_of, params};
+use crate::csv::{metrics, name_of, params, reasons, why_missing};
 use crate::draw::escaped;
 
 /// Rows of a row group.
@@ -127,7 +127,7 @@ fn flush<W: Write + Send>(
 }
 
 /// Names and kinds of the samples' columns: texts, then numbers.
-const TEXTS: [&str; 14] = [
+const TEXTS: [&str; 16] = [
     "record",
     "digest",
     "scenario",
@@ -142,6 +142,8 @@ const TEXTS: [&str; 14] = [
     "metric",
     "unit",
     "direction",
+    "missing",
+    "invalid",
 ];
 
 /// Writes samples: a row for each record and metric, invalid records too.
@@ -161,7 +163,7 @@ pub fn samples<'a>(
     for record in records {
         let subject = &record.subject;
         let id = record.id();
-        for metric in &record.results.metrics {
+        for metric in metrics(record) {
             let texts = [
                 id.clone(),
                 escaped(&record.digest),
@@ -175,9 +177,11 @@ pub fn samples<'a>(
                 escaped(&subject.variant.kernel.release),
                 // As text: a seed uses all 64 bits, which a data frame's signed numbers do not hold.
                 subject.seed.to_string(),
-                escaped(&metric.name),
-                name_of(metric.unit),
-                name_of(metric.direction),
+                metric.map_or_else(String::new, |metric| escaped(&metric.name)),
+                metric.map_or_else(String::new, |metric| name_of(metric.unit)),
+                metric.map_or_else(String::new, |metric| name_of(metric.direction)),
+                escaped(why_missing(metric)),
+                escaped(&reasons(record)),
             ];
             let mut texts = texts.into_iter();
             let mut flags = [subject.as_written, record.is_valid()].into_iter();
@@ -186,7 +190,8 @@ pub fn samples<'a>(
                     Column::Text(values) => values.push(texts.next().unwrap_or_default()),
                     Column::Bool(values) => values.push(flags.next().unwrap_or_default()),
                     Column::Float(values) => {
-                        values.push(metric.value.number().filter(|v| v.is_finite()));
+                        let value = metric.and_then(|metric| metric.value.number());
+                        values.push(value.filter(|value| value.is_finite()));
                     }
                     Column::Int(_) => {}
                 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use pagetide_record::{ArenaKind, RecordReader, RecordWriter, Unit};
+use pagetide_record::{ArenaKind, Record, RecordReader, RecordWriter, Unit, Value};
 use pagetide_report::import::{csv, mmtests};
 
 /// What run-mmtests.sh writes of one test.
@@ -131,11 +131,21 @@ fn exported_samples_come_back_as_they_were() {
         .results
         .invalid
         .push(pagetide_record::Invalid::NoReclaim);
-    let records = [data::record(), second];
+    let mut first = data::record();
+    first.results.metrics[0].value = Value::Absent("not on this kernel".to_owned());
+    let mut silent = data::record();
+    silent.subject.seed = 77;
+    silent.results.metrics.clear();
+    silent
+        .results
+        .invalid
+        .push(pagetide_record::Invalid::NoReclaim);
+    let records = [first, second, silent];
     let mut bytes = Vec::new();
     pagetide_report::csv::samples(&mut bytes, &records).unwrap();
     let back = csv::read(Path::new("samples.csv"), bytes.as_slice()).unwrap();
-    assert_eq!(back.len(), 2);
+    assert_eq!(back.len(), 3);
+    assert!(back[2].results.metrics.is_empty());
     for (a, b) in records.iter().zip(&back) {
         assert_eq!(a.subject.scenario, b.subject.scenario);
         assert_eq!(a.subject.params, b.subject.params);
@@ -144,9 +154,14 @@ fn exported_samples_come_back_as_they_were() {
         assert_eq!(a.subject.seed, b.subject.seed);
         assert_eq!(a.subject.variant.name, b.subject.variant.name);
         assert_eq!(a.is_valid(), b.is_valid());
+        let why = |record: &Record| record.results.invalid.first().map(ToString::to_string);
+        assert_eq!(
+            why(a).is_some_and(|a| why(b).unwrap().contains(&a)),
+            !a.is_valid()
+        );
         for metric in &a.results.metrics {
             let other = b.metric(&metric.name).unwrap();
-            assert_eq!(metric.value.number(), other.value.number());
+            assert_eq!(metric.value, other.value);
             assert_eq!(
                 (metric.unit, metric.direction),
                 (other.unit, other.direction)

@@ -10,6 +10,7 @@ mod data;
 mod judge;
 
 use judge::{Python, Tool, Why, have, kunit, promtool, python};
+use pagetide_compare::Values;
 use pagetide_record::{Nanos, Series, Unit};
 use pagetide_report::trace::{self, Counter, Slice, Trace, Track};
 use pagetide_report::{csv, kcidb, ktap, openmetrics, parquet};
@@ -194,7 +195,45 @@ rows = list(csv.reader(open(sys.argv[2], encoding='utf-8', newline='')))
 print(json.dumps([len(rows), sorted({len(r) for r in rows})]))
 ";
     let seen = python.run(script, &String::from_utf8(bytes).unwrap());
-    assert_eq!(seen, serde_json::json!([31, [28]]));
+    assert_eq!(seen, serde_json::json!([31, [30]]));
+}
+
+#[test]
+fn pandas_reads_numbers_as_numbers_and_why_one_is_missing() {
+    let python = need!(python("pandas"));
+    let mut comparison = data::mglru();
+    let row = &mut comparison.cells[0].metrics[0];
+    row.values[1] = Values {
+        values: Vec::new(),
+        absent: Some("not on this kernel".to_owned()),
+    };
+    row.judgements[0] = None;
+    let name = row.name.clone();
+    let mut bytes = Vec::new();
+    csv::judgements(&mut bytes, &comparison).unwrap();
+    let script = "
+import json, pandas, sys
+t = pandas.read_csv(sys.argv[2])
+gone = t[t['median'].isna()]
+silent = int(gone['missing'].isna().sum())
+gone = gone[gone['metric'] == 'METRIC']
+print(json.dumps({'silent': silent, 'kinds': [str(t[c].dtype) for c in ['median', 'effect', 'p', 'n']],
+    'gone': gone[['metric', 'variant', 'missing', 'no_verdict']].values.tolist(),
+    'both': int((t['median'].notna() & t['missing'].notna()).sum()), 'rows': len(t)}))
+";
+    let script = script.replace("METRIC", &name);
+    let seen = python.run(&script, &String::from_utf8(bytes).unwrap());
+    let why = "not on this kernel";
+    assert_eq!(
+        seen,
+        serde_json::json!({
+            "kinds": ["float64", "float64", "float64", "float64"],
+            "gone": [[name, "mglru-on", why, why]],
+            "both": 0,
+            "silent": 0,
+            "rows": 30,
+        })
+    );
 }
 
 #[test]

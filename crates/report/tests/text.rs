@@ -2,6 +2,10 @@
 
 mod data;
 
+use std::collections::BTreeMap;
+
+use pagetide_compare::{InvalidTrial, Values};
+use pagetide_record::{Invalid, Value};
 use pagetide_report::draw::clean::is_unsafe;
 use pagetide_report::{csv, json, mail, markdown};
 
@@ -88,4 +92,105 @@ fn csv_has_a_row_for_each_cell_metric_and_variant() {
     assert_eq!(text.lines().count(), 1 + 2 * (11 + 4));
     assert!(text.starts_with("cell,scenario,"));
     assert!(text.contains(",improved,ratio,0.89"), "{text}");
+}
+
+/// The rows of a table, by the names of its columns.
+fn rows(bytes: &[u8]) -> Vec<BTreeMap<String, String>> {
+    ::csv::Reader::from_reader(bytes)
+        .deserialize()
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// The cells of these columns.
+fn of<'a>(row: &'a BTreeMap<String, String>, columns: &[&str]) -> Vec<&'a str> {
+    columns.iter().map(|column| row[*column].as_str()).collect()
+}
+
+#[test]
+fn csv_says_why_there_is_no_value_and_no_verdict() {
+    let mut comparison = data::mglru();
+    let absent = |why: Option<&str>| Values {
+        values: Vec::new(),
+        absent: why.map(str::to_owned),
+    };
+    let cell = &mut comparison.cells[0];
+    cell.metrics[0].values[1] = absent(Some("not on this kernel"));
+    cell.metrics[1].values[0] = absent(Some("no victim"));
+    cell.metrics[2].values[1] = absent(None);
+    for metric in &mut cell.metrics[..3] {
+        metric.judgements[0] = None;
+    }
+    // Of the other cell one side is invalid altogether.
+    let cell = &mut comparison.cells[1];
+    cell.sides[1].trials.clear();
+    cell.sides[1].invalid = [(1, "a panic"), (2, "no swap"), (3, "a panic")]
+        .map(|(seed, why)| InvalidTrial {
+            record: String::new(),
+            seed,
+            why: why.to_owned(),
+        })
+        .to_vec();
+    for metric in &mut cell.metrics {
+        metric.values[1] = Values::default();
+    }
+    let mut bytes = Vec::new();
+    csv::judgements(&mut bytes, &comparison).unwrap();
+    let table = rows(&bytes);
+    for row in &table {
+        // Either a number or a reason.
+        assert_ne!(row["median"].is_empty(), row["missing"].is_empty());
+    }
+    let columns = ["variant", "median", "missing", "verdict", "no_verdict"];
+    let why = "not on this kernel";
+    assert_eq!(of(&table[1], &columns), ["mglru-on", "", why, "", why]);
+    assert_eq!(of(&table[2], &columns[1..3]), ["", "no victim"]);
+    assert_eq!(table[2]["no_verdict"], "", "nothing judges the baseline");
+    assert_eq!(table[3]["missing"], "");
+    assert_eq!(
+        table[3]["no_verdict"],
+        format!("{} has no value (no victim)", table[2]["variant"])
+    );
+    assert_eq!(table[5]["missing"], "not measured");
+    let last = table.last().unwrap();
+    assert_eq!(last["missing"], "invalid: a panic; no swap");
+
+    // Where no trial of either side is valid there is no metric, yet no silence.
+    comparison.cells[1].metrics.clear();
+    comparison.cells[1].sides[0].trials.clear();
+    let mut bytes = Vec::new();
+    csv::judgements(&mut bytes, &comparison).unwrap();
+    let table = rows(&bytes);
+    let [.., base, other] = &table[..] else {
+        panic!("no rows")
+    };
+    assert_eq!(of(base, &["metric", "missing"]), ["", "no trial was run"]);
+    assert_eq!(other["missing"], "invalid: a panic; no swap");
+}
+
+#[test]
+fn samples_say_why_a_value_is_missing_and_why_a_record_is_invalid() {
+    let mut lacking = data::record();
+    lacking.results.metrics[0].value = Value::Absent("not on this kernel".to_owned());
+    let mut silent = data::record();
+    silent.results.metrics.clear();
+    silent.results.invalid.push(Invalid::NoReclaim);
+    let count = lacking.results.metrics.len();
+    let mut bytes = Vec::new();
+    csv::samples(&mut bytes, [&lacking, &silent]).unwrap();
+    let table = rows(&bytes);
+    assert_eq!(table.len(), count + 1);
+    let columns = ["value", "missing", "valid", "invalid"];
+    assert_eq!(
+        of(&table[0], &columns),
+        ["", "not on this kernel", "true", ""]
+    );
+    for row in &table {
+        assert_ne!(row["value"].is_empty(), row["missing"].is_empty());
+    }
+    let why = Invalid::NoReclaim.to_string();
+    assert_eq!(
+        of(&table[count], &columns),
+        ["", "nothing was measured", "false", &why]
+    );
 }

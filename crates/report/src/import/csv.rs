@@ -1,7 +1,7 @@
 //! Results as CSV in long form, a line for each trial and metric.
 //!
 //! Columns by name, in any order: `scenario`, `variant`, `metric` and `value` must be there; `seed`, `unit`, `direction`,
-//! `primary`, `kernel`, `params`, `memory`, `swap`, `as_written` and `valid` may be. Without a seed, lines are numbered
+//! `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing` and `invalid` may be. Without a seed, lines are numbered
 //! within their scenario, variant and metric. What [`crate::csv::samples`] writes can be read back.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::{ImportError, record};
 use crate::draw::clean;
 
 /// Columns that may be there.
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 16] = [
     "scenario",
     "variant",
     "metric",
@@ -29,6 +29,8 @@ const COLUMNS: [&str; 14] = [
     "swap",
     "as_written",
     "valid",
+    "missing",
+    "invalid",
 ];
 
 /// One line, by column.
@@ -155,7 +157,10 @@ fn take(
         _ => return Err(line.bad("direction", "lower, higher or neutral")),
     };
     let value = match line.get("value") {
-        "" => Value::Absent("no value in the imported file".to_owned()),
+        "" if line.get("missing").is_empty() => {
+            Value::Absent("no value in the imported file".to_owned())
+        }
+        "" => Value::Absent(line.get("missing").to_owned()),
         text => match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Value::Number(value * factor),
             _ => return Err(line.bad("value", "a number, such as 12.5")),
@@ -196,17 +201,25 @@ fn take(
     let Some(record) = records.get_mut(index) else {
         return Ok(());
     };
+    if !line.flag("valid", true)? && record.is_valid() {
+        let why = match line.get("invalid") {
+            "" => "the imported file marks this trial as invalid",
+            why => why,
+        };
+        record.results.invalid.push(Invalid::Scenario {
+            why: why.to_owned(),
+        });
+    }
+    // An invalid trial that measured nothing has a line all the same.
+    if !record.is_valid() && line.get("metric").is_empty() && line.get("value").is_empty() {
+        return Ok(());
+    }
     let name = line.text("metric")?;
     if record.metric(name).is_some() {
         return Err(ImportError::Twice {
             path: line.path.to_owned(),
             line: line.number,
             metric: clean(name, 40, false),
-        });
-    }
-    if !line.flag("valid", true)? && record.is_valid() {
-        record.results.invalid.push(Invalid::Scenario {
-            why: "the imported file marks this trial as invalid".to_owned(),
         });
     }
     record.results.metrics.push(Metric {
