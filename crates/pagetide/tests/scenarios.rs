@@ -12,37 +12,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::{KERNEL, Lab, text};
-use serde_json::Value;
+use common::trial::{Done, run_on};
+use common::{KERNEL, Lab};
 
-/// The guest of all these trials: two snapshots serve them, one with a file system and one without.
-const GUEST: [&str; 8] = [
-    "--kernel",
-    KERNEL,
-    "--memory",
-    "24M",
-    "--swap-size",
-    "64M",
-    "--seeds",
-    "1",
-];
 const MIB: u64 = 1 << 20;
-/// The most a harness may take.
-const HARNESS: f64 = 4.0 * 1024.0 * 1024.0;
-
-/// A trial that was run and is valid.
-struct Done<'a> {
-    lab: &'a Lab,
-    record: Value,
-    id: String,
-}
 
 /// Runs scenarios with these arguments; gives the trials in the order of the store.
 fn run<'a>(lab: &'a Lab, arguments: &[&str]) -> Vec<Done<'a>> {
-    let before = ids(lab);
-    lab.ends(0, [&["run"], arguments, &GUEST].concat());
-    let new = ids(lab).into_iter().filter(|id| !before.contains(id));
-    new.map(|id| Done::read(lab, id)).collect()
+    run_on(lab, KERNEL, arguments)
 }
 
 /// Runs one trial.
@@ -50,124 +27,6 @@ fn one<'a>(lab: &'a Lab, arguments: &[&str]) -> Done<'a> {
     let mut all = run(lab, arguments);
     assert_eq!(all.len(), 1, "{arguments:?}");
     all.remove(0)
-}
-
-fn ids(lab: &Lab) -> Vec<String> {
-    let (out, _) = lab.ends(0, ["list", "records", "--json", "--limit", "100"]);
-    let records: Vec<Value> = serde_json::from_str(&out).unwrap();
-    let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
-    records.iter().map(id).collect()
-}
-
-impl<'a> Done<'a> {
-    fn read(lab: &'a Lab, id: String) -> Self {
-        let (out, _) = lab.ends(0, ["show", &id, "--json"]);
-        let record: Value = serde_json::from_str(&out).unwrap();
-        let done = Self { lab, record, id };
-        let results = &done.record["results"];
-        assert_eq!(
-            results["invalid"],
-            Value::Array(Vec::new()),
-            "{}",
-            done.name()
-        );
-        let harness = done.metric("harness");
-        assert!(harness > 0.0 && harness <= HARNESS, "harness: {harness}");
-        done
-    }
-
-    fn name(&self) -> String {
-        let subject = &self.record["subject"];
-        format!("{} {}", subject["scenario"], subject["params"])
-    }
-
-    fn value(&self, name: &str) -> &Value {
-        let metrics = self.record["results"]["metrics"].as_array().unwrap();
-        let found = metrics.iter().find(|metric| metric["name"] == name);
-        &found.unwrap_or_else(|| panic!("{} has no metric {name}", self.name()))["value"]
-    }
-
-    fn metric(&self, name: &str) -> f64 {
-        let value = self.value(name);
-        value["number"]
-            .as_f64()
-            .unwrap_or_else(|| panic!("{}: {name} is {value}", self.name()))
-    }
-
-    /// A metric that counts.
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked"
-    )]
-    fn count(&self, name: &str) -> u64 {
-        let value = self.metric(name);
-        assert!(value >= 0.0 && value.fract() == 0.0, "{name}: {value}");
-        value as u64
-    }
-
-    fn param(&self, name: &str) -> &str {
-        self.record["subject"]["params"][name].as_str().unwrap()
-    }
-
-    /// What a counter of `/proc/vmstat` grew by; zero where the kernel lacks it.
-    fn vmstat(&self, name: &str) -> u64 {
-        let counter = &self.record["results"]["counters"]["vmstat"]["values"][name];
-        let at = |index: usize| counter[index].as_u64().unwrap_or(0);
-        at(1) - at(0)
-    }
-
-    /// The columns of a series.
-    fn series(&self, name: &str) -> BTreeMap<String, Vec<f64>> {
-        let (out, _) = self.lab.ends(0, ["show", &self.id, "--series", name]);
-        let mut lines = out.lines();
-        let heads: Vec<&str> = lines.next().unwrap().split(',').map(plain).collect();
-        let mut columns: BTreeMap<String, Vec<f64>> = heads
-            .iter()
-            .map(|head| ((*head).to_owned(), Vec::new()))
-            .collect();
-        for line in lines {
-            for (head, cell) in heads.iter().zip(line.split(',')) {
-                let column = columns.get_mut(*head).unwrap();
-                column.push(cell.parse().unwrap_or_else(|_| panic!("{name}: {cell}")));
-            }
-        }
-        columns
-    }
-
-    fn column(&self, series: &str, column: &str) -> Vec<f64> {
-        let mut columns = self.series(series);
-        columns
-            .remove(column)
-            .unwrap_or_else(|| panic!("{series} has {:?}", columns.keys()))
-    }
-
-    fn blob(&self, name: &str) -> Vec<u8> {
-        let mut show = self.lab.pagetide(["show", &self.id, "--blob", name]);
-        let output = show.output().unwrap();
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        output.stdout
-    }
-
-    /// The pages of the access log, in order.
-    fn log(&self, name: &str) -> Vec<u64> {
-        let bytes = self.blob(name);
-        let entries = bytes.as_chunks::<8>().0.iter();
-        entries
-            .map(|entry| u64::from_le_bytes(*entry) >> 36)
-            .collect()
-    }
-
-    fn histogram_count(&self, name: &str) -> u64 {
-        self.record["results"]["histograms"][name]["count"]
-            .as_u64()
-            .unwrap()
-    }
-}
-
-/// A column's name without its unit.
-fn plain(head: &str) -> &str {
-    head.split(" (").next().unwrap_or(head)
 }
 
 fn sum(column: &[f64]) -> f64 {
@@ -496,11 +355,9 @@ fn swapbench_writes_and_reads_its_share_and_zeros_as_written_reach_no_device() {
     same(done.metric("major-faults"), sum(&faults["major-faults"]));
     assert!(sum(&faults["minor-faults"]) >= f64::from(6 * 1536));
     assert!(done.count("major-faults") > 1000);
-    assert_eq!(
-        done.count("swapped-out"),
-        done.count("reclaimed"),
-        "all of it goes to the device"
-    );
+    // Almost all of it goes to the device; a page that was read back and not written since goes without.
+    near(done.metric("swapped-out"), done.metric("reclaimed"), 0.02);
+    near(done.metric("compressed"), 0.35, 0.1);
 
     let written = one(&lab, &[&params[..], &["--as-written"]].concat());
     assert_eq!(written.count("pages-written"), 6 * 1536);
@@ -593,6 +450,7 @@ fn kv_makes_its_operations_and_snapshots_every_page_while_writes_copy() {
     let copies = done.count("copies");
     assert!(copies > 50, "{copies}");
     assert!(done.count("swapped-out") > 1000 && done.metric("fork") > 0.0);
+    near(done.metric("compressed"), 0.35, 0.1);
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Asker<'_> {
             Way::Thp => self.touch(),
             Way::Collapse => self.collapse(),
             Way::Hugetlb => Ok(self.grow_pool()),
-            Way::Packet => Ok(self.ring()),
+            Way::Packet => self.ring(),
         }
     }
 
@@ -193,19 +193,18 @@ impl Asker<'_> {
         }
     }
 
-    /// The kernel falls back to memory that is not contiguous and does not say so; `/proc/vmallocinfo` does.
-    fn ring(&self) -> Attempt {
+    /// The kernel falls back to memory that is not contiguous and does not say so; the frames of the ring's pages do.
+    fn ring(&mut self) -> Result<Attempt, Stop> {
         let Some(socket) = socket() else {
-            return Attempt {
+            return Ok(Attempt {
                 latency: Nanos(0),
                 held: None,
-            };
+            });
         };
         let block = number::narrow(self.block.0);
         // struct tpacket_req: block size, number of blocks, frame size, number of frames.
         let frame = number::narrow(PAGE as u64);
         let request = [block, 1, frame, block / frame];
-        let before = scattered_rings();
         let mut refused = 0;
         let latency = self.timed(|| {
             // SAFETY: the request has the layout and size that the option wants.
@@ -219,11 +218,26 @@ impl Asker<'_> {
                 )
             };
         });
-        let contiguous = refused == 0 && scattered_rings() == before;
-        Attempt {
+        let contiguous = refused == 0 && self.is_contiguous(&socket)?;
+        Ok(Attempt {
             latency,
             held: contiguous.then_some(Held::Socket(socket)),
-        }
+        })
+    }
+
+    /// Whether the pages of a ring lie one after the other in memory.
+    fn is_contiguous(&mut self, ring: &OwnedFd) -> Result<bool, Stop> {
+        let mapping = Mapping::ring(ring, self.block.pages())?;
+        let (mut first, mut in_a_row) = (None, 0);
+        self.page_map.each(&mapping, |page, entry| {
+            let frame = entry.frame();
+            if page == 0 {
+                first = frame;
+            }
+            let wanted = first.map(|first| first + page);
+            in_a_row += u64::from(frame.is_some() && frame == wanted);
+        })?;
+        Ok(in_a_row == mapping.pages())
     }
 }
 
@@ -237,14 +251,6 @@ fn socket() -> Option<OwnedFd> {
     let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     // SAFETY: the descriptor was just made and belongs to nobody else.
     (socket >= 0).then(|| unsafe { OwnedFd::from_raw_fd(socket) })
-}
-
-/// Blocks of packet rings that the kernel had to put together from single pages.
-fn scattered_rings() -> usize {
-    let text = fs::read_to_string("/proc/vmallocinfo").unwrap_or_default();
-    text.lines()
-        .filter(|line| line.contains("packet_set_ring") || line.contains("pg_vec"))
-        .count()
 }
 
 /// Whether a size can be asked for in this way.

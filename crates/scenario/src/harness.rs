@@ -1,6 +1,7 @@
 //! The harness's own memory: locked, so that it does not become the victim, and counted.
 
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pagetide_record::Bytes;
 
@@ -9,6 +10,21 @@ use crate::number;
 
 /// The most that the harness may take beside the workload.
 pub(crate) const LIMIT: Bytes = Bytes::from_mib(4);
+
+/// Size of the buffers that this process has now, and the most it had.
+static BUFFERS: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(0);
+
+/// Begins to count buffers anew, in a child that was just forked: what its parent had is counted there.
+pub(crate) fn count_anew() {
+    BUFFERS.store(0, Ordering::Relaxed);
+    MOST.store(0, Ordering::Relaxed);
+}
+
+/// The most that this process's buffers took at a time.
+pub(crate) fn most() -> Bytes {
+    Bytes(MOST.load(Ordering::Relaxed))
+}
 
 /// A buffer of plain numbers in memory of its own, filled with zeros and locked where the process may lock.
 pub(crate) struct Locked<T: Plain> {
@@ -50,6 +66,8 @@ impl<T: Plain> Locked<T> {
         // says what was not locked.
         // SAFETY: the range is the mapping made above.
         unsafe { libc::mlock(start, size) };
+        let now = BUFFERS.fetch_add(size as u64, Ordering::Relaxed) + size as u64;
+        MOST.fetch_max(now, Ordering::Relaxed);
         let start = NonNull::new(start.cast::<T>())
             .ok_or_else(|| Stop::last("cannot map a buffer at address zero"))?;
         Ok(Self { start, length })
@@ -77,8 +95,10 @@ impl<T: Plain> std::ops::DerefMut for Locked<T> {
 
 impl<T: Plain> Drop for Locked<T> {
     fn drop(&mut self) {
+        let size = Self::size(self.length);
+        BUFFERS.fetch_sub(size as u64, Ordering::Relaxed);
         // SAFETY: the mapping was made by `new` and nothing borrows it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), Self::size(self.length)) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), size) };
     }
 }
 
@@ -89,15 +109,18 @@ pub(crate) struct Own {
     pub size: Bytes,
     /// The part of it that grows by itself: heap and stack.
     growing: u64,
+    /// The buffers in it.
+    buffers: Bytes,
     /// Whether all of it is locked.
     pub locked: bool,
 }
 
 impl Own {
-    /// The same at the trial's end: what heap and stack grew by since comes to it.
+    /// The same at the trial's end: what heap, stack and buffers grew by since comes to it.
     pub(crate) fn grown(self) -> Bytes {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        Bytes(self.size.0 + growing(&maps).saturating_sub(self.growing))
+        let grown = growing(&maps).saturating_sub(self.growing);
+        Bytes(self.size.0 + grown + most().0.saturating_sub(self.buffers.0))
     }
 }
 
@@ -148,6 +171,7 @@ pub(crate) fn lock_own_memory() -> Own {
     Own {
         size: Bytes(total + page_tables()),
         growing: growing(&maps),
+        buffers: most(),
         locked,
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::cast_ptr_alignment)]
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 use pagetide_record::{Bytes, Pages};
@@ -83,7 +83,12 @@ impl Mapping {
         Self::map(pages, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// The same with the system's own error; `whole` says whether the file is at least as long, without which touching
+    /// The whole of a packet ring.
+    pub(crate) fn ring(socket: &OwnedFd, pages: Pages) -> Result<Self, Stop> {
+        Self::map(pages, libc::MAP_SHARED, socket.as_raw_fd())
+    }
+
+    /// The first `pages` of a file with the system's own error; `whole` says whether the file is at least as long, without which touching
     /// the end would be fatal.
     pub(crate) fn of_file(
         file: &File,

@@ -23,6 +23,16 @@ impl Entry {
         self.0 >> 63 != 0
     }
 
+    /// Its page frame, where the process may know it (`CAP_SYS_ADMIN`).
+    pub(crate) const fn frame(self) -> Option<u64> {
+        let frame = self.0 & ((1 << 55) - 1);
+        if self.present() && frame != 0 {
+            Some(frame)
+        } else {
+            None
+        }
+    }
+
     /// Whether it lies in swap (its page may still be in the swap cache).
     pub(crate) const fn swapped(self) -> bool {
         self.0 >> 62 & 1 != 0
@@ -110,5 +120,12 @@ mod tests {
         let entry = Entry(1 << 62 | 77 << 5 | 3);
         assert_eq!(entry.place(), Some((3, 77)));
         assert!(!entry.present());
+        assert_eq!(entry.frame(), None);
+    }
+
+    #[test]
+    fn a_page_in_memory_has_a_frame_unless_it_is_hidden() {
+        assert_eq!(Entry(1 << 63 | 1 << 55 | 0x1234).frame(), Some(0x1234));
+        assert_eq!(Entry(1 << 63).frame(), None);
     }
 }

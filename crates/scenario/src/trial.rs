@@ -230,7 +230,7 @@ impl Trial<'_> {
         let Some(own) = self.settled else {
             return;
         };
-        let size = own.grown();
+        let size = Bytes(own.grown().0 + self.ledger.borrow().buffers.0);
         self.metric("harness", size.0 as f64);
         if size > harness::LIMIT {
             let limit = harness::LIMIT;
@@ -409,7 +409,9 @@ impl Trial<'_> {
         let own = Usage::own().since(self.own_before);
         let usage = own.plus(self.members);
         self.outcome.processes = vec![ProcessUsage::own(own)];
-        self.outcome.processes.append(&mut self.ledger.borrow_mut());
+        let mut notes = self.ledger.borrow_mut();
+        self.outcome.processes.append(&mut notes.processes);
+        drop(notes);
         self.time_metric("user", usage.user);
         self.time_metric("system", usage.system);
         self.outcome.metrics = self

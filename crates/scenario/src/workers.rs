@@ -12,11 +12,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use pagetide_record::{Invalid, Nanos, Pages};
+use pagetide_record::{Bytes, Invalid, Nanos, Pages};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::error::Stop;
+use crate::harness;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 
@@ -44,6 +45,7 @@ struct Board {
 #[repr(C)]
 struct Slot {
     values: [AtomicU64; VALUES],
+    buffers: AtomicU64,
     reason: [AtomicU64; REASON / 8],
     reason_length: AtomicU32,
 }
@@ -136,7 +138,16 @@ impl ProcessUsage {
 }
 
 /// Where teams note every process that ended.
-pub(crate) type Ledger = Rc<RefCell<Vec<ProcessUsage>>>;
+pub(crate) type Ledger = Rc<RefCell<Notes>>;
+
+/// What is noted of the processes that ended.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// What the kernel accounted to each.
+    pub processes: Vec<ProcessUsage>,
+    /// The harness's buffers in all members of the team that had most.
+    pub buffers: Bytes,
+}
 
 /// A member that ended well.
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +231,8 @@ pub(crate) struct Team {
     clock: Clock,
     started: Nanos,
     ledger: Ledger,
+    /// The harness's buffers in members that ended.
+    buffers: Bytes,
 }
 
 impl Team {
@@ -239,6 +252,7 @@ impl Team {
             clock,
             started: clock.now(),
             ledger: Rc::clone(ledger),
+            buffers: Bytes(0),
         };
         // SAFETY: no arguments.
         let parent = unsafe { libc::getpid() };
@@ -347,7 +361,10 @@ impl Team {
         self.members[number as usize] = 0;
         let used = Usage::from_kernel(&usage);
         if let (Ok(mut ledger), Ok(pid)) = (self.ledger.try_borrow_mut(), u32::try_from(pid)) {
-            ledger.push(ProcessUsage::of(pid, used));
+            ledger.processes.push(ProcessUsage::of(pid, used));
+            let buffers = &self.shared.slot(number).buffers;
+            self.buffers.0 += buffers.load(Ordering::Acquire);
+            ledger.buffers = ledger.buffers.max(self.buffers);
         }
         if status == 0 {
             return Ok(Some(used));
@@ -413,8 +430,11 @@ fn child(
         shared,
         gate: 0,
     };
+    harness::count_anew();
     // Unwinding must not run the parent's code in the child.
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut member)));
+    let buffers = &shared.slot(number).buffers;
+    buffers.store(harness::most().0, Ordering::Release);
     let reason = match result {
         // SAFETY: ends this process at once, without running what the parent registered for its exit.
         Ok(Ok(())) => unsafe { libc::_exit(0) },

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 #![allow(dead_code, reason = "not every test binary uses everything")]
 
+pub mod trial;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,6 +87,11 @@ impl Lab {
 
     /// A laboratory in which trials can run; `None`, with the reason printed, where they cannot.
     pub fn that_runs() -> Option<Self> {
+        Self::that_runs_on(KERNEL)
+    }
+
+    /// The same on another kernel.
+    pub fn that_runs_on(kernel: &str) -> Option<Self> {
         let lab = Self::new();
         if std::process::Command::new("qemu-system-x86_64")
             .arg("--version")
@@ -94,9 +101,9 @@ impl Lab {
             println!("skipped: QEMU is not installed");
             return None;
         }
-        let output = lab.pagetide(["kernel", "add", KERNEL]).output().unwrap();
+        let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
         if !output.status.success() {
-            println!("skipped: {KERNEL} cannot be had: {}", text(&output.stderr));
+            println!("skipped: {kernel} cannot be had: {}", text(&output.stderr));
             return None;
         }
         Some(lab)

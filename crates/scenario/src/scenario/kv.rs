@@ -19,7 +19,7 @@ use crate::mapping::{Mapping, PAGE};
 use crate::number;
 use crate::params::params;
 use crate::touch::{Amount, Mark, Offset, Recorder, Touch, WRITE};
-use crate::trial::{Trial, metrics};
+use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Team, Usage};
 
 /// Operations made at a time.
@@ -114,6 +114,7 @@ impl Scenario for Kv {
             Direction::Neutral,
             "pages written to the snapshot"
         ),
+        COMPRESSED,
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
@@ -187,6 +188,7 @@ impl Scenario for Kv {
         }
         let faults = Usage::own().since(before);
         trial.phase("report");
+        trial.compressed();
         // A snapshot that outlasts the operations counts too.
         let saved = saved.or_else(|| saving.map(|saving| saving.end(&all)));
         trial.must_count("operations", self.operations, all.count());

@@ -68,7 +68,8 @@ params! {
         pages: Pages = "2 * memory", min = "1", max = "268435456";
         /// Number of references, each timed.
         refs: u64 = "3 * pages", min = "1", max = "4294967295";
-        /// What is mapped: anonymous memory or a file.
+        /// What is mapped: anonymous memory or a file. A fault on a file reads what lies around it too, so that a trial takes
+        /// two to four times as long.
         mapping: Backing = "anon";
         /// What a reference does: read, write, or either at random (mixed).
         access: Access = "read";

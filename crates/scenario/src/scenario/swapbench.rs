@@ -15,7 +15,7 @@ use crate::mapping::Mapping;
 use crate::number;
 use crate::order::Order;
 use crate::params::{choice, params};
-use crate::trial::{Trial, metrics};
+use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Ended, Usage};
 
 choice! {
@@ -126,6 +126,7 @@ impl Scenario for Swapbench {
             Direction::Neutral,
             "pages read by all processes"
         ),
+        COMPRESSED,
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
@@ -199,9 +200,14 @@ impl Scenario for Swapbench {
             }
             if self.barrier == Barrier::Each {
                 team.gathered()?;
+                trial.compressed();
                 trial.phase("read");
                 team.open()?;
             }
+        }
+        if self.barrier == Barrier::Start {
+            let why = "processes end without waiting for each other";
+            trial.absent("compressed", why);
         }
         let ended = team.join()?;
         trial.time_metric("total", trial.clock.now().since(start));
