@@ -7,7 +7,7 @@
 
 use pagetide_probe::block::{BlockSummary, DiskModel, summarise};
 use pagetide_probe::meaning::{
-    CpuTimes, ReclaimTable, TaskAccounting, TaskTime, analyse, attribute,
+    CpuTimes, ReclaimTable, TaskAccounting, TaskTime, analyse, attribute, attribute_within,
 };
 pub use pagetide_probe::observed::{PHASES, PhaseBegin, SOURCES, TASKS, TRACE};
 use pagetide_probe::text::{Delta, Effect, KeyedSource, Kind, known, observer_effect};
@@ -30,6 +30,10 @@ pub struct Observation {
     /// Where the time of each process of the workload went, the main process (that forked the others) first; the parts of
     /// each add up to its own elapsed time. Empty where the record tells of no process.
     pub tasks: Vec<TaskTime>,
+    /// The main process's time within the attempts that the scenario times one by one, where it tells of such: what it does
+    /// in between, and what others do meanwhile, is not in it.
+    #[serde(default)]
+    pub attempts: Option<TaskTime>,
     /// Block I/O by device, with what the same requests would have cost on a disk with seeks.
     pub blocks: BlockSummary,
     /// Phases of the scenario.
@@ -100,13 +104,19 @@ pub fn observe(
         (Some(timed), Some(observed)) => observer_effect(&growing(&timed), &growing(observed)),
         _ => Vec::new(),
     };
+    let phases = list(reader, PHASES)?;
+    let attempts = match (accounting.first(), windows(reader, &phases)) {
+        (Some(main), Some(windows)) => Some(attribute_within(&trace, main.pid, &windows)?),
+        _ => None,
+    };
     Ok(Observation {
         record: record.id(),
         elapsed: Nanos(record.results.elapsed.0),
         table,
         tasks,
+        attempts,
         blocks: summarise(&trace, DiskModel::barracuda_2009())?,
-        phases: list(reader, PHASES)?,
+        phases,
         timed_elapsed: timed.map(|timed| Nanos(timed.results.elapsed.0)),
         effect,
     })
@@ -184,6 +194,36 @@ fn cpu_times(record: &Record) -> Option<CpuTimes> {
         elapsed: Nanos(record.results.elapsed.0),
     })
 }
+
+/// When each attempt of the series `attempts` was made, on the trace's clock: they tell their begin since that of their pass,
+/// whose phase is named after it.
+fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2]>> {
+    let attempts = reader.series(ATTEMPTS).ok()?;
+    let passes: Vec<Nanos> = phases
+        .iter()
+        .filter(|phase| phase.name.starts_with(PASS))
+        .map(|phase| phase.begin)
+        .collect();
+    let column = |name: &str| attempts.column(name);
+    let (pass, begin, latency) = (column("pass")?, column("begin")?, column("latency")?);
+    // Whole numbers of nanoseconds below 2^53.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = |value: f64| value.max(0.0) as u64;
+    (0..attempts.rows())
+        .map(|row| {
+            let pass = usize::try_from(whole(pass.get(row)?)).ok()?;
+            let begin = passes
+                .get(pass)?
+                .saturating_add(Nanos(whole(begin.get(row)?)));
+            Some([begin, begin.saturating_add(Nanos(whole(latency.get(row)?)))])
+        })
+        .collect()
+}
+
+/// Series in which a scenario tells of attempts it timed one by one.
+const ATTEMPTS: &str = "attempts";
+/// What the names of the phases begin with in which it made them.
+const PASS: &str = "pass-";
 
 fn has(record: &Record, blob: &str) -> bool {
     record

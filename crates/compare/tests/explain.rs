@@ -197,6 +197,37 @@ fn a_difference_that_no_counter_speaks_for_is_not_explained() {
     assert!((found.unexplained - 500e6).abs() < 1.0);
 }
 
+/// What a copy of 8,000 pages does beside a process of which so many pages come back from swap.
+fn copying(swapped: f64, request: f64) -> Account {
+    let mut side = account(
+        &[
+            ("pgfault", 9_000.0 + swapped),
+            ("pgmajfault", swapped),
+            ("pswpin", swapped),
+            ("pgpgin", (8_000.0 + swapped) * 4.0),
+            ("workingset_refault_anon", swapped),
+        ],
+        // Thirty pages of the file a request.
+        &[
+            (Part::Compute, 50e6),
+            (Part::IoWait, (swapped + 8_000.0 / 30.0) * request),
+        ],
+    );
+    side.observed.as_mut().unwrap().read = Some(request);
+    side
+}
+
+#[test]
+fn swap_in_beside_a_stream_of_files_is_no_slower_device() {
+    let (mechanism, effect) = first(&copying(0.0, 100e3), &copying(400.0, 105e3));
+    assert_eq!(mechanism, Mechanism::EvictionChoice);
+    assert!(effect > 40e6, "{effect}");
+    // The same pages from a slower device are its doing.
+    let (mechanism, effect) = first(&copying(400.0, 100e3), &copying(400.0, 300e3));
+    assert_eq!(mechanism, Mechanism::DeviceLatency);
+    assert!(effect > 100e6, "{effect}");
+}
+
 #[test]
 fn waiting_for_kcompactd_counts_as_compaction() {
     let of = |time: f64, stalls: f64| {
@@ -229,6 +260,8 @@ fn any_account() -> impl Strategy<Value = Account> {
         if flags[1] {
             observed.queue.insert(Ahead::Kcompactd, queue * 0.2);
         }
+        // The same device with another queue, or another device.
+        observed.read = flags[0].then(|| 80e3 + observed.growth["pswpin"]);
         if flags[0] {
             observed.rows.insert(RowId::TimeKswapdAwake, 3e8);
         }

@@ -116,11 +116,16 @@ fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
         }
     };
     let basis = match &explanation.basis {
-        Basis::Traced {
-            seed: Some(seed), ..
-        } => format!("processes' time in the observed pass of seed {seed}, pauses left out"),
-        Basis::Traced { seed: None, .. } => {
-            "processes' time in observed passes of different seeds, pauses left out".to_owned()
+        Basis::Traced { seed, attempts, .. } => {
+            let passes = match seed {
+                Some(seed) => format!("the observed pass of seed {seed}"),
+                None => "observed passes of different seeds".to_owned(),
+            };
+            if *attempts {
+                format!("the attempts' time in {passes}")
+            } else {
+                format!("processes' time in {passes}, pauses left out")
+            }
         }
         Basis::Counters => {
             "elapsed time; no pass of both was observed (--observe), so only time off the CPU is attributed".to_owned()

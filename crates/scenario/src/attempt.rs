@@ -59,6 +59,8 @@ impl Drop for Held {
 
 /// How one attempt ended.
 pub(crate) struct Attempt {
+    /// When it began.
+    pub begin: Nanos,
     /// How long it took.
     pub latency: Nanos,
     /// The block, if it was got.
@@ -132,17 +134,18 @@ impl Asker<'_> {
         }
     }
 
-    fn timed(&self, work: impl FnOnce()) -> Nanos {
+    /// When work began, and how long it took.
+    fn timed(&self, work: impl FnOnce()) -> (Nanos, Nanos) {
         let start = self.clock.now();
         work();
-        self.clock.now().since(start)
+        (start, self.clock.now().since(start))
     }
 
     /// A block is huge if the first touch of one byte made all of its pages present.
     fn touch(&mut self) -> Result<Attempt, Stop> {
         let mapping = Mapping::aligned(self.block.pages(), self.block.0)?;
         mapping.advise(libc::MADV_HUGEPAGE);
-        let latency = self.timed(|| {
+        let (begin, latency) = self.timed(|| {
             // SAFETY: the first byte lies within the mapping.
             unsafe { mapping.start().write_volatile(1) };
         });
@@ -155,6 +158,7 @@ impl Asker<'_> {
             mapping.fill(self.filler, 0, mapping.pages());
         }
         Ok(Attempt {
+            begin,
             latency,
             held: got.then_some(Held::Memory(mapping)),
         })
@@ -167,7 +171,7 @@ impl Asker<'_> {
         let mut got = false;
         // Advice against huge pages is taken back before, or the call refuses.
         mapping.advise(libc::MADV_HUGEPAGE);
-        let latency = self.timed(|| got = mapping.advise(MADV_COLLAPSE));
+        let (begin, latency) = self.timed(|| got = mapping.advise(MADV_COLLAPSE));
         let error = std::io::Error::last_os_error();
         if !got && error.raw_os_error() == Some(libc::EINVAL) {
             return Err(Stop::System {
@@ -177,6 +181,7 @@ impl Asker<'_> {
             });
         }
         Ok(Attempt {
+            begin,
             latency,
             held: got.then_some(Held::Memory(mapping)),
         })
@@ -184,10 +189,11 @@ impl Asker<'_> {
 
     fn grow_pool(&self) -> Attempt {
         let before = pool().unwrap_or(0);
-        let latency = self.timed(|| {
+        let (begin, latency) = self.timed(|| {
             let _ = fs::write(POOL, (before + 1).to_string());
         });
         Attempt {
+            begin,
             latency,
             held: (pool().unwrap_or(0) > before).then_some(Held::PoolPage),
         }
@@ -197,6 +203,7 @@ impl Asker<'_> {
     fn ring(&mut self) -> Result<Attempt, Stop> {
         let Some(socket) = socket() else {
             return Ok(Attempt {
+                begin: self.clock.now(),
                 latency: Nanos(0),
                 held: None,
             });
@@ -206,7 +213,7 @@ impl Asker<'_> {
         let frame = number::narrow(PAGE as u64);
         let request = [block, 1, frame, block / frame];
         let mut refused = 0;
-        let latency = self.timed(|| {
+        let (begin, latency) = self.timed(|| {
             // SAFETY: the request has the layout and size that the option wants.
             refused = unsafe {
                 libc::setsockopt(
@@ -220,6 +227,7 @@ impl Asker<'_> {
         });
         let contiguous = refused == 0 && self.is_contiguous(&socket)?;
         Ok(Attempt {
+            begin,
             latency,
             held: contiguous.then_some(Held::Socket(socket)),
         })

@@ -32,6 +32,7 @@ mod pagemap;
 mod params;
 mod registry;
 mod ring;
+mod scatter;
 mod scenario;
 pub mod touch;
 mod trial;

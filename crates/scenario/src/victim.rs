@@ -6,14 +6,15 @@ use std::path::Path;
 use pagetide_record::{Nanos, Pages};
 use pagetide_reference::Rng;
 
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::error::Stop;
+use crate::fill::Filler;
 use crate::harness::Locked;
 use crate::mapping::Mapping;
 use crate::number;
 use crate::touch::{Amount, Offset, Recorder, Touch};
 use crate::trial::Trial;
-use crate::workers::{Team, Usage};
+use crate::workers::{Member, Team, Usage};
 
 /// Accesses between two pauses.
 const BURST: usize = 32;
@@ -33,27 +34,48 @@ pub(crate) struct Suffered {
     pub refaults: u64,
 }
 
-/// Starts a victim over the first `pages` of a file; it is warm when it arrives at its gate, and pauses for `pause`
-/// between bursts of accesses.
-pub(crate) fn start(
-    trial: &Trial<'_>,
-    path: &Path,
-    pages: Pages,
-    pause: Nanos,
-) -> Result<Team, Stop> {
-    let clock = trial.clock;
-    trial.team("victim", 1, |member| {
+/// A victim to be.
+#[derive(Clone, Copy)]
+pub(crate) struct Victim<'a> {
+    /// The file it maps; `None` for anonymous memory.
+    pub file: Option<&'a Path>,
+    /// What anonymous memory holds.
+    pub filler: &'a Filler,
+    /// Size of its working set.
+    pub pages: Pages,
+    /// Pause between two bursts of accesses.
+    pub pause: Nanos,
+}
+
+impl Victim<'_> {
+    /// Starts it; it is warm when it arrives at its gate.
+    pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
+        let (clock, seed) = (trial.clock, trial.seed);
+        trial.team("victim", 1, |member| self.live(member, clock, seed))
+    }
+
+    fn memory(self) -> Result<Mapping, Stop> {
+        let Some(path) = self.file else {
+            let mapping = Mapping::anonymous(self.pages)?;
+            mapping.fill(self.filler, 0, self.pages.0);
+            return Ok(mapping);
+        };
         let file = File::options()
             .read(true)
             .write(true)
             .open(path)
             .map_err(Stop::system(format!("cannot open {}", path.display())))?;
-        let mapping = Mapping::file(&file, pages)?;
+        let mapping = Mapping::file(&file, self.pages)?;
         // Used at random, as a database's index is: without readahead a miss costs one page.
         mapping.advise(libc::MADV_RANDOM);
+        Ok(mapping)
+    }
+
+    fn live(self, member: &mut Member<'_>, clock: Clock, seed: u64) -> Result<(), Stop> {
+        let mapping = self.memory()?;
         let mut recorder = Recorder::without_log()?;
         let mut batch = Locked::<u32>::new(BURST)?;
-        let mut rng = Rng::stream(trial.seed, "victim");
+        let mut rng = Rng::stream(seed, "victim");
         // Twice, so that the kernel knows the pages as used more than once.
         for _ in 0..2 {
             mapping.read_all();
@@ -63,10 +85,10 @@ pub(crate) fn start(
         let before = Usage::own();
         while !member.asked_to_stop() {
             for item in batch.iter_mut() {
-                *item = rng.below_u32(number::narrow(pages.0));
+                *item = rng.below_u32(number::narrow(self.pages.0));
             }
             recorder.touch(clock, &touch, &batch);
-            clock::sleep(pause);
+            clock::sleep(self.pause);
         }
         let usage = Usage::own().since(before);
         let values = [
@@ -80,7 +102,7 @@ pub(crate) fn start(
             member.put(index, value);
         }
         Ok(())
-    })
+    }
 }
 
 /// Ends a victim and says what it suffered.

@@ -34,10 +34,14 @@ pub struct Observed {
     pub seed: u64,
     /// Tasks whose time was attributed.
     pub tasks: usize,
+    /// Whether that is one task's time within the attempts which the scenario times.
+    pub attempts: bool,
     /// Where their time went, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
     /// Waiting for a CPU, by what had it, in nanoseconds; the observer's own time is neither here nor in `times`.
     pub queue: BTreeMap<Ahead, f64>,
+    /// What of that other tasks had, by their names, in nanoseconds.
+    pub others: Amounts,
     /// Growth of the vmstat counters over this very pass.
     pub growth: Amounts,
     /// Rows of the reclaim table that have a number.
@@ -114,11 +118,26 @@ impl Counted<'_> {
         names.iter().map(|name| self.get(name)).sum()
     }
 
+    /// Pages read ahead from swap that nobody used.
+    fn in_vain(self) -> f64 {
+        (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
+    }
+
     /// Pages read from devices that are there on request: what was read ahead from swap in vain is left out.
     pub fn back(self) -> f64 {
-        let in_vain = (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0);
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
-        (read - in_vain).max(self.get("pgmajfault"))
+        (read - self.in_vain()).max(self.get("pgmajfault"))
+    }
+
+    /// Those of them that came from swap.
+    pub fn swapped_back(self) -> f64 {
+        (self.get("pswpin") - self.in_vain()).max(0.0)
+    }
+
+    /// Whether faults brought most of the pages that came back, so that their number tells that of the waits. It does not
+    /// where files are read by system call.
+    pub fn waits_known(self) -> bool {
+        self.faults_back() >= 0.5 * self.back()
     }
 
     /// Faults whose page came from a device, at once or ahead.

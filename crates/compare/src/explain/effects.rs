@@ -16,6 +16,8 @@ use super::mechanism::Mechanism;
 
 /// Free memory at the start that differs by more than this share is a cause of its own.
 const MEMORY: f64 = 0.01;
+/// Times of a request that differ by less than this share are of the same device: what remains is its queue.
+const ALIKE: f64 = 0.25;
 /// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
 const TICK: f64 = 4e6;
 
@@ -70,7 +72,13 @@ pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let [t_a, t_b] = [a, b].map(waiting);
     let mut effects = Effects::default();
     if let (Some(t_a), Some(t_b)) = (t_a, t_b) {
-        chain_of_waits([a, b], [&a.growth, &b.growth], [t_a, t_b], &mut effects);
+        chain_of_waits(
+            [a, b],
+            [&a.growth, &b.growth],
+            [t_a, t_b],
+            [None; 2],
+            &mut effects,
+        );
     }
     let whole = b.elapsed - a.elapsed;
     effects.unexplained += whole - effects.total();
@@ -84,32 +92,27 @@ fn waiting(account: &Account) -> Option<f64> {
     Some((account.elapsed - user - system).max(0.0))
 }
 
-/// Waiting for I/O: pages that came back × waits a page × time a wait.
+/// Waiting for I/O: pages that came back × waits a page × time a wait. `requests` is the mean time of a read request, where
+/// it was traced.
 fn chain_of_waits(
     accounts: [&Account; 2],
     growth: [&super::account::Amounts; 2],
     times: [f64; 2],
+    requests: [Option<f64>; 2],
     effects: &mut Effects,
 ) {
+    let counted = growth.map(Counted);
+    if counted.iter().any(|side| !side.waits_known()) {
+        // Reads by system call wait too, and no counter tells how often.
+        waits_of_reads(accounts, counted, times, requests, effects);
+        return;
+    }
     let levels = |side: usize| {
-        let counted = Counted(growth[side]);
+        let counted = counted[side];
         [counted.back(), counted.get("pgmajfault"), times[side]]
     };
-    let (a, b) = (levels(0), levels(1));
-    // Reads by system call wait too, and no counter tells how often: where faults brought less than half of the pages,
-    // their number says nothing of the waits.
-    let waits_known = growth
-        .iter()
-        .all(|growth| Counted(growth).faults_back() >= 0.5 * Counted(growth).back())
-        && (a[1] > 0.0 || b[1] > 0.0);
-    let (pages, waits, cost, rest) = if waits_known {
-        let ([pages, waits, cost], rest) = chain(a, b);
-        let (waits, cost) = fold(waits, cost);
-        (pages, waits, cost, rest)
-    } else {
-        let ([pages, cost], rest) = chain([a[0], a[2]], [b[0], b[2]]);
-        (pages, 0.0, cost, rest)
-    };
+    let ([pages, waits, cost], rest) = chain(levels(0), levels(1));
+    let (waits, cost) = fold(waits, cost);
     effects.add(demand(accounts), pages);
     let same_read_ahead = setting_is_same(accounts, "vm.page-cluster")
         && setting_is_same(accounts, "swap/vma_ra_enabled");
@@ -124,6 +127,41 @@ fn chain_of_waits(
         effects.add(Mechanism::ReadAhead, waits);
     }
     effects.add(Mechanism::DeviceLatency, cost);
+    effects.unexplained += rest;
+}
+
+/// Waiting where most pages come from files by system call, read ahead in large pieces, and few from swap one by one: a page
+/// of the one kind costs another wait than one of the other. How long the device itself took is known from the trace.
+fn waits_of_reads(
+    accounts: [&Account; 2],
+    counted: [Counted<'_>; 2],
+    times: [f64; 2],
+    requests: [Option<f64>; 2],
+    effects: &mut Effects,
+) {
+    let back = |side: usize| counted[side].back();
+    let [Some(of_a), Some(of_b)] = requests else {
+        let ([pages, cost], rest) = chain([back(0), times[0]], [back(1), times[1]]);
+        effects.add(demand(accounts), pages);
+        effects.add(Mechanism::DeviceLatency, cost);
+        effects.unexplained += rest;
+        return;
+    };
+    let kind = |side: usize| {
+        let swapped = counted[side].swapped_back().min(back(side));
+        [swapped, back(side) - swapped, times[side]]
+    };
+    if (of_a - of_b).abs() <= ALIKE * of_a.max(of_b)
+        && let Some(both) = kinds(kind(0), kind(1))
+    {
+        effects.add(demand(accounts), both.iter().sum());
+        return;
+    }
+    let levels = |side: usize, request: f64| [back(side), back(side) * request, times[side]];
+    let ([pages, request, waits], rest) = chain(levels(0, of_a), levels(1, of_b));
+    effects.add(demand(accounts), pages);
+    effects.add(Mechanism::DeviceLatency, request);
+    effects.add(Mechanism::ReadAhead, waits);
     effects.unexplained += rest;
 }
 
@@ -152,7 +190,8 @@ impl Sides<'_> {
     fn waits(&self, effects: &mut Effects) {
         let times = [0, 1].map(|side| self.times[side].get(Part::IoWait));
         let growth = [0, 1].map(|side| &self.observed[side].growth);
-        chain_of_waits(self.accounts, growth, times, effects);
+        let requests = self.observed.map(|observed| observed.read);
+        chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
     /// Of an effect of another number of pages reclaimed, the share of those that came back from a device and needed room.

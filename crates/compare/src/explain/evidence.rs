@@ -121,26 +121,10 @@ pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence>
             all.counters(Unit::Pages, &SCANNED);
             all.settings(&["lru_gen/enabled"]);
         }
-        Mechanism::Compaction => {
-            all.counters(Unit::Count, &["compact_stall"]);
-            all.counters(Unit::Count, &["compact_fail"]);
-            all.counters(
-                Unit::Pages,
-                &["compact_migrate_scanned", "compact_daemon_migrate_scanned"],
-            );
-            all.counters(
-                Unit::Pages,
-                &["compact_free_scanned", "compact_daemon_free_scanned"],
-            );
-            all.counters(Unit::Pages, &["pgmigrate_success"]);
-            all.counters(Unit::Count, &["thp_fault_alloc"]);
-            all.queued(Ahead::Kcompactd, "waiting for a CPU that kcompactd had");
-            all.level("unusable-1", "free memory in blocks too small", Unit::Share);
-            all.settings(&["vm.compaction_proactiveness"]);
-        }
+        Mechanism::Compaction => all.compaction(),
         Mechanism::BackgroundReclaim => {
             all.queued(Ahead::Kswapd, "waiting for a CPU that kswapd had");
-            all.queued(Ahead::Other, "waiting for a CPU that other tasks had");
+            all.queued(Ahead::Other, &all.others());
             all.row(RowId::TimeKswapdAwake, "time kswapd was awake", Unit::Nanos);
             all.counters(Unit::Pages, &["pgscan_kswapd"]);
             all.counters(Unit::Pages, &["pgsteal_kswapd"]);
@@ -165,6 +149,26 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 impl Collector<'_> {
+    /// What speaks for compaction.
+    fn compaction(&mut self) {
+        self.counters(Unit::Count, &["compact_stall"]);
+        self.counters(Unit::Count, &["compact_fail"]);
+        self.counters(
+            Unit::Pages,
+            &["compact_migrate_scanned", "compact_daemon_migrate_scanned"],
+        );
+        self.counters(
+            Unit::Pages,
+            &["compact_free_scanned", "compact_daemon_free_scanned"],
+        );
+        self.counters(Unit::Pages, &["pgmigrate_success"]);
+        self.counters(Unit::Count, &["thp_fault_alloc"]);
+        self.queued(Ahead::Kcompactd, "waiting for a CPU that kcompactd had");
+        self.level("success", "attempts that got their block", Unit::Share);
+        self.level("unusable-1", "free memory in blocks too small", Unit::Share);
+        self.settings(&["vm.compaction_proactiveness"]);
+    }
+
     fn push(&mut self, name: &str, unit: Unit, values: [f64; 2], source: Source) {
         let [before, after] = values;
         let largest = before.abs().max(after.abs());
@@ -262,6 +266,17 @@ impl Collector<'_> {
         }
     }
 
+    /// Other tasks, with the name of the one that had a CPU the longest.
+    fn others(&self) -> String {
+        let observed = self.sides.iter().filter_map(|side| side.observed.as_ref());
+        let longest = observed
+            .flat_map(|observed| &observed.others)
+            .filter(|(name, time)| !name.is_empty() && **time > 0.0)
+            .max_by(|(_, x), (_, y)| x.total_cmp(y));
+        let most = longest.map_or(String::new(), |(name, _)| format!(", {name} above all,"));
+        format!("waiting for a CPU that other tasks{most} had")
+    }
+
     /// Time of a request to a device in the observed passes.
     fn request(&mut self, name: &str, time: impl Fn(&Observed) -> Option<f64>) {
         if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed.as_ref()?)) {
@@ -280,15 +295,19 @@ impl Collector<'_> {
         }
     }
 
-    /// How long a wait for a device took.
+    /// How long a wait for a device took, where the number of waits is known.
     fn wait(&mut self) {
-        let waits = |c: Counted<'_>| {
-            if c.faults_back() >= 0.5 * c.back() {
-                c.get("pgmajfault")
-            } else {
-                c.back()
-            }
+        let observed = self
+            .sides
+            .map(|side| side.observed.as_ref().map(|seen| &seen.growth));
+        let growth = match observed {
+            [Some(a), Some(b)] => [a, b],
+            _ => self.sides.map(|side| &side.growth),
         };
+        if growth.iter().any(|growth| !Counted(growth).waits_known()) {
+            return;
+        }
+        let waits = |c: Counted<'_>| c.get("pgmajfault");
         if self.sides.iter().all(|side| side.observed.is_some()) {
             self.counted_time(Part::IoWait, "time a wait for a device", waits);
             return;

@@ -17,6 +17,9 @@ const MINOR: f64 = 0.02;
 /// The first mechanism must account for at least this share of all effects to count as an explanation.
 const ENOUGH: f64 = 0.1;
 
+/// Metric that holds the time of all attempts.
+const ATTEMPT_TIME: &str = "attempt-time";
+
 /// Why two sides differ in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
@@ -26,7 +29,8 @@ pub struct Explanation {
     pub basis: Basis,
     /// Time that is explained, in nanoseconds: of the baseline and of the other side.
     pub time: [f64; 2],
-    /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds.
+    /// Mean time of the timed trials from the scenario's start to its end, or of all its attempts where they are what is
+    /// explained, in nanoseconds.
     pub elapsed: [f64; 2],
     /// Timed trials that the counters are means of.
     pub trials: [usize; 2],
@@ -66,6 +70,8 @@ pub enum Basis {
         seed: Option<u64>,
         /// The records.
         records: [String; 2],
+        /// Whether the time is that within the attempts which the scenario times, not that of its processes.
+        attempts: bool,
     },
     /// Counters and processor times alone: no pass was observed.
     Counters,
@@ -116,6 +122,7 @@ impl Explanation {
                 Basis::Traced {
                     seed: (x.seed == y.seed).then_some(x.seed),
                     records: [x.record.clone(), y.record.clone()],
+                    attempts: x.attempts && y.attempts,
                 },
                 [x.active(), y.active()],
                 Part::ALL
@@ -125,11 +132,18 @@ impl Explanation {
             ),
             _ => (Basis::Counters, [a.elapsed, b.elapsed], BTreeMap::new()),
         };
+        let elapsed = match &basis {
+            Basis::Traced { attempts: true, .. } => [a, b].map(|side| {
+                let time = side.levels.get(ATTEMPT_TIME).copied();
+                time.unwrap_or(side.elapsed)
+            }),
+            _ => [a.elapsed, b.elapsed],
+        };
         Self {
             answer,
             basis,
             time,
-            elapsed: [a.elapsed, b.elapsed],
+            elapsed,
             trials: [a.trials, b.trials],
             parts,
             findings: Vec::new(),

@@ -84,6 +84,16 @@ impl Gatherer<'_> {
             a.observed = self.observation(&id_a, seed_a, &mut notes);
             b.observed = self.observation(&id_b, seed_b, &mut notes);
         }
+        if let (Some(x), Some(y)) = (&a.observed, &b.observed)
+            && x.attempts != y.attempts
+        {
+            notes.push(format!(
+                "the observed records {} and {} do not tell of the same time, for different versions made them: run both anew",
+                short(&x.record),
+                short(&y.record)
+            ));
+            (a.observed, b.observed) = (None, None);
+        }
         Ok((Explanation::of(&a, &b), notes))
     }
 
@@ -217,20 +227,20 @@ fn settings(record: &Record) -> BTreeMap<String, String> {
     settings
 }
 
-/// Scenarios whose other processes are a load that lasts as long as the main one takes: their time explains nothing.
-const LOADED: [&str; 1] = ["highalloc"];
-
 fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
-    let scenario = record.subject.scenario.as_str();
-    let tasks = match observation.tasks.as_slice() {
-        [main, ..] if LOADED.contains(&scenario) => std::slice::from_ref(main),
-        all => all,
+    let tasks = match &observation.attempts {
+        Some(attempts) => std::slice::from_ref(attempts),
+        None => observation.tasks.as_slice(),
     };
+    let mut growth = growth(record);
+    if let Some(attempts) = &observation.attempts {
+        only_within(&mut growth, attempts);
+    }
     let mut times = BTreeMap::new();
     for (part, time) in tasks.iter().flat_map(|task| task.parts.iter()) {
         *times.entry(part).or_insert(0.0) += time.get() as f64;
     }
-    let queue = queues(tasks);
+    let (queue, others) = queues(tasks);
     let own = queue.get(&None).copied().unwrap_or(0.0);
     if let Some(time) = times.get_mut(&Part::RunQueue) {
         *time = (*time - own).max(0.0);
@@ -240,12 +250,14 @@ fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
         record: observation.record.clone(),
         seed,
         tasks: tasks.len(),
+        attempts: observation.attempts.is_some(),
         times,
         queue: queue
             .into_iter()
             .filter_map(|(ahead, time)| Some((ahead?, time)))
             .collect(),
-        growth: growth(record),
+        others,
+        growth,
         rows: observation
             .table
             .rows
@@ -254,6 +266,26 @@ fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
             .collect(),
         read: mean(devices().map(|sums| &sums.reads)),
         write: mean(devices().map(|sums| &sums.writes)),
+    }
+}
+
+/// Puts what one task did in the place of what the whole machine counted, where that is known: the times are its own. Reads
+/// are left out, for nobody knows whose they were.
+fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
+    growth.retain(|name, _| {
+        let reads = ["pgpgin", "pswpin", "pgmajfault", "swap_ra"];
+        !reads.iter().any(|read| name.starts_with(read))
+            && !["pgsteal_", "pgscan_"]
+                .iter()
+                .any(|all| name.starts_with(all))
+    });
+    for (name, value) in [
+        ("pgfault", attempts.faults),
+        ("pgscan_direct", attempts.scanned),
+        ("pgsteal_direct", attempts.reclaimed),
+        ("pgsteal_anon", attempts.reclaimed),
+    ] {
+        growth.insert(name.to_owned(), value as f64);
     }
 }
 
@@ -271,19 +303,29 @@ fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
 /// Name of the observer's process in the guest.
 const OBSERVER: &str = "pagetide-watch";
 
-/// Waiting for a CPU by what had it; `None` is the observer.
-fn queues(tasks: &[TaskTime]) -> BTreeMap<Option<Ahead>, f64> {
+/// Waiting for a CPU by what had it; `None` is the observer. Second: what of it other tasks had, by their names.
+fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<Ahead>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
-    let mut all = BTreeMap::new();
+    let (mut all, mut others) = (BTreeMap::new(), Amounts::new());
     for queued in tasks.iter().flat_map(|task| &task.behind) {
+        let time = queued.time.get() as f64;
         let ahead = match queued.name.as_str() {
             _ if own.contains(&queued.pid) => Some(Ahead::Workload),
             OBSERVER => None,
             name if name.starts_with("kswapd") => Some(Ahead::Kswapd),
             name if name.starts_with("kcompactd") => Some(Ahead::Kcompactd),
-            _ => Some(Ahead::Other),
+            name => {
+                // Workers are named after what they did last: `kworker/0:1H-kblockd`.
+                let name = if name.starts_with("kworker") {
+                    "kworker"
+                } else {
+                    name
+                };
+                *others.entry(name.to_owned()).or_default() += time;
+                Some(Ahead::Other)
+            }
         };
-        *all.entry(ahead).or_insert(0.0) += queued.time.get() as f64;
+        *all.entry(ahead).or_insert(0.0) += time;
     }
-    all
+    (all, others)
 }

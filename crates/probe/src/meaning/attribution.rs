@@ -161,6 +161,12 @@ pub struct TaskTime {
     pub on_cpu: Nanos,
     /// On a CPU, by its accounting; compare the two.
     pub accounted: Option<Nanos>,
+    /// Pages it looked at in reclaims.
+    #[serde(default)]
+    pub scanned: u64,
+    /// Pages it freed in them.
+    #[serde(default)]
+    pub reclaimed: u64,
     /// Whom it waited for while it was ready to run, the longest first; together what [`Part::RunQueue`] says, as far as
     /// task switches were traced.
     #[serde(default)]
@@ -181,8 +187,22 @@ pub struct Queued {
 /// Attributes the time of these tasks over a stored trace; needs the events of [`super::ATTRIBUTION_EVENTS`] beside those
 /// of [`super::RECLAIM_EVENTS`].
 pub fn attribute(trace: &TraceFile, tasks: &[TaskAccounting]) -> Result<Vec<TaskTime>, ProbeError> {
+    follow(trace, Attribution::new(tasks))
+}
+
+/// Attributes a task's time within these windows alone, which do not overlap; nothing outside of them counts. What is
+/// neither reclaim nor compaction on a CPU is called [`Part::Fault`], for no accounting tells user mode in a window.
+pub fn attribute_within(
+    trace: &TraceFile,
+    pid: u32,
+    windows: &[[Nanos; 2]],
+) -> Result<TaskTime, ProbeError> {
+    let mut times = follow(trace, Attribution::within(pid, windows))?;
+    Ok(times.remove(0))
+}
+
+fn follow(trace: &TraceFile, mut attribution: Attribution) -> Result<Vec<TaskTime>, ProbeError> {
     let mut decoder = Decoder::for_trace(trace)?;
-    let mut attribution = Attribution::new(tasks);
     for raw in trace.events() {
         if let Some(traced) = decoder.decode(&raw) {
             attribution.observe(&traced);
@@ -222,7 +242,11 @@ struct Track {
     within: Vec<Within>,
     last: u64,
     parts: Parts,
+    /// Windows outside of which nothing counts, in order; `None` where all counts.
+    windows: Option<Vec<[u64; 2]>>,
     faults: u64,
+    scanned: u64,
+    reclaimed: u64,
     switches: u64,
     /// The CPU it was last on: where it waits.
     cpu: Option<u32>,
@@ -257,7 +281,10 @@ impl Attribution {
                     within: Vec::with_capacity(8),
                     last: begin.unwrap_or(0),
                     parts: Parts::default(),
+                    windows: None,
                     faults: 0,
+                    scanned: 0,
+                    reclaimed: 0,
                     switches: 0,
                     cpu: None,
                     behind: HashMap::new(),
@@ -270,6 +297,25 @@ impl Attribution {
             switches_seen: false,
             latest: 0,
         }
+    }
+
+    /// Follows one task within these windows, which do not overlap.
+    pub fn within(pid: u32, windows: &[[Nanos; 2]]) -> Self {
+        let mut windows: Vec<[u64; 2]> = windows
+            .iter()
+            .map(|window| window.map(Nanos::get))
+            .collect();
+        windows.sort_unstable();
+        let mut all = Self::new(&[TaskAccounting {
+            pid,
+            begin: Some(windows.first().map_or(Nanos(0), |first| Nanos(first[0]))),
+            end: Some(windows.last().map_or(Nanos(0), |last| Nanos(last[1]))),
+            ..TaskAccounting::default()
+        }]);
+        for track in all.tracks.values_mut() {
+            track.windows = Some(windows.clone());
+        }
+        all
     }
 
     /// Takes the next event, in order of time.
@@ -324,7 +370,7 @@ impl Attribution {
             _ => {
                 if let Some(track) = self.tracks.get_mut(&pid) {
                     track.advance(time, State::OnCpu);
-                    track.own(event);
+                    track.own(time, event);
                 }
             }
         }
@@ -352,9 +398,10 @@ impl Track {
             self.state = assumed;
         }
         let time = self.end.map_or(time, |end| time.min(end));
-        let Some(passed) = time.checked_sub(self.last) else {
+        if time < self.last {
             return;
-        };
+        }
+        let passed = self.counting(self.last, time);
         self.last = time;
         let part = match (self.state, self.within.last()) {
             (State::OnCpu, Some(Within::Reclaim)) => Part::Reclaim,
@@ -369,6 +416,24 @@ impl Track {
             (State::Unknown, _) => Part::Unexplained,
         };
         self.parts.add(part, passed);
+    }
+
+    /// How much of the time between two moments counts.
+    fn counting(&self, from: u64, to: u64) -> u64 {
+        let Some(windows) = &self.windows else {
+            return to.saturating_sub(from);
+        };
+        let first = windows.partition_point(|[_, end]| *end <= from);
+        windows[first..]
+            .iter()
+            .take_while(|[begin, _]| *begin < to)
+            .map(|[begin, end]| to.min(*end).saturating_sub(from.max(*begin)))
+            .sum()
+    }
+
+    /// Whether what happens at this moment counts.
+    fn counts(&self, time: u64) -> bool {
+        self.windows.is_none() || self.counting(time, time.saturating_add(1)) > 0
     }
 
     /// Another task had the CPU up to now.
@@ -386,7 +451,7 @@ impl Track {
     }
 
     /// An event of the task itself.
-    fn own(&mut self, event: Event) {
+    fn own(&mut self, time: u64, event: Event) {
         match event {
             Event::ReclaimBegin { .. } => self.within.push(Within::Reclaim),
             Event::ReclaimEnd { .. } => self.leave(Within::Reclaim),
@@ -398,7 +463,13 @@ impl Track {
             Event::UserFault { .. } => {
                 // A fault in user mode: whatever seemed open was not closed properly.
                 self.within.clear();
-                self.faults += 1;
+                self.faults += u64::from(self.counts(time));
+            }
+            Event::Isolate { scanned, lru, .. } if lru & 1 == 0 && self.counts(time) => {
+                self.scanned = self.scanned.saturating_add(scanned);
+            }
+            Event::ShrinkInactive { reclaimed, .. } if self.counts(time) => {
+                self.reclaimed = self.reclaimed.saturating_add(reclaimed);
             }
             _ => {}
         }
@@ -413,7 +484,7 @@ impl Track {
     fn finish(mut self, switches_seen: bool, latest: u64) -> TaskTime {
         let end = self.end.unwrap_or(latest);
         self.advance(end, State::Unknown);
-        let elapsed = Nanos(self.begin.map_or(0, |begin| end.saturating_sub(begin)));
+        let elapsed = Nanos(self.begin.map_or(0, |begin| self.counting(begin, end)));
         let outside = self.parts.get(Part::Fault);
         let on_cpu = outside
             .saturating_add(self.parts.get(Part::Reclaim))
@@ -436,6 +507,7 @@ impl Track {
                     self.parts.shift(Part::Fault, Part::Unexplained, rest);
                 }
             }
+            None if self.windows.is_some() => {}
             // Without accounting nobody can tell computing from faulting.
             None => {
                 self.parts.shift(Part::Fault, Part::Unexplained, outside);
@@ -456,6 +528,8 @@ impl Track {
             elapsed,
             parts: self.parts,
             faults: self.faults,
+            scanned: self.scanned,
+            reclaimed: self.reclaimed,
             switches: self.switches,
             on_cpu,
             accounted,
@@ -595,6 +669,39 @@ mod tests {
         );
         assert_eq!(time.parts.get(Part::Reclaim), Nanos(0));
         assert_eq!(time.parts.total(), Nanos(1000));
+    }
+
+    #[test]
+    fn only_what_lies_within_windows_counts_though_all_is_followed() {
+        let mut attribution = Attribution::within(
+            TASK,
+            &[[1000, 1100], [1400, 1600]].map(|window| window.map(Nanos)),
+        );
+        for traced in [
+            at(900, TASK, Event::UserFault { address: 0 }),
+            at(950, TASK, begin()),
+            at(1050, TASK, end()),
+            at(1060, TASK, Event::UserFault { address: 0 }),
+            at(1200, TASK, begin()),
+            at(1300, TASK, end()),
+            at(1350, TASK, Event::CompactionBegin),
+            at(1450, TASK, Event::CompactionEnd { success: true }),
+            at(1500, TASK, out(2)),
+            at(1550, 9, Event::Wakeup { pid: TASK }),
+            at(1700, 0, back()),
+        ] {
+            attribution.observe(&traced);
+        }
+        let time = attribution.finish().remove(0);
+        let part = |part| time.parts.get(part).get();
+        assert_eq!(part(Part::Reclaim), 50);
+        assert_eq!(part(Part::Compaction), 50);
+        assert_eq!(part(Part::Fault), 50 + 50);
+        assert_eq!(part(Part::IoWait), 50);
+        assert_eq!(part(Part::RunQueue), 50);
+        assert_eq!(time.elapsed, Nanos(300));
+        assert_eq!(time.parts.total(), time.elapsed);
+        assert_eq!(time.faults, 1);
     }
 
     #[test]

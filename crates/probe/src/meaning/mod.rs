@@ -16,7 +16,9 @@ mod pairs;
 mod rows;
 mod table;
 
-pub use attribution::{Attribution, Part, Parts, Queued, TaskAccounting, TaskTime, attribute};
+pub use attribution::{
+    Attribution, Part, Parts, Queued, TaskAccounting, TaskTime, attribute, attribute_within,
+};
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 pub use crosscheck::{CrossCheck, TOLERANCE};
 pub use decoder::{Decoder, Missing};

@@ -20,8 +20,9 @@ use crate::harness::Locked;
 use crate::mapping::PAGE;
 use crate::number;
 use crate::params::{choice, params};
+use crate::scenario::patterns::Backing;
 use crate::trial::{Trial, metrics};
-use crate::victim::{self, Suffered};
+use crate::victim::{self, Suffered, Victim};
 
 choice! {
     /// What is forgotten before each copy.
@@ -42,8 +43,10 @@ params! {
         size: Bytes = "2 * memory", min = "64K";
         /// Size of one read and write of the methods that do so.
         chunk: Bytes = "8K", min = "4K", max = "1M";
-        /// Warm working set of the victim, a file mapping used at random; 0 for no victim.
+        /// Warm working set of the victim, used at random; 0 for no victim.
         victim: Bytes = "0.4 * memory", as_written = "0";
+        /// What the victim lives in: file (a mapping of a file of its own) or anon (memory that goes to swap).
+        victim_mapping: Backing = "file";
         /// Pause of the victim after every 32 accesses.
         pause: Nanos = "1ms", min = "10us", max = "10s";
         /// What is forgotten before each copy: all that the machine has cached (needs root), or own files only.
@@ -61,6 +64,12 @@ fn every() -> impl Iterator<Item = &'static Method> + Clone {
 }
 
 impl Filecopy {
+    /// Size of the file in which the victim lives.
+    fn warm_file(&self) -> Option<Bytes> {
+        let mapped = self.victim.0 > 0 && self.victim_mapping == Backing::File;
+        mapped.then_some(self.victim)
+    }
+
     fn chosen(&self, name: &str) -> Result<Vec<&'static Method>, ScenarioError> {
         let mut chosen = Vec::new();
         for word in self.methods.split(',').map(str::trim) {
@@ -152,9 +161,11 @@ impl Scenario for Filecopy {
     }
 
     fn needs(&self, _form: Form) -> Needs {
-        let files = 2 * self.size.0 + self.victim.0;
+        let warm = self.warm_file().map_or(0, |size| size.0);
+        let files = 2 * self.size.0 + warm;
         Needs {
             pressure: true,
+            swap: self.victim.0 > 0 && self.victim_mapping == Backing::Anon,
             filesystem: Some(filesystem_for(Bytes(files))),
             ..Needs::default()
         }
@@ -175,9 +186,15 @@ impl Scenario for Filecopy {
             path("pagetide-warm"),
         );
         make_file(&from, self.size.pages().0, &filler)?;
-        if self.victim.0 > 0 {
-            make_file(&warm, self.victim.pages().0, &filler)?;
+        if let Some(size) = self.warm_file() {
+            make_file(&warm, size.pages().0, &filler)?;
         }
+        let victim = Victim {
+            file: self.warm_file().map(|_| warm.as_path()),
+            filler: &filler,
+            pages: self.victim.pages(),
+            pause: self.pause,
+        };
         for method in every().filter(|method| !chosen.contains(method)) {
             trial.omit(&format!("time-{}", method.name));
             trial.omit(&format!("victim-refaults-{}", method.name));
@@ -192,11 +209,11 @@ impl Scenario for Filecopy {
                 Forget::All => drop_caches(trial),
                 Forget::Own => [&from, &warm].into_iter().for_each(|path| forget(path)),
             }
-            let mut victim = None;
+            let mut team = None;
             if self.victim.0 > 0 {
-                let mut team = victim::start(trial, &warm, self.victim.pages(), self.pause)?;
-                team.open()?;
-                victim = Some(team);
+                let mut started = victim.start(trial)?;
+                started.open()?;
+                team = Some(started);
             }
             trial.phase(method.name);
             let mut job = Job {
@@ -207,7 +224,7 @@ impl Scenario for Filecopy {
             };
             let (time, copied) = trial.time(|| method.copy(&mut job));
             let copied = copied?;
-            let suffered = match victim {
+            let suffered = match team {
                 Some(team) => Some(victim::end(trial, team)?),
                 None => None,
             };
@@ -368,8 +385,8 @@ pub(crate) static FILECOPY: Definition = Definition::of::<Filecopy>(
         summary: "what a big copy does to the page cache and to a process that lives in it",
         docs: "Writes a file of `size` bytes, then copies it by each of `methods`: before each the target is removed, \
                everything is written back and caches are dropped; each is timed until the copy is on the device. During \
-               each copy a victim with a warm working set of `victim` bytes makes accesses at random, paced, and times \
-               them; pages it must read again are its refaults. Methods: rw-cp reads and writes `chunk` bytes; rw-fadv-cp \
+               each copy a victim with a warm working set of `victim` bytes, cached file or anonymous memory, makes accesses at \
+               random, paced, and times them; pages it must read again are its refaults. Methods: rw-cp reads and writes `chunk` bytes; rw-fadv-cp \
                advises SEQUENTIAL and NOREUSE; mm-sync-cp maps both files and copies; mm-sync-madv-cp advises \
                MADV_SEQUENTIAL on both; mw-cp maps the source and writes it at once; mw-madv-cp advises it; modern ones \
                use DONTNEED behind the copy, MADV_COLD, copy_file_range, sendfile, splice, O_DIRECT, RWF_DONTCACHE and \

@@ -20,6 +20,7 @@ use crate::load::Load;
 use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::params;
+use crate::scatter::Scattered;
 use crate::trial::{Trial, metrics};
 use crate::workers::Team;
 
@@ -36,6 +37,9 @@ params! {
         share: f64 = "0.95", min = "0.01", max = "1";
         /// How fast blocks are asked for, in bytes a second: one block of 2M every 125 ms.
         rate: Bytes = "16M", min = "64K";
+        /// Share of the memory held in single pages scattered over nearly all of it, from the start to the end, so that
+        /// hardly a block is free until compaction makes one.
+        fragment: f64 = "0", max = "0.4";
         /// Jobs of the load: one for each 400M of the original's memory, plus one.
         jobs: u32 = "max(2, memory / 400M + 1)", max = "256";
         /// Memory of all jobs together.
@@ -85,8 +89,14 @@ macro_rules! pass_metrics {
     };
 }
 
-/// One attempt: pass, whether it got its block, time.
-type Row = (usize, bool, u64);
+/// One attempt.
+struct Row {
+    pass: usize,
+    got: bool,
+    /// Since the pass began.
+    begin: u64,
+    time: u64,
+}
 
 impl Highalloc {
     fn attempts(&self, context: &Context) -> u64 {
@@ -179,6 +189,16 @@ impl Scenario for Highalloc {
         let mut rows: Vec<Row> = Vec::with_capacity(number::index(attempts * 3));
         trial.settle();
 
+        let scattered = if self.fragment > 0.0 {
+            trial.phase("fragment");
+            Some(Scattered::hold(
+                self.fragment,
+                trial.context.memory,
+                &filler,
+            )?)
+        } else {
+            None
+        };
         trial.phase("age");
         let load = self.work();
         let jobs = load.start(trial, &filler)?;
@@ -198,6 +218,7 @@ impl Scenario for Highalloc {
         drop_caches(trial);
         self.pass(trial, &mut asker, 2, &mut rows)?;
 
+        drop(scattered);
         trial.phase("report");
         trial.series(&FreeBlocks::now().series("fragmentation-after"));
         report(trial, attempts, &rows);
@@ -223,10 +244,16 @@ impl Highalloc {
         trial.phase(&format!("pass-{name}"));
         let interval = Nanos(self.block.0 * 1_000_000_000 / self.rate.0.max(1));
         let mut held: Vec<Held> = Vec::new();
-        let mut due = trial.clock.now();
+        let start = trial.clock.now();
+        let mut due = start;
         for _ in 0..self.attempts(&trial.context) {
             let attempt = asker.ask()?;
-            rows.push((pass, attempt.held.is_some(), attempt.latency.0));
+            rows.push(Row {
+                pass,
+                got: attempt.held.is_some(),
+                begin: attempt.begin.since(start).0,
+                time: attempt.latency.0,
+            });
             held.extend(attempt.held);
             trial.tick();
             // The pace is kept however long an attempt takes, as far as that is possible.
@@ -257,12 +284,12 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     trial.metric("attempts", rows.len() as f64);
     trial.metric(
         "attempt-time",
-        rows.iter().map(|row| row.2).sum::<u64>() as f64,
+        rows.iter().map(|row| row.time).sum::<u64>() as f64,
     );
     let got = |pass: Option<usize>| {
-        let of = |row: &&Row| pass.is_none_or(|pass| row.0 == pass);
+        let of = |row: &&Row| pass.is_none_or(|pass| row.pass == pass);
         let all = rows.iter().filter(of).count();
-        (rows.iter().filter(of).filter(|row| row.1).count(), all)
+        (rows.iter().filter(of).filter(|row| row.got).count(), all)
     };
     let (successes, all) = got(None);
     trial.metric("success", successes as f64 / all as f64);
@@ -277,8 +304,8 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     for (success, name) in [(true, "success"), (false, "failure")] {
         let mut times: Vec<u64> = rows
             .iter()
-            .filter(|row| row.1 == success)
-            .map(|row| row.2)
+            .filter(|row| row.got == success)
+            .map(|row| row.time)
             .collect();
         times.sort_unstable();
         let names = ["mean", "deviation", "p50", "p99"].map(|what| format!("{name}-{what}"));
@@ -316,10 +343,10 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     let mut cumulative = Vec::with_capacity(rows.len());
     let (mut pass, mut so_far) = (usize::MAX, Moments::default());
     for row in rows {
-        if row.0 != pass {
-            (pass, so_far) = (row.0, Moments::default());
+        if row.pass != pass {
+            (pass, so_far) = (row.pass, Moments::default());
         }
-        so_far.add(row.2);
+        so_far.add(row.time);
         cumulative.push([
             so_far.count as f64 / attempts as f64,
             so_far.mean(),
@@ -336,17 +363,23 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
             .int(
                 "pass",
                 Unit::Count,
-                rows.iter().map(|row| number::signed(row.0 as u64)),
+                rows.iter().map(|row| number::signed(row.pass as u64)),
             )
             .int(
                 "success",
                 Unit::Count,
-                rows.iter().map(|row| i64::from(row.1)),
+                rows.iter().map(|row| i64::from(row.got)),
+            )
+            // With the pass's phase this finds the attempt in the trace of an observed trial.
+            .int(
+                "begin",
+                Unit::Nanos,
+                rows.iter().map(|row| number::signed(row.begin)),
             )
             .int(
                 "latency",
                 Unit::Nanos,
-                rows.iter().map(|row| number::signed(row.2)),
+                rows.iter().map(|row| number::signed(row.time)),
             )
             .float("asked", Unit::Share, column(0))
             .float("mean-so-far", Unit::Nanos, column(1))
@@ -397,7 +430,8 @@ pub(crate) static HIGHALLOC: Definition = Definition::of::<Highalloc>(
     Texts {
         name: "highalloc",
         summary: "whether the kernel still finds contiguous memory, under load and at rest",
-        docs: "`jobs` processes age memory for `age`: they map, fill and unmap regions and write and read files. Pass 1 asks for \
+        docs: "First `fragment` of the memory is held in scattered single pages, where asked for. `jobs` processes age memory \
+               for `age`: they map, fill and unmap regions and write and read files. Pass 1 asks for \
                blocks worth `share` of the memory, one at a time at `rate`, holding what it gets, then frees all; pass 2 does \
                the same after `rest`, still under load. Then the load ends, its files are deleted, a file as large as memory \
                is written, read and deleted, caches are dropped, and the pass at rest runs. Every attempt is timed (series \

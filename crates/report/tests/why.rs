@@ -1,0 +1,145 @@
+//! The paragraph that says why, under a comparison and in full.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+mod data;
+
+use std::collections::BTreeMap;
+
+use pagetide_compare::Comparison;
+use pagetide_compare::explain::{Account, Ahead, Explained, Explanation, Observed};
+use pagetide_probe::meaning::Part;
+use pagetide_report::draw::Look;
+use pagetide_report::mail;
+use pagetide_report::terminal::{Options, verdicts};
+use pagetide_report::why::explanations;
+
+/// A side of which so many pages came back from swap, by so many waits, and which had so much compaction (ms).
+fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bool) -> Account {
+    let of = |pairs: &[(&str, f64)]| -> BTreeMap<String, f64> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect()
+    };
+    let growth = of(&[
+        ("pgfault", 12_000.0 + pages),
+        ("pgmajfault", waits),
+        ("pswpin", pages),
+        ("pgpgin", 4.0 * pages),
+        ("swap_ra", pages - waits),
+        ("swap_ra_hit", pages - waits),
+        ("workingset_refault_anon", pages),
+        ("pgsteal_anon", 8_000.0 + pages),
+        ("pgsteal_direct", 4_000.0),
+        ("pgsteal_kswapd", 4_000.0 + pages),
+        ("pgscan_direct", 9_000.0),
+        ("allocstall_movable", 120.0),
+        ("compact_stall", compaction / 2.0),
+        ("compact_migrate_scanned", compaction * 900.0),
+        ("thp_fault_alloc", 30.0),
+    ]);
+    let times = BTreeMap::from([
+        (Part::Compute, 75e6),
+        (Part::Fault, 40e6 + pages * 9e3),
+        (Part::Reclaim, 100e6),
+        (Part::Compaction, compaction * 1e6),
+        (Part::IoWait, waits * 85e3),
+        (Part::RunQueue, 60e6 + pages * 4e3),
+        (Part::Sleep, 2e9),
+        (Part::Unexplained, waits * 1e3),
+    ]);
+    let queue = BTreeMap::from([(Ahead::Kswapd, 40e6 + pages * 4e3), (Ahead::Other, 20e6)]);
+    Account {
+        trials: 6,
+        elapsed: 900e6 + pages * 20e3,
+        growth: growth.clone(),
+        levels: of(&[
+            ("free-at-start", 64e6),
+            ("attempt-time", compaction * 1.1e6),
+        ]),
+        settings: BTreeMap::from([("lru_gen/enabled".to_owned(), generations.to_owned())]),
+        observed: Some(Observed {
+            record: "5d62dccb7f476934".to_owned(),
+            seed: 1,
+            tasks: 1,
+            attempts,
+            times,
+            queue,
+            others: of(&[("kworker", 20e6)]),
+            growth,
+            ..Observed::default()
+        }),
+    }
+}
+
+/// A comparison whose first cell is explained by these sides.
+fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
+    let mut comparison = data::mglru();
+    comparison.explanations = vec![Explained {
+        cell: 0,
+        column: 1,
+        explanation: Explanation::of(a, b),
+        notes: notes.iter().map(|&note| note.to_owned()).collect(),
+    }];
+    comparison
+}
+
+/// From the line that begins the paragraph to the empty line that ends it.
+fn paragraph(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("Why "))
+        .take_while(|line| !line.trim().is_empty())
+        .collect();
+    lines.join("\n")
+}
+
+fn under_the_table(comparison: &Comparison, look: &Look) -> String {
+    paragraph(&verdicts(
+        comparison,
+        &data::about(),
+        Options::default(),
+        look,
+    ))
+}
+
+#[test]
+fn the_paragraph_under_a_comparison() {
+    let a = side("0x0000", 9_000.0, 2_000.0, 4.0, false);
+    let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
+    let found = explained(
+        &a,
+        &b,
+        &["observed record 0badc0de tells of no task's time"],
+    );
+    insta::assert_snapshot!(under_the_table(&found, &Look::plain(100)));
+    let plain = Look {
+        ascii: true,
+        ..Look::plain(60)
+    };
+    let text = under_the_table(&found, &plain);
+    assert!(text.is_ascii(), "{text}");
+    insta::assert_snapshot!("the_paragraph_in_ascii_at_60_columns", text);
+    insta::assert_snapshot!(
+        "the_paragraph_in_a_mail",
+        paragraph(&mail::mail(&found, &data::about()))
+    );
+}
+
+#[test]
+fn an_explanation_in_full_tells_where_the_time_of_attempts_went() {
+    let a = side("0x0007", 0.0, 0.0, 4.0, true);
+    let b = side("0x0007", 0.0, 0.0, 60.0, true);
+    insta::assert_snapshot!(explanations(&explained(&a, &b, &[]), &Look::plain(100)));
+}
+
+#[test]
+fn a_difference_without_a_cause_is_not_explained() {
+    let a = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
+    let mut b = a.clone();
+    let times = &mut b.observed.as_mut().unwrap().times;
+    times.insert(Part::Unexplained, 700e6);
+    insta::assert_snapshot!(under_the_table(&explained(&a, &b, &[]), &Look::plain(100)));
+}

@@ -1,0 +1,43 @@
+//! Memory held in single pages all over the place, so that what is free is cut to pieces.
+//!
+//! The original aged a machine for minutes until its memory was fragmented. Pages that are held in between do so at once and
+//! by a stated degree: compaction can move them, reclaim cannot take them.
+
+use pagetide_record::{Bytes, Pages};
+
+use crate::error::Stop;
+use crate::fill::Filler;
+use crate::mapping::Mapping;
+use crate::number;
+
+/// Share of the memory over which the pages are scattered: filling all of it would start reclaim.
+const SPAN: f64 = 0.85;
+/// `MADV_DONTNEED_LOCKED` of Linux 5.18 (include/uapi/asm-generic/mman-common.h).
+const MADV_DONTNEED_LOCKED: libc::c_int = 24;
+
+/// Pages that are held; given back when dropped.
+pub(crate) struct Scattered(#[expect(dead_code, reason = "held, not looked at")] Mapping);
+
+impl Scattered {
+    /// Holds so large a share of the memory, above 0.
+    pub(crate) fn hold(share: f64, memory: Bytes, filler: &Filler) -> Result<Self, Stop> {
+        let span = Pages(number::floor(memory.pages().0 as f64 * SPAN));
+        let step = number::floor(SPAN / share).max(2);
+        let mapping = Mapping::anonymous(span)?;
+        // Single pages, as neighbouring ones are handed out one after the other.
+        mapping.advise(libc::MADV_NOHUGEPAGE);
+        mapping.lock()?;
+        mapping.fill(filler, 0, span.0);
+        let mut page = 0;
+        while page < span.0 {
+            let rest = (step - 1).min(span.0 - page - 1);
+            if rest > 0 && !mapping.advise_part(page + 1, rest, MADV_DONTNEED_LOCKED) {
+                return Err(Stop::last(
+                    "cannot give back locked pages by MADV_DONTNEED_LOCKED, which Linux has since 5.18",
+                ));
+            }
+            page += step;
+        }
+        Ok(Self(mapping))
+    }
+}
