@@ -82,6 +82,28 @@ fn quantities_without_sense_are_refused_with_what_is_known() {
 }
 
 #[test]
+fn bad_parameters_are_refused_before_even_the_kernel_is_looked_for() {
+    let lab = Lab::with_own_cache();
+    std::fs::write(lab.folder().join("words.txt"), "4\n0\nmany\n").unwrap();
+    std::fs::write(lab.folder().join("range.txt"), "1\n4\n0\n").unwrap();
+    for (arguments, words) in [
+        ("linear -p pages=0", ["pages", "from 1"]),
+        ("linear -p refs=0", ["refs", "from 1"]),
+        ("linear -p pages=-5M", ["pages", "negative"]),
+        ("filecopy -p size=-1M", ["size", "negative"]),
+        ("swapbench -p locked=100M", ["100 MiB", "lock at most"]),
+        ("file:words.txt", ["line 3", "\"many\""]),
+        ("file:range.txt -p pages=3", ["line 2", "page 4"]),
+    ] {
+        let kernel = ["--kernel", "image:/nonexistent"];
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let (_, err) = lab.ends(4, [&["run"], &arguments[..], &kernel].concat());
+        one_sentence(&err, &words);
+        assert!(lab.incoming().is_empty() && lab.in_the_making().is_empty());
+    }
+}
+
+#[test]
 fn a_campaign_file_is_refused_with_line_key_and_suggestion() {
     let lab = Lab::new();
     let file = lab.folder().join("c.toml");
