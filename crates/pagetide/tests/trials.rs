@@ -116,7 +116,7 @@ fn an_emulator_that_keeps_the_clock_of_the_machine_is_refused() {
         .env("PAGETIDE_QEMU", &wrapper)
         .output()
         .unwrap();
-    let (_, err) = told(&output, 4);
+    let (_, err) = told(&output, 2);
     one_sentence(&err, &["does not take the clock", "LD_PRELOAD", "exact"]);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
