@@ -1,10 +1,12 @@
 //! How often would verdicts be wrong? Thousands of simulated campaigns for five kinds of noise: false alarms per campaign
-//! when nothing differs, coverage of 95 % intervals, and power against a 2 % shift.
+//! when nothing differs, coverage of 95 % intervals, power against a 2 % shift, and what the rules of two other suites make
+//! of the same values.
 //!
 //! ```text
 //! cargo run --release -p pagetide-verdict --example calibrate [CAMPAIGNS]
 //! ```
 
+use std::thread;
 use std::time::Instant;
 
 #[path = "../tests/common/mod.rs"]
@@ -12,9 +14,12 @@ mod common;
 
 use common::campaign::{PRIMARIES, Question};
 use common::noise::{ALL, Noise};
+use common::suites;
 
 /// Most pairs of a campaign that runs until sure.
 const CAP: u64 = 60;
+/// Resamples of tails that have too many to take all.
+const RESAMPLES: u32 = 1_999;
 
 fn main() {
     let campaigns: u32 = std::env::args()
@@ -34,104 +39,110 @@ fn main() {
     coverage(campaigns);
     power(campaigns);
     equivalence(campaigns);
-    println!(
-        "\nsure: until sure, at most {CAP} pairs; sure, one: the same with one primary metric"
-    );
-    println!("nested: 8 boots of 4 repetitions; *: a tenth of the campaigns");
-    println!("same, 3 % apart: judged equivalent, rightly and wrongly, when sampled until sure");
+    others(campaigns);
+    println!();
+    for line in [
+        "n: blocks of one trial of each variant, in random order, one block after the other; analysed by pairs".into(),
+        format!("sure: until sure, at most {CAP} pairs; sure, one: the same with one primary metric"),
+        "nested: 8 blocks of 2 boots, 4 repetitions in each".into(),
+        "8 v 8: a session of 8 trials of A, then another of B; analysed as unpaired groups".into(),
+        "p99: the 99th percentile of 400 accesses a trial, n=8 or 8 v 8; *: a tenth of the campaigns".into(),
+        "same, 3 % apart: judged equivalent, rightly and wrongly, when sampled until sure".into(),
+        "2 sd: a shift of two standard deviations (of twice the scale where tails are heavy)".into(),
+        "mmtests: means further apart than 1.96 standard deviations of each side together (Compare.pm, Stat.pm)".into(),
+        "lkp: each side's median beyond the other's extreme (changed_stat.rb); 1 %: and medians 1 % apart (stats.rb)".into(),
+        "ours: this crate's rule for the same unpaired values; one metric in all columns of that table".into(),
+    ] {
+        println!("{line}");
+    }
     println!("{:.1} s", start.elapsed().as_secs_f64());
 }
 
 /// Campaigns in which nothing differs, and any primary metric was claimed to.
 fn false_alarms(campaigns: u32) {
-    row(
-        "false alarms",
-        &[
-            "n=3",
-            "n=8",
-            "n=30",
-            "sure",
-            "sure, one",
-            "8 v 8",
-            "nested",
-            "p99*",
-        ],
-    );
-    for noise in ALL {
+    let head = [
+        "n=3",
+        "n=8",
+        "n=30",
+        "sure",
+        "sure, one",
+        "nested",
+        "p99",
+        "8 v 8",
+    ];
+    table("false alarms", &head, |noise| {
         let ask = Question::nothing(noise, campaigns);
-        let tallies = [
+        [
             ask.paired(3),
             ask.paired(8),
             ask.paired(30),
             ask.until_sure(CAP),
             ask.with_effect(1.0).until_sure(CAP),
-            ask.unpaired(8),
             ask.nested(8, 4),
-            fewer(ask).tails(8, 199),
-        ];
-        row(
-            &name(noise),
-            &tallies.map(|tally| percent(tally.alarm_rate())),
-        );
-    }
+            ask.tails(8, RESAMPLES),
+            ask.unpaired(8),
+        ]
+        .map(|tally| percent(tally.alarm_rate()))
+        .to_vec()
+    });
 }
 
 /// Intervals that contain the true ratio of 1.02.
 fn coverage(campaigns: u32) {
-    row(
-        "\ncoverage",
-        &["n=8", "n=12", "n=30", "n=80", "8 v 8", "nested", "p99*"],
-    );
-    for noise in ALL {
+    let head = [
+        "n=8",
+        "n=12",
+        "n=30",
+        "n=80",
+        "nested",
+        "p99",
+        "8 v 8",
+        "30 v 30",
+        "p99, 8 v 8*",
+    ];
+    table("\ncoverage", &head, |noise| {
         let ask = Question::nothing(noise, campaigns).with_effect(1.02);
-        let tallies = [
+        [
             ask.paired(8),
             ask.paired(12),
             ask.paired(30),
             ask.paired(80),
-            ask.unpaired(8),
             ask.nested(8, 4),
-            fewer(ask).tails(8, 1_999),
-        ];
-        row(
-            &name(noise),
-            &tallies.map(|tally| percent(tally.coverage())),
-        );
-    }
+            ask.tails(8, RESAMPLES),
+            ask.unpaired(8),
+            ask.unpaired(30),
+            fewer(ask).unpaired_tails(8, RESAMPLES),
+        ]
+        .map(|tally| percent(tally.coverage()))
+        .to_vec()
+    });
 }
 
 /// How often a true ratio of 1.02 is found, and with how many pairs.
 fn power(campaigns: u32) {
-    row(
-        "\n2 % shift",
-        &["n=8", "n=30", "sure", "mean n", "2 sd n=30", "wrong"],
-    );
-    for noise in ALL {
+    let head = ["n=8", "n=30", "sure", "mean n", "2 sd n=30", "wrong"];
+    table("\n2 % shift", &head, |noise| {
         let ask = Question::nothing(noise, campaigns).with_effect(1.02);
         let (short, long, sure) = (ask.paired(8), ask.paired(30), ask.until_sure(CAP));
         let wrong = [short, long, sure]
             .iter()
             .map(|tally| tally.wrong)
             .sum::<u32>();
-        let large = ask.with_effect(1.0 + 2.0 * 0.03).paired(30);
-        row(
-            &name(noise),
-            &[
-                percent(short.power()),
-                percent(long.power()),
-                percent(sure.power()),
-                format!("{:.1}", sure.mean_trials()),
-                percent(large.power()),
-                percent(f64::from(wrong) / f64::from(3 * campaigns)),
-            ],
-        );
-    }
+        let large = ask.with_effect(two_deviations(noise)).paired(30);
+        vec![
+            percent(short.power()),
+            percent(long.power()),
+            percent(sure.power()),
+            format!("{:.1}", sure.mean_trials()),
+            percent(large.power()),
+            percent(f64::from(wrong) / f64::from(3 * campaigns)),
+        ]
+    });
 }
 
 /// Sampling until sure with a margin of 3 %, when nothing differs and when the difference is the margin.
 fn equivalence(campaigns: u32) {
-    row("\nmargin 3 %", &["same", "mean n", "3 % apart"]);
-    for noise in ALL {
+    table("\nmargin 3 %", &["same", "mean n", "3 % apart"], |noise| {
         let ask = Question {
             margin: 0.03,
             primaries: 1,
@@ -139,18 +150,50 @@ fn equivalence(campaigns: u32) {
         };
         let same = ask.until_sure(CAP);
         let apart = ask.with_effect(1.03).until_sure(CAP);
-        row(
-            &name(noise),
-            &[
-                percent(same.equivalence_rate()),
-                format!("{:.1}", same.mean_trials()),
-                percent(apart.equivalence_rate()),
-            ],
-        );
-    }
+        vec![
+            percent(same.equivalence_rate()),
+            format!("{:.1}", same.mean_trials()),
+            percent(apart.equivalence_rate()),
+        ]
+    });
 }
 
-/// Tails cost a bootstrap each.
+/// How often the rules of other suites say that a metric differs, where it does not and where it does.
+fn others(campaigns: u32) {
+    println!(
+        "\nclaims of a difference for one metric, 3 trials against 3 and nothing differs (A/A), or 30 against 30"
+    );
+    let head = [
+        "mmtests A/A",
+        "lkp A/A",
+        "lkp 1 % A/A",
+        "ours A/A",
+        "mmtests 2 sd",
+        "lkp 2 sd",
+        "ours 2 sd",
+    ];
+    table("other suites", &head, |noise| {
+        let ask = Question::nothing(noise, campaigns);
+        let (few, ours_few) = ask
+            .with_effect(1.0)
+            .others(3, &[suites::mmtests, suites::lkp, suites::lkp_reported]);
+        let (many, ours_many) = ask
+            .with_effect(two_deviations(noise))
+            .others(30, &[suites::mmtests, suites::lkp]);
+        few.into_iter()
+            .chain([ours_few])
+            .chain(many)
+            .chain([ours_many])
+            .map(percent)
+            .collect()
+    });
+}
+
+fn two_deviations(noise: Noise) -> f64 {
+    1.0 + 2.0 * noise.deviation()
+}
+
+/// Unpaired tails cost thousands of resamples each.
 fn fewer(ask: Question) -> Question {
     Question {
         campaigns: (ask.campaigns / 10).max(1),
@@ -158,12 +201,25 @@ fn fewer(ask: Question) -> Question {
     }
 }
 
-fn name(noise: Noise) -> String {
-    format!("{noise:?}")
-}
-
 fn percent(share: f64) -> String {
     format!("{:.2}", 100.0 * share)
+}
+
+/// Prints a row for each kind of noise, computed side by side.
+fn table(name: &str, head: &[&str], cells: impl Fn(Noise) -> Vec<String> + Sync) {
+    row(name, head);
+    let rows = thread::scope(|scope| {
+        let running = ALL.map(|noise| {
+            scope.spawn({
+                let cells = &cells;
+                move || cells(noise)
+            })
+        });
+        running.map(|row| row.join().expect("a simulation runs to its end"))
+    });
+    for (noise, cells) in ALL.iter().zip(rows) {
+        row(&format!("{noise:?}"), &cells);
+    }
 }
 
 fn row(head: &str, cells: &[impl AsRef<str>]) {
@@ -173,7 +229,7 @@ fn row(head: &str, cells: &[impl AsRef<str>]) {
         .map_or(("", head), |head| ("\n", head));
     print!("{space}{head:<15}");
     for cell in cells {
-        print!("{:>11}", cell.as_ref());
+        print!("{:>13}", cell.as_ref());
     }
     println!();
 }

@@ -139,6 +139,14 @@ pub enum Note {
         /// How many do, in the smaller pool.
         beyond: f64,
     },
+    /// Trials that follow each other are alike, so that there is less to them than their number says; the interval was
+    /// widened and the p-value raised for it. Only for groups that are not paired.
+    Dependent {
+        /// Correlation of neighbouring trials.
+        correlation: f64,
+        /// Independent trials that would say as much as all those of the smaller group.
+        worth: f64,
+    },
     /// A pair was said to be identical, but its values differ; it was not counted as identical.
     ContradictoryPair {
         /// Its position, counted from 0.

@@ -15,6 +15,8 @@
 //!   whole campaign, put all its comparisons into one family.
 //! - Among the other metrics, at most α of the claims made are false (Benjamini and Hochberg); they explain, they do not
 //!   decide.
+//! - The promise is for pairs and for independent trials. Groups recorded in separate sessions carry whatever drifted
+//!   within and between them; where the values show it, intervals are widened and a note says so ([`mod@serial`]).
 //! - "Equivalent" is promised for each metric by itself: with a true difference at the margin it is said in at most half
 //!   of α of all cases.
 //! - An interval's `level` is the one achieved: rank tests of few values have few levels. Fewer than six pairs, or four
@@ -46,6 +48,7 @@ pub mod rng;
 mod rule;
 pub mod sample;
 pub mod sequential;
+pub mod serial;
 pub mod sign_flip;
 pub mod signed_rank;
 pub mod tail;

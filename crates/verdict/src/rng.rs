@@ -1,4 +1,7 @@
 //! A random generator of our own, so that the same seed gives the same verdict on every machine and in every version.
+//!
+//! It is not the generator of reference strings (`pagetide_reference::Rng`), which is xoshiro256\*\*: permutation p-values
+//! and bootstrap intervals of records already judged come from this one's stream, and must not change with it.
 
 /// xoshiro256++ 1.0 (Blackman and Vigna 2019), seeded through splitmix64. Its output never changes: a better generator
 /// gets a new name.

@@ -85,7 +85,7 @@ pub enum Data {
         /// The pairs.
         pairs: Vec<Pair>,
     },
-    /// Values that belong to nothing common.
+    /// Values that belong to nothing common, such as those of two sessions, each in the order in which they were measured.
     Unpaired {
         /// Values of the baseline.
         a: Vec<f64>,

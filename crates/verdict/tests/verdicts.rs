@@ -396,6 +396,46 @@ fn many_attempts_in_a_trial_make_the_trial_the_unit() {
 }
 
 #[test]
+fn sessions_that_drift_are_worth_fewer_trials_and_say_so() {
+    // Both sides warm up by the same 7 %; B lies 7 % higher, which the drift could be, or 30 %, which it could not.
+    let session =
+        |level: f64| -> Vec<f64> { (0..8).map(|i| level * (100.0 + f64::from(i))).collect() };
+    let judged = |factor: f64| {
+        let (a, b) = (session(1.0), session(factor));
+        one(metric(
+            "copy",
+            "nanos",
+            Direction::Lower,
+            Data::Unpaired { a, b },
+        ))
+    };
+    for (factor, regressed) in [(1.07, false), (1.3, true)] {
+        let found = judged(factor);
+        assert_eq!(found.verdict == Verdict::Regressed, regressed, "{found:?}");
+        assert!(found.notes.iter().any(|note| matches!(
+            note,
+            Note::Dependent { correlation, worth } if *correlation > 0.9 && *worth < 2.0
+        )));
+        assert!(found.methods.interval.contains("widened"));
+    }
+    // The same values in an order that shows no drift.
+    let mixed = |level: f64| -> Vec<f64> {
+        [3, 7, 0, 5, 2, 6, 1, 4]
+            .map(|i| level * (100.0 + f64::from(i)))
+            .to_vec()
+    };
+    let (a, b) = (mixed(1.0), mixed(1.07));
+    let found = one(metric(
+        "copy",
+        "nanos",
+        Direction::Lower,
+        Data::Unpaired { a, b },
+    ));
+    assert_eq!(found.verdict, Verdict::Regressed);
+    assert!(!found.methods.interval.contains("widened"));
+}
+
+#[test]
 fn a_longer_tail_is_found_by_resampling_trials() {
     let bins = |slow: f64| {
         vec![

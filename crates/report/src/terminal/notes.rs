@@ -183,6 +183,11 @@ pub fn remark(note: &Note) -> String {
         Note::ThinTail { beyond } => {
             format!("Resting on the {beyond:.0} accesses beyond the quantile")
         }
+        Note::Dependent { worth, .. } => {
+            format!(
+                "Trials resemble the one before, so they are worth {worth:.0} of each side and the interval is widened; run both sides in one campaign"
+            )
+        }
         Note::ContradictoryPair { index } => {
             format!("Pair {index} was called identical, but its values differ")
         }

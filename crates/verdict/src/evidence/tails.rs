@@ -90,7 +90,12 @@ fn weigh(
         components: None,
         methods: Methods {
             estimator: "quantile of all accesses pooled".into(),
-            interval: "percentile bootstrap over trials, widened for few trials".into(),
+            interval: if paired {
+                "bootstrap over trials, by subsets of their pairs (Hartigan)"
+            } else {
+                "bootstrap over trials, by half-samples widened for few"
+            }
+            .into(),
             test: if found.test.exact {
                 "swapping labels of whole trials, all patterns"
             } else {

@@ -1,13 +1,17 @@
-//! Groups that belong to nothing common: the Mann-Whitney test with the Hodges-Lehmann shift.
+//! Groups that belong to nothing common: the Mann-Whitney test with the Hodges-Lehmann shift. Values stand in the order in
+//! which they were measured, so that trials which resemble the one before can be told.
 
 use super::paired::shown;
 use super::{Evidence, Look, choose_kind, summary, working};
 use crate::error::{Result, Side, StatError};
-use crate::judgement::{EffectKind, Methods};
+use crate::interval::Test;
+use crate::judgement::{EffectKind, Methods, Note};
 use crate::nested;
+use crate::normal;
 use crate::outlier;
 use crate::rank_sum;
 use crate::sample::MetricSample;
+use crate::serial::{self, Dependence};
 
 pub(super) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
     let (kind, note) = choose_kind(sample, a, b)?;
@@ -62,7 +66,7 @@ pub(super) fn from_working(kind: EffectKind, a: &[f64], b: &[f64], look: Look) -
     }
     let mut outliers = outlier::label(Side::A, a)?;
     outliers.extend(outlier::label(Side::B, b)?);
-    Ok(Evidence {
+    let mut evidence = Evidence {
         kind,
         estimate: finite(estimate.value)?,
         interval: estimate.interval,
@@ -92,5 +96,45 @@ pub(super) fn from_working(kind: EffectKind, a: &[f64], b: &[f64], look: Look) -
             adjustment: String::new(),
         },
         notes: Vec::new(),
-    })
+    };
+    let dependence = serial::dependence(&[a, b], look.seed)?;
+    if let Some(found) = dependence.filter(Dependence::is_seen) {
+        allow_for(&mut evidence, found);
+    }
+    Ok(evidence)
+}
+
+/// Widens the interval and raises the p-value by what dependence adds to the variance of the estimate.
+fn allow_for(evidence: &mut Evidence, found: Dependence) {
+    let factor = found.inflation.sqrt();
+    let centre = evidence.estimate;
+    // Ends may lie so far apart that what is wider is no number any more.
+    let widen = |end: f64| (centre + factor * (end - centre)).clamp(f64::MIN, f64::MAX);
+    evidence.interval = evidence.interval.map(|interval| interval.map(widen));
+    // A rank test's p-value stops at complete separation and does not know how far apart the groups are; the widened
+    // interval does. So p is that at which the interval's end would come to zero.
+    let toward_zero = evidence
+        .interval
+        .filter(|found| found.level > 0.0)
+        .map(|interval| {
+            let end = if centre > 0.0 {
+                interval.low
+            } else {
+                interval.high
+            };
+            let z = -normal::quantile(0.5 * (1.0 - interval.level));
+            normal::two_sided(z * centre / (centre - end))
+        });
+    let p = evidence.test.p.max(toward_zero.unwrap_or(1.0));
+    evidence.test = Test {
+        p: if p.is_nan() { 1.0 } else { p },
+        exact: false,
+    };
+    evidence.methods.interval += ", widened for dependence between trials";
+    evidence.methods.test += ", p raised for dependence between trials";
+    let fewest = evidence.n.min(evidence.n_b.unwrap_or(evidence.n)) as f64;
+    evidence.notes.push(Note::Dependent {
+        correlation: found.correlation,
+        worth: (fewest / found.inflation).max(1.0),
+    });
 }

@@ -1,11 +1,13 @@
 //! Campaigns by the thousand, and how often they were right.
 
+use pagetide_verdict::judgement::Note;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::sample::{Bin, TailPair, UnitPair};
 use pagetide_verdict::sequential::{Decision, Design, Plan};
 use pagetide_verdict::{Data, Direction, Family, Judgement, Margin, MetricSample, Verdict, judge};
 
 use super::noise::Noise;
+use super::suites;
 
 /// Primary metrics of a simulated campaign; they are independent, which is the worst case for false alarms.
 pub const PRIMARIES: usize = 3;
@@ -25,6 +27,8 @@ pub struct Tally {
     pub wrong: u32,
     /// Primary metrics claimed to be equivalent.
     pub equivalent: u32,
+    /// Campaigns in which trials were seen to depend on the one before.
+    pub dependent: u32,
     /// Pairs, or trials of each variant, that were run.
     pub trials: u64,
 }
@@ -73,6 +77,9 @@ impl Tally {
             alarm |= judgement.shift.is_some();
         }
         self.alarms += u32::from(alarm);
+        let note = |note: &Note| matches!(note, Note::Dependent { .. });
+        let dependent = judgements.iter().flat_map(|found| &found.notes).any(note);
+        self.dependent += u32::from(dependent);
         self.trials += judgements[0].n;
     }
 }
@@ -157,11 +164,11 @@ impl Question {
         )
     }
 
-    /// A fixed number of trials of each variant, not paired.
+    /// A session of a fixed number of trials of each variant, one session after the other: nothing is paired.
     pub fn unpaired(&self, trials: usize) -> Tally {
         self.fixed(
             |random| {
-                let (a, b) = self.noise.groups(trials, self.effect, random);
+                let (a, b) = self.noise.sessions(trials, self.effect, random);
                 Data::Unpaired { a, b }
             },
             0,
@@ -191,24 +198,16 @@ impl Question {
         )
     }
 
-    /// The 99th percentile of 400 accesses a trial, the trials' own levels differing by the noise.
+    /// The 99th percentile of 400 accesses a trial, the levels of the trials, in blocks of two, differing by the noise.
     pub fn tails(&self, pairs: usize, resamples: u32) -> Tally {
         self.fixed(
             |random| {
                 let levels = self.noise.pairs(pairs, self.effect, random);
-                let trial = |level: f64, random: &mut Xoshiro| {
-                    (0..400)
-                        .map(|_| Bin {
-                            value: level * (0.5 * random.normal()).exp(),
-                            count: 1,
-                        })
-                        .collect()
-                };
                 let pairs = levels
                     .iter()
                     .map(|pair| TailPair {
-                        a: trial(pair.a, random),
-                        b: trial(pair.b, random),
+                        a: accesses(pair.a, random),
+                        b: accesses(pair.b, random),
                         identical: false,
                     })
                     .collect();
@@ -219,6 +218,44 @@ impl Question {
             },
             resamples,
         )
+    }
+
+    /// The same for a session of trials of each variant.
+    pub fn unpaired_tails(&self, trials: usize, resamples: u32) -> Tally {
+        self.fixed(
+            |random| {
+                let (a, b) = self.noise.sessions(trials, self.effect, random);
+                let mut side = |levels: Vec<f64>| -> Vec<Vec<Bin>> {
+                    let levels = levels.into_iter();
+                    levels.map(|level| accesses(level, random)).collect()
+                };
+                Data::UnpairedTails {
+                    quantile: 0.99,
+                    a: side(a),
+                    b: side(b),
+                }
+            },
+            resamples,
+        )
+    }
+
+    /// How often the rule of another suite says that one metric differs, with `trials` of each variant, each variant in a
+    /// session of its own; and how often our rule for such data does.
+    pub fn others(&self, trials: usize, rules: &[suites::OtherRule]) -> (Vec<f64>, f64) {
+        let mut random = Xoshiro::new(self.seed);
+        let mut said = vec![0_u32; rules.len()];
+        let mut ours = Tally::default();
+        for _ in 0..self.campaigns {
+            let (a, b) = self.noise.sessions(trials, self.effect, &mut random);
+            for (said, rule) in said.iter_mut().zip(rules) {
+                *said += u32::from(rule(&a, &b));
+            }
+            let family = self.family(vec![Data::Unpaired { a, b }]);
+            let judgements = judge(&family).expect("5 % is an error rate");
+            ours.add(&judgements, self.effect);
+        }
+        let share = |count: u32| f64::from(count) / f64::from(self.campaigns);
+        (said.into_iter().map(share).collect(), ours.alarm_rate())
     }
 
     /// Pairs until sure, at most `cap` of them.
@@ -250,4 +287,14 @@ impl Question {
         }
         tally
     }
+}
+
+/// One trial's accesses.
+fn accesses(level: f64, random: &mut Xoshiro) -> Vec<Bin> {
+    (0..400)
+        .map(|_| Bin {
+            value: level * (0.5 * random.normal()).exp(),
+            count: 1,
+        })
+        .collect()
 }

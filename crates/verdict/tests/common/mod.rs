@@ -2,3 +2,4 @@
 
 pub mod campaign;
 pub mod noise;
+pub mod suites;

@@ -28,6 +28,18 @@ pub const ALL: [Noise; 5] = [
 ];
 
 impl Noise {
+    /// The standard deviation as a share of the value; of heavy tails, which have none, the scale.
+    pub fn deviation(self) -> f64 {
+        match self {
+            Self::Normal | Self::Autocorrelated => 0.03,
+            // exp(s²/2) √(exp(s²) − 1) for s = 0.3.
+            Self::LogNormal => 0.3210,
+            Self::HeavyTailed => 0.02,
+            // Two modes, 8 % apart, with a third of the values in one: √(2/9) of 8 %, and a little around each.
+            Self::Bimodal => 0.0380,
+        }
+    }
+
     /// `count` consecutive values.
     pub fn series(self, count: usize, random: &mut Xoshiro) -> Vec<f64> {
         let mut memory = random.normal();
@@ -64,12 +76,13 @@ impl Noise {
             .collect()
     }
 
-    /// The same as groups: blocks of two in random order, but their pairing forgotten.
-    pub fn groups(self, count: usize, effect: f64, random: &mut Xoshiro) -> (Vec<f64>, Vec<f64>) {
-        self.pairs(count, effect, random)
-            .into_iter()
-            .map(|pair| (pair.a, pair.b))
-            .unzip()
+    /// Two sessions of `count` consecutive trials each, A's and B's, with nothing in common: what is left to compare
+    /// where trials were not run in blocks, as in results of others. (Blocks whose pairing was forgotten would be no
+    /// such data: both groups share their drift, and intervals that do not know it are far too wide.)
+    pub fn sessions(self, count: usize, effect: f64, random: &mut Xoshiro) -> (Vec<f64>, Vec<f64>) {
+        let a = self.series(count, random);
+        let b = self.series(count, random);
+        (a, b.into_iter().map(|value| value * effect).collect())
     }
 }
 

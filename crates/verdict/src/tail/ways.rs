@@ -1,0 +1,227 @@
+//! Ways to choose whole trials: subsets for the bootstrap, labels for the test.
+
+use crate::number::floor_u64;
+use crate::rng::Xoshiro;
+
+/// The most ways that are all taken; beyond, some are drawn at random.
+const ENUMERATED: u64 = 4_096;
+/// The most ways drawn at random: a 95 % interval then has 50 beyond each end, known to about 1/50 of its width.
+const MOST_DRAWN: u32 = 1_999;
+
+/// How trials lie: A's are counted first, then B's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub of_a: usize,
+    pub of_b: usize,
+    pub paired: bool,
+}
+
+/// Ways to choose among all trials.
+pub(super) struct Ways {
+    shape: Shape,
+    kind: Kind,
+    /// How many there are, if that is few enough to take all.
+    all: Option<u64>,
+    draws: u32,
+    seed: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Some of the pairs, or half of A's and half of B's trials; never none.
+    Subsets,
+    /// Which trials are labelled B: one of each pair, or as many as B has.
+    Labels,
+}
+
+impl Ways {
+    /// The subsets, or some of them at random. Unpaired trials are halved, for which the spread of the estimates is that
+    /// of the full samples (McCarthy 1969).
+    pub fn subsets(shape: Shape, draws: u32, seed: u64) -> Self {
+        let count = if shape.paired {
+            power_of_two(shape.of_a)
+        } else {
+            u64::MAX
+        };
+        Self::new(shape, Kind::Subsets, count, draws, seed)
+    }
+
+    /// The labellings, or that which was run and some more at random.
+    pub fn labels(shape: Shape, draws: u32, seed: u64) -> Self {
+        let count = if shape.paired {
+            power_of_two(shape.of_a)
+        } else {
+            ways_to_choose(shape.of_a, shape.of_b)
+        };
+        Self::new(shape, Kind::Labels, count, draws, seed)
+    }
+
+    fn new(shape: Shape, kind: Kind, count: u64, draws: u32, seed: u64) -> Self {
+        Self {
+            shape,
+            kind,
+            all: (count <= ENUMERATED).then_some(count),
+            draws: draws.min(MOST_DRAWN),
+            seed,
+        }
+    }
+
+    /// Whether all ways there are, are visited.
+    pub fn are_all(&self) -> bool {
+        self.all.is_some()
+    }
+
+    /// Calls `look` for every way with what it chooses.
+    pub fn visit(&self, look: &mut impl FnMut(&[bool])) {
+        let Shape { of_a, of_b, paired } = self.shape;
+        let mut chosen = vec![false; of_a + of_b];
+        match (self.kind, self.all) {
+            (Kind::Labels, Some(_)) if !paired => {
+                for_each_choice(of_a + of_b, of_b, &mut |of_b| {
+                    chosen.fill(false);
+                    for &trial in of_b {
+                        chosen[trial] = true;
+                    }
+                    look(&chosen);
+                });
+            }
+            (_, Some(count)) => {
+                for pattern in 0..count {
+                    self.toss(&mut chosen, |coin| pattern >> coin & 1 == 1);
+                    if chosen.contains(&true) {
+                        look(&chosen);
+                    }
+                }
+            }
+            (_, None) => {
+                let mut random = Xoshiro::new(self.seed);
+                if matches!(self.kind, Kind::Labels) {
+                    chosen[of_a..].fill(true);
+                    look(&chosen);
+                }
+                let mut drawn = 0;
+                while drawn < self.draws {
+                    match (self.kind, paired) {
+                        (_, true) => self.toss(&mut chosen, |_| random.bits() >> 63 == 1),
+                        (Kind::Labels, false) => random.shuffle(&mut chosen),
+                        (Kind::Subsets, false) => {
+                            let (a, b) = chosen.split_at_mut(of_a);
+                            halve(a, &mut random);
+                            halve(b, &mut random);
+                        }
+                    }
+                    if chosen.contains(&true) {
+                        look(&chosen);
+                        drawn += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes, or swaps, each pair by the toss of a coin.
+    fn toss(&self, chosen: &mut [bool], mut coin: impl FnMut(usize) -> bool) {
+        let labels = matches!(self.kind, Kind::Labels);
+        let (a, b) = chosen.split_at_mut(self.shape.of_a);
+        for (pair, (a, b)) in a.iter_mut().zip(b).enumerate() {
+            *a = coin(pair);
+            *b = *a != labels;
+        }
+    }
+}
+
+/// Chooses half of the trials; of an odd number, one more or less by the toss of a coin.
+fn halve(trials: &mut [bool], random: &mut Xoshiro) {
+    let odd = trials.len() % 2 == 1 && random.bits() >> 63 == 1;
+    let half = (trials.len() / 2 + usize::from(odd)).max(1);
+    trials.fill(false);
+    trials[..half].fill(true);
+    random.shuffle(trials);
+}
+
+/// 2 to the power of `coins`; the largest number where that is too much.
+fn power_of_two(coins: usize) -> u64 {
+    u32::try_from(coins)
+        .ok()
+        .and_then(|coins| 1_u64.checked_shl(coins))
+        .unwrap_or(u64::MAX)
+}
+
+/// How many ways there are to choose `m` of `n + m` trials; exact as far as all are taken.
+fn ways_to_choose(n: usize, m: usize) -> u64 {
+    floor_u64(2.0 / crate::rank_sum::smallest_p(n as u64, m as u64) + 0.5)
+}
+
+/// Calls `visit` with every choice of `size` positions below `count`, in lexicographic order.
+fn for_each_choice(count: usize, size: usize, visit: &mut impl FnMut(&[usize])) {
+    let mut choice: Vec<usize> = (0..size).collect();
+    loop {
+        visit(&choice);
+        let Some(moving) = (0..size).rev().find(|&i| choice[i] < count - size + i) else {
+            return;
+        };
+        choice[moving] += 1;
+        for i in moving + 1..size {
+            choice[i] = choice[i - 1] + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(ways: &Ways) -> Vec<Vec<bool>> {
+        let mut seen = Vec::new();
+        ways.visit(&mut |chosen| seen.push(chosen.to_vec()));
+        seen
+    }
+
+    fn shape(of_a: usize, of_b: usize, paired: bool) -> Shape {
+        Shape { of_a, of_b, paired }
+    }
+
+    #[test]
+    fn few_ways_are_each_taken_once() {
+        for (ways, count) in [
+            (Ways::subsets(shape(5, 5, true), 9, 1), 31),
+            (Ways::labels(shape(5, 5, true), 9, 1), 32),
+            (Ways::labels(shape(3, 5, false), 9, 1), 56),
+        ] {
+            let mut seen = all(&ways);
+            assert!(ways.are_all());
+            assert_eq!(seen.len(), count);
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), count);
+        }
+    }
+
+    #[test]
+    fn pairs_stay_together_and_labels_keep_their_number() {
+        for of_a in [6, 20] {
+            for chosen in all(&Ways::subsets(shape(of_a, of_a, true), 50, 1)) {
+                assert_eq!(chosen[..of_a], chosen[of_a..]);
+            }
+            for chosen in all(&Ways::labels(shape(of_a, of_a, true), 50, 1)) {
+                assert!((0..of_a).all(|pair| chosen[pair] != chosen[of_a + pair]));
+            }
+            for chosen in all(&Ways::labels(shape(of_a, 9, false), 50, 1)) {
+                assert_eq!(chosen.iter().filter(|is_b| **is_b).count(), 9);
+            }
+        }
+    }
+
+    #[test]
+    fn many_ways_are_drawn_and_the_one_that_was_run_is_first() {
+        let labels = all(&Ways::labels(shape(20, 20, true), 99, 1));
+        assert_eq!(labels.len(), 100);
+        assert!((0..40).all(|trial| labels[0][trial] == (trial >= 20)));
+        let halves = all(&Ways::subsets(shape(7, 8, false), 99, 1));
+        assert_eq!(halves.len(), 99);
+        for chosen in halves {
+            let count = |side: &[bool]| side.iter().filter(|taken| **taken).count();
+            assert!((3..=4).contains(&count(&chosen[..7])) && count(&chosen[7..]) == 4);
+        }
+    }
+}
