@@ -266,6 +266,16 @@ pub enum Caution {
         /// Seeds (or sampling units) at the first look.
         units: u64,
     },
+    /// Results with noise that were not run in blocks.
+    #[error(
+        "{a} and {b} were not run in one campaign: what drifted in between counts as a difference, and no test can tell; one campaign with both runs them in blocks"
+    )]
+    Apart {
+        /// The baseline.
+        a: String,
+        /// The other column.
+        b: String,
+    },
     /// Only one side has records of a cell.
     #[error("only {column} has records of {label}: left out")]
     OneSided {

@@ -81,6 +81,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         cautions.push(Caution::Pending { trials: pending });
     }
     cautions.extend(circumstances(input));
+    cautions.extend(apart(input));
     let mut comparison = Comparison {
         campaign: input.campaign.clone(),
         columns,
@@ -130,6 +131,20 @@ fn circumstances(input: &Input) -> Vec<Caution> {
         cautions.push(Caution::VirtualTime);
     }
     cautions
+}
+
+/// Columns of results with noise that have no blocks in common with the baseline.
+fn apart(input: &Input) -> impl Iterator<Item = Caution> {
+    let noisy = |column: usize| {
+        let mut trials = input.columns[column].trials.iter();
+        trials.any(|t| t.row.cell.subject.arena.kind != ArenaKind::Exact)
+    };
+    (1..input.columns.len())
+        .filter(move |&column| noisy(0) && noisy(column) && !campaigns_agree(input, column))
+        .map(|column| Caution::Apart {
+            a: input.columns[0].name.clone(),
+            b: input.columns[column].name.clone(),
+        })
 }
 
 fn side(trials: &[Placed]) -> Side {

@@ -4,6 +4,8 @@
 //! the quantiles compared by a bootstrap over trials, never over accesses, which depend on each other. This opens every
 //! record, so it is done only when asked for; its verdicts explain and decide nothing.
 
+use std::collections::BTreeMap;
+
 use pagetide_record::{ArenaKind, Histogram, Store};
 use pagetide_verdict::sample::{Bin, TailPair};
 use pagetide_verdict::{Data, Direction, Family, Judgement, MetricSample, judge};
@@ -38,6 +40,7 @@ pub struct Tails {
 /// The tails of every cell whose records carry histograms.
 pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, CompareError> {
     let mut all = Vec::new();
+    let one_campaign = comparison.campaign.is_some();
     for (place, cell) in comparison.cells.iter().enumerate() {
         let exact = cell
             .subject
@@ -53,7 +56,7 @@ pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, Compa
         };
         for (column, other) in (1..).zip(others) {
             for name in names(baseline) {
-                let Some(data) = pair(baseline, other, &name, exact) else {
+                let Some(data) = pair(baseline, other, &name, exact, one_campaign) else {
                     continue;
                 };
                 all.push(Tails {
@@ -71,8 +74,9 @@ pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, Compa
 /// A trial with its histograms.
 struct Trial {
     seed: u64,
+    unit: u32,
     digest: String,
-    histograms: std::collections::BTreeMap<String, Histogram>,
+    histograms: BTreeMap<String, Histogram>,
 }
 
 fn read(store: &Store, side: &Side) -> Result<Vec<Trial>, CompareError> {
@@ -82,6 +86,7 @@ fn read(store: &Store, side: &Side) -> Result<Vec<Trial>, CompareError> {
             let record = store.load(&trial.record)?.into_record();
             Ok(Trial {
                 seed: trial.seed,
+                unit: trial.unit,
                 digest: trial.digest.clone(),
                 histograms: record.results.histograms,
             })
@@ -97,30 +102,45 @@ fn names(trials: &[Trial]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The histograms of both sides, paired by seed where results have no noise.
+/// The histograms of both sides: paired by seed where results have no noise, by block where one campaign ran both.
 enum Pooled {
     Paired(Vec<TailPair>),
     Unpaired(Vec<Vec<Bin>>, Vec<Vec<Bin>>),
 }
 
-fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool) -> Option<Pooled> {
-    let of = |trial: &Trial| {
-        let histogram = trial.histograms.get(name)?;
-        (histogram.count > 0).then(|| bins(histogram))
-    };
-    if !exact {
-        let [a, b]: [Vec<Vec<Bin>>; 2] =
-            [a, b].map(|trials| trials.iter().filter_map(of).collect());
+/// What each sampling unit of a side has of a histogram, and the digests of its records.
+type Units<'a> = BTreeMap<u64, (Vec<Bin>, Vec<&'a str>)>;
+
+/// Accesses by seed, or by block with those of repetitions together: a block's boot is what is drawn.
+fn units<'a>(trials: &'a [Trial], name: &str, exact: bool) -> Units<'a> {
+    let mut units = Units::new();
+    for trial in trials {
+        let Some(histogram) = trial.histograms.get(name).filter(|found| found.count > 0) else {
+            continue;
+        };
+        let key = if exact { trial.seed } else { trial.unit.into() };
+        let unit = units.entry(key).or_default();
+        unit.0.extend(bins(histogram));
+        unit.1.push(&trial.digest);
+    }
+    units
+}
+
+fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, one_campaign: bool) -> Option<Pooled> {
+    let (a, mut b) = (units(a, name, exact), units(b, name, exact));
+    if !(exact || one_campaign) {
+        let [a, b] = [a, b]
+            .map(|side| -> Vec<Vec<Bin>> { side.into_values().map(|(bins, _)| bins).collect() });
         return (!a.is_empty() && !b.is_empty()).then_some(Pooled::Unpaired(a, b));
     }
     let pairs: Vec<TailPair> = a
-        .iter()
-        .filter_map(|a| {
-            let b = b.iter().find(|b| b.seed == a.seed)?;
+        .into_iter()
+        .filter_map(|(key, (a, digests))| {
+            let (b, others) = b.remove(&key)?;
             Some(TailPair {
-                a: of(a)?,
-                b: of(b)?,
-                identical: a.digest == b.digest,
+                a,
+                b,
+                identical: digests == others,
             })
         })
         .collect();

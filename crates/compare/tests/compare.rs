@@ -493,6 +493,73 @@ fn tails_are_compared_by_the_histograms_of_all_trials() {
 }
 
 #[test]
+fn with_noise_tails_are_paired_by_block() {
+    let mut bench = Bench::new(1);
+    bench.note.arena = ArenaKind::Vm;
+    for unit in 1..=8_u32 {
+        for repetition in 0..2 {
+            for variant in 0..2_u32 {
+                let seed = u64::from(4 * unit + repetition);
+                let place = usize::try_from(variant).unwrap();
+                let mut record = bench.trial(0, place, seed, 1e6);
+                // Blocks are up to a third apart; inside each, `on` is 3 % slower.
+                let level = (10_000 + 500 * u64::from(unit)) * (100 + 3 * u64::from(variant)) / 100;
+                let mut dense = vec![0; Histogram::BUCKETS];
+                for n in 0..1_000 {
+                    let value = level + level * u64::from(n + repetition) / 1_000;
+                    dense[Histogram::index(value) as usize] += 1;
+                }
+                let histogram = Histogram::from_dense(&dense, 1, 1000, 1 << 20);
+                record.results.histograms.insert("access".into(), histogram);
+                record.subject.arena.kind = ArenaKind::Vm;
+                record.wall.unit = unit;
+                record.wall.repetition = repetition;
+                bench.add(0, place, record);
+            }
+        }
+    }
+    let comparison = bench.compare();
+    assert!(
+        !comparison
+            .cautions
+            .iter()
+            .any(|c| matches!(c, Caution::Apart { .. }))
+    );
+    let tails = tails(&bench.store, &comparison).unwrap();
+    let p50 = tails[0].judgements.iter().find(|j| j.name == "access-p50");
+    let p50 = p50.unwrap();
+    assert_eq!((p50.n, p50.n_b), (8, None), "blocks, not repetitions");
+    let interval = p50.effect.unwrap().interval.unwrap();
+    assert!(interval.low > 1.0 && interval.high < 1.06, "{interval:?}");
+}
+
+#[test]
+fn noisy_results_of_two_campaigns_are_compared_with_a_caution() {
+    let mut bench = Bench::new(1);
+    bench.note.arena = ArenaKind::Vm;
+    for name in ["before", "after"] {
+        bench.note.name = name.into();
+        bench.note.entries.clear();
+        for unit in 1..=6_u32 {
+            let mut record = bench.trial(0, 0, u64::from(unit), 1e6 + f64::from(unit * 7 % 5));
+            record.subject.arena.kind = ArenaKind::Vm;
+            record.wall.unit = unit;
+            bench.add(0, 0, record);
+        }
+    }
+    let comparison = compare_two(&bench.store, "before:off", "after:off", false).unwrap();
+    assert!(
+        comparison.cautions.iter().any(|c| matches!(
+            c,
+            Caution::Apart { a, b } if a == "before:off" && b == "after:off"
+        )),
+        "{:?}",
+        comparison.cautions
+    );
+    assert_eq!(comparison.deciding().next().unwrap().n_b, Some(6));
+}
+
+#[test]
 fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
     let mut bench = Bench::new(1);
     // Recorded in another order than the versions have.
