@@ -11,29 +11,17 @@ use pagetide_compare::Comparison;
 use pagetide_record::{
     Histogram, Metric, MetricDef, Nanos, Record, RecordReader, RecordWriter, Series, Unit,
 };
+use pagetide_reference::Rng;
 use pagetide_report::About;
 use pagetide_report::html::{Assets, Input, Sources, single, write};
 
 const TIME: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const PAGES: u64 = 50_000;
 
-/// Numbers that are the same everywhere (SplitMix64).
-struct Mix(u64);
-
-impl Mix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 /// Accesses as on a real machine: hits of many lengths, one in twenty waits for a device.
 struct Accesses {
-    page: Mix,
-    time: Mix,
+    page: Rng,
+    time: Rng,
     left: u64,
     slow: u64,
     entry: [u8; 8],
@@ -49,7 +37,7 @@ impl Read for Accesses {
                     break;
                 }
                 self.left -= 1;
-                let draw = self.time.next();
+                let draw = self.time.next_u64();
                 let nanos = if draw % 100 < self.slow {
                     80_000
                         + (draw >> 8) % 4_000
@@ -61,7 +49,7 @@ impl Read for Accesses {
                 } else {
                     40 + ((draw >> 8) & 15) + ((draw >> 16) & 15) + ((draw >> 24) & 31)
                 };
-                let page = self.page.next() % PAGES;
+                let page = self.page.below(PAGES);
                 self.entry = (page << 36 | nanos).to_le_bytes();
                 self.at = 0;
             }
@@ -75,8 +63,8 @@ impl Read for Accesses {
 
 fn record(dir: &Path, name: &str, accesses: u64, slow: u64) -> (PathBuf, Record) {
     let source = || Accesses {
-        page: Mix(7),
-        time: Mix(slow),
+        page: Rng::new(7),
+        time: Rng::new(slow),
         left: accesses,
         slow,
         entry: [0; 8],
