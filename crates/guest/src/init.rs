@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
@@ -18,6 +19,8 @@ use crate::{
     swap,
 };
 
+/// What the kernel put off until after boot is done in this time, and not beside a trial; nearly free, as the CPU is idle.
+const SETTLE: Duration = Duration::from_millis(500);
 /// The largest jitter of the ballast: it moves every trajectory a little, so that a verdict rests on several.
 const JITTER_PAGES: u64 = 64;
 
@@ -84,6 +87,7 @@ fn prepare() -> Result<Ready, GuestError> {
     let known = facts(&boot)?;
     supervise::lock_what_is_here();
     let workload = Workload::stand_by(&boot, &region)?;
+    std::thread::sleep(SETTLE);
     let spare = ballast::hold(boot.spare)?;
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
