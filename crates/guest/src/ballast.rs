@@ -56,6 +56,35 @@ pub struct Held {
     length: usize,
 }
 
+/// Room for memory that is taken, and locked, page by page. Taking it costs a trial next to nothing: page faults, which the
+/// workload needs anyway.
+#[derive(Debug)]
+pub struct Reserve(Held);
+
+impl Reserve {
+    /// Makes room for so many pages. None is taken yet, but what maps them is.
+    pub fn new(pages: u64) -> Result<Self, GuestError> {
+        let reserve = Self(map(Bytes((pages + 1) * PAGE_SIZE), libc::MLOCK_ONFAULT)?);
+        reserve.touch(0);
+        Ok(reserve)
+    }
+
+    /// Takes so many pages, once; more than there is room for are not taken.
+    pub fn take(&self, pages: u64) {
+        for page in 1..=pages {
+            self.touch(page);
+        }
+    }
+
+    fn touch(&self, page: u64) {
+        let at = usize::try_from(page * PAGE_SIZE).unwrap_or(usize::MAX);
+        if at < self.0.length {
+            // SAFETY: within the mapping, which this value alone uses.
+            unsafe { self.0.base.byte_add(at).cast::<u8>().write_volatile(1) };
+        }
+    }
+}
+
 impl Held {
     /// Gives it back.
     pub fn release(self) {
@@ -74,6 +103,11 @@ pub fn take(size: Bytes) -> Result<(), GuestError> {
 
 /// Takes `size` bytes (not zero) and keeps them locked.
 pub fn hold(size: Bytes) -> Result<Held, GuestError> {
+    map(size, 0)
+}
+
+/// Maps and locks `size` bytes, by the flags of mlock2(2).
+fn map(size: Bytes, flags: libc::c_uint) -> Result<Held, GuestError> {
     let fault = || io("locking a ballast of", size.to_string())(io::Error::last_os_error());
     let length = usize::try_from(size.0).map_err(|_| fault())?;
     // SAFETY: a new anonymous mapping and advice about it; it is never handed out.
@@ -92,7 +126,7 @@ pub fn hold(size: Bytes) -> Result<Held, GuestError> {
         // Children must not carry it, and huge pages would make its size inexact.
         libc::madvise(base, length, libc::MADV_DONTFORK);
         libc::madvise(base, length, libc::MADV_NOHUGEPAGE);
-        if libc::mlock(base, length) != 0 {
+        if libc::mlock2(base, length, flags) != 0 {
             return Err(fault());
         }
         Ok(Held { base, length })

@@ -8,7 +8,8 @@ use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{Bytes, Pass, SwapSpec};
 
-use crate::ballast::Held;
+use crate::ballast::{Held, Reserve};
+use crate::counters::Idle;
 use crate::error::{GuestError, io};
 use crate::observer::Observer;
 use crate::report::{self, Ran, Report};
@@ -55,6 +56,7 @@ struct Ready {
     region: Region,
     workload: Workload,
     spare: Held,
+    jitter: Reserve,
 }
 
 /// Everything up to the ready point.
@@ -84,11 +86,12 @@ fn prepare() -> Result<Ready, GuestError> {
     if let Some(size) = boot.filesystem {
         filesystem::prepare(disk, size)?;
     }
-    let known = facts(&boot)?;
+    let mut known = facts(&boot)?;
     supervise::lock_what_is_here();
     let workload = Workload::stand_by(&boot, &region)?;
     std::thread::sleep(SETTLE);
     let spare = ballast::hold(boot.spare)?;
+    let jitter = Reserve::new(JITTER_PAGES)?;
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
         ballast::leave(Bytes(
@@ -96,6 +99,7 @@ fn prepare() -> Result<Ready, GuestError> {
         ))?;
     }
     ballast::drop_caches();
+    known.idle = counters::idle();
     // The mapping outlives a restore, but what it shows does not: pages of the snapshot's own region are gone.
     Ok(Ready {
         boot,
@@ -103,6 +107,7 @@ fn prepare() -> Result<Ready, GuestError> {
         region,
         workload,
         spare,
+        jitter,
     })
 }
 
@@ -157,6 +162,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
         region,
         workload,
         spare,
+        jitter,
     } = ready;
     let results = &mut report.results;
     let (read, refused) = settings::apply(&spec.settings);
@@ -190,17 +196,13 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
         },
     };
     if boot.free.is_some() {
-        let spare = spec.seed % (JITTER_PAGES + 1);
-        let _ = ballast::take(Bytes(
-            (JITTER_PAGES - spare) * pagetide_record::units::PAGE_SIZE,
-        ));
+        jitter.take(JITTER_PAGES - spec.seed % (JITTER_PAGES + 1));
     }
     if !results.invalid.is_empty() {
         return;
     }
     let started = supervise::now();
     let before = counters::now();
-    let idle_before = counters::idle();
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
@@ -217,7 +219,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
         ended: supervise::now(),
         before,
         after,
-        idle_before,
+        idle_before: known.idle,
         idle_after,
     });
 }
@@ -240,6 +242,8 @@ struct Known {
     settings: BTreeMap<String, String>,
     facts: BTreeMap<String, String>,
     warnings: Vec<Warning>,
+    /// The idle counters: nothing may halt from the ready point on.
+    idle: Idle,
 }
 
 /// What the machine is like at the ready point.
@@ -253,6 +257,7 @@ fn facts(boot: &BootSpec) -> Result<Known, GuestError> {
         settings: settings::survey(|_| true),
         facts: BTreeMap::new(),
         warnings: Vec::new(),
+        idle: Idle::default(),
     };
     let line = |path: &str| {
         fs::read_to_string(path)
