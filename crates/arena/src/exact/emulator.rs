@@ -134,6 +134,13 @@ impl Running {
         let _ = self.child.wait();
     }
 
+    /// Kills it, and lets its memory be taken down while the caller goes on.
+    pub fn end_beside(mut self) {
+        let _ = self.child.kill();
+        // Where no thread can be had, it is waited for here: the value is dropped either way.
+        let _ = std::thread::Builder::new().spawn(move || drop(self));
+    }
+
     /// Waits for its end.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()

@@ -101,10 +101,10 @@ impl Run<'_> {
             .start(&output, &console, &errors, &trial)
             .map_err(ArenaError::broken)?;
         let seen = self.watch(&mut running, &output, progress);
-        drop(running);
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
+        running.end_beside();
         let ended = seen.ended_at.unwrap_or_else(Instant::now);
         let mut results = self.take(&output, needs.pressure, sink)?;
         explain(
@@ -209,6 +209,10 @@ impl Run<'_> {
             }
             if phase >= Phase::Ended && seen.ended_at.is_none() {
                 seen.ended_at = Some(now);
+            }
+            if phase >= Phase::Done {
+                // All is written; what the emulator does until its own end tells nothing more.
+                return seen;
             }
             if let Some(status) = running.ended() {
                 seen.status = Some(status);
