@@ -109,6 +109,7 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     };
     capture.start().unwrap();
     let capture = capture.in_background(Duration::from_millis(10)).unwrap();
+    let stolen = support::stolen();
     let child = pressure.start(128, 2);
     let task = support::measured(child);
     let trace = capture.finish().unwrap();
@@ -126,11 +127,16 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     let share = |nanos: Nanos| nanos.get() as f64 / time.elapsed.get() as f64;
     assert_eq!(time.parts.total(), time.elapsed);
     assert!(share(time.parts.get(Part::Unexplained)) < 0.02);
-    // The trace and the task's own accounting agree on its time on CPUs, but for the switches themselves: the kernel
-    // accounts them to the task, in the trace they lie before its first and after its last event.
-    let gap = time.accounted.unwrap().get().abs_diff(time.on_cpu.get());
-    let switches = time.switches * 50_000;
-    assert!(gap < switches.max(time.elapsed.get() / 50), "{gap} ns");
+    // The trace and the task's own accounting agree on its time on CPUs, but for what a hypervisor stole of it: that the
+    // kernel does not account to the task, and the trace cannot tell.
+    let (accounted, traced) = (time.accounted.unwrap().get(), time.on_cpu.get());
+    let margin = time.elapsed.get() / 50;
+    assert!(accounted < traced + margin, "{accounted} of {traced} ns");
+    let stolen = support::stolen().get() - stolen.get();
+    assert!(
+        traced < accounted + margin + stolen,
+        "{traced} of {accounted} ns, {stolen} stolen"
+    );
     assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);
 }

@@ -345,6 +345,7 @@ impl Attribution {
                     track.queue(time, traced.cpu, previous);
                 }
                 if let Some(track) = self.tracks.get_mut(&previous) {
+                    track.runs();
                     track.advance(time, State::OnCpu);
                     track.cpu = Some(traced.cpu);
                     track.switches += 1;
@@ -369,6 +370,7 @@ impl Attribution {
             }
             _ => {
                 if let Some(track) = self.tracks.get_mut(&pid) {
+                    track.runs();
                     track.advance(time, State::OnCpu);
                     track.own(time, event);
                 }
@@ -416,6 +418,15 @@ impl Track {
             (State::Unknown, _) => Part::Unexplained,
         };
         self.parts.add(part, passed);
+    }
+
+    /// The task does something, so it is on a CPU. Some kernels do not trace the switch from the idle task to one that was
+    /// woken (6.18 in a virtual machine): a task that is still waiting for a CPU here got it when it was woken, or when the
+    /// last task before it left.
+    fn runs(&mut self) {
+        if self.state == State::Ready {
+            self.state = State::OnCpu;
+        }
     }
 
     /// How much of the time between two moments counts.
@@ -730,6 +741,30 @@ mod tests {
         assert_eq!(behind, [(40, 300), (41, 50)]);
         assert_eq!(time.parts.get(Part::RunQueue), Nanos(350));
         assert_eq!(time.parts.total(), Nanos(1000));
+    }
+
+    #[test]
+    fn a_task_woken_on_an_idle_cpu_runs_though_no_switch_to_it_was_traced() {
+        let leave = |next| Event::Switch {
+            previous: TASK,
+            state: UNINTERRUPTIBLE,
+            next,
+        };
+        let time = time_of(
+            0,
+            0,
+            &[
+                at(1100, TASK, leave(0)),
+                at(1300, 0, Event::Wakeup { pid: TASK }),
+                at(1350, TASK, Event::UserFault { address: 0 }),
+                at(1400, TASK, leave(0)),
+                at(1700, 0, Event::Wakeup { pid: TASK }),
+                at(1900, TASK, leave(0)),
+            ],
+        );
+        assert_eq!(time.parts.get(Part::RunQueue), Nanos(0));
+        assert_eq!(time.parts.get(Part::IoWait), Nanos(200 + 300 + 100));
+        assert_eq!(time.on_cpu, Nanos(400));
     }
 
     #[test]

@@ -270,6 +270,15 @@ fn now() -> u64 {
         + u64::try_from(time.tv_nsec).expect("the workload of a test is set up as its parent told")
 }
 
+/// What a hypervisor has stolen of this machine's CPUs since it started (`/proc/stat`, in hundredths of a second).
+#[allow(dead_code)] // Not every user needs it.
+pub fn stolen() -> Nanos {
+    let stat = fs::read_to_string("/proc/stat").expect("Linux has /proc/stat");
+    let ticks = stat.split_whitespace().nth(8).map(str::parse::<u64>);
+    let ticks = ticks.expect("the first line has ten columns");
+    Nanos(ticks.expect("which are numbers") * 10_000_000)
+}
+
 /// This thread's user and system time in nanoseconds.
 fn cpu_times() -> (u64, u64) {
     // SAFETY: all bits zero are a valid `rusage`, and the pointer is to a live one.
