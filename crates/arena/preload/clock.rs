@@ -30,7 +30,8 @@ unsafe extern "C" {
 
 static CALLS: AtomicI64 = AtomicI64::new(0);
 
-/// Microseconds since 1970, where the clock starts. The main thread does not move the clock: how often it asks depends on the host.
+/// Microseconds since 1970, where the clock starts. The main thread does not move it: how often that asks depends on the
+/// host.
 fn now() -> c_long {
     // SAFETY: neither call can go wrong.
     let is_main = unsafe { syscall(GETTID) == c_long::from(getpid()) };

@@ -493,18 +493,12 @@ impl Floor<'_> {
             ledger.tally.left = ledger.times.all(&ledger.waiting, self.jobs);
             ledger.tally
         };
-        let reasons: Vec<String> = record
-            .results
-            .invalid
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let invalid = reasons.join("; ");
+        let invalid = record.why_invalid();
         self.watch.event(&Event::Stored {
             number,
             trial: &job.planned,
             id: &record.id(),
-            invalid: (!invalid.is_empty()).then_some(&invalid),
+            invalid: invalid.as_deref(),
             tally,
         });
     }

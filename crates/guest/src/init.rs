@@ -57,6 +57,8 @@ struct Ready {
     workload: Workload,
     spare: Held,
     jitter: Reserve,
+    /// The idle counters: nothing may halt from here on.
+    idle: Idle,
 }
 
 /// Everything up to the ready point.
@@ -86,7 +88,7 @@ fn prepare() -> Result<Ready, GuestError> {
     if let Some(size) = boot.filesystem {
         filesystem::prepare(disk, size)?;
     }
-    let mut known = facts(&boot)?;
+    let known = facts(&boot)?;
     supervise::lock_what_is_here();
     let workload = Workload::stand_by(&boot, &region)?;
     std::thread::sleep(SETTLE);
@@ -99,7 +101,6 @@ fn prepare() -> Result<Ready, GuestError> {
         ))?;
     }
     ballast::drop_caches();
-    known.idle = counters::idle();
     // The mapping outlives a restore, but what it shows does not: pages of the snapshot's own region are gone.
     Ok(Ready {
         boot,
@@ -108,6 +109,7 @@ fn prepare() -> Result<Ready, GuestError> {
         workload,
         spare,
         jitter,
+        idle: counters::idle(),
     })
 }
 
@@ -156,14 +158,7 @@ fn trial(ready: Ready) {
 
 /// Runs the trial; `text` is its specification as it came.
 fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
-    let Ready {
-        boot,
-        known,
-        region,
-        workload,
-        spare,
-        jitter,
-    } = ready;
+    let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
     let (read, refused) = settings::apply(&spec.settings);
     results.invalid.extend(refused);
@@ -186,7 +181,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
     results.warnings = known.warnings.clone();
     let observer = match spec.pass {
         Pass::Timed => None,
-        Pass::Observed => match observer(&boot, &region, spare) {
+        Pass::Observed => match observer(boot, &ready.region, ready.spare) {
             Ok(observer) => Some(observer),
             Err(why) => {
                 let why = why.to_string();
@@ -196,7 +191,9 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
         },
     };
     if boot.free.is_some() {
-        jitter.take(JITTER_PAGES - spec.seed % (JITTER_PAGES + 1));
+        ready
+            .jitter
+            .take(JITTER_PAGES - spec.seed % (JITTER_PAGES + 1));
     }
     if !results.invalid.is_empty() {
         return;
@@ -206,7 +203,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
-        .extend(workload.run(text, &region, spec.hang_after));
+        .extend(ready.workload.run(text, &ready.region, spec.hang_after));
     let observed = observing.and_then(|()| observer.map_or(Ok(()), Observer::end));
     if let Err(why) = observed {
         let why = why.to_string();
@@ -219,7 +216,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
         ended: supervise::now(),
         before,
         after,
-        idle_before: known.idle,
+        idle_before: ready.idle,
         idle_after,
     });
 }
@@ -242,8 +239,6 @@ struct Known {
     settings: BTreeMap<String, String>,
     facts: BTreeMap<String, String>,
     warnings: Vec<Warning>,
-    /// The idle counters: nothing may halt from the ready point on.
-    idle: Idle,
 }
 
 /// What the machine is like at the ready point.
@@ -257,7 +252,6 @@ fn facts(boot: &BootSpec) -> Result<Known, GuestError> {
         settings: settings::survey(|_| true),
         facts: BTreeMap::new(),
         warnings: Vec::new(),
-        idle: Idle::default(),
     };
     let line = |path: &str| {
         fs::read_to_string(path)

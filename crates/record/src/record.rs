@@ -296,6 +296,13 @@ impl Record {
         self.results.invalid.is_empty()
     }
 
+    /// Why the numbers must not be used, all reasons in one sentence; `None` where they may.
+    pub fn why_invalid(&self) -> Option<String> {
+        let all = self.results.invalid.iter();
+        let reasons: Vec<String> = all.map(ToString::to_string).collect();
+        (!self.is_valid()).then(|| reasons.join("; "))
+    }
+
     /// The metric of this name.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.results

@@ -254,17 +254,6 @@ fn judged(
     ]
 }
 
-/// Why a record must not be used, all reasons in one cell; empty for a valid one.
-pub(crate) fn reasons(record: &Record) -> String {
-    let all: Vec<String> = record
-        .results
-        .invalid
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    all.join("; ")
-}
-
 /// Why a metric has no number; empty where it has one.
 pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     match metric.map(|metric| &metric.value) {
@@ -313,7 +302,7 @@ pub fn samples<'a>(
                 metric.map_or_else(String::new, |metric| name_of(metric.direction)),
                 number(metric.and_then(|metric| metric.value.number())),
                 cell(why_missing(metric)),
-                cell(&reasons(record)),
+                cell(&record.why_invalid().unwrap_or_default()),
             ])?;
         }
     }

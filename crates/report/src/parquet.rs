@@ -15,7 +15,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use crate::csv::{metrics, name_of, params, reasons, why_missing};
+use crate::csv::{metrics, name_of, params, why_missing};
 use crate::draw::escaped;
 
 /// Rows of a row group.
@@ -181,7 +181,7 @@ pub fn samples<'a>(
                 metric.map_or_else(String::new, |metric| name_of(metric.unit)),
                 metric.map_or_else(String::new, |metric| name_of(metric.direction)),
                 escaped(why_missing(metric)),
-                escaped(&reasons(record)),
+                escaped(&record.why_invalid().unwrap_or_default()),
             ];
             let mut texts = texts.into_iter();
             let mut flags = [subject.as_written, record.is_valid()].into_iter();

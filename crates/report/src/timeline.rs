@@ -32,7 +32,7 @@ pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
     }
     let file = TraceFile::read(reader.blob(TRACE)?)?;
     let mut decoder = Decoder::for_trace(&file)?;
-    let mut slices = Slices::new();
+    let mut slices = Slices::default();
     // Series count from the start of recording, which is where the trace begins.
     let (mut begin, mut end) = (None, 0);
     for raw in file.events() {
@@ -97,6 +97,7 @@ fn slice(name: &str, start: u64, end: u64) -> Slice {
 }
 
 /// What is open, and what has closed, by group and task.
+#[derive(Default)]
 struct Slices {
     open: Pairs,
     kswapd: HashMap<i64, (u32, u64)>,
@@ -107,17 +108,6 @@ struct Slices {
 }
 
 impl Slices {
-    fn new() -> Self {
-        Self {
-            open: Pairs::new(),
-            kswapd: HashMap::new(),
-            asleep: HashMap::new(),
-            requests: HashMap::new(),
-            closed: BTreeMap::new(),
-            devices: BTreeMap::new(),
-        }
-    }
-
     fn observe(&mut self, traced: &Traced) {
         let (pid, time) = (traced.pid, traced.time);
         match traced.event {
@@ -229,7 +219,7 @@ mod tests {
 
     #[test]
     fn pairs_become_slices_and_ends_without_begins_none() {
-        let mut slices = Slices::new();
+        let mut slices = Slices::default();
         let begin = Event::ReclaimBegin {
             by: Reclaimer::Direct,
             order: 0,

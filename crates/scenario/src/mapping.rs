@@ -88,8 +88,8 @@ impl Mapping {
         Self::map(pages, libc::MAP_SHARED, socket.as_raw_fd())
     }
 
-    /// The first `pages` of a file with the system's own error; `whole` says whether the file is at least as long, without which touching
-    /// the end would be fatal.
+    /// The first `pages` of a file with the system's own error; `whole` says whether the file is at least as long, without
+    /// which touching the end would be fatal.
     pub(crate) fn of_file(
         file: &File,
         pages: Pages,

@@ -8,10 +8,10 @@
 //! double-or-nothing bootstrap of Owen and Eckles (2012). For estimates that balance one independent, symmetric error a
 //! pair, the truth is equally likely to lie between any two neighbours of the 2ⁿ − 1 sorted estimates (Hartigan 1969,
 //! "Using subsample values as typical values"), so that cutting `k` from each end leaves an interval of level
-//! 1 − 2k / 2ⁿ, however few the pairs. Pooled quantiles, with the steps of the data smoothed, come near to that. Drawing with replacement has no such property:
-//! its percentile interval is far too narrow for few trials, and what widens it enough where trials are far apart makes it
-//! too wide where they are alike. Shifts that the permutation test does not exclude would be exact, but without end where
-//! the tail lies in two or three of the trials.
+//! 1 − 2k / 2ⁿ, however few the pairs. Pooled quantiles, with the steps of the data smoothed, come near to that. Drawing with
+//! replacement has no such property: its percentile interval is far too narrow for few trials, and what widens it enough
+//! where trials are far apart makes it too wide where they are alike. Shifts that the permutation test does not exclude
+//! would be exact, but without end where the tail lies in two or three of the trials.
 //!
 //! Unpaired trials are drawn by halves of each side (McCarthy 1969, "Pseudo-replication: half samples"), and taken for
 //! independent of each other: whether they are is told for single metrics only ([`mod@crate::serial`]).

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::campaign::Question;
+use common::campaign::{Question, Tally};
 use common::noise::{ALL, Noise};
 use common::suites;
 use pagetide_verdict::serial;
@@ -77,6 +77,12 @@ fn three_pairs_never_raise_an_alarm() {
     }
 }
 
+fn covers_94_to_97(tally: &Tally, what: &str) {
+    let (coverage, count) = (tally.coverage(), tally.intervals);
+    let inside = at_least(0.94, count)..=at_most(0.97, count);
+    assert!(inside.contains(&coverage), "{what}: {coverage}");
+}
+
 #[test]
 fn intervals_of_95_percent_cover_94_to_97() {
     for noise in ALL {
@@ -86,24 +92,13 @@ fn intervals_of_95_percent_cover_94_to_97() {
             ("30 pairs", ask.paired(30)),
             ("8 boots of 3", ask.nested(8, 3)),
         ] {
-            let (coverage, count) = (tally.coverage(), tally.intervals);
-            let inside = at_least(0.94, count)..=at_most(0.97, count);
-            assert!(
-                inside.contains(&coverage),
-                "{noise:?}, {design}: {coverage}"
-            );
+            covers_94_to_97(&tally, &format!("{noise:?}, {design}"));
         }
     }
     for noise in INDEPENDENT {
         let ask = Question::nothing(noise, 3 * CAMPAIGNS).with_effect(1.02);
         for trials in [8, 30] {
-            let tally = ask.unpaired(trials);
-            let (coverage, count) = (tally.coverage(), tally.intervals);
-            let inside = at_least(0.94, count)..=at_most(0.97, count);
-            assert!(
-                inside.contains(&coverage),
-                "{noise:?}, {trials}: {coverage}"
-            );
+            covers_94_to_97(&ask.unpaired(trials), &format!("{noise:?}, {trials}"));
         }
     }
 }
@@ -195,21 +190,14 @@ fn intervals_of_tails_cover_94_to_97_percent() {
             ("8 pairs", ask.tails(8, 999)),
             ("14 pairs", few.tails(14, 999)),
         ] {
-            let (coverage, count) = (tally.coverage(), tally.intervals);
-            let inside = at_least(0.94, count)..=at_most(0.97, count);
-            assert!(
-                inside.contains(&coverage),
-                "{noise:?}, {design}: {coverage}"
-            );
+            covers_94_to_97(&tally, &format!("{noise:?}, {design}"));
         }
     }
     for noise in INDEPENDENT {
         let tally = Question::nothing(noise, 300)
             .with_effect(1.02)
             .unpaired_tails(8, 999);
-        let (coverage, count) = (tally.coverage(), tally.intervals);
-        let inside = at_least(0.94, count)..=at_most(0.97, count);
-        assert!(inside.contains(&coverage), "{noise:?}: {coverage}");
+        covers_94_to_97(&tally, &format!("{noise:?}"));
     }
 }
 

@@ -135,8 +135,7 @@ impl Running {
     }
 
     /// Kills it, and lets its memory be taken down while the caller goes on.
-    pub fn end_beside(mut self) {
-        let _ = self.child.kill();
+    pub fn end_beside(self) {
         // Where no thread can be had, it is waited for here: the value is dropped either way.
         let _ = std::thread::Builder::new().spawn(move || drop(self));
     }

@@ -272,13 +272,15 @@ fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
 /// Puts what one task did in the place of what the whole machine counted, where that is known: the times are its own. Reads
 /// are left out, for nobody knows whose they were.
 fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
-    growth.retain(|name, _| {
-        let reads = ["pgpgin", "pswpin", "pgmajfault", "swap_ra"];
-        !reads.iter().any(|read| name.starts_with(read))
-            && !["pgsteal_", "pgscan_"]
-                .iter()
-                .any(|all| name.starts_with(all))
-    });
+    let machine = [
+        "pgpgin",
+        "pswpin",
+        "pgmajfault",
+        "swap_ra",
+        "pgsteal_",
+        "pgscan_",
+    ];
+    growth.retain(|name, _| !machine.iter().any(|whole| name.starts_with(whole)));
     for (name, value) in [
         ("pgfault", attempts.faults),
         ("pgscan_direct", attempts.scanned),

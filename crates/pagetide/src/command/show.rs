@@ -1,6 +1,6 @@
 //! `pagetide show`: one record in full.
 
-use std::io::{IsTerminal, Write, copy};
+use std::io::{IsTerminal, copy};
 
 use anyhow::Result;
 use pagetide_compare::observation::partner;
@@ -58,10 +58,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
                     "Parquet is no text for a terminal: send it to a file, as in `--series access-log --parquet > access.parquet`",
                 ));
             }
-            // Its writer must be one that other threads may hold, which standard output is not.
-            let mut bytes = Vec::new();
-            pagetide_report::parquet::series(&mut bytes, &series)?;
-            std::io::stdout().lock().write_all(&bytes)?;
+            // Not its lock, which other threads may not hold.
+            pagetide_report::parquet::series(std::io::stdout(), &series)?;
         } else {
             pagetide_report::csv::series(std::io::stdout().lock(), &series)?;
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use pagetide_record::{
     Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Record, Series, Store, Unit,
 };
+use pagetide_reference::Rng;
 
 const ACCESS: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const FAULTS: MetricDef = MetricDef::count("major-faults", Direction::Lower, "faults").primary();
@@ -21,23 +22,6 @@ const COPIES: [MetricDef; 3] = [
 const PAGES: u64 = 4000;
 const REFERENCES: u64 = 100_000;
 const RELEASES: [&str; 2] = ["6.1.0", "6.12.0"];
-
-/// Numbers that are the same everywhere (SplitMix64).
-struct Mix(u64);
-
-impl Mix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
@@ -63,8 +47,8 @@ fn begun(scenario: &str, side: usize, seed: u64) -> Record {
 
 /// A smooth sine in random order over twice the memory there is.
 fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
-    let mut order = Mix(seed);
-    let mut times = Mix(seed * 2 + side as u64);
+    let mut order = Rng::new(seed);
+    let mut times = Rng::new(seed * 2 + side as u64);
     let slow = if side == 0 { 0.14 } else { 0.10 };
     let mut writer = store.writer().expect("a record can be begun");
     let (mut log, mut dense) = (Vec::new(), vec![0_u64; Histogram::BUCKETS]);
@@ -72,17 +56,17 @@ fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
     let (mut sum, mut min, mut max, mut faults) = (0, u64::MAX, 0, 0_u64);
     for reference in 0..REFERENCES {
         let page = loop {
-            let page = order.next() % PAGES;
+            let page = order.below(PAGES);
             let height = 0.5 + 0.5 * (3.0 * PI * page as f64 / PAGES as f64).sin();
-            if order.share() < height {
+            if order.unit_f64() < height {
                 break page;
             }
         };
-        let nanos = if times.share() < slow {
+        let nanos = if times.unit_f64() < slow {
             faults += 1;
-            81_000 + times.next() % 2_000 + if times.share() < 0.01 { 900_000 } else { 0 }
+            81_000 + times.below(2_000) + if times.unit_f64() < 0.01 { 900_000 } else { 0 }
         } else {
-            [9, 9, 9, 12, 14, 31][usize::try_from(times.next() % 6).unwrap_or(0)]
+            [9, 9, 9, 12, 14, 31][usize::try_from(times.below(6)).unwrap_or(0)]
         };
         let at = usize::try_from(page).unwrap_or(0);
         uses[at] += 1;
@@ -100,7 +84,7 @@ fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
     let ages: Vec<u64> = last.iter().map(|last| REFERENCES - last).collect();
     let present: Vec<i64> = ages
         .iter()
-        .map(|age| i64::from(times.share() < 1.2 - *age as f64 / 300.0))
+        .map(|age| i64::from(times.unit_f64() < 1.2 - *age as f64 / 300.0))
         .collect();
     let state = Series::new("pages-2")
         .int("page", Unit::Pages, (0..PAGES).map(int))
@@ -109,7 +93,7 @@ fn pattern(store: &mut Store, dir: &Path, side: usize, seed: u64) {
         .int("uses", Unit::Count, uses.into_iter().map(int));
     writer.series(&state).expect("a series can be written");
     let moments = || (0..200_u64).map(|step| int(step * 5_000_000));
-    let free = (0..200_u64).map(|step| 20_000 - int(step * 90) + int(times.next() % 500));
+    let free = (0..200_u64).map(|step| 20_000 - int(step * 90) + int(times.below(500)));
     let over = Series::new("vmstat")
         .int("time", Unit::Nanos, moments())
         .int("nr-free-pages", Unit::Pages, free);
@@ -155,11 +139,11 @@ fn tell(dir: &Path, log: &[u8]) {
 }
 
 fn contswap(store: &mut Store, side: usize, seed: u64) {
-    let mut mix = Mix(seed);
+    let mut mix = Rng::new(seed);
     let mut writer = store.writer().expect("a record can be begun");
-    let offset = |page: u64, mix: &mut Mix| match (side, page % 9) {
+    let offset = |page: u64, mix: &mut Rng| match (side, page % 9) {
         (_, 0) => -1,
-        (0, _) => int(mix.next() % (PAGES * 2)),
+        (0, _) => int(mix.below(PAGES * 2)),
         _ => int((page / 256) * 300 % (PAGES * 2) + page % 256),
     };
     let offsets: Vec<i64> = (0..PAGES).map(|page| offset(page, &mut mix)).collect();
@@ -169,7 +153,7 @@ fn contswap(store: &mut Store, side: usize, seed: u64) {
     writer.series(&layout).expect("a series can be written");
     let mut record = begun("contswap", side, seed);
     let time = if side == 0 { 74.97e9 } else { 45.26e9 };
-    record.results.metrics = vec![Metric::new(&SWAP_IN, time * (1.0 + 0.01 * mix.share()))];
+    record.results.metrics = vec![Metric::new(&SWAP_IN, time * (1.0 + 0.01 * mix.unit_f64()))];
     if seed == 6 {
         record
             .results
@@ -183,14 +167,14 @@ fn contswap(store: &mut Store, side: usize, seed: u64) {
 
 /// Attempts to allocate, in two passes, and free memory cut up ever smaller.
 fn highalloc(store: &mut Store, side: usize, seed: u64) {
-    let mut mix = Mix(seed * 3 + side as u64);
+    let mut mix = Rng::new(seed * 3 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
     let attempts = 120_u64;
     let (mut rows, mut so_far) = (Vec::new(), Vec::new());
     for pass in 0..2 {
         let (mut sum, mut squares) = (0.0, 0.0);
         for attempt in 1..=attempts {
-            let latency = 20_000 + mix.next() % 9_000 + attempt * attempt * (2 - side as u64) * 9;
+            let latency = 20_000 + mix.below(9_000) + attempt * attempt * (2 - side as u64) * 9;
             let ended = attempt * 100 / attempts > 70 + 10 * side as u64;
             rows.push([pass, u64::from(!ended), latency]);
             (sum, squares) = (
@@ -244,17 +228,17 @@ fn highalloc(store: &mut Store, side: usize, seed: u64) {
 
 /// Files copied in three ways beside a victim.
 fn filecopy(store: &mut Store, side: usize, seed: u64) {
-    let mut mix = Mix(seed * 5 + side as u64);
+    let mut mix = Rng::new(seed * 5 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
     let mut record = begun("filecopy", side, seed);
     let mut rows = Vec::new();
     for (method, metric) in (0_u64..).zip(&COPIES) {
-        let time = (method + 2) * 700_000_000 + mix.next() % 90_000_000;
+        let time = (method + 2) * 700_000_000 + mix.below(90_000_000);
         record
             .results
             .metrics
             .push(Metric::new(metric, time as f64));
-        let mean = 900 + method * 300 + mix.next() % 200;
+        let mean = 900 + method * 300 + mix.below(200);
         rows.push([method, time, 5000, mean, mean * 40]);
     }
     let column = |at: usize| rows.iter().map(move |row| int(row[at]));
@@ -272,12 +256,12 @@ fn filecopy(store: &mut Store, side: usize, seed: u64) {
 
 /// Thirty processes that write and read.
 fn swapbench(store: &mut Store, side: usize, seed: u64) {
-    let mut mix = Mix(seed * 7 + side as u64);
+    let mut mix = Rng::new(seed * 7 + side as u64);
     let mut writer = store.writer().expect("a record can be begun");
     let rows: Vec<[u64; 4]> = (0..120)
         .map(|row| {
             let is_read = row % 2;
-            let time = 300_000_000 + mix.next() % 200_000_000 - is_read * 100_000_000;
+            let time = 300_000_000 + mix.below(200_000_000) - is_read * 100_000_000;
             [row / 4, row / 2 % 2, is_read, time]
         })
         .collect();

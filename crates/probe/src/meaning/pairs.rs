@@ -50,10 +50,16 @@ pub struct Paired {
 }
 
 /// Pairs begins and ends by task, innermost first. Memory depends on how many tasks have something open.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Pairs {
     open: HashMap<u32, Vec<Open>>,
     paired: Vec<Paired>,
+}
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Pairs {

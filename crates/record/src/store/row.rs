@@ -153,11 +153,9 @@ pub(super) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()
         &[&subject.variant.name, &json(&subject.variant)],
     )?;
     let reasons = &record.results.invalid;
-    let invalid = if reasons.is_empty() {
-        None
-    } else {
-        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-        Some(text(index, &reasons.join("; "))?)
+    let invalid = match record.why_invalid() {
+        Some(why) => Some(text(index, &why)?),
+        None => None,
     };
     let wall = &record.wall;
     let time = |time: Nanos| time.0.cast_signed();

@@ -8,26 +8,19 @@ use pagetide_record::{ArenaKind, Record, Value};
 pub fn single(record: &Record) -> Comparison {
     let subject = &record.subject;
     let mut side = Side::default();
-    if record.is_valid() {
-        side.trials.push(TrialRef {
+    match record.why_invalid() {
+        None => side.trials.push(TrialRef {
             record: record.id(),
             seed: subject.seed,
             unit: record.wall.unit,
             repetition: record.wall.repetition,
             digest: record.digest.clone(),
-        });
-    } else {
-        let why: Vec<String> = record
-            .results
-            .invalid
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        side.invalid.push(InvalidTrial {
+        }),
+        Some(why) => side.invalid.push(InvalidTrial {
             record: record.id(),
             seed: subject.seed,
-            why: why.join("; "),
-        });
+            why,
+        }),
     }
     let metrics = record.results.metrics.iter().map(|metric| {
         let values = match &metric.value {
