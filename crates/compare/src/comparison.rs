@@ -44,6 +44,8 @@ pub struct Column {
     pub invalid: usize,
     /// Trials that are planned and have no record yet.
     pub pending: usize,
+    /// Whether one campaign ran it and the baseline: their blocks belong together, and noisy trials are paired by them.
+    pub one_campaign: bool,
 }
 
 /// One cell: a scenario with parameters, memory and swap, under every variant.

@@ -37,7 +37,8 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     let columns = input
         .columns
         .iter()
-        .map(|column| {
+        .enumerate()
+        .map(|(place, column)| {
             let valid = column.trials.iter().filter(|t| t.row.is_valid()).count();
             Column {
                 name: column.name.clone(),
@@ -45,6 +46,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
                 valid,
                 invalid: column.trials.len() - valid,
                 pending: column.pending,
+                one_campaign: campaigns_agree(input, place),
             }
         })
         .collect();
@@ -265,7 +267,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                     primary: row.primary,
                     margin: margins.get(&row.name).copied().map(Margin::Relative),
                     scale: pagetide_verdict::sample::Scale::Auto,
-                    data: data(cell, row, column, campaigns_agree(input, column)),
+                    data: data(cell, row, column, comparison.columns[column].one_campaign),
                 });
             }
         }
@@ -322,7 +324,7 @@ fn campaigns_agree(input: &Input, column: usize) -> bool {
 }
 
 /// The values of a metric in the baseline and another column, in the shape in which they were sampled.
-fn data(cell: &Cell, row: &MetricRow, column: usize, same_campaign: bool) -> Data {
+fn data(cell: &Cell, row: &MetricRow, column: usize, one_campaign: bool) -> Data {
     let exact = cell
         .subject
         .as_ref()
@@ -333,7 +335,7 @@ fn data(cell: &Cell, row: &MetricRow, column: usize, same_campaign: bool) -> Dat
         return by_seed(sides, values);
     }
     let [a, b] = [0, 1].map(|side| units(sides[side], values[side]));
-    if !same_campaign {
+    if !one_campaign {
         return Data::NestedUnpaired {
             a: a.into_values().map(|(values, _)| values).collect(),
             b: b.into_values().map(|(values, _)| values).collect(),

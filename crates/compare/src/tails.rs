@@ -40,7 +40,6 @@ pub struct Tails {
 /// The tails of every cell whose records carry histograms.
 pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, CompareError> {
     let mut all = Vec::new();
-    let one_campaign = comparison.campaign.is_some();
     for (place, cell) in comparison.cells.iter().enumerate() {
         let exact = cell
             .subject
@@ -55,6 +54,7 @@ pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, Compa
             continue;
         };
         for (column, other) in (1..).zip(others) {
+            let one_campaign = comparison.columns[column].one_campaign;
             for name in names(baseline) {
                 let Some(data) = pair(baseline, other, &name, exact, one_campaign) else {
                     continue;

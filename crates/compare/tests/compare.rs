@@ -518,19 +518,24 @@ fn with_noise_tails_are_paired_by_block() {
             }
         }
     }
-    let comparison = bench.compare();
-    assert!(
-        !comparison
-            .cautions
-            .iter()
-            .any(|c| matches!(c, Caution::Apart { .. }))
-    );
-    let tails = tails(&bench.store, &comparison).unwrap();
-    let p50 = tails[0].judgements.iter().find(|j| j.name == "access-p50");
-    let p50 = p50.unwrap();
-    assert_eq!((p50.n, p50.n_b), (8, None), "blocks, not repetitions");
-    let interval = p50.effect.unwrap().interval.unwrap();
-    assert!(interval.low > 1.0 && interval.high < 1.06, "{interval:?}");
+    // By the campaign's name, and by those of two of its columns.
+    let [off, on] = ["off", "on"].map(|variant| format!("{}:{variant}", bench.note.name));
+    let columns = compare_two(&bench.store, &off, &on, false).unwrap();
+    for comparison in [bench.compare(), columns] {
+        assert!(
+            !comparison
+                .cautions
+                .iter()
+                .any(|c| matches!(c, Caution::Apart { .. }))
+        );
+        assert_eq!(comparison.deciding().next().unwrap().n_b, None);
+        let tails = tails(&bench.store, &comparison).unwrap();
+        let p50 = tails[0].judgements.iter().find(|j| j.name == "access-p50");
+        let p50 = p50.unwrap();
+        assert_eq!((p50.n, p50.n_b), (8, None), "blocks, not repetitions");
+        let interval = p50.effect.unwrap().interval.unwrap();
+        assert!(interval.low > 1.0 && interval.high < 1.06, "{interval:?}");
+    }
 }
 
 #[test]

@@ -101,6 +101,27 @@ fn each_planted_cause_of_waiting_ranks_first_with_its_sign() {
 }
 
 #[test]
+fn waits_on_compressed_swap_are_for_pages_and_not_for_a_device() {
+    let of = |wait: f64| {
+        let mut side = reading(8_000.0, 1.0, wait);
+        side.settings.insert("swap".into(), "zram".into());
+        side
+    };
+    let (slow, quick) = (of(9e3), of(4e3));
+    assert_eq!(first(&slow, &quick).0, Mechanism::LockedPages);
+    // Files are read from a device all the same.
+    let with_files = |mut side: Account| {
+        side.growth.insert("pgpgin".into(), 9_000.0 * 4.0);
+        side.observed = None;
+        side.levels.insert("user".into(), 50e6);
+        side.levels.insert("system".into(), 20e6);
+        side
+    };
+    let (mechanism, _) = first(&with_files(slow), &with_files(quick));
+    assert_eq!(mechanism, Mechanism::DeviceLatency);
+}
+
+#[test]
 fn less_free_memory_is_named_before_the_choice_of_victims() {
     let mut a = reading(2_000.0, 1.0, 100e3);
     let mut b = reading(8_000.0, 1.0, 100e3);

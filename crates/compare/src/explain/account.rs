@@ -129,6 +129,11 @@ impl Counted<'_> {
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
+    /// Pages read from files.
+    pub fn of_files(self) -> f64 {
+        (self.get("pgpgin") / KIB_IN_PAGE - self.get("pswpin")).max(0.0)
+    }
+
     /// Those of them that came from swap.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)

@@ -126,8 +126,28 @@ fn chain_of_waits(
     } else {
         effects.add(Mechanism::ReadAhead, waits);
     }
-    effects.add(Mechanism::DeviceLatency, cost);
+    effects.add(slower_waits(accounts, counted), cost);
     effects.unexplained += rest;
+}
+
+/// Whose doing it is that a wait took another time. zram has no latency: what waits there, waits for a page.
+fn slower_waits(accounts: [&Account; 2], counted: [Counted<'_>; 2]) -> Mechanism {
+    let zram = |account: &Account| {
+        let swap = account.settings.get("swap");
+        swap.is_some_and(|swap| swap.starts_with("zram"))
+    };
+    let reads = |account: &Account| account.observed.as_ref()?.read;
+    if accounts
+        .iter()
+        .all(|account| zram(account) && reads(account).is_none())
+        && counted
+            .iter()
+            .all(|side| side.of_files() < 0.01 * side.back())
+    {
+        Mechanism::LockedPages
+    } else {
+        Mechanism::DeviceLatency
+    }
 }
 
 /// Waiting where most pages come from files by system call, read ahead in large pieces, and few from swap one by one: a page

@@ -88,10 +88,15 @@ pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence>
             all.counters(Unit::Count, &["pgmajfault"]);
         }
         Mechanism::DeviceLatency => {
-            all.wait();
+            all.wait("time a wait for a device");
             all.request("time a read request", |observed| observed.read);
             all.request("time a write request", |observed| observed.write);
             all.settings(&["swap"]);
+        }
+        Mechanism::LockedPages => {
+            all.wait("time a wait for a page");
+            all.counters(Unit::Pages, &["pswpout"]);
+            all.settings(&["lru_gen/enabled"]);
         }
         Mechanism::WriteBack => {
             all.time(Part::ReclaimWait, "waiting within reclaim");
@@ -295,8 +300,8 @@ impl Collector<'_> {
         }
     }
 
-    /// How long a wait for a device took, where the number of waits is known.
-    fn wait(&mut self) {
+    /// How long a wait took, where the number of waits is known.
+    fn wait(&mut self, name: &str) {
         let observed = self
             .sides
             .map(|side| side.observed.as_ref().map(|seen| &seen.growth));
@@ -309,7 +314,7 @@ impl Collector<'_> {
         }
         let waits = |c: Counted<'_>| c.get("pgmajfault");
         if self.sides.iter().all(|side| side.observed.is_some()) {
-            self.counted_time(Part::IoWait, "time a wait for a device", waits);
+            self.counted_time(Part::IoWait, name, waits);
             return;
         }
         let values = self.sides.map(|side| {

@@ -18,6 +18,9 @@ pub enum Mechanism {
     SwapLayout,
     /// How long one wait for the device took.
     DeviceLatency,
+    /// How long one wait took where nothing was read from a device that takes time: for pages that others had locked or
+    /// were writing.
+    LockedPages,
     /// Waiting within reclaim, throttled or for pages under write-back.
     WriteBack,
     /// Reclaim done by the workload itself.
@@ -36,12 +39,13 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::EvictionChoice,
         Self::SharedMemory,
         Self::ReadAhead,
         Self::SwapLayout,
         Self::DeviceLatency,
+        Self::LockedPages,
         Self::WriteBack,
         Self::DirectReclaim,
         Self::ScanEfficiency,
@@ -63,6 +67,9 @@ impl Mechanism {
                 "how many waits the pages that came back took, with read-ahead set alike"
             }
             Self::DeviceLatency => "how long one wait for the device took",
+            Self::LockedPages => {
+                "how long one wait for a page took that others had locked or were writing, with no device to wait for"
+            }
             Self::WriteBack => "waiting within reclaim, throttled or for pages under write-back",
             Self::DirectReclaim => "reclaim that the workload had to do itself",
             Self::ScanEfficiency => "what it cost to find a page to reclaim",
@@ -82,6 +89,7 @@ impl fmt::Display for Mechanism {
             Self::ReadAhead => "swap-in I/O and read-ahead",
             Self::SwapLayout => "swap layout",
             Self::DeviceLatency => "device latency",
+            Self::LockedPages => "waits for locked pages",
             Self::WriteBack => "write-back waits",
             Self::DirectReclaim => "direct-reclaim stalls",
             Self::ScanEfficiency => "scan efficiency",

@@ -51,6 +51,7 @@ pub fn single(record: &Record) -> Comparison {
             valid: usize::from(record.is_valid()),
             invalid: usize::from(!record.is_valid()),
             pending: 0,
+            one_campaign: true,
         }],
         cells: vec![Cell {
             label: subject.cell_label(),

@@ -321,6 +321,7 @@ pub fn column(name: &str, release: &str, settings: &[(&str, &str)]) -> Column {
         valid: 8,
         invalid: 0,
         pending: 0,
+        one_campaign: true,
     }
 }
 
