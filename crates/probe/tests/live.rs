@@ -127,15 +127,16 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     let share = |nanos: Nanos| nanos.get() as f64 / time.elapsed.get() as f64;
     assert_eq!(time.parts.total(), time.elapsed);
     assert!(share(time.parts.get(Part::Unexplained)) < 0.02);
-    // The trace and the task's own accounting agree on its time on CPUs, but for what a hypervisor stole of it: that the
-    // kernel does not account to the task, and the trace cannot tell.
+    // The trace and the task's own accounting agree on its time on CPUs, but for what a hypervisor stole of it, which the
+    // kernel does not account to the task and the trace cannot tell; and for waits for a CPU, as the scheduler leaves out a
+    // clock update where a woken task takes a CPU from another (`rq_clock_skip_update`) and accounts from the wake-up on.
     let (accounted, traced) = (time.accounted.unwrap().get(), time.on_cpu.get());
     let margin = time.elapsed.get() / 50;
-    assert!(accounted < traced + margin, "{accounted} of {traced} ns");
     let stolen = support::stolen().get() - stolen.get();
+    let queued = time.parts.get(Part::RunQueue).get();
     assert!(
-        traced < accounted + margin + stolen,
-        "{traced} of {accounted} ns, {stolen} stolen"
+        accounted < traced + margin + queued && traced < accounted + margin + stolen,
+        "{accounted} ns accounted, {traced} traced, {queued} waited, {stolen} stolen"
     );
     assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);

@@ -360,11 +360,12 @@ impl Attribution {
                     track.state = State::OnCpu;
                 }
             }
-            Event::Wakeup { pid } => {
+            Event::Wakeup { pid, cpu } => {
                 if let Some(track) = self.tracks.get_mut(&pid) {
                     track.advance(time, State::Sleeping);
                     if track.state != State::OnCpu {
                         track.state = State::Ready;
+                        track.cpu = cpu.or(track.cpu);
                     }
                 }
             }
@@ -621,16 +622,37 @@ mod tests {
                 at(1170, TASK, Event::CompactionEnd { success: true }),
                 // Sleeps uninterruptibly within reclaim, is woken, waits for a CPU.
                 at(1200, TASK, out(2)),
-                at(1300, 9, Event::Wakeup { pid: TASK }),
+                at(
+                    1300,
+                    9,
+                    Event::Wakeup {
+                        pid: TASK,
+                        cpu: None,
+                    },
+                ),
                 at(1310, 0, back()),
                 at(1350, TASK, end()),
                 // Swap-in.
                 at(1400, TASK, out(0x102)),
-                at(1800, 9, Event::Wakeup { pid: TASK }),
+                at(
+                    1800,
+                    9,
+                    Event::Wakeup {
+                        pid: TASK,
+                        cpu: None,
+                    },
+                ),
                 at(1800, 0, back()),
                 // A pause.
                 at(1900, TASK, out(1)),
-                at(1940, 9, Event::Wakeup { pid: TASK }),
+                at(
+                    1940,
+                    9,
+                    Event::Wakeup {
+                        pid: TASK,
+                        cpu: None,
+                    },
+                ),
                 at(1940, 0, back()),
             ],
         );
@@ -698,7 +720,14 @@ mod tests {
             at(1350, TASK, Event::CompactionBegin),
             at(1450, TASK, Event::CompactionEnd { success: true }),
             at(1500, TASK, out(2)),
-            at(1550, 9, Event::Wakeup { pid: TASK }),
+            at(
+                1550,
+                9,
+                Event::Wakeup {
+                    pid: TASK,
+                    cpu: None,
+                },
+            ),
             at(1700, 0, back()),
         ] {
             attribution.observe(&traced);
@@ -755,16 +784,67 @@ mod tests {
             0,
             &[
                 at(1100, TASK, leave(0)),
-                at(1300, 0, Event::Wakeup { pid: TASK }),
+                at(
+                    1300,
+                    0,
+                    Event::Wakeup {
+                        pid: TASK,
+                        cpu: None,
+                    },
+                ),
                 at(1350, TASK, Event::UserFault { address: 0 }),
                 at(1400, TASK, leave(0)),
-                at(1700, 0, Event::Wakeup { pid: TASK }),
+                at(
+                    1700,
+                    0,
+                    Event::Wakeup {
+                        pid: TASK,
+                        cpu: None,
+                    },
+                ),
                 at(1900, TASK, leave(0)),
             ],
         );
         assert_eq!(time.parts.get(Part::RunQueue), Nanos(0));
         assert_eq!(time.parts.get(Part::IoWait), Nanos(200 + 300 + 100));
         assert_eq!(time.on_cpu, Nanos(400));
+    }
+
+    #[test]
+    fn a_woken_task_waits_for_those_of_the_cpu_on_which_it_was_woken() {
+        let sleep = Event::Switch {
+            previous: TASK,
+            state: UNINTERRUPTIBLE,
+            next: 40,
+        };
+        let leave = |previous, next| Event::Switch {
+            previous,
+            state: 1,
+            next,
+        };
+        let woken = Event::Wakeup {
+            pid: TASK,
+            cpu: Some(1),
+        };
+        let on_1 = |time, pid, event| Traced {
+            cpu: 1,
+            ..at(time, pid, event)
+        };
+        let time = time_of(
+            0,
+            0,
+            &[
+                at(1100, TASK, sleep),
+                at(1200, 40, woken),
+                // CPU 0 is none of its business any more; on CPU 1 nobody gives way to it in a traced switch.
+                at(1250, 40, leave(40, 0)),
+                on_1(1300, 41, leave(41, 0)),
+                on_1(1500, TASK, Event::UserFault { address: 0 }),
+            ],
+        );
+        assert_eq!(time.behind.len(), 1, "{:?}", time.behind);
+        assert_eq!(time.parts.get(Part::RunQueue), Nanos(100));
+        assert_eq!(time.on_cpu, Nanos(100 + 700));
     }
 
     #[test]
@@ -778,7 +858,14 @@ mod tests {
         for event in [
             at(50, TASK, begin()),
             at(100, 1, Event::Fork { child: TASK }),
-            at(101, 1, Event::Wakeup { pid: TASK }),
+            at(
+                101,
+                1,
+                Event::Wakeup {
+                    pid: TASK,
+                    cpu: None,
+                },
+            ),
             at(110, 1, back()),
             at(150, TASK, Event::Exit),
             at(160, TASK, out(64)),

@@ -49,7 +49,7 @@ enum Plan {
     Migrate(Get, Get),
     OomVictim(Get),
     Switch(Get, Get, Get),
-    Wakeup(Get),
+    Wakeup(Get, Option<Get>),
     Fork(Get),
     Exit,
     UserFault(Get),
@@ -248,7 +248,10 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
             state: any(state)?,
             next: pid(next)?,
         },
-        Plan::Wakeup(task) => Event::Wakeup { pid: pid(task)? },
+        Plan::Wakeup(task, cpu) => Event::Wakeup {
+            pid: pid(task)?,
+            cpu: cpu.and_then(pid),
+        },
         Plan::Fork(child) => Event::Fork { child: pid(child)? },
         Plan::Exit => Event::Exit,
         Plan::UserFault(address) => Event::UserFault {
@@ -357,7 +360,9 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
         "mm_migrate_pages" => Plan::Migrate(one("succeeded")?, one("failed")?),
         "mark_victim" => Plan::OomVictim(one("pid")?),
         "sched_switch" => Plan::Switch(one("prev_pid")?, one("prev_state")?, one("next_pid")?),
-        "sched_wakeup" | "sched_wakeup_new" => Plan::Wakeup(one("pid")?),
+        "sched_wakeup" | "sched_wakeup_new" => {
+            Plan::Wakeup(one("pid")?, FieldAccess::first_of(format, &["target_cpu"]))
+        }
         "sched_process_fork" => Plan::Fork(one("child_pid")?),
         "sched_process_exit" => Plan::Exit,
         "page_fault_user" => Plan::UserFault(get(&["address", "cr2"])?),

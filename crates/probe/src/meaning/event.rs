@@ -120,8 +120,8 @@ pub enum Event {
         state: u64,
         next: u32,
     },
-    /// A task becomes runnable.
-    Wakeup { pid: u32 },
+    /// A task becomes runnable, on this CPU where the event tells.
+    Wakeup { pid: u32, cpu: Option<u32> },
     /// A task is made.
     Fork { child: u32 },
     /// The task at hand ends.
