@@ -1,8 +1,8 @@
 //! What full vmscan tracing costs under heavy reclaim on the running kernel, A/B in one run:
 //! `cargo run --release -p pagetide-probe --example live_overhead [PASSES]`. Needs root.
 //!
-//! One process in a memory cgroup limited to 64 MiB, with a swap file of its own, writes 96 MiB over and over. Between its
-//! passes it switches the events on and off itself, in the order on, off, off, on: so that every traced pass has an untraced
+//! Process after process in a memory cgroup limited to 64 MiB, with a swap file of its own, writes 96 MiB over and over. Between its
+//! passes each switches the events on and off itself, in the order on, off, off, on: so that every traced pass has an untraced
 //! neighbour a moment away, and drift (of the disk, of other load) falls on both alike. What is shown is the median of the
 //! ratios of neighbours with the interval that holds the true median with 95 % confidence (order statistics of the binomial
 //! distribution, which assume nothing of how noise is distributed).
@@ -17,8 +17,12 @@ use pagetide_probe::Nanos;
 use pagetide_probe::meaning::RECLAIM_EVENTS;
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
 
-/// Passes left out at the start, while memory and swap fill.
+/// Passes of a process left out at its start, while memory and swap fill.
 const WARM_UP: usize = 4;
+/// Passes of a process that count.
+const COUNTED: usize = 20;
+/// Processes that may be killed for lack of memory before the measurement is given up.
+const KILLED: usize = 5;
 /// What was set as the goal, in percent.
 const GOAL: f64 = 2.0;
 
@@ -68,14 +72,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let instance = capture.instance().path().to_owned();
     capture.start()?;
     let running = capture.in_background(Duration::from_millis(100))?;
-    let all = (passes + WARM_UP).next_multiple_of(4);
-    let child = pressure.start_toggling(&instance, 96, u64::try_from(all)?);
-    let taken = support::passes(child);
+    let each = u64::try_from(WARM_UP + COUNTED)?;
+    let (mut taken, mut killed) = (Vec::new(), 0);
+    while taken.len() < passes {
+        match support::passes(pressure.start_toggling(&instance, 96, each)) {
+            Some(passes) => taken.extend_from_slice(&passes[WARM_UP..]),
+            None if killed < KILLED => killed += 1,
+            None => return Err("the workload was killed for lack of memory again and again".into()),
+        }
+    }
     let trace = running.finish()?;
     if trace.meta.losses.any() {
         return Err(format!("events were lost: {:?}", trace.meta.losses).into());
     }
-    let pairs = taken.get(WARM_UP..).unwrap_or(&[]).chunks_exact(2);
+    let pairs = taken.chunks_exact(2);
     let (traced, plain): (Vec<_>, Vec<_>) = pairs
         .map(|pair| {
             if pair[0].traced {
@@ -88,9 +98,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let load = std::fs::read_to_string("/proc/loadavg")?;
     let events = trace.events().count();
     println!(
-        "live overhead of full vmscan tracing: {} pairs of passes, {events} events, load average {}",
+        "live overhead of full vmscan tracing: {} pairs of passes, {events} events, load average {}{}",
         traced.len(),
-        load.split(' ').next().unwrap_or_default()
+        load.split(' ').next().unwrap_or_default(),
+        if killed > 0 {
+            format!(", {killed} processes killed for lack of memory left out")
+        } else {
+            String::new()
+        }
     );
     for (name, of) in [
         (

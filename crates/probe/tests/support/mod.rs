@@ -5,6 +5,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -202,12 +203,16 @@ pub struct Pass {
     pub cpu: Nanos,
 }
 
-/// Waits for a child that toggles and gives its passes.
+/// Waits for a child that toggles and gives its passes; `None` where it was killed: a memory cgroup now and then finds nothing
+/// to reclaim while all of it is being written to swap.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
-pub fn passes(child: Child) -> Vec<Pass> {
+pub fn passes(child: Child) -> Option<Vec<Pass>> {
     let output = child.wait_with_output().expect("a child can be waited for");
+    if output.status.signal() == Some(libc::SIGKILL) {
+        return None;
+    }
     assert!(output.status.success());
-    String::from_utf8_lossy(&output.stdout)
+    let passes = String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| {
             let mut words = line.strip_prefix("pass ")?.split(' ');
@@ -217,7 +222,8 @@ pub fn passes(child: Child) -> Vec<Pass> {
                 cpu: Nanos(words.next()?.parse().ok()?),
             })
         })
-        .collect()
+        .collect();
+    Some(passes)
 }
 
 /// Switches the events of an instance on or off, one by one, as they were switched on.
