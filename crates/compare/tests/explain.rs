@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_compare::explain::{Account, Ahead, Answer, Basis, Explanation, Mechanism, Observed};
+use pagetide_compare::explain::{
+    Account, Ahead, Answer, Basis, Explanation, Mechanism, Observed, Reading, Source,
+};
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
 
@@ -119,6 +121,58 @@ fn waits_on_compressed_swap_are_for_pages_and_not_for_a_device() {
     };
     let (mechanism, _) = first(&with_files(slow), &with_files(quick));
     assert_eq!(mechanism, Mechanism::DeviceLatency);
+}
+
+#[test]
+fn evidence_is_of_the_observed_pass_where_the_timed_trials_tell_the_contrary() {
+    let (mut a, mut b) = (reading(2_000.0, 1.0, 100e3), reading(8_000.0, 1.0, 100e3));
+    // In the mean of all seeds it was the other way round.
+    std::mem::swap(&mut a.growth, &mut b.growth);
+    let found = Explanation::of(&a, &b);
+    let first = &found.findings[0];
+    assert_eq!(first.mechanism, Mechanism::EvictionChoice);
+    assert!(first.effect > 0.0);
+    let refaults = first
+        .evidence
+        .iter()
+        .find(|e| e.name == "workingset_refault_anon");
+    let refaults = refaults.unwrap();
+    assert_eq!(refaults.source, Source::Observed);
+    assert_eq!(
+        (&refaults.before, &refaults.after),
+        (&Reading::Number(2_000.0), &Reading::Number(8_000.0))
+    );
+}
+
+#[test]
+fn a_few_ticks_are_no_computing_however_long_siblings_were_waited_for() {
+    let of = |user: f64| {
+        let mut side = account(
+            &[("pgfault", 10_000.0)],
+            &[
+                (Part::Compute, user),
+                (Part::Fault, 280e6),
+                (Part::RunQueue, 1_200e6),
+            ],
+        );
+        let queue = &mut side.observed.as_mut().unwrap().queue;
+        queue.insert(Ahead::Workload, 1_200e6);
+        side
+    };
+    let found = Explanation::of(&of(20e6), &of(0.0));
+    assert!(
+        found
+            .findings
+            .iter()
+            .all(|finding| finding.mechanism != Mechanism::Compute),
+        "{found:#?}"
+    );
+    let found = Explanation::of(&of(150e6), &of(10e6));
+    assert_eq!(
+        found.findings[0].mechanism,
+        Mechanism::Compute,
+        "{found:#?}"
+    );
 }
 
 #[test]

@@ -294,9 +294,11 @@ impl Sides<'_> {
     fn processor(&self, effects: &mut Effects) {
         let [user_a, user_b] = [0, 1].map(|side| self.times[side].get(Part::Compute));
         let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
-        let user = user_b - user_a;
-        // Ticks sample what mode a task is in: below twice the deviation of such counts they tell nothing.
-        let deviation = |user: f64, kernel: f64| {
+        // Ticks sample what mode a task is in: below three deviations of such counts they tell nothing. What was measured
+        // is the task's own time, before waiting for others of the workload is added.
+        let [own_a, own_b] = self.observed.map(|observed| observed.time(Part::Compute));
+        let variance = |observed: &Observed| {
+            let (user, kernel) = (observed.time(Part::Compute), observed.time(Part::Fault));
             let all = user + kernel;
             if all > 0.0 {
                 TICK * user / all * kernel
@@ -304,9 +306,9 @@ impl Sides<'_> {
                 0.0
             }
         };
-        let noise = 2.0 * (deviation(user_a, kernel_a) + deviation(user_b, kernel_b)).sqrt();
-        if user.abs() > noise {
-            effects.add(Mechanism::Compute, user);
+        let noise = 3.0 * self.observed.map(variance).iter().sum::<f64>().sqrt();
+        if (own_b - own_a).abs() > noise {
+            effects.add(Mechanism::Compute, user_b - user_a);
         } else {
             kernel_a += user_a;
             kernel_b += user_b;

@@ -112,10 +112,10 @@ pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence>
             all.settings(&["swap"]);
         }
         Mechanism::DirectReclaim => {
+            all.time(Part::Reclaim, "direct reclaim on a CPU");
             all.counters(Unit::Count, &STALLS);
             all.counters(Unit::Pages, &STOLEN_DIRECT);
             all.counters(Unit::Pages, &STOLEN);
-            all.time(Part::Reclaim, "direct reclaim on a CPU");
         }
         Mechanism::ScanEfficiency => {
             all.counted(
@@ -148,6 +148,15 @@ pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence>
     all.found
 }
 
+/// Which way a number went, 0 where it did not change.
+fn way([before, after]: [f64; 2]) -> f64 {
+    if (after - before).abs() > CHANGE * before.abs().max(after.abs()) {
+        (after - before).signum()
+    } else {
+        0.0
+    }
+}
+
 /// Part of whole; `None` of nothing.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
@@ -175,9 +184,8 @@ impl Collector<'_> {
     }
 
     fn push(&mut self, name: &str, unit: Unit, values: [f64; 2], source: Source) {
-        let [before, after] = values;
-        let largest = before.abs().max(after.abs());
-        if (before - after).abs() > CHANGE * largest {
+        if way(values) != 0.0 {
+            let [before, after] = values;
             self.found.push(Evidence {
                 name: name.to_owned(),
                 unit,
@@ -188,18 +196,22 @@ impl Collector<'_> {
         }
     }
 
-    /// Numbers made from counters: of the timed trials, or of the observed pass where those are not known.
+    /// Numbers made from counters: of the timed trials, or of the observed pass where those are not known or tell the
+    /// contrary, since it is that pass whose time is explained.
     fn counted(&mut self, name: &str, unit: Unit, value: impl Fn(Counted<'_>) -> Option<f64>) {
-        let timed = self.sides.map(|side| value(Counted(&side.growth)));
-        if let [Some(a), Some(b)] = timed {
-            self.push(name, unit, [a, b], Source::Timed);
-            return;
-        }
-        let observed = self
-            .sides
-            .map(|side| value(Counted(&side.observed.as_ref()?.growth)));
-        if let [Some(a), Some(b)] = observed {
-            self.push(name, unit, [a, b], Source::Observed);
+        let known = |[a, b]: [Option<f64>; 2]| Some([a?, b?]);
+        let timed = known(self.sides.map(|side| value(Counted(&side.growth))));
+        let observed = known(
+            self.sides
+                .map(|side| value(Counted(&side.observed.as_ref()?.growth))),
+        );
+        match (timed, observed) {
+            (Some(timed), Some(observed)) if way(observed) * way(timed) < 0.0 => {
+                self.push(name, unit, observed, Source::Observed);
+            }
+            (Some(timed), _) => self.push(name, unit, timed, Source::Timed),
+            (None, Some(observed)) => self.push(name, unit, observed, Source::Observed),
+            (None, None) => {}
         }
     }
 
@@ -222,8 +234,9 @@ impl Collector<'_> {
             })
             .collect();
         if !shown.is_empty() {
-            let values = self.sides.map(|side| Counted(&side.growth).sum(&known));
-            self.push(&shown.join(" + "), unit, values, Source::Timed);
+            self.counted(&shown.join(" + "), unit, |counted| {
+                Some(counted.sum(&known))
+            });
         }
     }
 
