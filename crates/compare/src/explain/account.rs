@@ -38,7 +38,8 @@ pub struct Observed {
     pub attempts: bool,
     /// Where their time went, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
-    /// Waiting for a CPU, by what had it, in nanoseconds; the observer's own time is neither here nor in `times`.
+    /// Waiting for a CPU, by what had it, in nanoseconds. The observer's own time, and waiting for other tasks of the workload
+    /// (which counts as theirs), is neither here nor in `times`.
     pub queue: BTreeMap<Ahead, f64>,
     /// What of that other tasks had, by their names, in nanoseconds.
     pub others: Amounts,
@@ -52,12 +53,10 @@ pub struct Observed {
     pub write: Option<f64>,
 }
 
-/// What had the CPU for which a task of the workload waited.
+/// What had the CPU for which a task of the workload waited, other than another such task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ahead {
-    /// Another task of the workload.
-    Workload,
     /// kswapd.
     Kswapd,
     /// kcompactd.

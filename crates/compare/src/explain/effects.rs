@@ -45,7 +45,7 @@ impl Effects {
 struct Sides<'a> {
     accounts: [&'a Account; 2],
     observed: [&'a Observed; 2],
-    /// Times by part, waiting for other tasks of the workload added to what those did.
+    /// Times by part.
     times: [Times; 2],
 }
 
@@ -294,9 +294,8 @@ impl Sides<'_> {
     fn processor(&self, effects: &mut Effects) {
         let [user_a, user_b] = [0, 1].map(|side| self.times[side].get(Part::Compute));
         let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
-        // Ticks sample what mode a task is in: below three deviations of such counts they tell nothing. What was measured
-        // is the task's own time, before waiting for others of the workload is added.
-        let [own_a, own_b] = self.observed.map(|observed| observed.time(Part::Compute));
+        let user = user_b - user_a;
+        // Ticks sample what mode a task is in: below three deviations of such counts they tell nothing.
         let variance = |observed: &Observed| {
             let (user, kernel) = (observed.time(Part::Compute), observed.time(Part::Fault));
             let all = user + kernel;
@@ -307,8 +306,8 @@ impl Sides<'_> {
             }
         };
         let noise = 3.0 * self.observed.map(variance).iter().sum::<f64>().sqrt();
-        if (own_b - own_a).abs() > noise {
-            effects.add(Mechanism::Compute, user_b - user_a);
+        if user.abs() > noise {
+            effects.add(Mechanism::Compute, user);
         } else {
             kernel_a += user_a;
             kernel_b += user_b;
@@ -354,7 +353,7 @@ impl Sides<'_> {
 
 /// Times of one side, with waiting for a CPU given to what had it.
 struct Times {
-    /// Waiting for other tasks of the workload is added to what those did.
+    /// By part; waiting for kcompactd is not among the waits for a CPU.
     parts: BTreeMap<Part, f64>,
     /// Waiting for a CPU that kcompactd had.
     kcompactd: f64,
@@ -362,22 +361,11 @@ struct Times {
 
 impl Times {
     fn of(observed: &Observed) -> Self {
-        const ON_CPU: [Part; 4] = [Part::Compute, Part::Fault, Part::Reclaim, Part::Compaction];
         let mut parts = observed.times.clone();
-        let queue = |ahead: Ahead| observed.queue.get(&ahead).copied().unwrap_or(0.0);
-        let (kcompactd, siblings) = (queue(Ahead::Kcompactd), queue(Ahead::Workload));
-        let on_cpu: f64 = ON_CPU.iter().map(|part| observed.time(*part)).sum();
-        let mut given = kcompactd;
-        if on_cpu > 0.0 {
-            given += siblings;
-            for part in ON_CPU {
-                if let Some(time) = parts.get_mut(&part) {
-                    *time += siblings * (*time / on_cpu);
-                }
-            }
-        }
+        let kcompactd = observed.queue.get(&Ahead::Kcompactd).copied();
+        let kcompactd = kcompactd.unwrap_or(0.0);
         if let Some(time) = parts.get_mut(&Part::RunQueue) {
-            *time -= given;
+            *time -= kcompactd;
         }
         Self { parts, kcompactd }
     }

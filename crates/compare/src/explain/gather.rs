@@ -241,9 +241,9 @@ fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
         *times.entry(part).or_insert(0.0) += time.get() as f64;
     }
     let (queue, others) = queues(tasks);
-    let own = queue.get(&None).copied().unwrap_or(0.0);
+    let left_out = queue.get(&None).copied().unwrap_or(0.0);
     if let Some(time) = times.get_mut(&Part::RunQueue) {
-        *time = (*time - own).max(0.0);
+        *time = (*time - left_out).max(0.0);
     }
     let devices = || observation.blocks.devices.iter().map(|device| &device.sums);
     Observed {
@@ -305,14 +305,15 @@ fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
 /// Name of the observer's process in the guest.
 const OBSERVER: &str = "pagetide-watch";
 
-/// Waiting for a CPU by what had it; `None` is the observer. Second: what of it other tasks had, by their names.
+/// Waiting for a CPU by what had it; `None` is what is left out: the observer's time, and that of other tasks of the workload,
+/// which counts as theirs. Second: what of it other tasks had, by their names.
 fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<Ahead>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
     let (mut all, mut others) = (BTreeMap::new(), Amounts::new());
     for queued in tasks.iter().flat_map(|task| &task.behind) {
         let time = queued.time.get() as f64;
         let ahead = match queued.name.as_str() {
-            _ if own.contains(&queued.pid) => Some(Ahead::Workload),
+            _ if own.contains(&queued.pid) => None,
             OBSERVER => None,
             name if name.starts_with("kswapd") => Some(Ahead::Kswapd),
             name if name.starts_with("kcompactd") => Some(Ahead::Kcompactd),
