@@ -1,5 +1,8 @@
 //! Tracing this very kernel under real memory pressure. Needs root; skipped, with the reason, where it cannot run.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::collections::BTreeMap;
@@ -61,16 +64,19 @@ fn prepare(name: &str, events: &[&[EventName]]) -> Option<(support::Pressure, Ca
 
 #[test]
 fn the_sums_of_a_limited_groups_reclaim_agree_with_vmstat() {
+    support::unless_killed(sums_of_reclaim);
+}
+
+fn sums_of_reclaim() -> Option<()> {
     let _alone = alone();
     let Some((pressure, mut capture)) = prepare("sums", &[RECLAIM_EVENTS]) else {
-        return;
+        return Some(());
     };
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
     capture.start().unwrap();
     let before = vmstat.sample().unwrap().counters.clone();
     let capture = capture.in_background(Duration::from_millis(20)).unwrap();
-    let ended = pressure.start(128, 3).wait();
-    assert!(ended.unwrap().success());
+    support::printed(pressure.start(128, 3))?;
     let after = vmstat.sample().unwrap().counters.clone();
     let trace = capture.finish().unwrap();
     let delta = Snapshot { before, after }.delta();
@@ -98,20 +104,25 @@ fn the_sums_of_a_limited_groups_reclaim_agree_with_vmstat() {
     trace.write(&mut bytes).unwrap();
     let again = TraceFile::read(&bytes[..]).unwrap();
     assert_eq!(analyse(&again, Some(&delta), None).unwrap(), table);
+    Some(())
 }
 
 #[test]
 fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
+    support::unless_killed(parts_of_time);
+}
+
+fn parts_of_time() -> Option<()> {
     let _alone = alone();
     let events = [RECLAIM_EVENTS, ATTRIBUTION_EVENTS, BLOCK_EVENTS];
     let Some((pressure, mut capture)) = prepare("parts", &events) else {
-        return;
+        return Some(());
     };
     capture.start().unwrap();
     let capture = capture.in_background(Duration::from_millis(10)).unwrap();
     let stolen = support::stolen();
     let child = pressure.start(128, 2);
-    let task = support::measured(child);
+    let task = support::measured(child)?;
     let trace = capture.finish().unwrap();
     let tasks = [TaskAccounting {
         pid: task.pid,
@@ -140,24 +151,35 @@ fn the_parts_of_a_tasks_time_add_up_to_its_elapsed_time() {
     );
     assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);
+    Some(())
 }
 
 #[test]
 fn what_goes_to_a_swap_device_is_what_vmstat_counts_as_swapped() {
+    support::unless_killed(swapped_on_a_device);
+}
+
+fn swapped_on_a_device() -> Option<()> {
     let _alone = alone();
     let pressure = match support::Pressure::on_device("device", 64, 192) {
         Ok(pressure) => pressure,
-        Err(why) => return println!("skipped: {why}"),
+        Err(why) => {
+            println!("skipped: {why}");
+            return Some(());
+        }
     };
     let mut capture = match capture(&[RECLAIM_EVENTS, BLOCK_EVENTS]) {
         Ok(capture) => capture,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => {
+            println!("skipped: {error}");
+            return Some(());
+        }
     };
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
     capture.start().unwrap();
     let before = vmstat.sample().unwrap().counters.clone();
     let capture = capture.in_background(Duration::from_millis(20)).unwrap();
-    assert!(pressure.start(96, 2).wait().unwrap().success());
+    support::printed(pressure.start(96, 2))?;
     let after = vmstat.sample().unwrap().counters.clone();
     let trace = capture.finish().unwrap();
     assert_eq!(trace.meta.swap_devices.len(), 1);
@@ -169,6 +191,7 @@ fn what_goes_to_a_swap_device_is_what_vmstat_counts_as_swapped() {
         let check = row.check.as_ref().unwrap();
         assert!(check.traced > 1000 && !check.disagrees, "{check:?}");
     }
+    Some(())
 }
 
 /// A process that holds an instance until it is killed; does nothing when it is run as a test.
@@ -287,6 +310,10 @@ fn perf_counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
 
 #[test]
 fn counts_equal_those_perf_makes_of_the_same_run() {
+    support::unless_killed(counts_of_perf);
+}
+
+fn counts_of_perf() -> Option<()> {
     const COUNTED: &[&str] = &[
         "mm_vmscan_memcg_reclaim_begin",
         "mm_vmscan_memcg_reclaim_end",
@@ -297,10 +324,11 @@ fn counts_equal_those_perf_makes_of_the_same_run() {
     let _alone = alone();
     let works = Command::new("perf").arg("--version").output();
     if !works.is_ok_and(|output| output.status.success()) {
-        return println!("skipped: perf is not installed (Debian's package linux-perf)");
+        println!("skipped: perf is not installed (Debian's package linux-perf)");
+        return Some(());
     }
     let Some((pressure, mut capture)) = prepare("perf", &[RECLAIM_EVENTS]) else {
-        return;
+        return Some(());
     };
     let result = tempfile::NamedTempFile::new().unwrap();
     let events: Vec<_> = COUNTED
@@ -328,12 +356,15 @@ fn counts_equal_those_perf_makes_of_the_same_run() {
     ];
     capture.start().unwrap();
     let capture = capture.in_background(Duration::from_millis(20)).unwrap();
-    let task = support::measured(pressure.start_under(&program, 128, 2));
+    let task = support::measured(pressure.start_under(&program, 128, 2))?;
     let trace = capture.finish().unwrap();
     let text = std::fs::read_to_string(result.path()).unwrap();
     let perf = match perf_counts(&text) {
         Ok(counts) => counts,
-        Err(why) => return println!("skipped: {why}"),
+        Err(why) => {
+            println!("skipped: {why}");
+            return Some(());
+        }
     };
     let formats = trace.formats().unwrap();
     let names: BTreeMap<u16, &str> = formats.iter().map(|f| (f.id, f.name.as_str())).collect();
@@ -349,6 +380,7 @@ fn counts_equal_those_perf_makes_of_the_same_run() {
     println!("{traced:#?}");
     assert_eq!(traced, perf);
     assert!(traced["mm_vmscan_lru_isolate"] > 1000);
+    Some(())
 }
 
 #[test]

@@ -203,16 +203,34 @@ pub struct Pass {
     pub cpu: Nanos,
 }
 
-/// Waits for a child that toggles and gives its passes; `None` where it was killed: a memory cgroup now and then finds nothing
-/// to reclaim while all of it is being written to swap.
-#[allow(dead_code)] // Only the measurement of overhead needs it.
-pub fn passes(child: Child) -> Option<Vec<Pass>> {
+/// Waits for a child and gives what it printed; `None` where it was killed: once in some hundred passes a memory cgroup this
+/// small finds nothing to reclaim, as all of it is being written to swap.
+#[allow(dead_code)] // Not every user needs it.
+pub fn printed(child: Child) -> Option<String> {
+    /// How a program that started the child tells the same.
+    const TOLD: i32 = 128 + libc::SIGKILL;
     let output = child.wait_with_output().expect("a child can be waited for");
-    if output.status.signal() == Some(libc::SIGKILL) {
+    if output.status.signal() == Some(libc::SIGKILL) || output.status.code() == Some(TOLD) {
         return None;
     }
-    assert!(output.status.success());
-    let passes = String::from_utf8_lossy(&output.stdout)
+    assert!(output.status.success(), "{}", output.status);
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a test again, a few times, whose workload was killed: where it gives `None`.
+#[allow(dead_code)] // Only tests need it.
+pub fn unless_killed(test: impl Fn() -> Option<()>) {
+    let tries = 4;
+    assert!(
+        (0..tries).any(|_| test().is_some()),
+        "the workload was killed for lack of memory {tries} times"
+    );
+}
+
+/// Waits for a child that toggles and gives its passes; `None` where it was killed.
+#[allow(dead_code)] // Only the measurement of overhead needs it.
+pub fn passes(child: Child) -> Option<Vec<Pass>> {
+    let passes = printed(child)?
         .lines()
         .filter_map(|line| {
             let mut words = line.strip_prefix("pass ")?.split(' ');
@@ -235,14 +253,10 @@ fn toggle(instance: &Path, on: bool) {
     }
 }
 
-/// Waits for the task of the child that does the touching, which tells its own times.
+/// Waits for the task of the child that does the touching, which tells its own times; `None` where it was killed.
 #[allow(dead_code)] // Not every user needs it.
-pub fn measured(child: Child) -> Measured {
-    let output = child
-        .wait_with_output()
-        .expect("the workload of a test is set up as its parent told");
-    assert!(output.status.success());
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+pub fn measured(child: Child) -> Option<Measured> {
+    let text = printed(child)?;
     let line = text
         .lines()
         .find_map(|line| line.split_once("measured "))
@@ -257,7 +271,7 @@ pub fn measured(child: Child) -> Measured {
             .next()
             .expect("the workload of a test is set up as its parent told")
     };
-    Measured {
+    Some(Measured {
         process: u32::try_from(next())
             .expect("the workload of a test is set up as its parent told"),
         pid: u32::try_from(next()).expect("the workload of a test is set up as its parent told"),
@@ -265,7 +279,7 @@ pub fn measured(child: Child) -> Measured {
         end: Nanos(next()),
         user: Nanos(next()),
         system: Nanos(next()),
-    }
+    })
 }
 
 /// The time on the trace's clock.
