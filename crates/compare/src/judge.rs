@@ -34,7 +34,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     {
         cautions.push(Caution::TooEarly { units: look.units });
     }
-    let columns = input
+    let columns: Vec<Column> = input
         .columns
         .iter()
         .enumerate()
@@ -83,7 +83,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         cautions.push(Caution::Pending { trials: pending });
     }
     cautions.extend(circumstances(input));
-    cautions.extend(apart(input));
+    cautions.extend(apart(input, &columns));
     let mut comparison = Comparison {
         campaign: input.campaign.clone(),
         columns,
@@ -136,16 +136,16 @@ fn circumstances(input: &Input) -> Vec<Caution> {
 }
 
 /// Columns of results with noise that have no blocks in common with the baseline.
-fn apart(input: &Input) -> impl Iterator<Item = Caution> {
+fn apart(input: &Input, columns: &[Column]) -> impl Iterator<Item = Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();
         trials.any(|t| t.row.cell.subject.arena.kind != ArenaKind::Exact)
     };
-    (1..input.columns.len())
-        .filter(move |&column| noisy(0) && noisy(column) && !campaigns_agree(input, column))
+    (1..columns.len())
+        .filter(move |&column| noisy(0) && noisy(column) && !columns[column].one_campaign)
         .map(|column| Caution::Apart {
-            a: input.columns[0].name.clone(),
-            b: input.columns[column].name.clone(),
+            a: columns[0].name.clone(),
+            b: columns[column].name.clone(),
         })
 }
 

@@ -29,6 +29,13 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Says why a test does not run; that is no reason to try again.
+#[allow(clippy::unnecessary_wraps)] // It is what such a test gives.
+fn skipped(why: impl std::fmt::Display) -> Option<()> {
+    println!("skipped: {why}");
+    Some(())
+}
+
 /// The child's part of [`support::Pressure::start`]; does nothing when it is run as a test.
 #[test]
 fn workload() {
@@ -164,15 +171,13 @@ fn swapped_on_a_device() -> Option<()> {
     let pressure = match support::Pressure::on_device("device", 64, 192) {
         Ok(pressure) => pressure,
         Err(why) => {
-            println!("skipped: {why}");
-            return Some(());
+            return skipped(why);
         }
     };
     let mut capture = match capture(&[RECLAIM_EVENTS, BLOCK_EVENTS]) {
         Ok(capture) => capture,
         Err(error) => {
-            println!("skipped: {error}");
-            return Some(());
+            return skipped(error);
         }
     };
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
@@ -324,8 +329,7 @@ fn counts_of_perf() -> Option<()> {
     let _alone = alone();
     let works = Command::new("perf").arg("--version").output();
     if !works.is_ok_and(|output| output.status.success()) {
-        println!("skipped: perf is not installed (Debian's package linux-perf)");
-        return Some(());
+        return skipped("perf is not installed (Debian's package linux-perf)");
     }
     let Some((pressure, mut capture)) = prepare("perf", &[RECLAIM_EVENTS]) else {
         return Some(());
@@ -362,8 +366,7 @@ fn counts_of_perf() -> Option<()> {
     let perf = match perf_counts(&text) {
         Ok(counts) => counts,
         Err(why) => {
-            println!("skipped: {why}");
-            return Some(());
+            return skipped(why);
         }
     };
     let formats = trace.formats().unwrap();

@@ -5,6 +5,9 @@
 //! and compaction is split by the task's own accounting into user mode and the rest, which is page faults and system
 //! calls. What the trace cannot tell stays *unexplained*: the parts always add up to the elapsed time.
 
+mod parts;
+mod track;
+
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -13,121 +16,8 @@ use super::decoder::Decoder;
 use super::event::{Event, Traced};
 use crate::trace::TraceFile;
 use crate::{Nanos, ProbeError};
-
-/// Where time can go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// In user mode.
-    Compute,
-    /// In the kernel outside reclaim and compaction: page faults and system calls.
-    Fault,
-    /// Reclaiming, on a CPU.
-    Reclaim,
-    /// Waiting within reclaim: throttled, or for pages under write-back.
-    ReclaimWait,
-    /// Compacting, on a CPU.
-    Compaction,
-    /// Waiting within compaction.
-    CompactionWait,
-    /// Uninterruptibly asleep elsewhere: swap-in, reads, locks held by those who wait for them.
-    IoWait,
-    /// Ready to run, but another task had the CPU.
-    RunQueue,
-    /// Asleep of its own will: barriers, pauses.
-    Sleep,
-    /// What none of this explains.
-    Unexplained,
-}
-
-impl Part {
-    /// All parts, in the order they are shown.
-    pub const ALL: [Self; 10] = [
-        Self::Compute,
-        Self::Fault,
-        Self::Reclaim,
-        Self::ReclaimWait,
-        Self::Compaction,
-        Self::CompactionWait,
-        Self::IoWait,
-        Self::RunQueue,
-        Self::Sleep,
-        Self::Unexplained,
-    ];
-
-    const fn index(self) -> usize {
-        match self {
-            Self::Compute => 0,
-            Self::Fault => 1,
-            Self::Reclaim => 2,
-            Self::ReclaimWait => 3,
-            Self::Compaction => 4,
-            Self::CompactionWait => 5,
-            Self::IoWait => 6,
-            Self::RunQueue => 7,
-            Self::Sleep => 8,
-            Self::Unexplained => 9,
-        }
-    }
-}
-
-/// Time by part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Parts([Nanos; Part::ALL.len()]);
-
-impl Parts {
-    /// One part.
-    pub const fn get(&self, part: Part) -> Nanos {
-        self.0[part.index()]
-    }
-
-    /// All parts with their times.
-    pub fn iter(&self) -> impl Iterator<Item = (Part, Nanos)> {
-        Part::ALL.into_iter().zip(self.0)
-    }
-
-    /// All parts together.
-    pub fn total(&self) -> Nanos {
-        self.0
-            .iter()
-            .fold(Nanos(0), |sum, &part| sum.saturating_add(part))
-    }
-
-    /// Part by part, of two tasks together.
-    #[must_use]
-    pub fn plus(mut self, other: &Self) -> Self {
-        for (part, time) in other.iter() {
-            self.add(part, time.get());
-        }
-        self
-    }
-
-    /// Direct reclaim, waits within it included.
-    pub fn direct_reclaim(&self) -> Nanos {
-        self.get(Part::Reclaim)
-            .saturating_add(self.get(Part::ReclaimWait))
-    }
-
-    /// Compaction, waits within it included.
-    pub fn compaction(&self) -> Nanos {
-        self.get(Part::Compaction)
-            .saturating_add(self.get(Part::CompactionWait))
-    }
-
-    fn add(&mut self, part: Part, time: u64) {
-        let at = &mut self.0[part.index()];
-        *at = at.saturating_add(Nanos(time));
-    }
-
-    /// Moves up to `time` from one part to another; gives how much that was.
-    fn shift(&mut self, from: Part, to: Part, time: Nanos) -> Nanos {
-        let moved = time.min(self.get(from));
-        self.0[from.index()] = self.get(from).saturating_sub(moved);
-        self.add(to, moved.get());
-        moved
-    }
-}
+pub use parts::{Part, Parts};
+use track::Track;
 
 /// What is known of a task from its own accounting; times on the trace's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,43 +106,6 @@ fn follow(trace: &TraceFile, mut attribution: Attribution) -> Result<Vec<TaskTim
     Ok(times)
 }
 
-/// What a task is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Nothing was heard of it yet.
-    Unknown,
-    OnCpu,
-    Blocked,
-    Sleeping,
-    Ready,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Within {
-    Reclaim,
-    Compaction,
-}
-
-#[derive(Debug, Clone)]
-struct Track {
-    accounting: TaskAccounting,
-    begin: Option<u64>,
-    end: Option<u64>,
-    state: State,
-    within: Vec<Within>,
-    last: u64,
-    parts: Parts,
-    /// Windows outside of which nothing counts, in order; `None` where all counts.
-    windows: Option<Vec<[u64; 2]>>,
-    faults: u64,
-    scanned: u64,
-    reclaimed: u64,
-    switches: u64,
-    /// The CPU it was last on: where it waits.
-    cpu: Option<u32>,
-    behind: HashMap<u32, u64>,
-}
-
 /// Attributes the time of chosen tasks while events pass by.
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
@@ -261,36 +114,12 @@ pub struct Attribution {
     latest: u64,
 }
 
-/// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
-const UNINTERRUPTIBLE: u64 = 2;
-/// The bits of a reported state that mean the task does not run on: everything below `TASK_REPORT_MAX`.
-const NOT_RUNNABLE: u64 = 0xff;
-
 impl Attribution {
     /// Follows these tasks.
     pub fn new(tasks: &[TaskAccounting]) -> Self {
         let tracks = tasks
             .iter()
-            .map(|accounting| {
-                let begin = accounting.begin.map(Nanos::get);
-                let track = Track {
-                    accounting: accounting.clone(),
-                    begin,
-                    end: accounting.end.map(Nanos::get),
-                    state: State::Unknown,
-                    within: Vec::with_capacity(8),
-                    last: begin.unwrap_or(0),
-                    parts: Parts::default(),
-                    windows: None,
-                    faults: 0,
-                    scanned: 0,
-                    reclaimed: 0,
-                    switches: 0,
-                    cpu: None,
-                    behind: HashMap::new(),
-                };
-                (accounting.pid, track)
-            })
+            .map(|accounting| (accounting.pid, Track::new(accounting)))
             .collect();
         Self {
             tracks,
@@ -313,7 +142,7 @@ impl Attribution {
             ..TaskAccounting::default()
         }]);
         for track in all.tracks.values_mut() {
-            track.windows = Some(windows.clone());
+            track.only_within(windows.clone());
         }
         all
     }
@@ -326,13 +155,8 @@ impl Attribution {
         self.latest = self.latest.max(time);
         match event {
             Event::Fork { child } => {
-                if let Some(track) = self.tracks.get_mut(&child)
-                    && track.begin.is_none()
-                {
-                    (track.begin, track.last) = (Some(time), time);
-                    // What was seen before was of an earlier task of that number.
-                    track.within.clear();
-                    track.state = State::Sleeping;
+                if let Some(track) = self.tracks.get_mut(&child) {
+                    track.made(time);
                 }
             }
             Event::Switch {
@@ -345,34 +169,19 @@ impl Attribution {
                     track.queue(time, traced.cpu, previous);
                 }
                 if let Some(track) = self.tracks.get_mut(&previous) {
-                    track.runs();
-                    track.advance(time, State::OnCpu);
-                    track.cpu = Some(traced.cpu);
-                    track.switches += 1;
-                    track.state = match state & NOT_RUNNABLE {
-                        0 => State::Ready,
-                        state if state & UNINTERRUPTIBLE != 0 => State::Blocked,
-                        _ => State::Sleeping,
-                    };
+                    track.leaves(time, traced.cpu, state);
                 }
                 if let Some(track) = self.tracks.get_mut(&next) {
-                    track.advance(time, State::Unknown);
-                    track.state = State::OnCpu;
+                    track.switched_to(time);
                 }
             }
             Event::Wakeup { pid, cpu } => {
                 if let Some(track) = self.tracks.get_mut(&pid) {
-                    track.advance(time, State::Sleeping);
-                    if track.state != State::OnCpu {
-                        track.state = State::Ready;
-                        track.cpu = cpu.or(track.cpu);
-                    }
+                    track.woken(time, cpu);
                 }
             }
             _ => {
                 if let Some(track) = self.tracks.get_mut(&pid) {
-                    track.runs();
-                    track.advance(time, State::OnCpu);
                     track.own(time, event);
                 }
             }
@@ -391,168 +200,10 @@ impl Attribution {
     }
 }
 
-impl Track {
-    /// Accounts the time up to now to what the task was doing; `assumed` is that where nothing was heard of it before.
-    fn advance(&mut self, time: u64, assumed: State) {
-        if self.begin.is_none() {
-            return;
-        }
-        if self.state == State::Unknown {
-            self.state = assumed;
-        }
-        let time = self.end.map_or(time, |end| time.min(end));
-        if time < self.last {
-            return;
-        }
-        let passed = self.counting(self.last, time);
-        self.last = time;
-        let part = match (self.state, self.within.last()) {
-            (State::OnCpu, Some(Within::Reclaim)) => Part::Reclaim,
-            (State::OnCpu, Some(Within::Compaction)) => Part::Compaction,
-            // Split by the accounting at the end.
-            (State::OnCpu, None) => Part::Fault,
-            (State::Ready, _) => Part::RunQueue,
-            (State::Blocked | State::Sleeping, Some(Within::Reclaim)) => Part::ReclaimWait,
-            (State::Blocked | State::Sleeping, Some(Within::Compaction)) => Part::CompactionWait,
-            (State::Blocked, None) => Part::IoWait,
-            (State::Sleeping, None) => Part::Sleep,
-            (State::Unknown, _) => Part::Unexplained,
-        };
-        self.parts.add(part, passed);
-    }
-
-    /// The task does something, so it is on a CPU. Some kernels do not trace the switch from the idle task to one that was
-    /// woken (6.18 in a virtual machine): a task that is still waiting for a CPU here got it when it was woken, or when the
-    /// last task before it left.
-    fn runs(&mut self) {
-        if self.state == State::Ready {
-            self.state = State::OnCpu;
-        }
-    }
-
-    /// How much of the time between two moments counts.
-    fn counting(&self, from: u64, to: u64) -> u64 {
-        let Some(windows) = &self.windows else {
-            return to.saturating_sub(from);
-        };
-        let first = windows.partition_point(|[_, end]| *end <= from);
-        windows[first..]
-            .iter()
-            .take_while(|[begin, _]| *begin < to)
-            .map(|[begin, end]| to.min(*end).saturating_sub(from.max(*begin)))
-            .sum()
-    }
-
-    /// Whether what happens at this moment counts.
-    fn counts(&self, time: u64) -> bool {
-        self.windows.is_none() || self.counting(time, time.saturating_add(1)) > 0
-    }
-
-    /// Another task had the CPU up to now.
-    fn queue(&mut self, time: u64, cpu: u32, ran: u32) {
-        if self.state != State::Ready
-            || ran == self.accounting.pid
-            || self.cpu.is_some_and(|own| own != cpu)
-        {
-            return;
-        }
-        let before = self.parts.get(Part::RunQueue);
-        self.advance(time, State::Ready);
-        let waited = self.parts.get(Part::RunQueue).saturating_sub(before);
-        *self.behind.entry(ran).or_default() += waited.get();
-    }
-
-    /// An event of the task itself.
-    fn own(&mut self, time: u64, event: Event) {
-        match event {
-            Event::ReclaimBegin { .. } => self.within.push(Within::Reclaim),
-            Event::ReclaimEnd { .. } => self.leave(Within::Reclaim),
-            Event::CompactionBegin => self.within.push(Within::Compaction),
-            Event::CompactionEnd { .. } => self.leave(Within::Compaction),
-            Event::Exit => {
-                self.end.get_or_insert(self.last);
-            }
-            Event::UserFault { .. } => {
-                // A fault in user mode: whatever seemed open was not closed properly.
-                self.within.clear();
-                self.faults += u64::from(self.counts(time));
-            }
-            Event::Isolate { scanned, lru, .. } if lru & 1 == 0 && self.counts(time) => {
-                self.scanned = self.scanned.saturating_add(scanned);
-            }
-            Event::ShrinkInactive { reclaimed, .. } if self.counts(time) => {
-                self.reclaimed = self.reclaimed.saturating_add(reclaimed);
-            }
-            _ => {}
-        }
-    }
-
-    fn leave(&mut self, within: Within) {
-        if let Some(at) = self.within.iter().rposition(|&open| open == within) {
-            self.within.truncate(at);
-        }
-    }
-
-    fn finish(mut self, switches_seen: bool, latest: u64) -> TaskTime {
-        let end = self.end.unwrap_or(latest);
-        self.advance(end, State::Unknown);
-        let elapsed = Nanos(self.begin.map_or(0, |begin| self.counting(begin, end)));
-        let outside = self.parts.get(Part::Fault);
-        let on_cpu = outside
-            .saturating_add(self.parts.get(Part::Reclaim))
-            .saturating_add(self.parts.get(Part::Compaction));
-        let accounted = match (self.accounting.user, self.accounting.system) {
-            (Some(user), Some(system)) => Some(user.saturating_add(system)),
-            _ => None,
-        };
-        match self.accounting.user {
-            Some(user) => {
-                self.parts.shift(Part::Fault, Part::Compute, user);
-                if let (false, Some(system)) = (switches_seen, self.accounting.system) {
-                    // Without task switches, waiting looks like being on the CPU: keep what the accounting covers.
-                    let within = self
-                        .parts
-                        .get(Part::Reclaim)
-                        .saturating_add(self.parts.get(Part::Compaction));
-                    let kernel = system.saturating_sub(within);
-                    let rest = self.parts.get(Part::Fault).saturating_sub(kernel);
-                    self.parts.shift(Part::Fault, Part::Unexplained, rest);
-                }
-            }
-            None if self.windows.is_some() => {}
-            // Without accounting nobody can tell computing from faulting.
-            None => {
-                self.parts.shift(Part::Fault, Part::Unexplained, outside);
-            }
-        }
-        let mut behind: Vec<Queued> = self
-            .behind
-            .into_iter()
-            .map(|(pid, time)| Queued {
-                pid,
-                name: String::new(),
-                time: Nanos(time),
-            })
-            .collect();
-        behind.sort_by_key(|queued| (std::cmp::Reverse(queued.time), queued.pid));
-        TaskTime {
-            pid: self.accounting.pid,
-            elapsed,
-            parts: self.parts,
-            faults: self.faults,
-            scanned: self.scanned,
-            reclaimed: self.reclaimed,
-            switches: self.switches,
-            on_cpu,
-            accounted,
-            behind,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::event::Reclaimer;
+    use super::track::UNINTERRUPTIBLE;
     use super::*;
 
     const TASK: u32 = 7;

@@ -1,0 +1,273 @@
+//! One task, followed from event to event.
+
+use std::collections::HashMap;
+
+use super::super::event::Event;
+use super::{Part, Parts, Queued, TaskAccounting, TaskTime};
+use crate::Nanos;
+
+/// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
+pub(super) const UNINTERRUPTIBLE: u64 = 2;
+/// The bits of a reported state that mean the task does not run on: everything below `TASK_REPORT_MAX`.
+const NOT_RUNNABLE: u64 = 0xff;
+
+/// What a task is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was heard of it yet.
+    Unknown,
+    OnCpu,
+    Blocked,
+    Sleeping,
+    Ready,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Reclaim,
+    Compaction,
+}
+
+/// A task and what is known of its time so far.
+#[derive(Debug, Clone)]
+pub(super) struct Track {
+    accounting: TaskAccounting,
+    begin: Option<u64>,
+    end: Option<u64>,
+    state: State,
+    within: Vec<Within>,
+    last: u64,
+    parts: Parts,
+    /// Windows outside of which nothing counts, in order; `None` where all counts.
+    windows: Option<Vec<[u64; 2]>>,
+    faults: u64,
+    scanned: u64,
+    reclaimed: u64,
+    switches: u64,
+    /// The CPU it was last on, or was woken on since: where it waits.
+    cpu: Option<u32>,
+    behind: HashMap<u32, u64>,
+}
+
+impl Track {
+    pub(super) fn new(accounting: &TaskAccounting) -> Self {
+        let begin = accounting.begin.map(Nanos::get);
+        Self {
+            accounting: accounting.clone(),
+            begin,
+            end: accounting.end.map(Nanos::get),
+            state: State::Unknown,
+            within: Vec::with_capacity(8),
+            last: begin.unwrap_or(0),
+            parts: Parts::default(),
+            windows: None,
+            faults: 0,
+            scanned: 0,
+            reclaimed: 0,
+            switches: 0,
+            cpu: None,
+            behind: HashMap::new(),
+        }
+    }
+
+    /// Nothing counts outside of these windows, which are in order and do not overlap.
+    pub(super) fn only_within(&mut self, windows: Vec<[u64; 2]>) {
+        self.windows = Some(windows);
+    }
+
+    /// The task was made: its time begins, unless it is known to begin at another moment.
+    pub(super) fn made(&mut self, time: u64) {
+        if self.begin.is_none() {
+            (self.begin, self.last) = (Some(time), time);
+            // What was seen before was of an earlier task of that number.
+            self.within.clear();
+            self.state = State::Sleeping;
+        }
+    }
+
+    /// It leaves a CPU in this state.
+    pub(super) fn leaves(&mut self, time: u64, cpu: u32, state: u64) {
+        self.runs(time);
+        self.cpu = Some(cpu);
+        self.switches += 1;
+        self.state = match state & NOT_RUNNABLE {
+            0 => State::Ready,
+            state if state & UNINTERRUPTIBLE != 0 => State::Blocked,
+            _ => State::Sleeping,
+        };
+    }
+
+    /// It gets a CPU.
+    pub(super) fn switched_to(&mut self, time: u64) {
+        self.advance(time, State::Unknown);
+        self.state = State::OnCpu;
+    }
+
+    /// It becomes ready to run, on this CPU where that is known.
+    pub(super) fn woken(&mut self, time: u64, cpu: Option<u32>) {
+        self.advance(time, State::Sleeping);
+        if self.state != State::OnCpu {
+            self.state = State::Ready;
+            self.cpu = cpu.or(self.cpu);
+        }
+    }
+
+    /// Accounts the time up to now to what the task was doing; `assumed` is that where nothing was heard of it before.
+    fn advance(&mut self, time: u64, assumed: State) {
+        if self.begin.is_none() {
+            return;
+        }
+        if self.state == State::Unknown {
+            self.state = assumed;
+        }
+        let time = self.end.map_or(time, |end| time.min(end));
+        if time < self.last {
+            return;
+        }
+        let passed = self.counting(self.last, time);
+        self.last = time;
+        let part = match (self.state, self.within.last()) {
+            (State::OnCpu, Some(Within::Reclaim)) => Part::Reclaim,
+            (State::OnCpu, Some(Within::Compaction)) => Part::Compaction,
+            // Split by the accounting at the end.
+            (State::OnCpu, None) => Part::Fault,
+            (State::Ready, _) => Part::RunQueue,
+            (State::Blocked | State::Sleeping, Some(Within::Reclaim)) => Part::ReclaimWait,
+            (State::Blocked | State::Sleeping, Some(Within::Compaction)) => Part::CompactionWait,
+            (State::Blocked, None) => Part::IoWait,
+            (State::Sleeping, None) => Part::Sleep,
+            (State::Unknown, _) => Part::Unexplained,
+        };
+        self.parts.add(part, passed);
+    }
+
+    /// The task does something, so it is on a CPU. Some kernels do not trace the switch from the idle task to one that was
+    /// woken (6.18 in a virtual machine): a task that is still waiting for a CPU here got it when it was woken, or when the
+    /// last task before it left.
+    fn runs(&mut self, time: u64) {
+        if self.state == State::Ready {
+            self.state = State::OnCpu;
+        }
+        self.advance(time, State::OnCpu);
+    }
+
+    /// How much of the time between two moments counts.
+    fn counting(&self, from: u64, to: u64) -> u64 {
+        let Some(windows) = &self.windows else {
+            return to.saturating_sub(from);
+        };
+        let first = windows.partition_point(|[_, end]| *end <= from);
+        windows[first..]
+            .iter()
+            .take_while(|[begin, _]| *begin < to)
+            .map(|[begin, end]| to.min(*end).saturating_sub(from.max(*begin)))
+            .sum()
+    }
+
+    /// Whether what happens at this moment counts.
+    fn counts(&self, time: u64) -> bool {
+        self.windows.is_none() || self.counting(time, time.saturating_add(1)) > 0
+    }
+
+    /// Another task had the CPU up to now.
+    pub(super) fn queue(&mut self, time: u64, cpu: u32, ran: u32) {
+        if self.state != State::Ready
+            || ran == self.accounting.pid
+            || self.cpu.is_some_and(|own| own != cpu)
+        {
+            return;
+        }
+        let before = self.parts.get(Part::RunQueue);
+        self.advance(time, State::Ready);
+        let waited = self.parts.get(Part::RunQueue).saturating_sub(before);
+        *self.behind.entry(ran).or_default() += waited.get();
+    }
+
+    /// An event of the task itself.
+    pub(super) fn own(&mut self, time: u64, event: Event) {
+        self.runs(time);
+        match event {
+            Event::ReclaimBegin { .. } => self.within.push(Within::Reclaim),
+            Event::ReclaimEnd { .. } => self.leave(Within::Reclaim),
+            Event::CompactionBegin => self.within.push(Within::Compaction),
+            Event::CompactionEnd { .. } => self.leave(Within::Compaction),
+            Event::Exit => {
+                self.end.get_or_insert(self.last);
+            }
+            Event::UserFault { .. } => {
+                // A fault in user mode: whatever seemed open was not closed properly.
+                self.within.clear();
+                self.faults += u64::from(self.counts(time));
+            }
+            Event::Isolate { scanned, lru, .. } if lru & 1 == 0 && self.counts(time) => {
+                self.scanned = self.scanned.saturating_add(scanned);
+            }
+            Event::ShrinkInactive { reclaimed, .. } if self.counts(time) => {
+                self.reclaimed = self.reclaimed.saturating_add(reclaimed);
+            }
+            _ => {}
+        }
+    }
+
+    fn leave(&mut self, within: Within) {
+        if let Some(at) = self.within.iter().rposition(|&open| open == within) {
+            self.within.truncate(at);
+        }
+    }
+
+    pub(super) fn finish(mut self, switches_seen: bool, latest: u64) -> TaskTime {
+        let end = self.end.unwrap_or(latest);
+        self.advance(end, State::Unknown);
+        let elapsed = Nanos(self.begin.map_or(0, |begin| self.counting(begin, end)));
+        let outside = self.parts.get(Part::Fault);
+        let on_cpu = outside
+            .saturating_add(self.parts.get(Part::Reclaim))
+            .saturating_add(self.parts.get(Part::Compaction));
+        let accounted = match (self.accounting.user, self.accounting.system) {
+            (Some(user), Some(system)) => Some(user.saturating_add(system)),
+            _ => None,
+        };
+        match self.accounting.user {
+            Some(user) => {
+                self.parts.shift(Part::Fault, Part::Compute, user);
+                if let (false, Some(system)) = (switches_seen, self.accounting.system) {
+                    // Without task switches, waiting looks like being on the CPU: keep what the accounting covers.
+                    let within = self
+                        .parts
+                        .get(Part::Reclaim)
+                        .saturating_add(self.parts.get(Part::Compaction));
+                    let kernel = system.saturating_sub(within);
+                    let rest = self.parts.get(Part::Fault).saturating_sub(kernel);
+                    self.parts.shift(Part::Fault, Part::Unexplained, rest);
+                }
+            }
+            None if self.windows.is_some() => {}
+            // Without accounting nobody can tell computing from faulting.
+            None => {
+                self.parts.shift(Part::Fault, Part::Unexplained, outside);
+            }
+        }
+        let mut behind: Vec<Queued> = self
+            .behind
+            .into_iter()
+            .map(|(pid, time)| Queued {
+                pid,
+                name: String::new(),
+                time: Nanos(time),
+            })
+            .collect();
+        behind.sort_by_key(|queued| (std::cmp::Reverse(queued.time), queued.pid));
+        TaskTime {
+            pid: self.accounting.pid,
+            elapsed,
+            parts: self.parts,
+            faults: self.faults,
+            scanned: self.scanned,
+            reclaimed: self.reclaimed,
+            switches: self.switches,
+            on_cpu,
+            accounted,
+            behind,
+        }
+    }
+}
