@@ -14,16 +14,15 @@ use crate::error::{GuestError, io};
 use crate::observer::Observer;
 use crate::report::{self, Ran, Report};
 use crate::spec::{BOOT_SPEC, BootSpec, TRIAL_ITEM, TrialSpec};
+use crate::start::Start;
 use crate::workload::Workload;
 use crate::{
-    ballast, counters, filesystem, idle, log, modules, mount, port, region, settings, supervise,
-    swap,
+    ballast, counters, filesystem, idle, log, modules, mount, port, region, settings, start,
+    supervise, swap,
 };
 
 /// What the kernel put off until after boot is done in this time, and not beside a trial; nearly free, as the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
-/// The largest jitter of the ballast: it moves every trajectory a little, so that a verdict rests on several.
-const JITTER_PAGES: u64 = 64;
 
 /// Runs as PID 1 to the end; never returns and never panics.
 pub fn main() -> ! {
@@ -93,11 +92,11 @@ fn prepare() -> Result<Ready, GuestError> {
     let workload = Workload::stand_by(&boot, &region)?;
     std::thread::sleep(SETTLE);
     let spare = ballast::hold(boot.spare)?;
-    let jitter = Reserve::new(JITTER_PAGES)?;
+    let jitter = Reserve::new(start::MOST_PAGES)?;
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
         ballast::leave(Bytes(
-            free.0 + JITTER_PAGES * pagetide_record::units::PAGE_SIZE,
+            free.0 + start::MOST_PAGES * pagetide_record::units::PAGE_SIZE,
         ))?;
     }
     ballast::drop_caches();
@@ -190,14 +189,14 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
             }
         },
     };
+    let start = Start::of(spec.seed);
     if boot.free.is_some() {
-        ready
-            .jitter
-            .take(JITTER_PAGES - spec.seed % (JITTER_PAGES + 1));
+        ready.jitter.take(start::MOST_PAGES - start.pages);
     }
     if !results.invalid.is_empty() {
         return;
     }
+    std::thread::sleep(start.phase);
     let started = supervise::now();
     let before = counters::now();
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);

@@ -24,6 +24,7 @@ pub mod region;
 pub mod report;
 pub mod settings;
 pub mod spec;
+pub mod start;
 pub mod supervise;
 pub mod swap;
 pub mod tracearea;
