@@ -116,19 +116,27 @@ pub enum Observe {
     /// None.
     #[default]
     None,
-    /// The first seed of each variant and cell.
-    First,
+    /// The first seeds of each variant and cell, so many.
+    Seeds(u32),
     /// Every trial.
     All,
 }
 
 impl Observe {
+    /// What is observed where it is only asked for: one trajectory can flip on one page, so a few seeds say why.
+    pub const FEW: Self = Self::Seeds(3);
+
     /// Where nobody says: a comparison is to name its cause, a single variant has none.
     pub const fn unless_told(variants: usize) -> Self {
-        if variants > 1 {
-            Self::First
-        } else {
-            Self::None
+        if variants > 1 { Self::FEW } else { Self::None }
+    }
+
+    /// Whether trials of this block (counted from 0) are observed.
+    pub const fn includes(self, block: u32) -> bool {
+        match self {
+            Self::None => false,
+            Self::Seeds(seeds) => block < seeds,
+            Self::All => true,
         }
     }
 }

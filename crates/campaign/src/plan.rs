@@ -13,7 +13,7 @@ use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::arena::Trial;
-use crate::campaign::{Campaign, Observe, ScenarioSpec};
+use crate::campaign::{Campaign, ScenarioSpec};
 
 /// What a comparison holds fixed: one scenario with one value of each parameter, memory and swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -166,12 +166,7 @@ impl Campaign {
                 }
             }
             // Observed passes come last, so that they never stand between the two sides of a timed pair.
-            let observed = match self.observe {
-                Observe::None => false,
-                Observe::First => block == 0,
-                Observe::All => true,
-            };
-            if observed {
+            if self.observe.includes(block) {
                 for &(cell, variant) in &order {
                     trials.push(self.planned(cells, cell, variant, (block, 0), Pass::Observed));
                 }
@@ -234,7 +229,7 @@ impl Campaign {
 mod tests {
     use super::*;
     use crate::arena::VariantSpec;
-    use crate::campaign::{Sampling, Until};
+    use crate::campaign::{Observe, Sampling, Until};
 
     fn campaign(seeds: u32) -> Campaign {
         let variant = |name: &str| VariantSpec {
@@ -336,7 +331,7 @@ mod tests {
     #[test]
     fn observed_passes_follow_the_timed_ones_of_their_block() {
         let mut c = campaign(2);
-        c.observe = Observe::First;
+        c.observe = Observe::Seeds(1);
         let plan = c.plan();
         assert_eq!(plan.trials.len(), 36 + 36 + 36);
         assert!(

@@ -88,7 +88,7 @@ fn a_file_means_what_it_says() {
     let campaign = good();
     assert_eq!((campaign.name.as_str(), campaign.seed), ("good", 9));
     assert_eq!(campaign.arena, ArenaKind::Exact);
-    assert_eq!(campaign.observe, Observe::First);
+    assert_eq!(campaign.observe, Observe::Seeds(1));
     assert_eq!(campaign.sampling.until, Until::Blocks(8));
     assert_eq!(campaign.sampling.first_seed, 100);
     let [off, on] = &campaign.variants[..] else {
@@ -265,9 +265,9 @@ fn the_campaigns_that_come_along_are_as_they_are_described() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(swaps, ["zram", "ssd:80us"]);
-    // Every seed timed, and the first observed beside it: where variants are compared, that is the default.
-    assert_eq!(quick.observe, Observe::First);
-    assert_eq!(quick.plan().trials.len(), 2 * 4 * (8 + 1));
+    // Every seed timed, and the first three observed beside it: where variants are compared, that is the default.
+    assert_eq!(quick.observe, Observe::Seeds(3));
+    assert_eq!(quick.plan().trials.len(), 2 * 4 * (8 + 3));
     let kernels = read(&folder.join("kernels.toml"), &vocabulary()).unwrap();
     let refs: Vec<&str> = kernels.variants.iter().map(|v| v.kernel.as_str()).collect();
     assert_eq!(

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::explain::{
-    Account, Ahead, Answer, Basis, Explanation, Mechanism, Observed, Reading, Source,
+    Account, Ahead, Answer, Basis, Explanation, Mechanism, Observed, ObservedPass, Reading, Source,
 };
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
@@ -39,14 +39,16 @@ fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
         trials: 4,
         elapsed: times.values().sum(),
         growth: growth.clone(),
-        observed: Some(Observed {
+        passes: vec![ObservedPass {
             record: "0123456789abcdef".into(),
             seed: 1,
-            tasks: 1,
-            times,
-            growth,
-            ..Observed::default()
-        }),
+            observed: Observed {
+                tasks: 1,
+                times,
+                growth,
+                ..Observed::default()
+            },
+        }],
         ..Account::default()
     }
 }
@@ -114,7 +116,7 @@ fn waits_on_compressed_swap_are_for_pages_and_not_for_a_device() {
     // Files are read from a device all the same.
     let with_files = |mut side: Account| {
         side.growth.insert("pgpgin".into(), 9_000.0 * 4.0);
-        side.observed = None;
+        side.passes.clear();
         side.levels.insert("user".into(), 50e6);
         side.levels.insert("system".into(), 20e6);
         side
@@ -222,7 +224,7 @@ fn compressed_swap_without_waits_still_tells_refaults_by_the_faults_and_the_recl
 fn without_observed_passes_only_waiting_is_attributed_and_the_rest_are_leads() {
     let bare = |account: Account, system: f64| {
         let mut account = account;
-        account.observed = None;
+        account.passes.clear();
         account.levels.insert("user".into(), 50e6);
         account.levels.insert("system".into(), system);
         account.elapsed -= 20e6;
@@ -257,7 +259,7 @@ fn without_observed_passes_only_waiting_is_attributed_and_the_rest_are_leads() {
 fn a_difference_that_no_counter_speaks_for_is_not_explained() {
     let a = reading(8_000.0, 1.0, 100e3);
     let mut b = a.clone();
-    let times = &mut b.observed.as_mut().unwrap().times;
+    let times = &mut b.passes[0].observed.times;
     times.insert(Part::Unexplained, 500e6);
     let found = Explanation::of(&a, &b);
     assert_eq!(found.answer, Answer::NotFound);
@@ -281,7 +283,7 @@ fn copying(swapped: f64, request: f64) -> Account {
             (Part::IoWait, (swapped + 8_000.0 / 30.0) * request),
         ],
     );
-    side.observed.as_mut().unwrap().read = Some(request);
+    side.passes[0].observed.read = Some(request);
     side
 }
 
@@ -303,7 +305,7 @@ fn waiting_for_kcompactd_counts_as_compaction() {
             &[("pgfault", 1_000.0), ("compact_stall", stalls)],
             &[(Part::Compute, 50e6), (Part::RunQueue, time)],
         );
-        let queue = &mut side.observed.as_mut().unwrap().queue;
+        let queue = &mut side.passes[0].observed.queue;
         queue.insert(Ahead::Kcompactd, time);
         side
     };
@@ -312,14 +314,61 @@ fn waiting_for_kcompactd_counts_as_compaction() {
     assert!((effect - 40e6).abs() < 2e6, "{effect}");
 }
 
+#[test]
+fn the_mean_of_all_seeds_is_told_with_what_each_says() {
+    let of = |seeds: &[(f64, f64)]| {
+        let mut sides = seeds
+            .iter()
+            .map(|(pages, wait)| reading(*pages, 1.0, *wait));
+        let mut side = sides.next().unwrap();
+        side.passes
+            .extend(sides.map(|other| other.passes[0].clone()));
+        for (pass, seed) in side.passes.iter_mut().zip(1..) {
+            pass.seed = seed;
+        }
+        side
+    };
+    // In the first seed alone the device would rank first; over all three the pages do.
+    let a = of(&[(8_000.0, 100e3), (8_000.0, 100e3), (8_000.0, 100e3)]);
+    let mut b = of(&[(8_400.0, 120e3), (12_000.0, 100e3), (11_000.0, 101e3)]);
+    let alone = Explanation::of(&of(&[(8_000.0, 100e3)]), &of(&[(8_400.0, 120e3)]));
+    assert_eq!(alone.findings[0].mechanism, Mechanism::DeviceLatency);
+    let found = Explanation::of(&a, &b);
+    let pages = &found.findings[0];
+    assert_eq!(pages.mechanism, Mechanism::EvictionChoice);
+    assert_eq!(pages.each.len(), 3);
+    assert!(pages.each[0] < pages.each[2] && pages.each[2] < pages.each[1]);
+    let mean = pages.each.iter().sum::<f64>() / 3.0;
+    assert!((pages.effect - mean).abs() < 1.0, "{pages:#?}");
+    let seeds = |found: &Explanation| match &found.basis {
+        Basis::Traced { seeds, records, .. } => (seeds.clone(), records[1].len()),
+        Basis::Counters => panic!("{found:#?}"),
+    };
+    assert_eq!(seeds(&found), (vec![1, 2, 3], 3));
+    // What one side lacks is not used of the other, and other seeds have none in common.
+    b.passes.pop();
+    assert_eq!(seeds(&Explanation::of(&a, &b)), (vec![1, 2], 2));
+    b.passes.iter_mut().for_each(|pass| pass.seed += 10);
+    assert_eq!(seeds(&Explanation::of(&a, &b)), (vec![], 2));
+}
+
 fn any_account() -> impl Strategy<Value = Account> {
+    proptest::collection::vec(any_seed(), 1..4).prop_map(|seeds| {
+        let mut seeds = seeds.into_iter();
+        let mut account = seeds.next().unwrap();
+        account.passes.extend(seeds.flat_map(|other| other.passes));
+        account
+    })
+}
+
+fn any_seed() -> impl Strategy<Value = Account> {
     let counts = proptest::array::uniform14(0.0..1e5_f64);
     let times = proptest::array::uniform10(0.0..1e9_f64);
     (counts, times, 1_usize..9, any::<[bool; 3]>()).prop_map(|(counts, times, tasks, flags)| {
         let growth: Vec<(&str, f64)> = COUNTERS.into_iter().zip(counts).collect();
         let times: Vec<(Part, f64)> = Part::ALL.into_iter().zip(times).collect();
         let mut account = account(&growth, &times);
-        let observed = account.observed.as_mut().unwrap();
+        let observed = &mut account.passes[0].observed;
         observed.tasks = tasks;
         let queue = observed.time(Part::RunQueue);
         observed.queue.insert(Ahead::Kswapd, queue * 0.6);

@@ -72,14 +72,14 @@ pub struct CampaignArgs {
     /// Go on until every primary metric is decided, at most to --seeds [default then: 40]
     #[arg(long, help_heading = "Sampling")]
     pub until_sure: bool,
-    /// Which trials also run with all probes, to tell why: none, first (the first seed of each variant) or all
-    /// [default: first where variants are compared, else none]
+    /// Of how many seeds trials also run with all probes, to tell why: a number, none, first or all
+    /// [default: 3 where variants are compared, else none]
     #[arg(
         long,
-        value_name = "WHICH",
+        value_name = "SEEDS",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "first",
+        default_missing_value = "3",
         value_parser = which,
         help_heading = "Sampling"
     )]
@@ -129,9 +129,12 @@ impl Change {
 fn which(text: &str) -> Result<Observe, String> {
     match text {
         "none" => Ok(Observe::None),
-        "first" => Ok(Observe::First),
+        "first" => Ok(Observe::Seeds(1)),
         "all" => Ok(Observe::All),
-        _ => Err("choose none, first or all".to_owned()),
+        number => match number.parse() {
+            Ok(seeds) if seeds > 0 => Ok(Observe::Seeds(seeds)),
+            _ => Err("give a number of seeds, none, first or all".to_owned()),
+        },
     }
 }
 

@@ -166,7 +166,7 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     // Nobody reads the copy's pages again, but the process beside it uses its memory: swapping that out is the worse choice.
     let mut what = vec!["filecopy", "-p", "methods=rw-cp", "-p", "verify=false"];
     what.extend(["-p", "size=32M", "-p", "victim=8M"]);
-    what.extend(["-p", "victim-mapping=anon", "--swap", "ssd:80us"]);
+    what.extend(["-p", "victim-mapping=anon", "--swap", "ssd:400us"]);
     what.extend(["--set", "vm.swappiness=0", "--vs", "vm.swappiness=200"]);
     let found = explained(&lab, &what);
     assert!(first(&found, "eviction-choice") > 0.0);

@@ -116,10 +116,16 @@ fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
         }
     };
     let basis = match &explanation.basis {
-        Basis::Traced { seed, attempts, .. } => {
-            let passes = match seed {
-                Some(seed) => format!("the observed pass of seed {seed}"),
-                None => "observed passes of different seeds".to_owned(),
+        Basis::Traced {
+            seeds,
+            records,
+            attempts,
+        } => {
+            let passes = match (&seeds[..], records[0].len()) {
+                ([seed], _) => format!("the observed pass of seed {seed}"),
+                ([], 1) => "observed passes of different seeds".to_owned(),
+                ([], many) => format!("{many} observed passes of different seeds (mean)"),
+                (many, _) => format!("the observed passes of {} seeds (mean)", many.len()),
             };
             if *attempts {
                 format!("the attempts' time in {passes}")
@@ -140,8 +146,20 @@ fn claim(finding: &Finding, ascii: bool) -> String {
     } else {
         format!("{:.0} % of it", 100.0 * finding.share)
     };
+    let spread = match &finding.each[..] {
+        [] | [_] => String::new(),
+        each => {
+            let low = each.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            format!(
+                "; by seed {} to {}",
+                signed(low, ascii),
+                signed(high, ascii)
+            )
+        }
+    };
     format!(
-        "{} {} ({share})",
+        "{} {} ({share}{spread})",
         finding.mechanism,
         signed(finding.effect, ascii)
     )

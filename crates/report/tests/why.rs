@@ -8,7 +8,7 @@ mod data;
 use std::collections::BTreeMap;
 
 use pagetide_compare::Comparison;
-use pagetide_compare::explain::{Account, Ahead, Explained, Explanation, Observed};
+use pagetide_compare::explain::{Account, Ahead, Explained, Explanation, Observed, ObservedPass};
 use pagetide_probe::meaning::Part;
 use pagetide_report::draw::Look;
 use pagetide_report::mail;
@@ -60,17 +60,19 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
             ("attempt-time", compaction * 1.1e6),
         ]),
         settings: BTreeMap::from([("lru_gen/enabled".to_owned(), generations.to_owned())]),
-        observed: Some(Observed {
+        passes: vec![ObservedPass {
             record: "5d62dccb7f476934".to_owned(),
             seed: 1,
-            tasks: 1,
-            attempts,
-            times,
-            queue,
-            others: of(&[("kworker", 20e6)]),
-            growth,
-            ..Observed::default()
-        }),
+            observed: Observed {
+                tasks: 1,
+                attempts,
+                times,
+                queue,
+                others: of(&[("kworker", 20e6)]),
+                growth,
+                ..Observed::default()
+            },
+        }],
     }
 }
 
@@ -129,6 +131,24 @@ fn the_paragraph_under_a_comparison() {
 }
 
 #[test]
+fn what_several_seeds_say_stands_with_its_range() {
+    let side = |generations: &str, pages: &[f64]| {
+        let mut all = pages.iter().zip(1..).map(|(pages, seed)| {
+            let mut side = side(generations, *pages, pages / 4.0, 4.0, false);
+            side.passes[0].seed = seed;
+            side
+        });
+        let mut first = all.next().unwrap();
+        first.passes.extend(all.flat_map(|other| other.passes));
+        first
+    };
+    let a = side("0x0000", &[9_000.0, 9_200.0, 8_800.0]);
+    let b = side("0x0007", &[16_000.0, 14_000.0, 19_000.0]);
+    let found = explained(&a, &b, &[]);
+    insta::assert_snapshot!(under_the_table(&found, &Look::plain(100)));
+}
+
+#[test]
 fn an_explanation_in_full_tells_where_the_time_of_attempts_went() {
     let a = side("0x0007", 0.0, 0.0, 4.0, true);
     let b = side("0x0007", 0.0, 0.0, 60.0, true);
@@ -139,7 +159,7 @@ fn an_explanation_in_full_tells_where_the_time_of_attempts_went() {
 fn a_difference_without_a_cause_is_not_explained() {
     let a = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
     let mut b = a.clone();
-    let times = &mut b.observed.as_mut().unwrap().times;
+    let times = &mut b.passes[0].observed.times;
     times.insert(Part::Unexplained, 700e6);
     insta::assert_snapshot!(under_the_table(&explained(&a, &b, &[]), &Look::plain(100)));
 }

@@ -497,19 +497,20 @@ fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
 }
 
 fn observe(top: &Table<'_>, variants: usize) -> Result<Observe, FileError> {
-    match top.get("observe") {
-        None => Ok(Observe::unless_told(variants)),
-        Some(item) => match item.value.as_bool() {
-            Some(true) => Ok(Observe::First),
-            Some(false) => Ok(Observe::None),
-            None => choice(
-                &item,
-                &[
-                    ("none", Observe::None),
-                    ("first", Observe::First),
-                    ("all", Observe::All),
-                ],
-            ),
-        },
+    let Some(item) = top.get("observe") else {
+        return Ok(Observe::unless_told(variants));
+    };
+    match item.value {
+        DeValue::Boolean(true) => Ok(Observe::FEW),
+        DeValue::Boolean(false) => Ok(Observe::None),
+        DeValue::Integer(_) => Ok(Observe::Seeds(item.count(1..=u32::MAX)?)),
+        _ => choice(
+            &item,
+            &[
+                ("none", Observe::None),
+                ("first", Observe::Seeds(1)),
+                ("all", Observe::All),
+            ],
+        ),
     }
 }

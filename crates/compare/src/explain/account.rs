@@ -1,6 +1,7 @@
 //! What is known of one side of a comparison, as plain numbers.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use pagetide_probe::meaning::{Part, RowId};
 use serde::Serialize;
@@ -21,17 +22,24 @@ pub struct Account {
     pub levels: Amounts,
     /// Settings as read back, and the swap device as `swap`.
     pub settings: BTreeMap<String, String>,
-    /// What the observed pass tells, where there was one.
-    pub observed: Option<Observed>,
+    /// Its observed passes, each in the place of that which it is set against on the other side.
+    pub passes: Vec<ObservedPass>,
 }
 
-/// What an observed pass tells.
+/// An observed pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Observed {
+pub struct ObservedPass {
     /// Identity of its record.
     pub record: String,
     /// Its seed.
     pub seed: u64,
+    /// What it tells.
+    pub observed: Observed,
+}
+
+/// What an observed pass tells, or the mean of several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Observed {
     /// Tasks whose time was attributed.
     pub tasks: usize,
     /// Whether that is one task's time within the attempts which the scenario times.
@@ -65,7 +73,54 @@ pub enum Ahead {
     Other,
 }
 
+/// A side as one of its observed passes shows it, or their mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    /// The side.
+    pub account: &'a Account,
+    /// What was observed.
+    pub observed: Option<&'a Observed>,
+}
+
+impl Deref for Seen<'_> {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        self.account
+    }
+}
+
+impl Account {
+    /// With what was observed beside it.
+    pub(super) const fn seen<'a>(&'a self, observed: Option<&'a Observed>) -> Seen<'a> {
+        Seen {
+            account: self,
+            observed,
+        }
+    }
+}
+
 impl Observed {
+    /// The mean of several passes; `None` of none. What not every pass tells is left out, but for times, where nothing is 0.
+    pub(super) fn mean<'a>(passes: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
+        let first = passes.clone().next()?;
+        Some(Self {
+            tasks: first.tasks,
+            attempts: first.attempts,
+            times: mean_of(passes.clone().map(|pass| &pass.times)),
+            queue: mean_of(passes.clone().map(|pass| &pass.queue)),
+            others: mean_of(passes.clone().map(|pass| &pass.others)),
+            growth: mean_of(passes.clone().map(|pass| &pass.growth)),
+            rows: {
+                let mut rows = mean_of(passes.clone().map(|pass| &pass.rows));
+                rows.retain(|row, _| passes.clone().all(|pass| pass.rows.contains_key(row)));
+                rows
+            },
+            read: mean_known(passes.clone().map(|pass| pass.read)),
+            write: mean_known(passes.map(|pass| pass.write)),
+        })
+    }
+
     /// Time of a part, in nanoseconds.
     pub fn time(&self, part: Part) -> f64 {
         self.times.get(&part).copied().unwrap_or(0.0)
@@ -80,6 +135,24 @@ impl Observed {
             .map(|(_, time)| time)
             .sum()
     }
+}
+
+/// Means of amounts; what is not among some of them counts as nothing there.
+pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
+    all: impl Iterator<Item = &'a BTreeMap<K, f64>> + Clone,
+) -> BTreeMap<K, f64> {
+    let share = 1.0 / all.clone().count().max(1) as f64;
+    let mut means = BTreeMap::new();
+    for (name, amount) in all.flatten() {
+        *means.entry(name.clone()).or_insert(0.0) += amount * share;
+    }
+    means
+}
+
+/// The mean of what is known; `None` where nothing is.
+fn mean_known(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let known: Vec<f64> = all.flatten().collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 /// Counters of direct reclaims; the kernel counts each zone apart.

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use pagetide_probe::meaning::Part;
 
-use super::account::{Account, Ahead, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT};
+use super::account::{
+    Account, Ahead, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT, Seen, mean_of,
+};
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
 
@@ -35,6 +37,15 @@ impl Effects {
         *self.by.entry(mechanism).or_default() += time;
     }
 
+    /// The mean of several.
+    pub fn mean(all: &[Self]) -> Self {
+        Self {
+            by: mean_of(all.iter().map(|effects| &effects.by)),
+            unexplained: all.iter().map(|effects| effects.unexplained).sum::<f64>()
+                / all.len().max(1) as f64,
+        }
+    }
+
     /// All shares together.
     pub fn total(&self) -> f64 {
         self.by.values().sum::<f64>() + self.unexplained
@@ -43,15 +54,15 @@ impl Effects {
 
 /// Two sides, each with what its observed pass tells.
 struct Sides<'a> {
-    accounts: [&'a Account; 2],
+    accounts: [Seen<'a>; 2],
     observed: [&'a Observed; 2],
     /// Times by part.
     times: [Times; 2],
 }
 
 /// Shares the difference of two observed passes among mechanisms; `None` where a side has none.
-pub fn of_traces(a: &Account, b: &Account) -> Option<Effects> {
-    let observed = [a.observed.as_ref()?, b.observed.as_ref()?];
+pub fn of_traces(a: Seen<'_>, b: Seen<'_>) -> Option<Effects> {
+    let observed = [a.observed?, b.observed?];
     let sides = Sides {
         accounts: [a, b],
         observed,
@@ -73,7 +84,7 @@ pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let mut effects = Effects::default();
     if let (Some(t_a), Some(t_b)) = (t_a, t_b) {
         chain_of_waits(
-            [a, b],
+            [a.seen(None), b.seen(None)],
             [&a.growth, &b.growth],
             [t_a, t_b],
             [None; 2],
@@ -95,7 +106,7 @@ fn waiting(account: &Account) -> Option<f64> {
 /// Waiting for I/O: pages that came back × waits a page × time a wait. `requests` is the mean time of a read request, where
 /// it was traced.
 fn chain_of_waits(
-    accounts: [&Account; 2],
+    accounts: [Seen<'_>; 2],
     growth: [&super::account::Amounts; 2],
     times: [f64; 2],
     requests: [Option<f64>; 2],
@@ -131,12 +142,12 @@ fn chain_of_waits(
 }
 
 /// Whose doing it is that a wait took another time. zram has no latency: what waits there, waits for a page.
-fn slower_waits(accounts: [&Account; 2], counted: [Counted<'_>; 2]) -> Mechanism {
-    let zram = |account: &Account| {
+fn slower_waits(accounts: [Seen<'_>; 2], counted: [Counted<'_>; 2]) -> Mechanism {
+    let zram = |account: &Seen<'_>| {
         let swap = account.settings.get("swap");
         swap.is_some_and(|swap| swap.starts_with("zram"))
     };
-    let reads = |account: &Account| account.observed.as_ref()?.read;
+    let reads = |account: &Seen<'_>| account.observed?.read;
     if accounts
         .iter()
         .all(|account| zram(account) && reads(account).is_none())
@@ -153,7 +164,7 @@ fn slower_waits(accounts: [&Account; 2], counted: [Counted<'_>; 2]) -> Mechanism
 /// Waiting where most pages come from files by system call, read ahead in large pieces, and few from swap one by one: a page
 /// of the one kind costs another wait than one of the other. How long the device itself took is known from the trace.
 fn waits_of_reads(
-    accounts: [&Account; 2],
+    accounts: [Seen<'_>; 2],
     counted: [Counted<'_>; 2],
     times: [f64; 2],
     requests: [Option<f64>; 2],
@@ -186,7 +197,7 @@ fn waits_of_reads(
 }
 
 /// Whose doing it is that another number of pages came back.
-fn demand(accounts: [&Account; 2]) -> Mechanism {
+fn demand(accounts: [Seen<'_>; 2]) -> Mechanism {
     let free = |side: usize| accounts[side].levels.get("free-at-start");
     match (free(0), free(1)) {
         (Some(a), Some(b)) if (a - b).abs() > MEMORY * a.max(*b) => Mechanism::SharedMemory,
@@ -194,7 +205,7 @@ fn demand(accounts: [&Account; 2]) -> Mechanism {
     }
 }
 
-fn setting_is_same(accounts: [&Account; 2], name: &str) -> bool {
+fn setting_is_same(accounts: [Seen<'_>; 2], name: &str) -> bool {
     accounts[0].settings.get(name) == accounts[1].settings.get(name)
 }
 

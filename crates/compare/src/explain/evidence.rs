@@ -5,7 +5,7 @@ use pagetide_record::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Account, Ahead, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT,
+    Ahead, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT, Seen,
 };
 use super::mechanism::Mechanism;
 
@@ -40,7 +40,7 @@ pub enum Reading {
 pub enum Source {
     /// In the timed trials of all seeds, their mean.
     Timed,
-    /// In the observed pass.
+    /// In the observed passes, their mean.
     Observed,
     /// In what defines the trials.
     Setting,
@@ -51,12 +51,12 @@ const CHANGE: f64 = 0.001;
 
 /// Collects what differs.
 struct Collector<'a> {
-    sides: [&'a Account; 2],
+    sides: [Seen<'a>; 2],
     found: Vec<Evidence>,
 }
 
 /// All that speaks for this mechanism, the most telling first.
-pub fn evidence(mechanism: Mechanism, a: &Account, b: &Account) -> Vec<Evidence> {
+pub fn evidence(mechanism: Mechanism, a: Seen<'_>, b: Seen<'_>) -> Vec<Evidence> {
     let mut all = Collector {
         sides: [a, b],
         found: Vec::new(),
@@ -203,7 +203,7 @@ impl Collector<'_> {
         let timed = known(self.sides.map(|side| value(Counted(&side.growth))));
         let observed = known(
             self.sides
-                .map(|side| value(Counted(&side.observed.as_ref()?.growth))),
+                .map(|side| value(Counted(&side.observed?.growth))),
         );
         match (timed, observed) {
             (Some(timed), Some(observed)) if way(observed) * way(timed) < 0.0 => {
@@ -249,7 +249,7 @@ impl Collector<'_> {
 
     fn settings(&mut self, names: &[&str]) {
         for name in names {
-            if let [Some(a), Some(b)] = self.sides.map(|side| side.settings.get(*name))
+            if let [Some(a), Some(b)] = self.sides.map(|side| side.account.settings.get(*name))
                 && a != b
             {
                 self.found.push(Evidence {
@@ -265,10 +265,7 @@ impl Collector<'_> {
 
     /// Time of a part in the observed passes.
     fn time(&mut self, part: Part, name: &str) {
-        if let [Some(a), Some(b)] = self
-            .sides
-            .map(|side| Some(side.observed.as_ref()?.time(part)))
-        {
+        if let [Some(a), Some(b)] = self.sides.map(|side| Some(side.observed?.time(part))) {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
         }
     }
@@ -276,7 +273,7 @@ impl Collector<'_> {
     /// Waiting for a CPU in the observed passes.
     fn queued(&mut self, ahead: Ahead, name: &str) {
         let values = self.sides.map(|side| {
-            let queue = &side.observed.as_ref()?.queue;
+            let queue = &side.observed?.queue;
             Some(queue.get(&ahead).copied().unwrap_or(0.0))
         });
         if let [Some(a), Some(b)] = values {
@@ -286,7 +283,7 @@ impl Collector<'_> {
 
     /// Other tasks, with the name of the one that had a CPU the longest.
     fn others(&self) -> String {
-        let observed = self.sides.iter().filter_map(|side| side.observed.as_ref());
+        let observed = self.sides.iter().filter_map(|side| side.observed);
         let longest = observed
             .flat_map(|observed| &observed.others)
             .filter(|(name, time)| !name.is_empty() && **time > 0.0)
@@ -297,7 +294,7 @@ impl Collector<'_> {
 
     /// Time of a request to a device in the observed passes.
     fn request(&mut self, name: &str, time: impl Fn(&Observed) -> Option<f64>) {
-        if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed.as_ref()?)) {
+        if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed?)) {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
         }
     }
@@ -305,7 +302,7 @@ impl Collector<'_> {
     /// Time of a part for each of something counted.
     fn counted_time(&mut self, part: Part, name: &str, count: impl Fn(Counted<'_>) -> f64) {
         let values = self.sides.map(|side| {
-            let observed = side.observed.as_ref()?;
+            let observed = side.observed?;
             ratio(observed.time(part), count(Counted(&observed.growth)))
         });
         if let [Some(a), Some(b)] = values {
@@ -317,10 +314,10 @@ impl Collector<'_> {
     fn wait(&mut self, name: &str) {
         let observed = self
             .sides
-            .map(|side| side.observed.as_ref().map(|seen| &seen.growth));
+            .map(|side| side.observed.map(|seen| &seen.growth));
         let growth = match observed {
             [Some(a), Some(b)] => [a, b],
-            _ => self.sides.map(|side| &side.growth),
+            _ => self.sides.map(|side| &side.account.growth),
         };
         if growth.iter().any(|growth| !Counted(growth).waits_known()) {
             return;
@@ -351,7 +348,7 @@ impl Collector<'_> {
     fn row(&mut self, row: RowId, name: &str, unit: Unit) {
         let values = self
             .sides
-            .map(|side| side.observed.as_ref()?.rows.get(&row).copied());
+            .map(|side| side.observed?.rows.get(&row).copied());
         if let [Some(a), Some(b)] = values {
             self.push(name, unit, [a, b], Source::Observed);
         }

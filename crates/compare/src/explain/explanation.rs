@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pagetide_probe::meaning::Part;
 use serde::Serialize;
 
-use super::account::Account;
+use super::account::{Account, Observed, ObservedPass, Seen};
 use super::effects::{Effects, of_counters, of_traces};
 use super::evidence::{Evidence, evidence};
 use super::mechanism::Mechanism;
@@ -64,12 +64,12 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Basis {
-    /// Traces of an observed pass of each side, by the identities of their records.
+    /// Traces of observed passes, as many of each side, by the identities of their records.
     Traced {
-        /// Its seed; `None` where the sides have no seed in common.
-        seed: Option<u64>,
-        /// The records.
-        records: [String; 2],
+        /// Their seeds; none where the sides have no seed in common.
+        seeds: Vec<u64>,
+        /// The records, each in the place of that which it is set against on the other side.
+        records: [Vec<String>; 2],
         /// Whether the time is that within the attempts which the scenario times, not that of its processes.
         attempts: bool,
     },
@@ -82,8 +82,11 @@ pub enum Basis {
 pub struct Finding {
     /// Which.
     pub mechanism: Mechanism,
-    /// By how much it makes the other side slower than the baseline, in nanoseconds; negative where faster.
+    /// By how much it makes the other side slower than the baseline, in nanoseconds; negative where faster. The mean over the
+    /// pairs of observed passes.
     pub effect: f64,
+    /// The same of each pair of observed passes, in their order: how far it can be relied upon. Empty without traces.
+    pub each: Vec<f64>,
     /// Of the whole difference; above 1 where others work against it.
     pub share: f64,
     /// What speaks for it; never empty.
@@ -117,13 +120,13 @@ impl Explanation {
     }
 
     fn empty(a: &Account, b: &Account, answer: Answer) -> Self {
-        let (basis, time, parts) = match (&a.observed, &b.observed) {
+        Self::between(a.seen(None), b.seen(None), answer)
+    }
+
+    fn between(a: Seen<'_>, b: Seen<'_>, answer: Answer) -> Self {
+        let (basis, time, parts) = match (a.observed, b.observed) {
             (Some(x), Some(y)) => (
-                Basis::Traced {
-                    seed: (x.seed == y.seed).then_some(x.seed),
-                    records: [x.record.clone(), y.record.clone()],
-                    attempts: x.attempts && y.attempts,
-                },
+                traced(&a.passes, &b.passes, x.attempts && y.attempts),
                 [x.active(), y.active()],
                 Part::ALL
                     .into_iter()
@@ -153,19 +156,30 @@ impl Explanation {
         }
     }
 
-    /// Says why b's time differs from a's.
+    /// Says why b's time differs from a's. Every pair of observed passes is explained for itself, and the mean is told.
     pub fn of(a: &Account, b: &Account) -> Self {
-        let mut all = Self::empty(a, b, Answer::NoDifference);
+        let pairs = a.passes.len().min(b.passes.len());
+        let means = [a, b]
+            .map(|side| Observed::mean(side.passes.iter().take(pairs).map(|pass| &pass.observed)));
+        let [of_a, of_b] =
+            [(a, &means[0]), (b, &means[1])].map(|(side, mean)| side.seen(mean.as_ref()));
+        let mut all = Self::between(of_a, of_b, Answer::NoDifference);
         let whole = all.difference();
         if whole.abs() <= NOTHING * all.time[0].max(all.time[1]) {
             all.unexplained = whole;
             return all;
         }
-        if let Some(effects) = of_traces(a, b) {
-            all.rank(a, b, &effects);
+        let each: Vec<Effects> = a
+            .passes
+            .iter()
+            .zip(&b.passes)
+            .filter_map(|(x, y)| of_traces(a.seen(Some(&x.observed)), b.seen(Some(&y.observed))))
+            .collect();
+        if each.is_empty() {
+            all.rank([of_a, of_b], &of_counters(a, b), &each);
+            all.lead([of_a, of_b]);
         } else {
-            all.rank(a, b, &of_counters(a, b));
-            all.lead(a, b);
+            all.rank([of_a, of_b], &Effects::mean(&each), &each);
         }
         let enough = all
             .findings
@@ -179,7 +193,8 @@ impl Explanation {
         all
     }
 
-    fn rank(&mut self, a: &Account, b: &Account, effects: &Effects) {
+    /// Ranks the mean of effects; `each` is what it is the mean of.
+    fn rank(&mut self, [a, b]: [Seen<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
             effects.by.values().map(|effect| effect.abs()).sum::<f64>() + effects.unexplained.abs();
@@ -191,9 +206,11 @@ impl Explanation {
             } else if effect.abs() < MINOR * all {
                 self.minor += effect;
             } else {
+                let of_pair = |pair: &Effects| pair.by.get(&mechanism).copied().unwrap_or(0.0);
                 self.findings.push(Finding {
                     mechanism,
                     effect,
+                    each: each.iter().map(of_pair).collect(),
                     share: effect / whole,
                     evidence,
                 });
@@ -205,7 +222,7 @@ impl Explanation {
     }
 
     /// Adds what changed beside the findings.
-    fn lead(&mut self, a: &Account, b: &Account) {
+    fn lead(&mut self, [a, b]: [Seen<'_>; 2]) {
         for mechanism in Mechanism::ALL {
             if self
                 .findings
@@ -222,5 +239,27 @@ impl Explanation {
                 });
             }
         }
+    }
+}
+
+/// The basis of passes that are set against each other, place by place.
+fn traced(a: &[ObservedPass], b: &[ObservedPass], attempts: bool) -> Basis {
+    let pairs = || a.iter().zip(b);
+    let seeds: Vec<u64> = pairs()
+        .filter(|(x, y)| x.seed == y.seed)
+        .map(|(x, _)| x.seed)
+        .collect();
+    Basis::Traced {
+        // A pair of different seeds is set against each other only where no seed is common.
+        seeds: if seeds.len() == pairs().count() {
+            seeds
+        } else {
+            Vec::new()
+        },
+        records: [
+            pairs().map(|(x, _)| x.record.clone()).collect(),
+            pairs().map(|(_, y)| y.record.clone()).collect(),
+        ],
+        attempts,
     }
 }

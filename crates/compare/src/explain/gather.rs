@@ -1,4 +1,4 @@
-//! From records to accounts: what the timed trials count, and what the observed pass of one seed traced.
+//! From records to accounts: what the timed trials count, and what the observed passes traced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,11 +7,14 @@ use pagetide_probe::meaning::{Part, TaskTime};
 use pagetide_record::{Record, Store};
 use serde::Serialize;
 
-use super::account::{Account, Ahead, Amounts, Observed};
+use super::account::{Account, Ahead, Amounts, Observed, ObservedPass};
 use super::explanation::Explanation;
 use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
+
+/// Pairs of observed passes that are read at most: more hardly move a mean, and a trace of millions of events takes a while.
+const MOST: usize = 10;
 
 /// The explanation of one column of one cell against the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,29 +75,44 @@ impl Gatherer<'_> {
             return Ok((Explanation::identical(&a, &b), Vec::new()));
         }
         let mut notes = Vec::new();
-        // The first seed that was observed on both sides, or the first observed trial of each side.
-        let passes = [self.passes(&sides[0])?, self.passes(&sides[1])?];
-        let [of_a, of_b] = &passes;
-        let shared = of_a.iter().find_map(|(seed, id)| {
-            let (_, other) = of_b.iter().find(|(own, _)| own == seed)?;
-            Some([(*seed, id.clone()), (*seed, other.clone())])
-        });
-        let chosen = shared.or_else(|| Some([of_a.first()?.clone(), of_b.first()?.clone()]));
-        if let Some([(seed_a, id_a), (seed_b, id_b)]) = chosen {
-            a.observed = self.observation(&id_a, seed_a, &mut notes);
-            b.observed = self.observation(&id_b, seed_b, &mut notes);
-        }
-        if let (Some(x), Some(y)) = (&a.observed, &b.observed)
-            && x.attempts != y.attempts
-        {
-            notes.push(format!(
-                "the observed records {} and {} do not tell of the same time, for different versions made them: run both anew",
-                short(&x.record),
-                short(&y.record)
-            ));
-            (a.observed, b.observed) = (None, None);
+        let mut left = MOST;
+        for pair in paired([self.passes(&sides[0])?, self.passes(&sides[1])?]) {
+            if left == 0 {
+                break;
+            }
+            if let Some([x, y]) = self.observations(pair, &mut notes) {
+                a.passes.push(x);
+                b.passes.push(y);
+                left -= 1;
+            }
         }
         Ok((Explanation::of(&a, &b), notes))
+    }
+
+    /// What two observed passes tell; `None`, with a note, where they cannot be set against each other.
+    fn observations(
+        &mut self,
+        pair: [(u64, String); 2],
+        notes: &mut Vec<String>,
+    ) -> Option<[ObservedPass; 2]> {
+        let [a, b] = pair.map(|(seed, record)| {
+            let observed = self.observation(&record, notes)?;
+            Some(ObservedPass {
+                record,
+                seed,
+                observed,
+            })
+        });
+        let (a, b) = (a?, b?);
+        if a.observed.attempts != b.observed.attempts {
+            notes.push(format!(
+                "the observed records {} and {} do not tell of the same time, for different versions made them: run both anew",
+                short(&a.record),
+                short(&b.record)
+            ));
+            return None;
+        }
+        Some([a, b])
     }
 
     /// Seeds that were observed too, with the records of the observed passes.
@@ -110,11 +128,11 @@ impl Gatherer<'_> {
     }
 
     /// What an observed record tells; `None`, with a note, where it cannot be understood.
-    fn observation(&mut self, id: &str, seed: u64, notes: &mut Vec<String>) -> Option<Observed> {
+    fn observation(&mut self, id: &str, notes: &mut Vec<String>) -> Option<Observed> {
         if let Some(known) = self.observed.get(id) {
             return Some(known.clone());
         }
-        match self.read(id, seed) {
+        match self.read(id) {
             Ok(observed) if observed.times.is_empty() => {
                 notes.push(format!(
                     "observed record {} tells of no task's time",
@@ -133,10 +151,10 @@ impl Gatherer<'_> {
         }
     }
 
-    fn read(&self, id: &str, seed: u64) -> Result<Observed, ObservationError> {
+    fn read(&self, id: &str) -> Result<Observed, ObservationError> {
         let reader = self.store.load(id)?;
         let observation = observe(&reader, None)?;
-        Ok(observed(&observation, reader.record(), seed))
+        Ok(observed(&observation, reader.record()))
     }
 
     fn account(&self, trials: &[&TrialRef]) -> Result<Account, CompareError> {
@@ -162,6 +180,22 @@ impl Gatherer<'_> {
             .map(|(name, all)| (name, all.iter().sum::<f64>() / all.len() as f64))
             .collect();
         Ok(account)
+    }
+}
+
+/// Observed passes that are set against each other: those of common seeds, or where there is none, each with that in its place.
+fn paired([a, b]: [Vec<(u64, String)>; 2]) -> Vec<[(u64, String); 2]> {
+    let of_one_seed: Vec<_> = a
+        .iter()
+        .filter_map(|own| {
+            let other = b.iter().find(|(seed, _)| *seed == own.0)?;
+            Some([own.clone(), other.clone()])
+        })
+        .collect();
+    if of_one_seed.is_empty() {
+        a.into_iter().zip(b).map(<[_; 2]>::from).collect()
+    } else {
+        of_one_seed
     }
 }
 
@@ -227,7 +261,7 @@ fn settings(record: &Record) -> BTreeMap<String, String> {
     settings
 }
 
-fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
+fn observed(observation: &Observation, record: &Record) -> Observed {
     let tasks = match &observation.attempts {
         Some(attempts) => std::slice::from_ref(attempts),
         None => observation.tasks.as_slice(),
@@ -247,8 +281,6 @@ fn observed(observation: &Observation, record: &Record, seed: u64) -> Observed {
     }
     let devices = || observation.blocks.devices.iter().map(|device| &device.sums);
     Observed {
-        record: observation.record.clone(),
-        seed,
         tasks: tasks.len(),
         attempts: observation.attempts.is_some(),
         times,
