@@ -49,7 +49,7 @@ pub struct Observation {
 pub enum ObservationError {
     /// It was not observed.
     #[error(
-        "record {id} has no trace, for its pass is {pass}: run the same campaign with --observe first"
+        "record {id} has no trace, for its pass is {pass}: run the same campaign with --observe"
     )]
     NotObserved {
         /// The record.

@@ -2,8 +2,8 @@
 //!
 //! Time comes from the traces of observed passes, part by part ([`pagetide_probe::meaning::Part`]); each part's difference
 //! is split into counts and costs ([`decompose`]) and given to mechanisms ([`effects`]), seed by seed, of which the mean is
-//! told; counters of the timed trials of all seeds are the evidence ([`evidence`]). No line stands without evidence, and what nothing speaks for is called
-//! unexplained, so that all lines add up to the difference.
+//! told; counters of the timed trials of all seeds are the evidence ([`evidence`]). No line stands without evidence, and what
+//! nothing speaks for is called unexplained, so that all lines add up to the difference.
 //!
 //! Everything here works on plain data ([`Account`]); [`explain`] makes it from records.
 

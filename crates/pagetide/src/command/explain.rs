@@ -12,7 +12,7 @@ use crate::output::Output;
 /// Say why B differs from A in time: mechanisms ranked by how much they account for, each with its evidence
 ///
 /// A and B are named as for `pagetide compare`. Time is attributed from the traces of observed passes (`--observe`, or
-/// `observe = "first"` in a campaign file); without one, only time off the CPU is, and counters that changed are listed.
+/// `observe = 3` in a campaign file); without one, only time off the CPU is, and counters that changed are listed.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -75,7 +75,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         };
         let Some(observed) = observed else {
             return Err(Usage::error(format!(
-                "record {} has no observed pass: run the same campaign with --observe first",
+                "record {} has no observed pass: run the same campaign with --observe",
                 row.id
             )));
         };
