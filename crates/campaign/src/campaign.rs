@@ -126,6 +126,13 @@ impl Observe {
     /// What is observed where it is only asked for: one trajectory can flip on one page, so a few seeds say why.
     pub const FEW: Self = Self::Seeds(3);
 
+    /// The words for them, in campaign files and on the command line; a number of seeds is the other way to say it.
+    pub const WORDS: [(&str, Self); 3] = [
+        ("none", Self::None),
+        ("first", Self::Seeds(1)),
+        ("all", Self::All),
+    ];
+
     /// Where nobody says: a comparison is to name its cause, a single variant has none.
     pub const fn unless_told(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }

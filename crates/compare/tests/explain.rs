@@ -43,7 +43,6 @@ fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
             record: "0123456789abcdef".into(),
             seed: 1,
             observed: Observed {
-                tasks: 1,
                 times,
                 growth,
                 ..Observed::default()
@@ -364,12 +363,11 @@ fn any_account() -> impl Strategy<Value = Account> {
 fn any_seed() -> impl Strategy<Value = Account> {
     let counts = proptest::array::uniform14(0.0..1e5_f64);
     let times = proptest::array::uniform10(0.0..1e9_f64);
-    (counts, times, 1_usize..9, any::<[bool; 3]>()).prop_map(|(counts, times, tasks, flags)| {
+    (counts, times, any::<[bool; 3]>()).prop_map(|(counts, times, flags)| {
         let growth: Vec<(&str, f64)> = COUNTERS.into_iter().zip(counts).collect();
         let times: Vec<(Part, f64)> = Part::ALL.into_iter().zip(times).collect();
         let mut account = account(&growth, &times);
         let observed = &mut account.passes[0].observed;
-        observed.tasks = tasks;
         let queue = observed.time(Part::RunQueue);
         observed.queue.insert(Ahead::Kswapd, queue * 0.6);
         if flags[1] {

@@ -127,14 +127,12 @@ impl Change {
 
 /// Reads which trials are observed.
 fn which(text: &str) -> Result<Observe, String> {
-    match text {
-        "none" => Ok(Observe::None),
-        "first" => Ok(Observe::Seeds(1)),
-        "all" => Ok(Observe::All),
-        number => match number.parse() {
-            Ok(seeds) if seeds > 0 => Ok(Observe::Seeds(seeds)),
-            _ => Err("give a number of seeds, none, first or all".to_owned()),
-        },
+    if let Some((_, observe)) = Observe::WORDS.iter().find(|(word, _)| *word == text) {
+        return Ok(*observe);
+    }
+    match text.parse() {
+        Ok(seeds) if seeds > 0 => Ok(Observe::Seeds(seeds)),
+        _ => Err("give a number of seeds, none, first or all".to_owned()),
     }
 }
 

@@ -64,7 +64,6 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
             record: "5d62dccb7f476934".to_owned(),
             seed: 1,
             observed: Observed {
-                tasks: 1,
                 attempts,
                 times,
                 queue,

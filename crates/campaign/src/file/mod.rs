@@ -504,13 +504,6 @@ fn observe(top: &Table<'_>, variants: usize) -> Result<Observe, FileError> {
         DeValue::Boolean(true) => Ok(Observe::FEW),
         DeValue::Boolean(false) => Ok(Observe::None),
         DeValue::Integer(_) => Ok(Observe::Seeds(item.count(1..=u32::MAX)?)),
-        _ => choice(
-            &item,
-            &[
-                ("none", Observe::None),
-                ("first", Observe::Seeds(1)),
-                ("all", Observe::All),
-            ],
-        ),
+        _ => choice(&item, &Observe::WORDS),
     }
 }

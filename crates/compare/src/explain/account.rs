@@ -40,8 +40,6 @@ pub struct ObservedPass {
 /// What an observed pass tells, or the mean of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Observed {
-    /// Tasks whose time was attributed.
-    pub tasks: usize,
     /// Whether that is one task's time within the attempts which the scenario times.
     pub attempts: bool,
     /// Where their time went, in nanoseconds.
@@ -101,11 +99,11 @@ impl Account {
 }
 
 impl Observed {
-    /// The mean of several passes; `None` of none. What not every pass tells is left out, but for times, where nothing is 0.
+    /// The mean of several passes; `None` of none. A row that not every pass tells is left out; a request's time is the
+    /// mean over the passes that had one.
     pub(super) fn mean<'a>(passes: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let first = passes.clone().next()?;
         Some(Self {
-            tasks: first.tasks,
             attempts: first.attempts,
             times: mean_of(passes.clone().map(|pass| &pass.times)),
             queue: mean_of(passes.clone().map(|pass| &pass.queue)),

@@ -116,11 +116,7 @@ impl Explanation {
 
     /// What can be said of records that are equal to the bit.
     pub fn identical(a: &Account, b: &Account) -> Self {
-        Self::empty(a, b, Answer::Identical)
-    }
-
-    fn empty(a: &Account, b: &Account, answer: Answer) -> Self {
-        Self::between(a.seen(None), b.seen(None), answer)
+        Self::between(a.seen(None), b.seen(None), Answer::Identical)
     }
 
     fn between(a: Seen<'_>, b: Seen<'_>, answer: Answer) -> Self {
@@ -245,17 +241,12 @@ impl Explanation {
 /// The basis of passes that are set against each other, place by place.
 fn traced(a: &[ObservedPass], b: &[ObservedPass], attempts: bool) -> Basis {
     let pairs = || a.iter().zip(b);
-    let seeds: Vec<u64> = pairs()
-        .filter(|(x, y)| x.seed == y.seed)
-        .map(|(x, _)| x.seed)
-        .collect();
     Basis::Traced {
-        // A pair of different seeds is set against each other only where no seed is common.
-        seeds: if seeds.len() == pairs().count() {
-            seeds
-        } else {
-            Vec::new()
-        },
+        // Passes of different seeds are set against each other only where no seed is common.
+        seeds: pairs()
+            .filter(|(x, y)| x.seed == y.seed)
+            .map(|(x, _)| x.seed)
+            .collect(),
         records: [
             pairs().map(|(x, _)| x.record.clone()).collect(),
             pairs().map(|(_, y)| y.record.clone()).collect(),

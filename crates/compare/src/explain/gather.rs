@@ -75,15 +75,13 @@ impl Gatherer<'_> {
             return Ok((Explanation::identical(&a, &b), Vec::new()));
         }
         let mut notes = Vec::new();
-        let mut left = MOST;
         for pair in paired([self.passes(&sides[0])?, self.passes(&sides[1])?]) {
-            if left == 0 {
+            if a.passes.len() == MOST {
                 break;
             }
             if let Some([x, y]) = self.observations(pair, &mut notes) {
                 a.passes.push(x);
                 b.passes.push(y);
-                left -= 1;
             }
         }
         Ok((Explanation::of(&a, &b), notes))
@@ -281,7 +279,6 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
     }
     let devices = || observation.blocks.devices.iter().map(|device| &device.sums);
     Observed {
-        tasks: tasks.len(),
         attempts: observation.attempts.is_some(),
         times,
         queue: queue

@@ -240,6 +240,14 @@ mod tests {
         }
     }
 
+    /// By a kernel that does not tell on which CPU.
+    fn woken() -> Event {
+        Event::Wakeup {
+            pid: TASK,
+            cpu: None,
+        }
+    }
+
     fn back() -> Event {
         Event::Switch {
             previous: 0,
@@ -273,37 +281,16 @@ mod tests {
                 at(1170, TASK, Event::CompactionEnd { success: true }),
                 // Sleeps uninterruptibly within reclaim, is woken, waits for a CPU.
                 at(1200, TASK, out(2)),
-                at(
-                    1300,
-                    9,
-                    Event::Wakeup {
-                        pid: TASK,
-                        cpu: None,
-                    },
-                ),
+                at(1300, 9, woken()),
                 at(1310, 0, back()),
                 at(1350, TASK, end()),
                 // Swap-in.
                 at(1400, TASK, out(0x102)),
-                at(
-                    1800,
-                    9,
-                    Event::Wakeup {
-                        pid: TASK,
-                        cpu: None,
-                    },
-                ),
+                at(1800, 9, woken()),
                 at(1800, 0, back()),
                 // A pause.
                 at(1900, TASK, out(1)),
-                at(
-                    1940,
-                    9,
-                    Event::Wakeup {
-                        pid: TASK,
-                        cpu: None,
-                    },
-                ),
+                at(1940, 9, woken()),
                 at(1940, 0, back()),
             ],
         );
@@ -371,14 +358,7 @@ mod tests {
             at(1350, TASK, Event::CompactionBegin),
             at(1450, TASK, Event::CompactionEnd { success: true }),
             at(1500, TASK, out(2)),
-            at(
-                1550,
-                9,
-                Event::Wakeup {
-                    pid: TASK,
-                    cpu: None,
-                },
-            ),
+            at(1550, 9, woken()),
             at(1700, 0, back()),
         ] {
             attribution.observe(&traced);
@@ -435,24 +415,10 @@ mod tests {
             0,
             &[
                 at(1100, TASK, leave(0)),
-                at(
-                    1300,
-                    0,
-                    Event::Wakeup {
-                        pid: TASK,
-                        cpu: None,
-                    },
-                ),
+                at(1300, 0, woken()),
                 at(1350, TASK, Event::UserFault { address: 0 }),
                 at(1400, TASK, leave(0)),
-                at(
-                    1700,
-                    0,
-                    Event::Wakeup {
-                        pid: TASK,
-                        cpu: None,
-                    },
-                ),
+                at(1700, 0, woken()),
                 at(1900, TASK, leave(0)),
             ],
         );
@@ -509,14 +475,7 @@ mod tests {
         for event in [
             at(50, TASK, begin()),
             at(100, 1, Event::Fork { child: TASK }),
-            at(
-                101,
-                1,
-                Event::Wakeup {
-                    pid: TASK,
-                    cpu: None,
-                },
-            ),
+            at(101, 1, woken()),
             at(110, 1, back()),
             at(150, TASK, Event::Exit),
             at(160, TASK, out(64)),
