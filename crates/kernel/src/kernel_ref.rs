@@ -81,8 +81,8 @@ pub enum KernelRef {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Suite(String);
 
-/// Suites there have been, for suggestions; others are taken as they are.
-const SUITES: [&str; 14] = [
+/// Suites there have been, to suggest and to tell Debian's archives from others; others are taken as they are.
+pub(crate) const SUITES: [&str; 15] = [
     "bookworm",
     "trixie",
     "sid",
@@ -96,6 +96,7 @@ const SUITES: [&str; 14] = [
     "oldstable",
     "oldoldstable",
     "experimental",
+    "rc-buggy",
     "bookworm-backports",
 ];
 

@@ -29,13 +29,11 @@ const DAY: u64 = 24 * 60 * 60;
 /// How many packages are tried when a mirror lists what it does not have.
 const TRIES: usize = 4;
 
-/// Where the machine's apt sources lie.
-const ETC_APT: &str = "/etc/apt";
-
 impl Cache {
     /// apt for a suite, or for the machine's own.
     pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut Watch) -> Result<Apt, KernelError> {
-        let sites = Sites::of_machine(Path::new(ETC_APT))?;
+        let programs = Programs::default();
+        let sites = Sites::of_machine(&programs, None)?;
         let (name, sources) = match suite {
             Some(suite) => (suite, sites.list_of(suite)),
             None => ("machine", sites.list_of_machine()),
@@ -50,7 +48,7 @@ impl Cache {
                 place: place.clone(),
             });
         }
-        Apt::open(&folder, &place, &sources, Programs::default())
+        Apt::open(&folder, &place, &sources, programs)
     }
 
     /// The kernel a request stands for; `open` opens the archive, if it must be asked at all.
@@ -95,18 +93,12 @@ impl Cache {
         let stale =
             request.freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY);
         if stale {
-            watch(&Step::Updating {
-                place: archive.place(),
-            });
-            archive.update()?;
+            update(archive, watch)?;
         }
         // Lists of this morning may name packages the mirror has replaced since; new ones settle it.
         match self.take_best(archive, request, if stale { TRIES } else { 1 }, watch) {
             Err(KernelError::NoPackage { .. } | KernelError::Apt { .. }) if !stale => {
-                watch(&Step::Updating {
-                    place: archive.place(),
-                });
-                archive.update()?;
+                update(archive, watch)?;
                 self.take_best(archive, request, TRIES, watch)
             }
             done => done,
@@ -197,6 +189,18 @@ impl Cache {
             packages,
         })
     }
+}
+
+/// Fetches the lists anew, and says which suites are not among them.
+fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(), KernelError> {
+    watch(&Step::Updating {
+        place: archive.place(),
+    });
+    let suites = archive.update()?;
+    if !suites.is_empty() {
+        watch(&Step::Without { suites });
+    }
+    Ok(())
 }
 
 /// Whether a package is listed but not there.

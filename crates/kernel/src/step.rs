@@ -15,6 +15,11 @@ pub enum Step {
         /// The suite.
         place: String,
     },
+    /// Suites that could not be had, and are done without.
+    Without {
+        /// The suites.
+        suites: Vec<String>,
+    },
     /// A package is being fetched.
     Fetching {
         /// Its name.
@@ -51,6 +56,11 @@ impl Display for Step {
                 write!(f, "waiting for another pagetide that fetches from {place}")
             }
             Self::Updating { place } => write!(f, "updating the list of packages in {place}"),
+            Self::Without { suites } => write!(
+                f,
+                "going on without {}, which could not be fetched",
+                suites.join(", ")
+            ),
             Self::Fetching { package, bytes } => {
                 write!(f, "fetching {package}")?;
                 bytes

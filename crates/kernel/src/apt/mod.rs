@@ -1,6 +1,6 @@
 //! Debian packages through the machine's own apt.
 //!
-//! `sources.rs` finds the mirrors the machine already uses, `state.rs` runs apt in a folder of its own, `select.rs`
+//! `sources.rs` asks it for the mirrors the machine already uses, `state.rs` runs apt in a folder of its own, `select.rs`
 //! chooses among what an archive offers. The archive is a trait so that choosing is tested without any network.
 
 mod select;
@@ -23,8 +23,8 @@ pub trait Archive {
     /// Its name in messages: a suite, say.
     fn place(&self) -> String;
 
-    /// Fetches the lists of packages anew.
-    fn update(&mut self) -> Result<(), KernelError>;
+    /// Fetches the lists of packages anew; returns the suites that could not be had and that it can do without.
+    fn update(&mut self) -> Result<Vec<String>, KernelError>;
 
     /// How long ago the lists were fetched, in seconds; `None` if there are none.
     fn age(&self) -> Option<u64>;

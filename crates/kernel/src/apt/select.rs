@@ -100,7 +100,8 @@ fn is_backport(package: &Control) -> bool {
     package.version.contains("~bpo")
 }
 
-/// The cloud kernels whose release belongs to the series, newest first; unsigned before signed in the same version.
+/// The cloud kernels whose release belongs to the series, newest first; unsigned before signed in the same version, and
+/// backports after the suite's own, so that the same kernel is found as long as the suite itself has one.
 fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, KernelError> {
     let names = archive.names(START)?;
     let all: BTreeSet<&str> = names.iter().filter_map(|name| release_of(name)).collect();
@@ -119,7 +120,10 @@ fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, K
     };
     candidates.sort_by(|a, b| {
         let unsigned = |package: &Control| package.package.ends_with("-unsigned");
-        version::compare(&b.version, &a.version).then_with(|| unsigned(b).cmp(&unsigned(a)))
+        is_backport(a)
+            .cmp(&is_backport(b))
+            .then_with(|| version::compare(&b.version, &a.version))
+            .then_with(|| unsigned(b).cmp(&unsigned(a)))
     });
     if candidates.is_empty() {
         let there: BTreeSet<&str> = all
@@ -207,7 +211,7 @@ pub mod double {
             "the shelf".into()
         }
 
-        fn update(&mut self) -> Result<(), KernelError> {
+        fn update(&mut self) -> Result<Vec<String>, KernelError> {
             self.updates += 1;
             if self.offline {
                 return Err(KernelError::Apt {
@@ -219,7 +223,7 @@ pub mod double {
             if let Some(news) = self.news.take() {
                 self.packages = news;
             }
-            Ok(())
+            Ok(Vec::new())
         }
 
         fn age(&self) -> Option<u64> {
@@ -344,6 +348,21 @@ mod tests {
             of("6.1.0-9"),
             "linux-image-6.1.0-9-cloud-amd64-unsigned=6.1.20-1"
         );
+    }
+
+    #[test]
+    fn a_backport_is_taken_only_where_the_suite_has_nothing_of_its_own() {
+        let mut shelf = bookworm();
+        for (release, version) in [
+            ("6.12.200+bpo", "6.12.200-1~bpo12+1"),
+            ("6.16.3+bpo", "6.16.3-1~bpo12+1"),
+        ] {
+            let name = format!("linux-image-{release}-cloud-amd64-unsigned");
+            shelf.packages.push(package(&name, version, "kmod"));
+        }
+        let of = |series: &str| first(&shelf, &Wanted::Series(series.into()));
+        assert!(of("6.12").ends_with("=6.12.117-1~deb12u1"));
+        assert!(of("6.16").ends_with("=6.16.3-1~bpo12+1"));
     }
 
     #[test]

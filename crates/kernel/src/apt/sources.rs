@@ -1,29 +1,16 @@
-//! The Debian mirrors this machine already uses, read from its own apt sources (sources.list(5)).
+//! The Debian mirrors this machine already uses, as its own apt names them.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use super::Programs;
 use crate::error::KernelError;
-
-/// One source of binary packages.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Source {
-    uris: Vec<String>,
-    suites: Vec<String>,
-    components: Vec<String>,
-    signed_by: Option<String>,
-}
+use crate::kernel_ref::SUITES;
 
 /// Debian's sites as the machine names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sites {
-    /// Mirrors of the main archive.
-    main: Vec<String>,
-    /// Mirrors of the security archive; empty if the machine names none.
-    security: Vec<String>,
-    /// Whether the machine takes backports.
-    backports: bool,
     /// The machine's own Debian suites, each with its mirror.
     own: Vec<(String, String)>,
     /// Debian's archive keys.
@@ -32,6 +19,8 @@ pub struct Sites {
 
 /// The mirror of a machine that names none.
 const DEFAULT_MAIN: &str = "http://deb.debian.org/debian";
+/// The security archive of a machine that names none.
+const DEFAULT_SECURITY: &str = "http://deb.debian.org/debian-security";
 
 /// Where Debian's archive keys lie, whatever the release.
 const KEYRINGS: [&str; 2] = [
@@ -39,111 +28,77 @@ const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// Names under which Debian's releases are found on its mirrors.
-const RELEASES: [&str; 14] = [
-    "buster",
-    "bullseye",
-    "bookworm",
-    "trixie",
-    "forky",
-    "duke",
-    "sid",
-    "stable",
-    "oldstable",
-    "oldoldstable",
-    "testing",
-    "unstable",
-    "experimental",
-    "rc-buggy",
+/// Suites that stand alone, without updates, security and backports of their own.
+const ALONE: [&str; 4] = ["sid", "unstable", "experimental", "rc-buggy"];
+
+/// What follows a release's name in the suites that belong to it.
+const PARTS: [&str; 6] = [
+    "",
+    "updates",
+    "security",
+    "backports",
+    "proposed-updates",
+    "backports-sloppy",
 ];
 
 impl Sites {
-    /// Reads the sources of the machine, whose apt folder is `etc` (`/etc/apt`).
-    pub fn of_machine(etc: &Path) -> Result<Self, KernelError> {
-        let mut files = vec![etc.join("sources.list")];
-        if let Ok(entries) = fs::read_dir(etc.join("sources.list.d")) {
-            files.extend(entries.flatten().map(|entry| entry.path()));
-        }
-        files.sort_unstable();
-        let mut sources = Vec::new();
-        for path in files {
-            // Unreadable ones may be another user's private mirrors.
-            let Ok(text) = fs::read_to_string(&path) else {
-                continue;
-            };
-            match path.extension().and_then(|ending| ending.to_str()) {
-                Some("sources") => sources.extend(deb822(&text)),
-                Some("list") => sources.extend(one_line(&text)),
-                _ => {}
-            }
-        }
-        Self::from_sources(&sources, &KEYRINGS.map(PathBuf::from))
+    /// Asks the machine's apt, or one with the configuration file `config`, for its sources.
+    ///
+    /// `apt-get indextargets` would list them more plainly, but lists nothing before the first `apt-get update`, and
+    /// minimal images come without lists.
+    pub fn of_machine(programs: &Programs, config: Option<&Path>) -> Result<Self, KernelError> {
+        let output = programs.run(
+            "apt-get",
+            config,
+            &["--print-uris", "update"],
+            Path::new("/"),
+            Stdio::null(),
+        )?;
+        // An apt that cannot read its own sources names none, and Debian's own mirror serves.
+        let own = own_suites(&String::from_utf8_lossy(&output.stdout));
+        Self::new(own, &KEYRINGS.map(PathBuf::from))
     }
 
-    fn from_sources(sources: &[Source], keyrings: &[PathBuf]) -> Result<Self, KernelError> {
-        let debian: Vec<&Source> = sources.iter().filter(|source| source.is_debian()).collect();
-        let best = |fits: &dyn Fn(&str) -> bool| {
-            debian
-                .iter()
-                .filter(|source| source.suites.iter().any(|suite| fits(suite)))
-                .max_by_key(|source| source.likeness())
-                .map(|source| source.uris.clone())
-                .unwrap_or_default()
-        };
-        let mut main = best(&|suite| RELEASES.contains(&suite));
-        if main.is_empty() {
-            main.push(DEFAULT_MAIN.to_owned());
-        }
-        let security = best(&is_security);
-        let backports = debian.iter().any(|source| {
-            source
-                .suites
-                .iter()
-                .any(|suite| suite.ends_with("-backports"))
-        });
-        let own = debian
-            .iter()
-            .flat_map(|source| {
-                source
-                    .suites
+    fn new(own: Vec<(String, String)>, keyrings: &[PathBuf]) -> Result<Self, KernelError> {
+        match keyrings.iter().find(|path| path.is_file()) {
+            Some(keyring) => Ok(Self {
+                own,
+                keyring: keyring.clone(),
+            }),
+            None => Err(KernelError::NoKeyring {
+                looked: keyrings
                     .iter()
-                    .flat_map(|suite| source.uris.iter().map(|uri| (uri.clone(), suite.clone())))
-            })
-            .collect();
-        let stated = debian
-            .iter()
-            .filter_map(|source| source.signed_by.as_ref())
-            .map(PathBuf::from);
-        let looked: Vec<PathBuf> = keyrings.iter().cloned().chain(stated).collect();
-        let Some(keyring) = looked.iter().find(|path| path.is_file()) else {
-            let looked: Vec<String> = looked
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect();
-            return Err(KernelError::NoKeyring {
-                looked: looked.join(" or "),
-            });
-        };
-        let keyring = keyring.clone();
-        Ok(Self {
-            main,
-            security,
-            backports,
-            own,
-            keyring,
-        })
+                    .map(|path| path.display().to_string())
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+            }),
+        }
     }
 
-    /// Lines for a private sources.list with one suite, and its security and backports where the machine has those.
+    /// Lines for a private sources.list with one suite, and the updates, security and backports of that release, whether
+    /// or not the machine's own list has those.
     pub fn list_of(&self, suite: &str) -> String {
-        let mut list = self.lines(&self.main, suite);
-        // Rolling suites have no security site, and parts of a suite have none of their own.
-        if !["sid", "unstable", "experimental", "rc-buggy"].contains(&suite) && !suite.contains('-')
-        {
-            list.push_str(&self.lines(&self.security, &format!("{suite}-security")));
-            if self.backports && suite != "testing" {
-                list.push_str(&self.lines(&self.main, &format!("{suite}-backports")));
+        let main = self
+            .mirror(|suite| !suite.ends_with("-security"))
+            .unwrap_or(DEFAULT_MAIN);
+        let mut list = self.line(main, suite);
+        if ALONE.contains(&suite) || suite.contains('-') {
+            return list;
+        }
+        list += &self.line(main, &format!("{suite}-updates"));
+        let security = format!("{suite}-security");
+        if let Some(own) = self.mirror(|suite| suite.ends_with("-security")) {
+            list += &self.line(own, &security);
+        } else {
+            // Some mirrors carry the security archive beside the main one.
+            let beside = format!("{main}-security");
+            if main.ends_with("/debian") && beside != DEFAULT_SECURITY {
+                list += &self.line(&beside, &security);
             }
+            list += &self.line(DEFAULT_SECURITY, &security);
+        }
+        if suite != "testing" {
+            list += &self.line(main, &format!("{suite}-backports"));
         }
         list
     }
@@ -155,271 +110,210 @@ impl Sites {
         }
         self.own
             .iter()
-            .map(|(uri, suite)| self.lines(std::slice::from_ref(uri), suite))
+            .map(|(uri, suite)| self.line(uri, suite))
             .collect()
     }
 
-    fn lines(&self, uris: &[String], suite: &str) -> String {
-        let keyring = self.keyring.display();
-        uris.iter().fold(String::new(), |mut list, uri| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                list,
-                "deb [arch=amd64 signed-by={keyring}] {uri} {suite} main"
-            );
-            list
-        })
-    }
-}
-
-/// The security archive's suites, in today's form and in that up to Debian 10.
-fn is_security(suite: &str) -> bool {
-    suite.split_once(['-', '/']).is_some_and(|(release, part)| {
-        RELEASES.contains(&release)
-            && (part == "security" || part == "updates" && suite.contains('/'))
-    })
-}
-
-impl Source {
-    /// Whether this is an archive of Debian itself: one of its suites, with the component all of them have.
-    fn is_debian(&self) -> bool {
-        let known = |suite: &String| {
-            let (release, rest) = suite.split_once(['-', '/']).unwrap_or((suite, ""));
-            RELEASES.contains(&release)
-                && [
-                    "",
-                    "updates",
-                    "security",
-                    "backports",
-                    "proposed-updates",
-                    "backports-sloppy",
-                ]
-                .contains(&rest)
-        };
-        self.components.iter().any(|component| component == "main") && self.suites.iter().any(known)
-    }
-
-    /// How surely it is Debian's: others use its suites' names too. apt checks the signature either way.
-    fn likeness(&self) -> usize {
-        let ours = self
-            .signed_by
-            .as_ref()
-            .is_some_and(|path| path.contains("debian-archive"));
-        let host = self.uris.iter().any(|uri| uri.contains("debian.org"));
-        let path = self.uris.iter().any(|uri| {
-            let uri = uri.trim_end_matches('/');
-            uri.ends_with("/debian") || uri.ends_with("/debian-security")
-        });
-        4 * usize::from(ours) + 2 * usize::from(host) + usize::from(path)
-    }
-}
-
-/// Whether apt can fetch from there unattended.
-fn fetchable(uri: &str) -> bool {
-    !uri.starts_with("cdrom:") && uri.contains(':') && !uri.contains(char::is_whitespace)
-}
-
-/// The one-line form: `deb [options] uri suite component…`.
-fn one_line(text: &str) -> Vec<Source> {
-    text.lines()
-        .filter_map(|line| line_source(line.split('#').next().unwrap_or_default().trim()))
-        .collect()
-}
-
-fn line_source(line: &str) -> Option<Source> {
-    let rest = line.strip_prefix("deb")?;
-    if !rest.starts_with([' ', '\t', '[']) {
-        return None;
-    }
-    let rest = rest.trim_start();
-    let (options, rest) = match rest.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?,
-        None => ("", rest),
-    };
-    let signed_by = options
-        .split_whitespace()
-        .find_map(|option| option.strip_prefix("signed-by="));
-    let mut words = rest.split_whitespace();
-    let uri = words.next().filter(|uri| fetchable(uri))?;
-    let suite = words.next()?;
-    Some(Source {
-        uris: vec![uri.to_owned()],
-        suites: vec![suite.to_owned()],
-        components: words.map(str::to_owned).collect(),
-        signed_by: signed_by.map(str::to_owned),
-    })
-}
-
-/// The paragraph form of `.sources` files.
-fn deb822(text: &str) -> Vec<Source> {
-    let mut sources = Vec::new();
-    let mut paragraph = Vec::new();
-    for line in text.lines().chain([""]) {
-        if line.starts_with('#') {
-            continue;
-        }
-        if line.trim().is_empty() {
-            sources.extend(paragraph_source(&paragraph));
-            paragraph.clear();
-        } else {
-            paragraph.push(line);
-        }
-    }
-    sources
-}
-
-fn paragraph_source(lines: &[&str]) -> Option<Source> {
-    let field = |name: &str| -> Option<String> {
-        let is_field = |line: &&str| {
-            line.split_once(':')
-                .is_some_and(|(key, _)| key.eq_ignore_ascii_case(name))
-        };
-        let at = lines.iter().position(is_field)?;
-        let mut value = lines.get(at)?.split_once(':')?.1.trim().to_owned();
-        for line in lines
+    /// The site most surely Debian's among those with a suite that fits; the machine's first if several are alike.
+    fn mirror(&self, fits: impl Fn(&str) -> bool) -> Option<&str> {
+        self.own
             .iter()
-            .skip(at + 1)
-            .take_while(|line| line.starts_with([' ', '\t']))
-        {
-            value.push(' ');
-            value.push_str(line.trim());
-        }
-        Some(value)
-    };
-    let words = |name: &str| -> Vec<String> {
-        field(name)
-            .unwrap_or_default()
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect()
-    };
-    let off = field("Enabled")
-        .is_some_and(|value| ["no", "false", "0", "off", "without"].contains(&value.as_str()));
-    if off || !words("Types").iter().any(|kind| kind == "deb") {
-        return None;
+            .rev()
+            .filter(|(_, suite)| fits(suite))
+            .map(|(uri, _)| uri.as_str())
+            .max_by_key(|uri| likeness(uri))
     }
-    let mut uris = words("URIs");
-    uris.retain(|uri| fetchable(uri));
-    // Keys may stand in the file itself; Debian's own keyring serves then.
-    let signed_by = field("Signed-By")
-        .filter(|value| value.starts_with('/'))
-        .map(|value| {
-            value
-                .split(|c: char| c.is_whitespace() || c == ',')
-                .next()
-                .unwrap_or_default()
-                .to_owned()
-        });
-    let source = Source {
-        uris,
-        suites: words("Suites"),
-        components: words("Components"),
-        signed_by,
-    };
-    (!source.uris.is_empty()).then_some(source)
+
+    fn line(&self, uri: &str, suite: &str) -> String {
+        let mut line = String::new();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            line,
+            "deb [arch=amd64 signed-by={}] {uri} {suite} main",
+            self.keyring.display()
+        );
+        line
+    }
+}
+
+/// The Debian suites among what `apt-get --print-uris update` would fetch, each with its site.
+fn own_suites(printed: &str) -> Vec<(String, String)> {
+    let mut own = Vec::new();
+    for line in printed.lines() {
+        let suite = line
+            .strip_prefix('\'')
+            .and_then(|line| line.split_once('\''))
+            .and_then(|(uri, _)| uri.split_once("/main/binary-"))
+            .and_then(|(base, _)| base.rsplit_once("/dists/"))
+            .filter(|(site, suite)| is_debian(suite) && !site.starts_with("cdrom:"))
+            .map(|(site, suite)| (site.to_owned(), suite.to_owned()));
+        own.extend(suite.filter(|suite| !own.contains(suite)));
+    }
+    own
+}
+
+/// Whether a suite bears one of Debian's names.
+fn is_debian(suite: &str) -> bool {
+    let (release, part) = suite.split_once('-').unwrap_or((suite, ""));
+    SUITES.contains(&suite) || SUITES.contains(&release) && PARTS.contains(&part)
+}
+
+/// How surely a site is Debian's: others use its suites' names too. apt checks the signature either way.
+fn likeness(uri: &str) -> usize {
+    let path = uri.ends_with("/debian") || uri.ends_with("/debian-security");
+    2 * usize::from(uri.contains("debian.org")) + usize::from(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    const DEB822: &str = "Types: deb deb-src\n# a snapshot\nURIs: http://mirror.example/debian\nSuites: bookworm \
-                          bookworm-updates\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\n\
-                          Types: deb\nURIs:\n http://mirror.example/debian-security/\nSuites: bookworm-security\nComponents: main\n\n\
-                          Types: deb\nURIs: http://off.example/debian\nSuites: trixie\nComponents: main\nEnabled: no\n\n\
-                          Types: deb\nURIs: https://deb.nodesource.com/node_20.x\nSuites: nodistro\nComponents: main\n";
-
-    fn sites(sources: &[Source]) -> Sites {
-        let keyring = tempfile::NamedTempFile::new().unwrap();
-        let mut sites = Sites::from_sources(sources, &[keyring.path().to_owned()]).unwrap();
+    /// What apt prints for these entries of a sources.list, in a private state that has fetched nothing yet.
+    fn sites(entries: &str) -> Sites {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        fs::create_dir_all(at.join("lists/partial")).unwrap();
+        for (name, text) in [
+            ("sources.list", entries.to_owned()),
+            ("status", String::new()),
+            (
+                "apt.conf",
+                format!(
+                    "Dir::State \"{0}\";\nDir::State::status \"{0}/status\";\nDir::Etc::sourcelist \"{0}/sources.list\";\n\
+                     Dir::Etc::sourceparts \"/dev/null\";\n",
+                    at.display()
+                ),
+            ),
+        ] {
+            fs::write(at.join(name), text).unwrap();
+        }
+        let mut sites =
+            Sites::of_machine(&Programs::default(), Some(&at.join("apt.conf"))).unwrap();
         sites.keyring = "/k.gpg".into();
         sites
     }
 
+    fn lines(list: &str) -> Vec<&str> {
+        list.lines()
+            .map(|line| {
+                line.strip_prefix("deb [arch=amd64 signed-by=/k.gpg] ")
+                    .unwrap()
+            })
+            .collect()
+    }
+
     #[test]
-    fn both_forms_of_sources_name_the_same_mirrors() {
-        let lines = "# comment\ndeb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
-                     http://mirror.example/debian bookworm main contrib # end\n\
-                     deb http://mirror.example/debian bookworm-updates main\n\
-                     deb-src http://src.example/debian bookworm main\ndeb cdrom:[Debian 12]/ bookworm main\n\
-                     deb http://mirror.example/debian-security/ bookworm-security main\n";
-        for sources in [deb822(DEB822), one_line(lines)] {
-            let sites = sites(&sources);
-            assert_eq!(sites.main, ["http://mirror.example/debian"]);
-            assert_eq!(sites.security, ["http://mirror.example/debian-security/"]);
-            assert!(!sites.backports);
+    fn a_machine_that_names_only_the_main_archive_gets_every_suite_of_a_release() {
+        let bookworm = [
+            "http://deb.debian.org/debian bookworm main",
+            "http://deb.debian.org/debian bookworm-updates main",
+            "http://deb.debian.org/debian-security bookworm-security main",
+            "http://deb.debian.org/debian bookworm-backports main",
+        ];
+        for own in ["bookworm", "trixie"] {
+            let sites = sites(&format!("deb http://deb.debian.org/debian {own} main\n"));
+            assert_eq!(lines(&sites.list_of("bookworm")), bookworm);
+            assert_eq!(
+                lines(&sites.list_of("sid")),
+                ["http://deb.debian.org/debian sid main"]
+            );
+            assert_eq!(
+                lines(&sites.list_of_machine()),
+                [format!("http://deb.debian.org/debian {own} main")]
+            );
+        }
+    }
+
+    /// Set `PAGETIDE_TEST_NETWORK=1` to run it: about 20 MB of lists are fetched.
+    #[test]
+    fn a_cloud_kernel_of_the_security_suite_is_found_from_a_list_that_names_only_the_main_archive()
+    {
+        use crate::apt::{Apt, Archive, Wanted, candidates};
+        if std::env::var_os("PAGETIDE_TEST_NETWORK").is_none_or(|value| value != "1") {
+            return println!("skipped: PAGETIDE_TEST_NETWORK=1 is not set");
+        }
+        for own in ["bookworm", "trixie"] {
+            let mut sites = sites(&format!("deb http://deb.debian.org/debian {own} main\n"));
+            sites.keyring = KEYRINGS[0].into();
+            let state = tempfile::tempdir().unwrap();
+            let list = sites.list_of("bookworm");
+            let mut apt =
+                Apt::open(state.path(), "Debian bookworm", &list, Programs::default()).unwrap();
+            assert_eq!(apt.update().unwrap(), Vec::<String>::new());
+            let found = candidates(&apt, &Wanted::Series("6.12".to_owned())).unwrap();
+            assert!(found[0].version.contains("deb12"), "{}", found[0].id());
         }
     }
 
     #[test]
-    fn another_suite_is_taken_from_the_machines_mirror_with_its_security_site() {
-        let sites = sites(&deb822(DEB822));
-        assert_eq!(
-            sites.list_of("trixie"),
-            "deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian trixie main\n\
-             deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian-security/ trixie-security main\n"
+    fn the_machines_own_mirrors_are_used_for_other_releases_too() {
+        let sites = sites(
+            "deb [arch=amd64] http://mirror.example/debian/ bookworm main contrib\n\
+             deb cdrom:[Debian 12]/ bookworm main\n\
+             deb-src http://src.example/debian bookworm main\n\
+             deb http://mirror.example/security bookworm-security main\n",
         );
         assert_eq!(
-            sites.list_of("sid"),
-            "deb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian sid main\n"
+            lines(&sites.list_of("trixie")),
+            [
+                "http://mirror.example/debian trixie main",
+                "http://mirror.example/debian trixie-updates main",
+                "http://mirror.example/security trixie-security main",
+                "http://mirror.example/debian trixie-backports main",
+            ]
         );
-        assert_eq!(sites.list_of_machine().lines().count(), 3);
+        assert_eq!(sites.list_of_machine().lines().count(), 2);
     }
 
     #[test]
-    fn backports_are_used_only_where_the_machine_names_them() {
-        let with = format!(
-            "{DEB822}\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: bookworm-backports\nComponents: main\n"
-        );
-        assert!(
-            sites(&deb822(&with))
-                .list_of("bookworm")
-                .contains("bookworm-backports")
-        );
-        assert!(
-            !sites(&deb822(DEB822))
-                .list_of("bookworm")
-                .contains("bookworm-backports")
+    fn a_mirror_of_the_main_archive_is_asked_for_security_before_debians_own() {
+        let sites = sites("deb http://mirror.example/debian bookworm main\n");
+        let list = sites.list_of("bookworm");
+        let security: Vec<&str> = lines(&list)
+            .into_iter()
+            .filter(|line| line.contains("-security main"))
+            .collect();
+        assert_eq!(
+            security,
+            [
+                "http://mirror.example/debian-security bookworm-security main",
+                "http://deb.debian.org/debian-security bookworm-security main",
+            ]
         );
     }
 
     #[test]
     fn other_vendors_suites_with_debians_names_are_not_taken_for_debian() {
-        let lines = "deb https://download.docker.com/linux/debian bookworm stable\n\
-                     deb https://packages.example.com/prod bookworm main\n\
-                     deb http://ftp.de.debian.org/debian bookworm main\n";
+        let sites = sites(
+            "deb https://download.docker.com/linux/debian bookworm stable\n\
+             deb https://packages.example.com/prod bookworm main\n\
+             deb http://ftp.de.debian.org/debian bookworm main\n",
+        );
         assert_eq!(
-            sites(&one_line(lines)).main,
-            ["http://ftp.de.debian.org/debian"]
+            sites.mirror(|_| true),
+            Some("http://ftp.de.debian.org/debian")
         );
     }
 
     #[test]
     fn a_machine_of_another_distribution_falls_back_to_debians_own_mirror() {
-        let lines = "deb http://archive.ubuntu.com/ubuntu noble main universe\n";
-        let sites = sites(&one_line(lines));
+        let sites = sites("deb http://archive.ubuntu.com/ubuntu noble main universe\n");
         assert_eq!(
-            (sites.main.as_slice(), sites.security.len()),
-            (&[DEFAULT_MAIN.to_owned()][..], 0)
+            lines(&sites.list_of_machine())[0],
+            "http://deb.debian.org/debian stable main"
         );
-        assert!(sites.list_of_machine().contains("stable"));
     }
 
     #[test]
     fn missing_archive_keys_are_an_error_with_a_remedy() {
-        let text = Sites::from_sources(&[], &["/no/such.gpg".into()])
+        let text = Sites::new(Vec::new(), &["/no/such.gpg".into()])
             .unwrap_err()
             .to_string();
         assert!(
             text.contains("/no/such.gpg") && text.contains("debian-archive-keyring"),
             "{text}"
         );
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_sources_file_makes_it_panic(text in "(Types: deb\n|URIs:|Suites: |deb |\\[|\\]|:| |\n|http://x|sid|main){0,20}") {
-            let _ = (deb822(&text), one_line(&text));
-        }
     }
 }

@@ -19,7 +19,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    fn run(
+    pub(super) fn run(
         &self,
         program: &str,
         config: Option<&Path>,
@@ -54,12 +54,16 @@ impl Programs {
 pub struct Apt {
     folder: PathBuf,
     place: String,
+    /// The lines of sources asked for; `sources.list` has those of them that could be had.
+    asked: String,
     programs: Programs,
     lock: Lock,
 }
 
 /// The file whose lock says that a state is in use.
 const HELD: &str = "held";
+/// The file with the sources asked for.
+const ASKED: &str = "asked.list";
 
 /// Settings of the machine that apply to fetching (proxies, time-outs, validity checks) are taken over; these are not:
 /// they would fetch more than lists of packages, or belong to other commands.
@@ -98,13 +102,15 @@ impl Apt {
         let apt = Self {
             folder: folder.to_owned(),
             place: place.to_owned(),
+            asked: sources.to_owned(),
             programs,
             lock,
         };
-        if fs::read_to_string(apt.path("sources.list")).ok().as_deref() != Some(sources) {
+        if fs::read_to_string(apt.path(ASKED)).ok().as_deref() != Some(sources) {
             // Lists of other sources are worth nothing.
             apt.forget_lists()?;
             apt.write("sources.list", sources)?;
+            apt.write(ASKED, sources)?;
         }
         apt.write("status", "")?;
         apt.write("apt.conf", &apt.config(&apt.machine_settings()?))?;
@@ -192,24 +198,82 @@ impl Apt {
         arguments: &[&str],
         at: &Path,
     ) -> Result<String, KernelError> {
+        let output = self.output(program, arguments, at)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(refusal(attempt, &output))
+    }
+
+    fn output(&self, program: &str, arguments: &[&str], at: &Path) -> Result<Output, KernelError> {
         // Should this process be killed, apt goes on for a while; the lock, handed to it as its input, stays held till then.
         let lock = self
             .lock
             .share()
             .map_err(KernelError::cache("locking", &self.path(HELD)))?;
         let config = self.path("apt.conf");
-        let output = self
-            .programs
-            .run(program, Some(&config), arguments, at, lock.into())?;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        Err(KernelError::Apt {
-            attempt: attempt.to_owned(),
-            said: its_words(&errors, &output.status.to_string()),
-        })
+        self.programs
+            .run(program, Some(&config), arguments, at, lock.into())
     }
+
+    /// The suites asked for that no site had at the last update.
+    fn without(&self) -> Vec<String> {
+        let had = fs::read_to_string(self.path("sources.list")).unwrap_or_default();
+        let had: Vec<&str> = had.lines().map(|line| uri_and_suite(line).1).collect();
+        let mut without: Vec<String> = self
+            .asked
+            .lines()
+            .map(|line| uri_and_suite(line).1)
+            .filter(|suite| !had.contains(suite))
+            .map(str::to_owned)
+            .collect();
+        without.dedup();
+        without
+    }
+}
+
+/// apt's refusal in its own words.
+fn refusal(attempt: &str, output: &Output) -> KernelError {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    KernelError::Apt {
+        attempt: attempt.to_owned(),
+        said: its_words(&errors, &output.status.to_string()),
+    }
+}
+
+/// What a line of sources names.
+fn uri_and_suite(line: &str) -> (&str, &str) {
+    let rest = line.split_once("] ").map_or(line, |(_, rest)| rest);
+    let mut words = rest.split_whitespace();
+    (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    )
+}
+
+/// The sources without those that apt could not reach or find, if it can go on without them: the suite that stands first is
+/// needed, and a signature that does not hold is never passed over.
+fn reachable(sources: &str, errors: &str) -> Option<String> {
+    let first = uri_and_suite(sources).1;
+    if ["GPG error", "not signed", "expired"]
+        .iter()
+        .any(|fault| errors.contains(fault))
+    {
+        return None;
+    }
+    let failed = |line: &&str| {
+        let (uri, suite) = uri_and_suite(line);
+        suite != first
+            && (errors.contains(&format!(
+                "'{uri} {suite} Release' does not have a Release file"
+            )) || errors.contains(&format!("Failed to fetch {uri}/dists/{suite}/")))
+    };
+    let left: String = sources
+        .lines()
+        .filter(|line| !failed(line))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    (left != sources).then_some(left)
 }
 
 impl Drop for Apt {
@@ -241,21 +305,34 @@ fn its_words(errors: &str, status: &str) -> String {
 
 impl Archive for Apt {
     fn place(&self) -> String {
-        self.place.clone()
+        match &self.without()[..] {
+            [] => self.place.clone(),
+            without => format!("{} (without {})", self.place, without.join(", ")),
+        }
     }
 
-    fn update(&mut self) -> Result<(), KernelError> {
+    fn update(&mut self) -> Result<Vec<String>, KernelError> {
         let attempt = format!("update the list of packages in {}", self.place);
-        match self.run(&attempt, "apt-get", &["-q", "update"], &self.folder) {
-            Ok(_) => self.write("updated", ""),
-            Err(KernelError::Apt { said, .. }) if said.contains("does not have a Release file") => {
-                Err(KernelError::NoPackage {
+        let mut sources = self.asked.clone();
+        loop {
+            self.write("sources.list", &sources)?;
+            let output = self.output("apt-get", &["-q", "update"], &self.folder)?;
+            if output.status.success() {
+                self.write("updated", "")?;
+                return Ok(self.without());
+            }
+            let errors = String::from_utf8_lossy(&output.stderr);
+            if let Some(left) = reachable(&sources, &errors) {
+                sources = left;
+            } else if errors.contains("does not have a Release file") {
+                return Err(KernelError::NoPackage {
                     wanted: self.place.clone(),
                     place: "the mirror this machine uses".to_owned(),
                     hint: "name a suite it has, such as bookworm, trixie or sid".to_owned(),
-                })
+                });
+            } else {
+                return Err(refusal(&attempt, &output));
             }
-            Err(e) => Err(e),
         }
     }
 
@@ -385,6 +462,46 @@ mod tests {
         let error = apt.update().unwrap_err();
         assert!(matches!(error, KernelError::NoPackage { .. }));
         assert!(error.to_string().contains("Debian quokka"), "{error}");
+    }
+
+    /// An apt that knows no `sid-backports` and cannot resolve the host of `sid-security`.
+    const PARTLY: &str = "list=$(dirname $APT_CONFIG)/sources.list\n\
+        grep -q sid-backports $list && { echo \"E: The repository 'http://m/debian sid-backports Release' does not have a Release file.\" >&2; exit 100; }\n\
+        grep -q sid-security $list && { echo 'W: Failed to fetch http://s/debian-security/dists/sid-security/InRelease  Could not resolve' >&2; exit 100; }\n\
+        exit 0";
+    const WITH_PARTS: &str = "deb [signed-by=/k] http://m/debian sid main\n\
+        deb [signed-by=/k] http://s/debian-security sid-security main\n\
+        deb [signed-by=/k] http://m/debian sid-backports main\n";
+
+    #[test]
+    fn suites_beside_the_one_asked_for_that_cannot_be_had_are_named_and_done_without() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", PARTLY)]);
+        let open = || Apt::open(state.path(), "Debian sid", WITH_PARTS, programs.clone()).unwrap();
+        let mut apt = open();
+        assert_eq!(apt.place(), "Debian sid");
+        assert_eq!(apt.update().unwrap(), ["sid-security", "sid-backports"]);
+        drop(apt);
+        // What was asked for is the same, so the lists stay fresh, and what they lack is not forgotten.
+        let apt = open();
+        assert!(apt.age().is_some());
+        assert_eq!(
+            apt.place(),
+            "Debian sid (without sid-security, sid-backports)"
+        );
+    }
+
+    #[test]
+    fn a_suite_whose_signature_does_not_hold_is_never_done_without() {
+        let gpg = "W: GPG error: http://s/debian-security sid-security InRelease: bad\n\
+                   W: Failed to fetch http://s/debian-security/dists/sid-security/InRelease  x";
+        assert_eq!(reachable(WITH_PARTS, gpg), None);
+        let down = "W: Failed to fetch http://m/debian/dists/sid/InRelease  Could not resolve 'm'";
+        assert_eq!(
+            reachable(WITH_PARTS, down),
+            None,
+            "the suite itself is needed"
+        );
     }
 
     #[test]

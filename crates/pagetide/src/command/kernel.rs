@@ -1,6 +1,6 @@
 //! `pagetide kernel`: the kernels in the cache.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use pagetide_kernel::{Cache, FORMS, Freshness, Kernel, KernelRef, Need};
 use pagetide_record::Bytes;
@@ -78,12 +78,20 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
             };
             let cache = places.kernels()?;
             let mut added = Vec::new();
+            let mut missing = Vec::new();
             for reference in references {
-                let kernel =
-                    cache.resolve(&reference, freshness, &mut |step| eprintln!("{step}"))?;
-                added.push(Listed::of(&cache, &kernel)?);
+                match cache.resolve(&reference, freshness, &mut |step| eprintln!("{step}")) {
+                    Ok(kernel) => added.push(Listed::of(&cache, &kernel)?),
+                    Err(why) => missing.push((reference, why)),
+                }
             }
             out.list(&added, "nothing was added")?;
+            if let Some((last, reason)) = missing.pop() {
+                for (reference, why) in missing {
+                    eprintln!("{reference} was not added: {why}");
+                }
+                return Err(reason).with_context(|| format!("{last} was not added"));
+            }
         }
         What::List => list(places, out)?,
         What::Remove { kernels } => {
