@@ -43,10 +43,10 @@ bench: build bench-page
 	$(CARGO) run --release --quiet --package pagetide-reference --example speed
 	$(CARGO) run --release --quiet --package pagetide-probe --example decode_speed
 	$(CARGO) run --release --quiet --package pagetide-probe --example live_overhead
-	$(CARGO) run --release --quiet --package pagetide-arena --example observed_overhead
+	$(CARGO) run --release --quiet --package pagetide-exact --example observed_overhead
 	$(CARGO) run --release --quiet --package pagetide-verdict --example calibrate
 	$(CARGO) run --release --quiet --package pagetide-compare --example hundred_thousand
-	$(CARGO) run --release --quiet --package pagetide-arena --example exactness -- 10 1
+	$(CARGO) run --release --quiet --package pagetide-exact --example exactness -- 10 1
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.
 bench-page:

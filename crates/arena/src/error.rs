@@ -1,119 +1,44 @@
-//! What can go wrong around a trial.
+//! Why a trial has no record.
 
-use std::io;
-use std::path::PathBuf;
+use pagetide_record::FileError;
 
-use pagetide_record::Bytes;
-
-/// Why the exact arena could not do its work.
+/// Why a trial has no record. A trial that ran but must not be used is no error: it is a
+/// [`Finding`](crate::Finding) whose results say
+/// why they are invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum ExactError {
-    /// There is no emulator.
-    #[error(
-        "running a guest needs {program}, which is not installed: apt-get install qemu-system-x86"
-    )]
-    NoEmulator {
-        /// The program that was looked for.
-        program: String,
-    },
-    /// The emulator is too old or too odd.
-    #[error(
-        "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later"
-    )]
-    EmulatorVersion {
-        /// The program.
-        program: String,
-        /// What it said.
-        said: String,
-    },
-    /// The emulator goes by the machine's clock, which would get into the guest.
-    #[error(
-        "{program} does not take the clock it was given (a wrapper that clears LD_PRELOAD, or a static build?), and with the machine's own clock trials would not be exact: use the distribution's QEMU"
-    )]
-    OwnClock {
-        /// The program.
-        program: String,
-    },
-    /// A file or system call refused.
-    #[error("{what} {on}: {source}")]
-    Io {
-        /// What was attempted.
-        what: &'static str,
-        /// On what.
-        on: String,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The kernel did not get to the ready point.
-    #[error("{kernel} did not get ready with {memory} of memory: {why}")]
-    Boot {
-        /// Release of the kernel.
-        kernel: String,
-        /// Memory of the machine.
-        memory: Bytes,
-        /// The guest's or emulator's last words, and the remedy.
-        why: String,
-    },
-    /// The machine is too small for a guest.
-    #[error(
-        "a guest of {wanted} does not fit: this machine has {free} free and {kept} of that are left alone; lower --memory or the swap size"
-    )]
-    HostMemory {
-        /// What the guest may use.
-        wanted: Bytes,
-        /// What is available.
-        free: Bytes,
-        /// What is left alone.
-        kept: Bytes,
-    },
-    /// The memory asked for is below what a guest can boot with.
-    #[error("--memory {asked} is less than a guest can work in: use at least {least}")]
-    TooLittleMemory {
-        /// What was asked for.
-        asked: Bytes,
-        /// The least that works.
-        least: Bytes,
-    },
-    /// An unknown setting.
-    #[error(
-        "setting `{name}` is of no known form{suggestion}: use vm.NAME, lru_gen/NAME, thp/NAME, zswap/NAME or a path below /sys or /proc/sys"
-    )]
-    UnknownSetting {
-        /// What was asked for.
-        name: String,
-        /// ", did you mean …?" or nothing.
-        suggestion: String,
-    },
-    /// A snapshot is not what it should be.
-    #[error("the snapshot {path} is damaged ({why}): remove the file and run again")]
-    Snapshot {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// The file system for a scenario could not be made.
-    #[error("making a file system for the guest: {why}; apt-get install e2fsprogs")]
-    FileSystem {
-        /// The program's reason.
-        why: String,
-    },
-    /// The trace of an observed trial could not be put together.
-    #[error("putting the trace of an observed trial together: {why}; please report it")]
-    Trace {
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The kernel cannot be had or lacks something.
+pub enum ArenaError {
+    /// This trial cannot run here, although it was asked for rightly: a kernel without what the variant needs. Found in
+    /// [`Arena::prepare`](crate::Arena::prepare), before any trial.
     #[error(transparent)]
-    Kernel(#[from] pagetide_kernel::KernelError),
+    Refused(Box<dyn std::error::Error + Send + Sync>),
+    /// The trial was asked for wrongly: an unknown scenario or setting, a parameter out of bounds. Found in
+    /// [`Arena::prepare`](crate::Arena::prepare), before any trial.
+    #[error(transparent)]
+    Wrong(Box<dyn std::error::Error + Send + Sync>),
+    /// The arena could not do its work: no emulator, no memory, a full disk. Other trials would meet the same.
+    #[error(transparent)]
+    Broken(Box<dyn std::error::Error + Send + Sync>),
+    /// The record could not be written.
+    #[error(transparent)]
+    Sink(#[from] FileError),
+    /// The trial was told to stop and left nothing behind.
+    #[error("the trial was stopped before its end: run the campaign again to go on from here")]
+    Stopped,
 }
 
-/// Adds attempt and object to an I/O error.
-pub(crate) fn io(
-    what: &'static str,
-    on: impl Into<String>,
-) -> impl FnOnce(io::Error) -> ExactError {
-    let on = on.into();
-    move |source| ExactError::Io { what, on, source }
+impl ArenaError {
+    /// The trial was asked for wrongly.
+    pub fn wrong(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Wrong(why.into())
+    }
+
+    /// The trial cannot run here.
+    pub fn refused(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Refused(why.into())
+    }
+
+    /// The arena could not do its work.
+    pub fn broken(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Broken(why.into())
+    }
 }

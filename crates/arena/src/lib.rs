@@ -1,16 +1,22 @@
-//! Bounded places where a trial runs.
+//! The seam between the run loop and the places where trials run.
 //!
-//! An arena takes a trial's subject and gives back its results; it never lets a workload reach the machine around it.
-//! Today there is one: [`exact`], a whole kernel in an emulator that counts instructions instead of time, bit for bit
-//! reproducible.
+//! An arena is a bounded place where a trial runs: it takes a trial's subject and gives back its results, and never lets a
+//! workload reach the machine around it. Whoever runs trials knows arenas only as the trait [`Arena`], so that order,
+//! resumption and stopping are tested with a scripted arena and no emulator; each arena is a crate of its own.
 //!
-//! This crate knows nothing of statistics or reports. Begin reading in [`exact`] (how a trial is prepared and run), then
-//! [`exact::machine`] (what the emulated machine is) and [`exact::snapshot`] (how a booted guest is kept).
+//! This crate knows nothing of campaigns, emulators, statistics or reports. Begin reading in [`mod@arena`] (the trait), then
+//! [`trial`] (what is asked for) and [`error`] (why there is no record).
 
+pub mod arena;
 pub mod doctor;
 pub mod error;
-pub mod exact;
 pub mod host;
+pub mod options;
+pub mod progress;
+pub mod trial;
 
-pub use error::ExactError;
-pub use exact::Exact;
+pub use arena::{Arena, Finding};
+pub use error::ArenaError;
+pub use options::Options;
+pub use progress::{Progress, Step, Unwatched};
+pub use trial::{Trial, VariantSpec};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pagetide_record::{ArenaKind, Bytes, MemorySpec, SwapSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::arena::VariantSpec;
+use pagetide_arena::VariantSpec;
 
 /// Seeds for each variant and cell where a campaign names no number: the least with which a paired test can reach 5 %.
 pub const DEFAULT_SEEDS: u32 = 6;

@@ -2,8 +2,8 @@
 
 use pagetide_record::Nanos;
 
-use crate::arena::Step;
 use crate::plan::Planned;
+use pagetide_arena::Step;
 
 /// Something that happened.
 #[derive(Clone, Debug)]

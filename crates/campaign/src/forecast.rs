@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use pagetide_record::{ArenaKind, Nanos, Store, StoreError, Subject};
 use serde::Serialize;
 
-use crate::arena::Arena;
 use crate::campaign::{Campaign, Until};
 use crate::run::{RunError, found, not_empty, note_for, resolve, side_by_side, waiting};
+use pagetide_arena::Arena;
 
 /// Wall-clock time assumed for a trial of a scenario that has never run here.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);

@@ -1,10 +1,9 @@
 //! Campaign files, the plan made of them, and the loop that runs it and can be resumed.
 //!
 //! This crate knows nothing of emulators, scenarios' insides or reports: an arena is a trait to it, a scenario a name
-//! with parameters. Begin reading in [`arena`] (the seam), then [`campaign`] (what is asked for), [`plan`] (in which
-//! order) and [`run()`] (the loop).
+//! with parameters. Begin reading in [`campaign`] (what is asked for), then [`plan`] (in which order) and [`run()`]
+//! (the loop).
 
-pub mod arena;
 pub mod campaign;
 pub mod event;
 pub mod file;
@@ -13,7 +12,6 @@ pub mod plan;
 mod run;
 mod sampling;
 
-pub use arena::{Arena, ArenaError, Finding, Progress, Step, Trial, Unwatched, VariantSpec};
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
 };

@@ -12,8 +12,8 @@ use pagetide_record::{ArenaKind, Bytes, MemorySpec, Pass, SwapSpec};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::arena::Trial;
 use crate::campaign::{Campaign, ScenarioSpec};
+use pagetide_arena::Trial;
 
 /// What a comparison holds fixed: one scenario with one value of each parameter, memory and swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -228,8 +228,8 @@ impl Campaign {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::VariantSpec;
     use crate::campaign::{Observe, Sampling, Until};
+    use pagetide_arena::VariantSpec;
 
     fn campaign(seeds: u32) -> Campaign {
         let variant = |name: &str| VariantSpec {

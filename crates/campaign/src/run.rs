@@ -13,12 +13,12 @@ use pagetide_compare::CompareError;
 use pagetide_record::store::{CampaignNote, CellNote, Entry};
 use pagetide_record::{Maker, Nanos, Record, Store, StoreError, Subject};
 
-use crate::arena::{Arena, ArenaError, Progress, Step, Trial};
 use crate::campaign::{Campaign, Until};
 use crate::event::{Event, Tally, Watch};
 use crate::forecast::Times;
 use crate::plan::{Cell, Planned};
 use crate::sampling::until_sure;
+use pagetide_arena::{Arena, ArenaError, Progress, Step, Trial};
 
 /// How to run.
 pub struct Options<'a> {
@@ -111,7 +111,7 @@ pub(crate) fn resolve(arena: &dyn Arena, trials: Vec<Planned>) -> Result<Vec<Job
             let subject = arena
                 .prepare(&planned.trial)
                 .map_err(|source| match source {
-                    ArenaError::Refused(_) => RunError::Refused {
+                    ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
                         scenario: planned.trial.scenario.clone(),
                         variant: planned.trial.variant.name.clone(),
                         source,

@@ -13,7 +13,8 @@ use std::time::Duration;
 use pagetide_compare::{Overall, compare_campaign};
 
 use common::{Deed, Diary, Scripted, campaign, go};
-use pagetide_campaign::{Basis, Nobody, RunError, Trial, Until, forecast};
+use pagetide_arena::Trial;
+use pagetide_campaign::{Basis, Nobody, RunError, Until, forecast};
 use pagetide_record::store::Filter;
 use pagetide_record::{ArenaKind, Invalid, Store};
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
+use pagetide_arena::VariantSpec;
 use pagetide_campaign::{
-    Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, VariantSpec, Vocabulary,
+    Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, Vocabulary,
 };
 use pagetide_record::store::is_campaign_name;
 use pagetide_record::subject::hex;

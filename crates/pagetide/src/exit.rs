@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Error;
-use pagetide_campaign::{ArenaError, FileError, RunError};
+use pagetide_arena::ArenaError;
+use pagetide_campaign::{FileError, RunError};
 use pagetide_compare::{Comparison, FailOn};
 use pagetide_kernel::KernelError;
 use pagetide_reference::{PatternError, StringError};
@@ -149,26 +150,19 @@ fn code(error: &Error) -> u8 {
                 cause.downcast_ref::<RunError>(),
                 Some(RunError::Empty { .. })
             )
-            || matches!(cause.downcast_ref::<RunError>(), Some(RunError::Refused { source, .. }) if is_wrong_word(source))
+            || matches!(
+                cause.downcast_ref::<RunError>(),
+                Some(RunError::Refused {
+                    source: ArenaError::Wrong(_),
+                    ..
+                })
+            )
+            || matches!(
+                cause.downcast_ref::<ArenaError>(),
+                Some(ArenaError::Wrong(_))
+            )
     });
     if by_words { USAGE } else { UNABLE }
-}
-
-/// Whether an arena refused words, not what they stand for.
-fn is_wrong_word(refusal: &ArenaError) -> bool {
-    use pagetide_arena::ExactError;
-    let ArenaError::Refused(why) = refusal else {
-        return false;
-    };
-    why.is::<ScenarioError>()
-        || matches!(
-            why.downcast_ref::<ExactError>(),
-            Some(
-                ExactError::UnknownSetting { .. }
-                    | ExactError::TooLittleMemory { .. }
-                    | ExactError::Kernel(KernelError::UnknownReference { .. })
-            )
-        )
 }
 
 #[cfg(test)]

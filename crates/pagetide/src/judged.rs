@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use pagetide_compare::explain::explain;
 use pagetide_compare::{Comparison, FailOn, tails};
-use pagetide_record::{Histogram, Machine, Record, Store};
+use pagetide_record::{ArenaKind, Histogram, Machine, Record, Store};
 use pagetide_report::seed::{Extras, cpu_time};
 use pagetide_report::terminal;
 use pagetide_report::terminal::show::{Presence, presence};
@@ -203,7 +203,7 @@ impl JudgedArgs {
         }
         out.text(&text)?;
         if format == Format::Table
-            && let Some(kept) = Kept::read(store)?
+            && let Some(kept) = Kept::read(store, ArenaKind::default())?
         {
             out.text(&format!("{}\n", kept.line()))?;
         }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use pagetide_arena::Exact;
-use pagetide_arena::exact::Options;
-use pagetide_campaign::Trial;
+use pagetide_arena::{Arena, Options, Trial};
 use pagetide_kernel::{Cache, cache_root};
-use pagetide_record::{Bytes, Maker, Nanos, Store};
+use pagetide_record::{ArenaKind, Bytes, Maker, Nanos, Store};
+
+use crate::arenas;
 
 /// Which store to use.
 #[derive(Args, Clone, Debug, Default)]
@@ -73,21 +73,21 @@ impl StoreArgs {
         Ok(Cache::open(self.cache_folder()?)?)
     }
 
-    /// Opens the exact arena; `say` is told of long steps.
+    /// Opens the arena of this kind; `say` is told of long steps.
     pub fn arena(
         &self,
+        kind: ArenaKind,
         args: &ArenaArgs,
         say: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Result<Exact> {
+    ) -> Result<Box<dyn Arena>> {
         let options = Options {
             cache: self.cache_folder()?,
-            program: std::env::current_exe().context("finding this very program")?,
             cache_limit: args.cache_limit,
             hang_wall: Duration::from_nanos(args.timeout.0),
             jobs: args.jobs.map(usize::from),
             refresh: args.refresh,
         };
-        Ok(Exact::open(options, say)?)
+        arenas::open(kind, options, Box::new(say))
     }
 }
 

@@ -12,6 +12,7 @@ macro_rules! put {
     }};
 }
 
+mod arenas;
 mod campaign_of;
 mod cli;
 mod command;

@@ -140,8 +140,8 @@ impl Watch for Progress {
 }
 
 /// A single trial, as of `repeat`: nothing to count, but Ctrl-C ends it as well.
-impl pagetide_campaign::Progress for Progress {
-    fn step(&self, _: pagetide_campaign::Step) {}
+impl pagetide_arena::Progress for Progress {
+    fn step(&self, _: pagetide_arena::Step) {}
 
     fn is_stopped(&self) -> bool {
         self.interrupt.is_set()

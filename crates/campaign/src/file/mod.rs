@@ -37,10 +37,10 @@ use pagetide_record::store::is_campaign_name;
 use pagetide_record::{ArenaKind, Bytes, MemorySpec, SwapSpec};
 use toml::de::{DeTable, DeValue};
 
-use crate::arena::VariantSpec;
 use crate::campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
 };
+use pagetide_arena::VariantSpec;
 
 pub use error::{FileError, Problem};
 pub use vocabulary::{ScenarioWords, Vocabulary};

@@ -9,9 +9,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use pagetide_arena::{Arena, ArenaError, Finding, Progress, Step, Trial, VariantSpec};
 use pagetide_campaign::{
-    Arena, ArenaError, Campaign, Event, Finding, Observe, Options, Outcome, Progress, RunError,
-    Sampling, ScenarioSpec, Step, Tally, Trial, Until, VariantSpec, Watch, run,
+    Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
+    Watch, run,
 };
 use pagetide_record::wire::Phase;
 use pagetide_record::{

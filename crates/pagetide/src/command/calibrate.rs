@@ -67,15 +67,13 @@ pub struct Kept {
 }
 
 impl Kept {
-    fn path(store: &Store) -> PathBuf {
-        store
-            .folder()
-            .join(format!("calibration-{}.json", ArenaKind::Exact))
+    fn path(store: &Store, arena: ArenaKind) -> PathBuf {
+        store.folder().join(format!("calibration-{arena}.json"))
     }
 
-    /// The last calibration; `None` where there was none.
-    pub fn read(store: &Store) -> Result<Option<Self>> {
-        let path = Self::path(store);
+    /// The last calibration of this arena; `None` where there was none.
+    pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>> {
+        let path = Self::path(store, arena);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.with_context(|| format!("reading {}", path.display()))?,
@@ -86,11 +84,11 @@ impl Kept {
     }
 
     fn write(&self, store: &Store) -> Result<()> {
-        let path = Self::path(store);
+        let path = Self::path(store, self.arena);
         let new = path.with_extension(format!("{}.new", std::process::id()));
         let write = |path: &Path| -> std::io::Result<()> {
             fs::write(path, pagetide_report::json::pretty(self))?;
-            fs::rename(path, Self::path(store))
+            fs::rename(path, Self::path(store, self.arena))
         };
         write(&new).with_context(|| format!("writing {}", path.display()))
     }
@@ -154,7 +152,7 @@ impl Row for Noise {
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     if args.show {
-        let Some(kept) = Kept::read(&store)? else {
+        let Some(kept) = Kept::read(&store, ArenaKind::default())? else {
             return Err(Usage::error(
                 "nothing was calibrated in this store: `pagetide calibrate SCENARIO` does it",
             ));
@@ -176,13 +174,13 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 
     let progress = Progress::new(Interrupt::listen()?);
     let say = progress.clone();
-    let arena = places.arena(&args.arena, move |text| say.say(text))?;
+    let arena = places.arena(campaign.arena, &args.arena, move |text| say.say(text))?;
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: false,
         maker: &maker,
     };
-    let outcome = run_campaign(&campaign, &arena, &mut store, &options, &progress);
+    let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &progress);
     progress.finish();
     let outcome = outcome?;
     if outcome.stopped {
@@ -198,7 +196,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let comparison = compare_note(&store, &note)?;
     let kept = Kept {
         measured: now(),
-        arena: ArenaKind::Exact,
+        arena: arena.kind(),
         seeds,
         cells: comparison
             .cells

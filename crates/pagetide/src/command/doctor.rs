@@ -1,12 +1,13 @@
 //! `pagetide doctor`: what this machine can do per arena, and what mends what is missing.
 
 use anyhow::Result;
-use pagetide_arena::doctor::{Piece, State, examine};
+use pagetide_arena::doctor::{Piece, State};
 use pagetide_record::Store;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
 
+use crate::arenas::examine;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;

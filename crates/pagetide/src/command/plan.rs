@@ -61,10 +61,10 @@ impl Row for Planned {
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
-    let arena = places.arena(&args.arena, |text| eprintln!("{text}"))?;
+    let arena = places.arena(campaign.arena, &args.arena, |text| eprintln!("{text}"))?;
     let store = places.store()?;
     let jobs = args.arena.jobs.map(usize::from);
-    let forecast = forecast(&campaign, &arena, &store, jobs, args.fresh)?;
+    let forecast = forecast(&campaign, arena.as_ref(), &store, jobs, args.fresh)?;
     if out.json {
         out.json(&forecast)?;
         return Ok(End::Done);

@@ -55,7 +55,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
     let progress = Progress::new(Interrupt::listen()?);
     let say = progress.clone();
-    let arena = places.arena(&args.arena, move |text| say.say(text))?;
+    let arena = places.arena(campaign.arena, &args.arena, move |text| say.say(text))?;
     let mut store = places.store()?;
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
@@ -63,7 +63,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         maker: &maker,
     };
     let watched = Watched::new(places.store()?, &campaign.name, &progress);
-    let outcome = run_campaign(&campaign, &arena, &mut store, &options, &watched);
+    let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &watched);
     progress.finish();
     watched.ended(match &outcome {
         Ok(outcome) if outcome.stopped => RunEnd::Stopped,

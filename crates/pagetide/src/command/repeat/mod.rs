@@ -3,9 +3,9 @@
 mod difference;
 
 use anyhow::{Context, Result};
-use pagetide_campaign::{Arena, ArenaError, Trial, VariantSpec};
+use pagetide_arena::{Arena, ArenaError, Trial, VariantSpec};
 use pagetide_compare::differences;
-use pagetide_record::{ArenaKind, Record, Store};
+use pagetide_record::{Record, Store};
 use serde::Serialize;
 
 use self::difference::{Difference, first_difference};
@@ -50,17 +50,18 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let path = store.path(&row.id);
     let original = store.load(&row.id)?;
     let before = original.record();
-    if before.subject.arena.kind != ArenaKind::Exact {
-        return Err(Usage::error(format!(
-            "record {} is of the {} arena, which is not in this version yet: only exact trials can be repeated",
-            short(&row.id),
-            before.subject.arena.kind
-        )));
-    }
     let progress = Progress::new(Interrupt::listen()?);
     let say = progress.clone();
-    let arena = places.arena(&args.arena, move |text| say.say(text))?;
-    let (trial, subject) = prepared(&arena, before)?;
+    let kind = before.subject.arena.kind;
+    let arena = places.arena(kind, &args.arena, move |text| say.say(text))?;
+    if arena.has_noise() {
+        return Err(Usage::error(format!(
+            "record {} is of the {kind} arena, where no trial gives the same twice: only trials without noise can be repeated",
+            short(&row.id)
+        )));
+    }
+    let arena = arena.as_ref();
+    let (trial, subject) = prepared(arena, before)?;
     let mut notes: Vec<String> = differences(&before.subject, &subject)
         .iter()
         .map(ToString::to_string)
@@ -82,7 +83,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     for _ in 0..args.times {
         let found = once(
             &store,
-            &arena,
+            arena,
             &trial,
             &subject,
             &progress,

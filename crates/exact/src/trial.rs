@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pagetide_campaign::arena::{ArenaError, Finding, Progress, Step};
+use pagetide_arena::{ArenaError, Finding, Progress, Step};
 use pagetide_guest::report::{LOG, Report};
 use pagetide_guest::spec::TrialSpec;
 use pagetide_guest::tracearea;
@@ -25,12 +25,12 @@ use pagetide_scenario::Needs;
 
 use serde_json::json;
 
+use crate::emulator::{Emulator, Running, Wiring};
 use crate::error::{ExactError, io};
-use crate::exact::emulator::{Emulator, Running, Wiring};
-use crate::exact::machine::MachineSpec;
-use crate::exact::memory::{self, Output};
-use crate::exact::monitor::Monitor;
-use crate::exact::snapshot::{Recipe, Snapshot, boot_files};
+use crate::machine::MachineSpec;
+use crate::memory::{self, Output};
+use crate::monitor::Monitor;
+use crate::snapshot::{Recipe, Snapshot, boot_files};
 
 /// How often the guest is looked at while nothing is expected.
 const LOOK: Duration = Duration::from_millis(2);

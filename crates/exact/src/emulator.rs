@@ -9,9 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 
+use crate::clock::{self, Clock};
 use crate::error::{ExactError, io};
-use crate::exact::clock::{self, Clock};
-use crate::exact::memory;
+use crate::memory;
 
 /// The emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";

@@ -1,6 +1,6 @@
 //! Proves exactness by numbers, and measures what a trial costs around its scenario.
 //!
-//! `cargo run --release -p pagetide-arena --example exactness -- [REPEATS] [SIDE_BY_SIDE] [KERNEL…]` repeats one trial of
+//! `cargo run --release -p pagetide-exact --example exactness -- [REPEATS] [SIDE_BY_SIDE] [KERNEL…]` repeats one trial of
 //! random references that swaps on each kernel and each kind of swap, and prints how many different digests came out (one,
 //! if all is well), and the median time from starting the emulator to the scenario's first instruction and from the
 //! scenario's end to the stored record. Ends with status 1 where digests differ.
@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pagetide_arena::exact::{Exact, Options};
-use pagetide_campaign::arena::{Arena, Trial, Unwatched, VariantSpec};
+use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
+use pagetide_exact::Exact;
 use pagetide_record::{Bytes, MemorySpec, Nanos, Record, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
@@ -39,7 +39,9 @@ fn main() -> Result<ExitCode, Fault> {
             .map(String::from)
             .to_vec();
     }
-    let exact = Exact::open(Options::here()?, |text| eprintln!("{text}"))?;
+    let exact = Exact::open(Options::new(pagetide_kernel::cache_root()?), |text| {
+        eprintln!("{text}")
+    })?;
     println!(
         "{}, {repeats} trials by each of {side_by_side} side by side",
         exact.emulator().version

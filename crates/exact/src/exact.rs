@@ -1,29 +1,18 @@
-//! The exact arena: a whole kernel in an emulator that counts instructions instead of time.
+//! How a trial is prepared and run.
 //!
 //! A trial is prepared once (kernel found, parameters resolved, everything refused that cannot run) and then run from a
-//! snapshot of its guest at the ready point. The same subject gives the same results, bit for bit, on any machine and
-//! under any load, because nothing in the guest depends on the host: see [`machine`] for the choices, and
-//! `pagetide_guest::idle` and [`clock`] for the two that mattered most.
-
-pub mod clock;
-pub mod emulator;
-pub mod initrd;
-pub mod machine;
-pub mod memory;
-pub mod monitor;
-pub mod snapshot;
-pub mod trial;
+//! snapshot of its guest at the ready point.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use pagetide_campaign::arena::{Arena, ArenaError, Finding, Progress, Trial, VariantSpec};
+use pagetide_arena::{Arena, ArenaError, Finding, Options, Progress, Trial, VariantSpec, host};
 use pagetide_guest::settings;
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_guest::swap::ssd_params;
-use pagetide_kernel::{Cache, Freshness, Kernel, KernelRef, Need};
+use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need};
 use pagetide_record::subject::{SSD_LATENCY, hex};
 use pagetide_record::{
     ArenaKind, ArenaSpec, Bytes, KernelId, Machine, Nanos, Pass, RecordWriter, Subject, SwapSpec,
@@ -32,47 +21,16 @@ use pagetide_record::{
 use pagetide_scenario::Needs;
 use sha2::{Digest, Sha256};
 
+use crate::emulator::Emulator;
 use crate::error::{ExactError, io};
-use crate::exact::emulator::Emulator;
-use crate::exact::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
-use crate::exact::snapshot::{Contents, Recipe, Snapshots};
-use crate::host;
+use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
+use crate::snapshot::{Contents, Recipe, Snapshots};
+use crate::trial;
 
 /// Compressor of zram: built into, or a module of, every kernel since 6.1, and cheap.
 const COMPRESSOR: &str = "lz4";
 /// A trial that makes no progress for this much virtual time is ended.
 const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
-
-/// Choices of a user that do not change results.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Folder of kernels and snapshots.
-    pub cache: PathBuf,
-    /// The tool's own binary, which becomes the guest's `/init`.
-    pub program: PathBuf,
-    /// Total size of snapshots on disk.
-    pub cache_limit: Bytes,
-    /// End a trial that does not move for this long, wall time.
-    pub hang_wall: std::time::Duration,
-    /// Most trials side by side; `None` for as many as there are processors.
-    pub jobs: Option<usize>,
-    /// Ask the package archive again, although the kernels are known.
-    pub refresh: bool,
-}
-
-impl Options {
-    /// The choices of somebody who made none: the usual cache, this very program as the guest's, two minutes of patience.
-    pub fn here() -> std::io::Result<Self> {
-        Ok(Self {
-            cache: pagetide_kernel::cache_root().map_err(std::io::Error::other)?,
-            program: std::env::current_exe()?,
-            cache_limit: snapshot::CACHE_LIMIT,
-            hang_wall: std::time::Duration::from_mins(2),
-            jobs: None,
-            refresh: false,
-        })
-    }
-}
 
 /// Files of the guest, by path and content.
 type Files = Vec<(String, Vec<u8>)>;
@@ -80,6 +38,8 @@ type Files = Vec<(String, Vec<u8>)>;
 /// The exact arena on this machine.
 pub struct Exact {
     options: Options,
+    /// The program that becomes the guest's `/init`: the one that is running.
+    program: PathBuf,
     emulator: Emulator,
     snapshots: Snapshots,
     guest: String,
@@ -101,9 +61,11 @@ impl Exact {
     ) -> Result<Self, ExactError> {
         let emulator = Emulator::find()?;
         let snapshots = Snapshots::open(&options.cache, options.cache_limit)?;
-        let guest = digest_of(&options.program)?;
+        let program = std::env::current_exe().map_err(io("finding", "this very program"))?;
+        let guest = digest_of(&program)?;
         Ok(Self {
             options,
+            program,
             emulator,
             snapshots,
             guest,
@@ -209,13 +171,16 @@ impl Exact {
 
     fn needs(subject: &Subject) -> Result<Needs, ArenaError> {
         pagetide_scenario::needs(&subject.scenario, subject.as_written, &subject.params)
-            .map_err(ArenaError::refused)
+            .map_err(ArenaError::wrong)
     }
 
     fn variant(&self, spec: &VariantSpec) -> Result<(Variant, Kernel), ArenaError> {
-        let kernel = self.kernel(&spec.kernel).map_err(ArenaError::refused)?;
+        let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
+            ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
+            _ => ArenaError::refused(why),
+        })?;
         for name in spec.settings.keys() {
-            check_setting(name).map_err(ArenaError::refused)?;
+            check_setting(name).map_err(ArenaError::wrong)?;
         }
         if spec
             .settings
@@ -288,7 +253,7 @@ impl Arena for Exact {
     fn prepare(&self, trial: &Trial) -> Result<Subject, ArenaError> {
         let memory = trial.memory.bytes();
         if memory < LEAST {
-            return Err(ArenaError::refused(ExactError::TooLittleMemory {
+            return Err(ArenaError::wrong(ExactError::TooLittleMemory {
                 asked: memory,
                 least: LEAST,
             }));
@@ -309,7 +274,7 @@ impl Arena for Exact {
             &trial.params,
             &context,
         )
-        .map_err(ArenaError::refused)?;
+        .map_err(ArenaError::wrong)?;
         let (variant, kernel) = self.variant(&trial.variant)?;
         let mut subject = Subject {
             scenario: trial.scenario.clone(),
@@ -389,7 +354,7 @@ impl Arena for Exact {
             if let Some(size) = needs.filesystem {
                 files.push((
                     pagetide_guest::filesystem::PIECES.to_owned(),
-                    crate::exact::trial::filesystem(size)?,
+                    trial::filesystem(size)?,
                 ));
             }
             let free = match subject.memory {
@@ -420,7 +385,7 @@ impl Arena for Exact {
             Ok((
                 recipe,
                 Contents {
-                    program: self.options.program.clone(),
+                    program: self.program.clone(),
                     files,
                 },
             ))

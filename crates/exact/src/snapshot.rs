@@ -21,17 +21,15 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::emulator::{Emulator, Wiring};
 use crate::error::{ExactError, io};
-use crate::exact::emulator::{Emulator, Wiring};
-use crate::exact::initrd::Archive;
-use crate::exact::machine::{CPU, MACHINE, MachineSpec};
-use crate::exact::memory::{self, Output};
-use crate::exact::monitor::Monitor;
+use crate::initrd::Archive;
+use crate::machine::{CPU, MACHINE, MachineSpec};
+use crate::memory::{self, Output};
+use crate::monitor::Monitor;
 
 /// How long a guest may take to get ready, wall time.
 const BOOT_LIMIT: Duration = Duration::from_mins(5);
-/// Total size that snapshots may have before the ones used longest ago are removed.
-pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
 /// Snapshots not used for this long are removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 
@@ -520,7 +518,7 @@ mod tests {
         let root = dir.path().join("snapshots");
         fs::create_dir_all(root.join("abc.making")).unwrap();
         fs::write(root.join("abc.making/ram"), "x").unwrap();
-        let snapshots = Snapshots::open(dir.path(), CACHE_LIMIT).unwrap();
+        let snapshots = Snapshots::open(dir.path(), Bytes(8 << 30)).unwrap();
         assert!(!root.join("abc.making").exists());
         assert!(snapshots.list().is_empty());
     }

@@ -1,13 +1,13 @@
 //! What observing costs in virtual time, exactly: the same trials timed and observed.
 //!
-//! `cargo run --release -p pagetide-arena --example observed_overhead -- [SEEDS] [KERNEL]`. Virtual time has no noise, but a
+//! `cargo run --release -p pagetide-exact --example observed_overhead -- [SEEDS] [KERNEL]`. Virtual time has no noise, but a
 //! chaotic trajectory: an observer that takes the CPU for a moment can make another page the victim, so that a single trial
 //! may become faster as well as slower. The median over seeds is the cost.
 
 use std::error::Error;
 
-use pagetide_arena::exact::{Exact, Options};
-use pagetide_campaign::arena::{Arena, Trial, Unwatched, VariantSpec};
+use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
+use pagetide_exact::Exact;
 use pagetide_record::{Bytes, MemorySpec, Nanos, Pass, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
@@ -21,7 +21,9 @@ fn main() -> Result<(), Fault> {
     let kernel = arguments
         .next()
         .unwrap_or_else(|| "debian:bookworm/6.12".to_owned());
-    let exact = Exact::open(Options::here()?, |text| eprintln!("{text}"))?;
+    let exact = Exact::open(Options::new(pagetide_kernel::cache_root()?), |text| {
+        eprintln!("{text}")
+    })?;
     println!("exact overhead of observing, {kernel}, {seeds} seeds");
     println!("scenario            swap         median    least     most");
     for scenario in ["smooth-sin-random", "swapbench"] {

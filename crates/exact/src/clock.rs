@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use serde_json::Value;
 
 use crate::error::ExactError;
-use crate::exact::memory;
+use crate::memory;
 
 /// The shared object. Source: `build.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));

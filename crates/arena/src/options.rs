@@ -1,0 +1,37 @@
+//! What a user may choose that changes no result.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pagetide_record::Bytes;
+
+/// Choices of a user that do not change results. An arena ignores those that mean nothing to it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of kernels and snapshots.
+    pub cache: PathBuf,
+    /// Total size of snapshots on disk.
+    pub cache_limit: Bytes,
+    /// End a trial that does not move for this long, wall time.
+    pub hang_wall: Duration,
+    /// Most trials side by side; `None` for as many as there are processors.
+    pub jobs: Option<usize>,
+    /// Ask the package archive again, although the kernels are known.
+    pub refresh: bool,
+}
+
+impl Options {
+    /// Total size of snapshots on disk, unless chosen otherwise.
+    pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
+
+    /// The choices of somebody who made none, with this cache: two minutes of patience.
+    pub fn new(cache: impl Into<PathBuf>) -> Self {
+        Self {
+            cache: cache.into(),
+            cache_limit: Self::CACHE_LIMIT,
+            hang_wall: Duration::from_mins(2),
+            jobs: None,
+            refresh: false,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What this machine can do in the exact arena: each piece that is there, and each missing one with its remedy.
+//!
+//! Nothing is believed that can be tried: the emulator is asked for its version, KVM must run a guest.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pagetide_arena::doctor::{self, Found, Piece, State};
+use pagetide_kernel::Cache;
+use pagetide_record::ArenaKind;
+
+use crate::emulator::Emulator;
+use crate::memory;
+
+/// A guest that has not come up after this long does not come up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Looks at the machine. `cache` and `store` are the folders that would be used.
+pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
+    let emulator = Emulator::find();
+    let found = [
+        emulator_piece(emulator.as_ref().map_err(ToString::to_string)),
+        doctor::memory(),
+        doctor::folder("cache", cache, "--cache DIR or PAGETIDE_CACHE"),
+        doctor::folder("store", store, "--store DIR or PAGETIDE_STORE"),
+        kernels(cache),
+        doctor::program(
+            "apt",
+            &["apt-get", "apt-cache", "apt-config"],
+            "Debian's kernels cannot be fetched; give .deb files, images or built trees",
+            "on Debian or Ubuntu: apt-get install apt",
+        ),
+        doctor::program(
+            "mke2fs",
+            &["mke2fs"],
+            "scenarios on a file system (filecopy) cannot run",
+            "apt-get install e2fsprogs",
+        ),
+    ];
+    found.map(|found| found.of(ArenaKind::Exact)).into()
+}
+
+fn emulator_piece(found: Result<&Emulator, String>) -> Found {
+    let name = "emulator";
+    match found {
+        // Messages name their remedy themselves.
+        Err(why) => Found::new(name, State::Missing, why, "apt-get install qemu-system-x86"),
+        Ok(emulator) => match version(&emulator.version) {
+            Some(version) if version < (7, 2) => Found::new(
+                name,
+                State::Missing,
+                format!("{} is older than 7.2", emulator.version),
+                "install QEMU 7.2 or later, or name one with PAGETIDE_QEMU",
+            ),
+            _ => Found::works(name, format!("{} ({})", emulator.version, emulator.program)),
+        },
+    }
+}
+
+/// Major and minor version in a text such as `QEMU 7.2.22 (Debian …)`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .find(|word| word.contains('.'))?
+        .split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn kernels(cache: &Path) -> Found {
+    let name = "kernels";
+    let limits = |found: String| Found::new(name, State::Limits, found, "pagetide kernel add");
+    match Cache::open(cache).and_then(|cache| cache.list()) {
+        Err(why) => limits(why.to_string()),
+        Ok(list) if list.is_empty() => {
+            limits("none in the cache yet; the first run fetches what it needs".to_owned())
+        }
+        Ok(list) => {
+            let releases: Vec<&str> = list.iter().map(|k| k.release.as_str()).collect();
+            Found::works(name, releases.join(", "))
+        }
+    }
+}
+
+/// A firmware that does one thing: at the reset vector it writes 0x20 to the debug-exit port.
+fn firmware() -> Vec<u8> {
+    // mov al, 0x20; mov dx, 0x501; out dx, al; hlt. The vector is 16 bytes below the firmware's end.
+    const CODE: [u8; 7] = [0xB0, 0x20, 0xBA, 0x01, 0x05, 0xEE, 0xF4];
+    let mut image = vec![0xF4; 64 << 10];
+    let vector = image.len() - 16;
+    image[vector..vector + CODE.len()].copy_from_slice(&CODE);
+    image
+}
+
+/// What the emulator exits with when the firmware has run: twice the value written, plus one.
+const RAN: i32 = 0x20 * 2 + 1;
+
+/// Says whether KVM works. A host that is itself a guest may run three instructions and break on a kernel, so a kernel of
+/// the cache is booted where there is one: without a file system it panics, and the machine ends.
+pub fn kvm(cache: &Path) -> String {
+    let Ok(emulator) = Emulator::find() else {
+        return "KVM was not tried for want of an emulator".to_owned();
+    };
+    let kernel = Cache::open(cache)
+        .and_then(|cache| cache.list())
+        .ok()
+        .and_then(|mut list| list.pop());
+    let tried = match &kernel {
+        None => runs_under(&emulator, "kvm"),
+        Some(kernel) => boots_under(&emulator, "kvm", &kernel.image()),
+    };
+    match (tried, kernel) {
+        (Err(why), _) => format!("KVM does not work: {why}"),
+        (Ok(()), Some(kernel)) => format!("KVM works ({} booted)", kernel.release),
+        (Ok(()), None) => {
+            "KVM runs three instructions; `pagetide kernel add`, then ask again".to_owned()
+        }
+    }
+}
+
+/// Boots a kernel under this accelerator until it finds no file system.
+fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(), String> {
+    let cpu = if accelerator == "kvm" { "host" } else { "max" };
+    let image = image.display().to_string();
+    let own = ["-machine", "q35", "-cpu", cpu, "-m", "256"];
+    let kernel = ["-kernel", &image, "-append", "quiet panic=-1"];
+    ends_with(emulator, accelerator, &[&own[..], &kernel].concat(), &[], 0)
+}
+
+/// Runs the firmware under this accelerator.
+fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
+    let fault = |error: crate::ExactError| error.to_string();
+    let bios = memory::holding("pagetide-firmware", &firmware()).map_err(fault)?;
+    let path = memory::path(bios.as_raw_fd());
+    let own = ["-machine", "pc", "-m", "16", "-bios", &path];
+    let exit = ["-device", "isa-debug-exit,iobase=0x501,iosize=1"];
+    let inherited = [bios.as_raw_fd()];
+    ends_with(
+        emulator,
+        accelerator,
+        &[&own[..], &exit].concat(),
+        &inherited,
+        RAN,
+    )
+}
+
+/// Runs a guest and expects the emulator to end with this code.
+fn ends_with(
+    emulator: &Emulator,
+    accelerator: &str,
+    own: &[&str],
+    inherited: &[RawFd],
+    code: i32,
+) -> Result<(), String> {
+    let fault = |error: crate::ExactError| error.to_string();
+    let errors = memory::anonymous("pagetide-errors").map_err(fault)?;
+    let common = [
+        "-accel",
+        accelerator,
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-serial",
+        "none",
+        "-no-reboot",
+    ];
+    let arguments: Vec<String> = common.iter().chain(own).map(ToString::to_string).collect();
+    let mut guest = emulator
+        .start(&arguments, inherited, &errors)
+        .map_err(fault)?;
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if let Some(status) = guest.ended() {
+            if status.code() == Some(code) {
+                return Ok(());
+            }
+            let said = memory::text(&errors);
+            let last = said.lines().find(|line| !line.trim().is_empty());
+            return Err(last
+                .unwrap_or("the emulator said nothing")
+                .trim()
+                .to_owned());
+        }
+        // The emulator stays, paused, when KVM gives up on an instruction.
+        let said = memory::text(&errors);
+        if let Some(line) = said.lines().find(|line| line.contains("internal error")) {
+            return Err(line.trim().to_owned());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Err(format!(
+        "a guest did not end within {} s",
+        PATIENCE.as_secs()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_the_emulator_writes_them() {
+        assert_eq!(version("QEMU 7.2.22 (Debian 1:7.2+dfsg-7)"), Some((7, 2)));
+        assert_eq!(version("QEMU 10.0.2"), Some((10, 0)));
+        assert_eq!(version("QEMU"), None);
+    }
+
+    #[test]
+    fn a_missing_emulator_is_named_with_the_command_that_mends_it() {
+        let Found { state, remedy, .. } = emulator_piece(Err("no".into()));
+        assert_eq!(state, State::Missing);
+        assert!(remedy.starts_with("apt-get install"));
+    }
+
+    #[test]
+    fn the_guest_that_tries_kvm_ends_as_expected_under_emulation() {
+        let Ok(emulator) = Emulator::find() else {
+            println!("skipped: QEMU is not installed");
+            return;
+        };
+        runs_under(&emulator, "tcg").unwrap();
+        let why = runs_under(&emulator, "nonsense").unwrap_err();
+        assert!(why.contains("nonsense"), "{why}");
+    }
+}

@@ -1,0 +1,37 @@
+//! The arenas there are. This is the one place that knows more of them than the trait: one line each.
+
+use std::path::Path;
+
+use anyhow::Result;
+use pagetide_arena::doctor::{Found, Piece, State};
+use pagetide_arena::{Arena, Options};
+use pagetide_exact::Exact;
+use pagetide_record::ArenaKind;
+
+use crate::exit::Usage;
+
+/// To whom an arena tells of long steps, such as fetching a kernel or booting one.
+pub type Say = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Opens the arena of this kind.
+pub fn open(kind: ArenaKind, options: Options, say: Say) -> Result<Box<dyn Arena>> {
+    match kind {
+        ArenaKind::Exact => Ok(Box::new(Exact::open(options, say)?)),
+        ArenaKind::Vm | ArenaKind::Host => Err(Usage::error(format!(
+            "the {kind} arena is not in this version yet: use the exact arena"
+        ))),
+    }
+}
+
+/// What this machine can do in each arena. `cache` and `store` are the folders that would be used.
+pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
+    let mut pieces = pagetide_exact::doctor::examine(cache, store);
+    let vm = format!(
+        "not in this version yet; {}",
+        pagetide_exact::doctor::kvm(cache)
+    );
+    pieces.push(Found::new("arena", State::NotYet, vm, "").of(ArenaKind::Vm));
+    let host = "not in this version yet";
+    pieces.push(Found::new("arena", State::NotYet, host, "").of(ArenaKind::Host));
+    pieces
+}
