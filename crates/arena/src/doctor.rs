@@ -7,7 +7,8 @@ use std::fmt::{self, Display};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pagetide_record::{ArenaKind, Bytes};
+use pagetide_quantity::Bytes;
+use pagetide_record::ArenaKind;
 use serde::Serialize;
 
 use crate::host;

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use pagetide_record::{Bytes, Machine};
+use pagetide_quantity::Bytes;
+use pagetide_record::Machine;
 
 /// Memory that guests never touch.
 pub const KEPT: Bytes = Bytes(4 << 30);

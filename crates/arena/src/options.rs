@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 
 /// Choices of a user that do not change results. An arena ignores those that mean nothing to it.
 #[derive(Clone, Debug)]

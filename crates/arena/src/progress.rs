@@ -1,6 +1,6 @@
 //! What a running trial reports, and how it is told to stop.
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 use pagetide_record::wire::Phase;
 
 /// What a running trial reports: which phase it is in and how far.

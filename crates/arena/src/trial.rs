@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::{Bytes, MemorySpec, Pass, SwapSpec};
+use pagetide_quantity::Bytes;
+use pagetide_record::{MemorySpec, Pass, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 /// A variant as it was asked for: the kernel is still only named.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::{ArenaKind, Bytes, MemorySpec, SwapSpec};
+use pagetide_quantity::Bytes;
+use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 use pagetide_arena::VariantSpec;

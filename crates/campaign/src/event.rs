@@ -1,6 +1,6 @@
 //! What happens while a campaign runs, as data. The command line draws it, tests read it.
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 
 use crate::plan::Planned;
 use pagetide_arena::Step;

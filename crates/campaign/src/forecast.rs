@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pagetide_record::{ArenaKind, Nanos, Store, StoreError, Subject};
+use pagetide_quantity::Nanos;
+use pagetide_record::{ArenaKind, Store, StoreError, Subject};
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};

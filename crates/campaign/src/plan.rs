@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-use pagetide_record::{ArenaKind, Bytes, MemorySpec, Pass, SwapSpec};
+use pagetide_quantity::Bytes;
+use pagetide_record::{ArenaKind, MemorySpec, Pass, SwapSpec};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 

@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use pagetide_compare::CompareError;
+use pagetide_quantity::Nanos;
 use pagetide_record::store::{CampaignNote, CellNote, Entry};
-use pagetide_record::{Maker, Nanos, Record, Store, StoreError, Subject};
+use pagetide_record::{Maker, Record, Store, StoreError, Subject};
 
 use crate::campaign::{Campaign, Until};
 use crate::event::{Event, Tally, Watch};

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use pagetide_campaign::file::{parse, read};
 use pagetide_campaign::{Campaign, FileError, Observe, ScenarioWords, Until, Vocabulary};
-use pagetide_record::{ArenaKind, Bytes};
+use pagetide_quantity::Bytes;
+use pagetide_record::ArenaKind;
 use proptest::prelude::*;
 
 fn vocabulary() -> Vocabulary {

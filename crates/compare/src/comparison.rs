@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use pagetide_record::{Direction, Subject, Unit, Variant};
+use pagetide_quantity::{Direction, Unit};
+use pagetide_record::{Subject, Variant};
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 

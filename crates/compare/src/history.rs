@@ -6,8 +6,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use pagetide_quantity::{Direction, Nanos, Unit};
 use pagetide_record::store::{Filter, Point};
-use pagetide_record::{ArenaKind, Direction, Nanos, Pass, Store, Unit};
+use pagetide_record::{ArenaKind, Pass, Store};
 use pagetide_verdict::change::{Search, change_points};
 use serde::Serialize;
 

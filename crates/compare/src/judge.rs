@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagetide_record::{ArenaKind, Direction, Metric, Store, Unit, Value};
+use pagetide_quantity::{Metric, Unit, Value};
+use pagetide_record::{ArenaKind, Store};
 use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
-use pagetide_verdict::{
-    Data, Direction as Way, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by,
-};
+use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by};
 
 use crate::comparison::{
     Caution, Cell, Column, Comparison, InvalidTrial, Look, MetricRow, Overall, Side, TrialRef,
@@ -259,11 +258,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                 samples.push(MetricSample {
                     name: row.name.clone(),
                     unit: label(row.unit).to_owned(),
-                    direction: match row.direction {
-                        Direction::Lower => Way::Lower,
-                        Direction::Higher => Way::Higher,
-                        Direction::Neutral => Way::Neutral,
-                    },
+                    direction: row.direction,
                     primary: row.primary,
                     margin: margins.get(&row.name).copied().map(Margin::Relative),
                     scale: pagetide_verdict::sample::Scale::Auto,

@@ -5,6 +5,7 @@
 //! [`PHASES`]; counters before and after stand in its results, as in every record. [`observe`] reads all of it;
 //! [`partner`] finds the observed record that belongs to a timed one, and the other way round.
 
+use pagetide_probe::ProbeError;
 use pagetide_probe::block::{BlockSummary, DiskModel, summarise};
 use pagetide_probe::meaning::{
     CpuTimes, ReclaimTable, TaskAccounting, TaskTime, analyse, attribute, attribute_within,
@@ -12,7 +13,7 @@ use pagetide_probe::meaning::{
 pub use pagetide_probe::observed::{PHASES, PhaseBegin, SOURCES, TASKS, TRACE};
 use pagetide_probe::text::{Delta, Effect, KeyedSource, Kind, known, observer_effect};
 use pagetide_probe::trace::TraceFile;
-use pagetide_probe::{Nanos, ProbeError};
+use pagetide_quantity::Nanos;
 use pagetide_record::file::FileError;
 use pagetide_record::store::Row;
 use pagetide_record::{Pass, Record, RecordReader, Store, StoreError};
@@ -111,13 +112,13 @@ pub fn observe(
     };
     Ok(Observation {
         record: record.id(),
-        elapsed: Nanos(record.results.elapsed.0),
+        elapsed: record.results.elapsed,
         table,
         tasks,
         attempts,
         blocks: summarise(&trace, DiskModel::barracuda_2009())?,
         phases,
-        timed_elapsed: timed.map(|timed| Nanos(timed.results.elapsed.0)),
+        timed_elapsed: timed.map(|timed| timed.results.elapsed),
         effect,
     })
 }
@@ -191,7 +192,7 @@ fn cpu_times(record: &Record) -> Option<CpuTimes> {
     Some(CpuTimes {
         user: time("user")?,
         system: time("system")?,
-        elapsed: Nanos(record.results.elapsed.0),
+        elapsed: record.results.elapsed,
     })
 }
 

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::{ArenaKind, Histogram, Store};
+use pagetide_quantity::Direction;
+use pagetide_quantity::Histogram;
+use pagetide_record::{ArenaKind, Store};
 use pagetide_verdict::sample::{Bin, TailPair};
-use pagetide_verdict::{Data, Direction, Family, Judgement, MetricSample, judge};
+use pagetide_verdict::{Data, Family, Judgement, MetricSample, judge};
 use serde::Serialize;
 
 use crate::comparison::{Comparison, Side};

@@ -8,10 +8,9 @@ use pagetide_compare::{
     Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note,
     compare_two, tails,
 };
+use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos};
 use pagetide_record::store::{CampaignNote, CellNote, Entry, Filter};
-use pagetide_record::{
-    ArenaKind, Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Pass, Record, Store,
-};
+use pagetide_record::{ArenaKind, Invalid, Pass, Record, Store};
 use pagetide_verdict::{Margin, Verdict};
 
 const TIME: MetricDef = MetricDef::time("run", "whole run").primary();

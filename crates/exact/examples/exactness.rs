@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
 use pagetide_exact::Exact;
-use pagetide_record::{Bytes, MemorySpec, Nanos, Record, RecordWriter, SwapSpec};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{MemorySpec, Record, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 

@@ -8,7 +8,8 @@ use std::error::Error;
 
 use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
 use pagetide_exact::Exact;
-use pagetide_record::{Bytes, MemorySpec, Nanos, Pass, RecordWriter, SwapSpec};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{MemorySpec, Pass, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 
 /// Why the exact arena could not do its work.
 #[derive(Debug, thiserror::Error)]

@@ -13,10 +13,10 @@ use pagetide_guest::settings;
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_guest::swap::ssd_params;
 use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need};
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::{SSD_LATENCY, hex};
 use pagetide_record::{
-    ArenaKind, ArenaSpec, Bytes, KernelId, Machine, Nanos, Pass, RecordWriter, Subject, SwapSpec,
-    Variant,
+    ArenaKind, ArenaSpec, KernelId, Machine, Pass, RecordWriter, Subject, SwapSpec, Variant,
 };
 use pagetide_scenario::Needs;
 use sha2::{Digest, Sha256};

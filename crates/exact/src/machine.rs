@@ -12,7 +12,8 @@
 //! - `earlyprintk` to the debug console with `loglevel=1`: the kernel prints there only when it dies, synchronously.
 
 use pagetide_guest::{port, spec};
-use pagetide_record::{Bytes, MemorySpec, SwapSpec};
+use pagetide_quantity::Bytes;
+use pagetide_record::{MemorySpec, SwapSpec};
 
 /// Machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
@@ -183,7 +184,7 @@ mod tests {
         let zram = MachineSpec::new(free, SwapSpec::Zram, size, None, &[]);
         let ssd = MachineSpec::new(
             free,
-            SwapSpec::Ssd(pagetide_record::Nanos(80_000)),
+            SwapSpec::Ssd(pagetide_quantity::Nanos(80_000)),
             size,
             None,
             &[],

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 use pagetide_record::wire::Region;
 use rustix::fs::MemfdFlags;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use pagetide_guest::spec::{BOOT_SPEC, BootSpec};
 use pagetide_kernel::Kernel;
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 use pagetide_record::subject::hex;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use serde::Serialize;

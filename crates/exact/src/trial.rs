@@ -17,10 +17,11 @@ use pagetide_guest::workload::OUTCOME;
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
 use pagetide_probe::trace::write_pieces;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{self, Kind, Phase};
-use pagetide_record::{Bytes, Machine, Nanos, RecordWriter, Subject, Wall};
+use pagetide_record::{Machine, RecordWriter, Subject, Wall};
 use pagetide_scenario::Needs;
 
 use serde_json::json;

@@ -6,8 +6,8 @@
 use std::fs;
 use std::io;
 
-use pagetide_record::Bytes;
-use pagetide_record::units::PAGE_SIZE;
+use pagetide_quantity::Bytes;
+use pagetide_quantity::PAGE_SIZE;
 
 use crate::error::{GuestError, io};
 

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 
 use crate::error::{GuestError, io};
 use crate::mount::mount;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{Bytes, Pass, SwapSpec};
+use pagetide_record::{Pass, SwapSpec};
 
 use crate::ballast::{Held, Reserve};
 use crate::counters::Idle;
@@ -96,7 +97,7 @@ fn prepare() -> Result<Ready, GuestError> {
     if let Some(free) = boot.free {
         // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
         ballast::leave(Bytes(
-            free.0 + start::MOST_PAGES * pagetide_record::units::PAGE_SIZE,
+            free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
         ))?;
     }
     ballast::drop_caches();

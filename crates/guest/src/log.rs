@@ -1,6 +1,6 @@
 //! The kernel's log: its tail for the record, and the lines that make a trial invalid.
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 use pagetide_record::outcome::Invalid;
 
 /// Reads the whole kernel log as the system has it.

@@ -8,13 +8,13 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use pagetide_probe::ProbeError;
 use pagetide_probe::meaning::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 use pagetide_probe::observed::SOURCES;
-use pagetide_probe::text::{self, KeyedSource, TextProbe, TextRecord, TextSettings, known};
+use pagetide_probe::text::{TextProbe, TextRecord, TextSettings};
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
-use pagetide_probe::{Nanos, ProbeError};
+use pagetide_quantity::Nanos;
 use pagetide_record::wire::{Kind, Region};
-use pagetide_record::{Series, Unit};
 
 use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
@@ -201,7 +201,7 @@ impl Observer {
             used: area.used(),
         };
         let record = texts.after().map_err(probe)?;
-        store(region, &contents, record)?;
+        store(region, &contents, &record)?;
         self.set(DONE);
         Ok(())
     }
@@ -215,10 +215,9 @@ fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, byt
 }
 
 /// Writes what was observed beside the trace.
-fn store(region: &Region, contents: &Contents, mut record: TextRecord) -> Result<(), GuestError> {
+fn store(region: &Region, contents: &Contents, record: &TextRecord) -> Result<(), GuestError> {
     let full = |why| io("writing", "what was observed")(io::Error::other(why));
-    for (name, series) in std::mem::take(&mut record.series) {
-        let series = over_time(&name, &series);
+    for series in &record.series {
         region
             .write(Kind::Series, &series.name, &series.encode())
             .map_err(full)?;
@@ -226,43 +225,10 @@ fn store(region: &Region, contents: &Contents, mut record: TextRecord) -> Result
     let json = |value: serde_json::Result<Vec<u8>>| {
         value.map_err(|why| io("encoding", "what was observed")(io::Error::other(why)))
     };
-    let sources = json(serde_json::to_vec(&record))?;
+    let sources = json(serde_json::to_vec(record))?;
     region.write(Kind::Blob, SOURCES, &sources).map_err(full)?;
     let contents = json(serde_json::to_vec(contents))?;
     region.write(Kind::Blob, FRAME, &contents).map_err(full)
-}
-
-/// A series in the record's form: `time` since the start of recording, then every column.
-fn over_time(name: &str, series: &text::Series) -> Series {
-    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    // `zram0/mm_stat` is the only source named by its path.
-    let (name, source) = match name {
-        "vmstat" => ("vmstat", Some(KeyedSource::Vmstat)),
-        "meminfo" => ("meminfo", Some(KeyedSource::Meminfo)),
-        "pressure" => ("pressure", None),
-        _ => ("zram", Some(KeyedSource::ZramMmStat)),
-    };
-    let times = series.rows().map(|(time, _)| number(time.get()));
-    let mut out = Series::new(name).int("time", Unit::Nanos, times);
-    for (at, column) in series.columns().iter().enumerate() {
-        let unit = match source.and_then(|source| known(source, column)) {
-            Some(known) => match known.unit {
-                text::Unit::Pages => Unit::Pages,
-                // Already turned into bytes.
-                text::Unit::Bytes | text::Unit::Kib => Unit::Bytes,
-                text::Unit::Events | text::Unit::Items => Unit::Count,
-            },
-            // Pressure is told in microseconds.
-            None if source.is_none() => Unit::Nanos,
-            None => Unit::Count,
-        };
-        let scale = if source.is_none() { 1000 } else { 1 };
-        let values = series
-            .rows()
-            .map(|(_, row)| number(row.get(at).copied().unwrap_or(0).saturating_mul(scale)));
-        out = out.int(column, unit, values);
-    }
-    out
 }
 
 /// Makes this process run before every ordinary one; what it forks does not inherit that.
@@ -279,38 +245,14 @@ fn in_real_time() {
 }
 
 fn now() -> Nanos {
-    Nanos(supervise::now().0)
+    supervise::now()
 }
 
 fn sleep(span: Nanos) {
     let time = libc::timespec {
         tv_sec: 0,
-        tv_nsec: i64::try_from(span.get()).unwrap_or(0),
+        tv_nsec: i64::try_from(span.0).unwrap_or(0),
     };
     // SAFETY: `time` lives through the call; no remainder is asked for.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn series_tell_time_and_units_in_the_records_own() {
-        let mut vmstat = text::Series::new(vec!["nr_free_pages".into(), "pswpin".into()], 4);
-        vmstat.push(Nanos(5), &[7, 8]);
-        let series = over_time("vmstat", &vmstat);
-        let heads: Vec<_> = series
-            .columns
-            .iter()
-            .map(|(column, _)| (column.name.as_str(), column.unit))
-            .collect();
-        assert_eq!(heads[0], ("time", Unit::Nanos));
-        assert_eq!(heads[1], ("nr_free_pages", Unit::Pages));
-        let mut pressure = text::Series::new(vec!["memory-some".into()], 4);
-        pressure.push(Nanos(0), &[3]);
-        let series = over_time("pressure", &pressure);
-        assert_eq!(series.column("memory-some").unwrap().get(0), Some(3000.0));
-        assert_eq!(over_time("zram0/mm_stat", &pressure).name, "zram");
-    }
 }

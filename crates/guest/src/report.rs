@@ -3,10 +3,10 @@
 //! The guest only reads; what needs no kernel is worked out by the controller, because every line of the guest's program
 //! that runs once is translated by the emulator first, which costs more than running it.
 
-use pagetide_record::metric::{Direction, MetricDef, Unit};
+use pagetide_quantity::{Direction, MetricDef, Unit};
+use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
-use pagetide_record::{Metric, Nanos};
 use pagetide_scenario::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl Report {
         results.texts = counters::texts(&ran.before, &ran.after);
         results.halts = Some(counters::halts(ran.idle_before, ran.idle_after));
         if let Some(pages) = ran.before.text("zoneinfo").and_then(ballast::pages_free) {
-            let free = pages * pagetide_record::units::PAGE_SIZE;
+            let free = pages * pagetide_quantity::PAGE_SIZE;
             results
                 .facts
                 .insert("free-at-start".to_owned(), free.to_string());

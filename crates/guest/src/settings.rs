@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 use pagetide_record::outcome::Invalid;
 
 /// Short names of folders of settings.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::{Bytes, Pass, SwapSpec};
+use pagetide_quantity::Bytes;
+use pagetide_record::{Pass, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 /// Path of the [`BootSpec`] in the initial file system.
@@ -74,5 +75,5 @@ pub struct TrialSpec {
     /// Bulk input within the output region: offset and length.
     pub data: Option<(u64, u64)>,
     /// Give up after this much virtual time without progress.
-    pub hang_after: pagetide_record::Nanos,
+    pub hang_after: pagetide_quantity::Nanos,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
 

@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use pagetide_record::units::PAGE_SIZE;
-use pagetide_record::{Bytes, SwapSpec};
+use pagetide_quantity::Bytes;
+use pagetide_quantity::PAGE_SIZE;
+use pagetide_record::SwapSpec;
 
 use crate::error::{GuestError, io};
 
@@ -18,7 +19,7 @@ pub const ZRAM: &str = "/dev/zram0";
 
 /// Module parameters of the simulated disk: memory behind it, completion by timer after the latency, one queue.
 /// Source: kernel `Documentation/block/null_blk.rst`.
-pub fn ssd_params(latency: pagetide_record::Nanos, size: Bytes, devices: u32) -> String {
+pub fn ssd_params(latency: pagetide_quantity::Nanos, size: Bytes, devices: u32) -> String {
     let gb = size.0.div_ceil(1 << 30).max(1);
     format!(
         "memory_backed=1 gb={gb} irqmode=2 completion_nsec={} nr_devices={devices} queue_mode=2 submit_queues=1 \

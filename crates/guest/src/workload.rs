@@ -7,9 +7,10 @@ use std::path::Path;
 
 use pagetide_probe::meaning::TaskAccounting;
 use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
+use pagetide_quantity::Nanos;
+use pagetide_record::Pass;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{Nanos, Pass};
 
 use crate::error::{GuestError, io};
 use crate::spec::{BootSpec, MOUNT_POINT, TrialSpec};
@@ -92,24 +93,18 @@ impl pagetide_scenario::Observer for PhaseLog {
     fn phase(&mut self, name: &str) {
         self.0.push(PhaseBegin {
             name: name.to_owned(),
-            begin: moment(),
+            begin: supervise::now(),
         });
     }
-}
-
-/// The time on the trace's clock.
-fn moment() -> pagetide_probe::Nanos {
-    pagetide_probe::Nanos(supervise::now().0)
 }
 
 /// What the kernel accounted to the processes of the workload: the main one between two moments, the others from their
 /// begin to their end, which the trace tells.
 fn accounting(
     outcome: &pagetide_scenario::Outcome,
-    begin: pagetide_probe::Nanos,
-    end: pagetide_probe::Nanos,
+    begin: Nanos,
+    end: Nanos,
 ) -> Vec<TaskAccounting> {
-    let nanos = |time: pagetide_record::Nanos| Some(pagetide_probe::Nanos(time.0));
     let own = std::process::id();
     outcome
         .processes
@@ -120,8 +115,8 @@ fn accounting(
                 pid: process.pid,
                 begin: is_main.then_some(begin),
                 end: is_main.then_some(end),
-                user: nanos(process.user),
-                system: nanos(process.system),
+                user: Some(process.user),
+                system: Some(process.system),
             }
         })
         .collect()
@@ -154,7 +149,7 @@ fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
     let observed = spec.pass == Pass::Observed;
     let observer: &mut dyn pagetide_scenario::Observer =
         if observed { &mut phases } else { &mut nobody };
-    let begin = moment();
+    let begin = supervise::now();
     let outcome = pagetide_scenario::run(pagetide_scenario::Setup {
         name: &spec.scenario,
         as_written: spec.as_written,
@@ -172,7 +167,7 @@ fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
         observer,
     });
     if observed {
-        let tasks = accounting(&outcome, begin, moment());
+        let tasks = accounting(&outcome, begin, supervise::now());
         let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
         let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
         // A region that is full says so by itself.

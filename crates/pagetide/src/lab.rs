@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use pagetide_arena::{Arena, Options, Trial};
 use pagetide_kernel::{Cache, cache_root};
-use pagetide_record::{ArenaKind, Bytes, Maker, Nanos, Store};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{ArenaKind, Maker, Store};
 
 use crate::arenas;
 

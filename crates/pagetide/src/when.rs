@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 
 /// Nanoseconds since 1970.
 pub fn now() -> Nanos {

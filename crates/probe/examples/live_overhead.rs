@@ -14,9 +14,9 @@ mod support;
 use std::error::Error;
 use std::time::Duration;
 
-use pagetide_probe::Nanos;
 use pagetide_probe::meaning::RECLAIM_EVENTS;
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
+use pagetide_quantity::Nanos;
 
 /// Passes of a process left out at its start, while memory and swap fill.
 const WARM_UP: usize = 4;
@@ -120,7 +120,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let ratios = traced
             .iter()
             .zip(&plain)
-            .map(|(a, b)| of(a).get() as f64 / of(b).get().max(1) as f64)
+            .map(|(a, b)| of(a).0 as f64 / of(b).0.max(1) as f64)
             .collect();
         let Some([middle, low, high]) = median(ratios) else {
             println!("{name:9} too few passes");

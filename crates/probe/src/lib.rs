@@ -20,7 +20,5 @@ pub mod observed;
 pub mod page;
 pub mod text;
 pub mod trace;
-mod units;
 
 pub use error::ProbeError;
-pub use units::{Bytes, Nanos, Pages};

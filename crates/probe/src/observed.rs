@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Nanos;
+use pagetide_quantity::Nanos;
 
 /// Name of the blob that holds the trace, as [`crate::trace::TraceFile::write`] writes it.
 pub const TRACE: &str = "trace";

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pagetide_probe::ProbeError;
 use pagetide_probe::meaning::{
     ATTRIBUTION_EVENTS, BLOCK_EVENTS, Part, RECLAIM_EVENTS, RowId, Section, TaskAccounting,
     analyse, attribute,
@@ -20,7 +21,7 @@ use pagetide_probe::text::{KeyedSource, Snapshot};
 use pagetide_probe::trace::{
     Capture, EventName, FieldAccess, Instance, TraceFile, TraceSettings, Tracefs,
 };
-use pagetide_probe::{Nanos, ProbeError};
+use pagetide_quantity::Nanos;
 
 /// Held by tests that put the machine under pressure: one at a time is enough for it.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -142,16 +143,16 @@ fn parts_of_time() -> Option<()> {
     assert!(!losses.any(), "{losses:?}");
     let time = attribute(&trace, &tasks).unwrap().remove(0);
     println!("{time:#?}");
-    let share = |nanos: Nanos| nanos.get() as f64 / time.elapsed.get() as f64;
+    let share = |nanos: Nanos| nanos.0 as f64 / time.elapsed.0 as f64;
     assert_eq!(time.parts.total(), time.elapsed);
     assert!(share(time.parts.get(Part::Unexplained)) < 0.02);
     // The trace and the task's own accounting agree on its time on CPUs, but for what a hypervisor stole of it, which the
     // kernel does not account to the task and the trace cannot tell; and for waits for a CPU, as the scheduler leaves out a
     // clock update where a woken task takes a CPU from another (`rq_clock_skip_update`) and accounts from the wake-up on.
-    let (accounted, traced) = (time.accounted.unwrap().get(), time.on_cpu.get());
-    let margin = time.elapsed.get() / 50;
-    let stolen = support::stolen().get() - stolen.get();
-    let queued = time.parts.get(Part::RunQueue).get();
+    let (accounted, traced) = (time.accounted.unwrap().0, time.on_cpu.0);
+    let margin = time.elapsed.0 / 50;
+    let stolen = support::stolen().0 - stolen.0;
+    let queued = time.parts.get(Part::RunQueue).0;
     assert!(
         accounted < traced + margin + queued && traced < accounted + margin + stolen,
         "{accounted} ns accounted, {traced} traced, {queued} waited, {stolen} stolen"

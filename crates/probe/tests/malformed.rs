@@ -11,7 +11,7 @@ use pagetide_probe::text::{
 use pagetide_probe::trace::{
     CpuReader, EventFormat, FieldAccess, PageLayout, Stride, TextAccess, TraceFile, pack,
 };
-use pagetide_probe::{Nanos, Pages};
+use pagetide_quantity::{Nanos, Pages};
 use proptest::prelude::*;
 
 fn golden() -> TraceFile {

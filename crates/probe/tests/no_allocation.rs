@@ -4,12 +4,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 
-use pagetide_probe::Nanos;
 use pagetide_probe::meaning::Decoder;
 use pagetide_probe::text::{
-    Buddyinfo, Diskstats, KeyedSource, SchedStat, Series, Swaps, TaskStat, TextFile, Zoneinfo,
+    Buddyinfo, Diskstats, KeyedSource, SchedStat, Swaps, TaskStat, TextFile, Zoneinfo,
 };
 use pagetide_probe::trace::TraceFile;
+use pagetide_quantity::{Column, Nanos, Sampler, Unit};
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -69,8 +69,12 @@ fn a_sample_of_any_text_source_allocates_nothing() {
     let mut task = TextFile::open(Path::new("/proc/self/stat"), TaskStat::default()).unwrap();
     let mut sched =
         TextFile::open(Path::new("/proc/self/schedstat"), SchedStat::default()).unwrap();
-    let names = vmstat.latest().counters.keys().map(str::to_owned).collect();
-    let mut series = Series::new(names, 16);
+    let column = |name: &str| Column {
+        name: name.to_owned(),
+        unit: Unit::Count,
+    };
+    let columns = vmstat.latest().counters.keys().map(column).collect();
+    let mut series = Sampler::new(columns, 16);
     // A swap area or a loop device may come up while this runs; a second round settles what the first one learned.
     let mut fewest = u64::MAX;
     for _ in 0..5 {

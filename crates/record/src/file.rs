@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sha2::{Digest, Sha256};
 
 use crate::record::{Record, SCHEMA, SectionInfo};
-use crate::series::{Series, SeriesError};
 use crate::subject::hex;
-use crate::units::Bytes;
+use pagetide_quantity::Bytes;
+use pagetide_quantity::{Series, SeriesError};
 
 const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
 const SECTION_MAGIC: u32 = u32::from_le_bytes(*b"SECT");
@@ -495,7 +495,7 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::Unit;
+    use pagetide_quantity::Unit;
 
     fn written() -> (tempfile::TempDir, PathBuf, Record) {
         let dir = tempfile::tempdir().unwrap();

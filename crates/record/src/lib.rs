@@ -9,20 +9,14 @@
 //! it leaves a guest) and [`store`] (where all of them live).
 
 pub mod file;
-pub mod metric;
 pub mod outcome;
 pub mod record;
-pub mod series;
 pub mod store;
 pub mod subject;
-pub mod units;
 pub mod wire;
 
 pub use file::{FileError, RecordReader, RecordWriter};
-pub use metric::{Direction, Metric, MetricDef, Unit, Value};
 pub use outcome::{Invalid, Warning};
-pub use record::{Counters, Halts, Histogram, Machine, Maker, Record, Results, Wall};
-pub use series::{Column, ColumnData, Series};
+pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};
 pub use store::{Store, StoreError};
 pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};
-pub use units::{Bytes, Nanos, Pages};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Bytes, Nanos};
+use pagetide_quantity::{Bytes, Nanos};
 
 /// Why a trial's numbers must not be used. Shown as is; the trial is kept, shown and excluded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]

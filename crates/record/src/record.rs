@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::metric::Metric;
 use crate::outcome::{Invalid, Warning};
 use crate::subject::{Subject, hex};
-use crate::units::{Bytes, Nanos};
+use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 
 /// Version of the schema; a reader refuses records of a later one.
 pub const SCHEMA: u32 = 1;
@@ -85,121 +84,6 @@ impl Counters {
             .iter()
             .filter_map(|name| self.delta(name))
             .reduce(u64::wrapping_add)
-    }
-}
-
-/// A log-linear histogram: bucket `i` below 64 holds the value `i`; above, each power of two has 32 buckets, so that a
-/// bucket is at most 3.2 % wide. Bucket bounds follow from the index (see [`Histogram::bounds`]).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Histogram {
-    /// Index and count of the buckets that are not empty, ascending.
-    pub buckets: Vec<(u32, u64)>,
-    /// Number of values.
-    pub count: u64,
-    /// Sum of the values.
-    pub sum: u64,
-    /// Smallest value.
-    pub min: u64,
-    /// Largest value.
-    pub max: u64,
-}
-
-/// Buckets for each power of two.
-const SUB: u32 = 32;
-
-impl Histogram {
-    /// Number of buckets that cover all of `u64`.
-    pub const BUCKETS: usize = 64 + 58 * SUB as usize;
-
-    /// Bucket of a value.
-    #[inline]
-    pub const fn index(value: u64) -> u32 {
-        if value < 64 {
-            // Below 64 every value has its own bucket.
-            return (value & 63) as u32;
-        }
-        let exponent = value.ilog2();
-        let within = (value >> (exponent - 5)) & 31;
-        64 + (exponent - 6) * SUB + (within & 31) as u32
-    }
-
-    /// Smallest and largest value of a bucket.
-    pub const fn bounds(index: u32) -> (u64, u64) {
-        if index < 64 {
-            return (index as u64, index as u64);
-        }
-        let exponent = (index - 64) / SUB + 6;
-        let within = ((index - 64) % SUB) as u64;
-        let low = (32 + within) << (exponent - 5);
-        (low, low + ((1 << (exponent - 5)) - 1))
-    }
-
-    /// Builds a histogram from dense bucket counts.
-    pub fn from_dense(dense: &[u64], sum: u64, min: u64, max: u64) -> Self {
-        let buckets: Vec<(u32, u64)> = dense
-            .iter()
-            .zip(0_u32..)
-            .filter(|(count, _)| **count > 0)
-            .map(|(count, index)| (index, *count))
-            .collect();
-        let count = buckets.iter().map(|(_, count)| count).sum();
-        Self {
-            buckets,
-            count,
-            sum,
-            min,
-            max,
-        }
-    }
-
-    /// Mean of the values, exact; zero where there are none.
-    pub fn mean(&self) -> f64 {
-        if self.count == 0 {
-            0.0
-        } else {
-            self.sum as f64 / self.count as f64
-        }
-    }
-
-    /// The value below which a share `q` (0 to 1) of the values lies, by the nearest-rank rule, taken at the middle of
-    /// its bucket and held within minimum and maximum; zero where there are no values.
-    pub fn quantile(&self, q: f64) -> u64 {
-        if self.count == 0 {
-            return 0;
-        }
-        if q >= 1.0 {
-            return self.max;
-        }
-        let wanted = q.clamp(0.0, 1.0) * self.count as f64;
-        let mut seen = 0_u64;
-        for (index, count) in &self.buckets {
-            seen += count;
-            if seen as f64 >= wanted {
-                let (low, high) = Self::bounds(*index);
-                return (low + (high - low) / 2).clamp(self.min, self.max);
-            }
-        }
-        self.max
-    }
-
-    /// Adds another histogram's values.
-    pub fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
-        }
-        let mut all: BTreeMap<u32, u64> = self.buckets.iter().copied().collect();
-        for (index, count) in &other.buckets {
-            *all.entry(*index).or_default() += count;
-        }
-        self.min = if self.count == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
-        self.max = self.max.max(other.max);
-        self.count += other.count;
-        self.sum = self.sum.wrapping_add(other.sum);
-        self.buckets = all.into_iter().collect();
     }
 }
 
@@ -323,40 +207,5 @@ impl Record {
             hash.update(&section.digest);
         }
         hex(&hash.finalize())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn histogram_buckets_tile_all_values() {
-        let mut next = 0;
-        for index in 0..u32::try_from(Histogram::BUCKETS).unwrap() {
-            let (low, high) = Histogram::bounds(index);
-            assert_eq!(low, next, "bucket {index} starts where the one before ends");
-            assert_eq!(Histogram::index(low), index);
-            assert_eq!(Histogram::index(high), index);
-            assert!(
-                (high - low) as f64 <= 0.032 * low as f64,
-                "bucket {index} is narrow"
-            );
-            next = high.wrapping_add(1);
-        }
-        assert_eq!(next, 0, "the last bucket ends at the largest value");
-    }
-
-    #[test]
-    fn quantiles_come_from_the_right_bucket() {
-        let mut dense = vec![0; Histogram::BUCKETS];
-        for value in 1..=1000_u64 {
-            dense[Histogram::index(value) as usize] += 1;
-        }
-        let histogram = Histogram::from_dense(&dense, 500_500, 1, 1000);
-        assert!((histogram.mean() - 500.5).abs() < 1e-9);
-        let median = histogram.quantile(0.5) as f64;
-        assert!((median - 500.0).abs() < 17.0, "{median}");
-        assert_eq!(histogram.quantile(1.0), 1000);
     }
 }

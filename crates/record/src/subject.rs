@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::units::{Bytes, Nanos, UnitError};
+use pagetide_quantity::{Bytes, Nanos, UnitError};
 
 /// Identity of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

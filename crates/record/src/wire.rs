@@ -29,7 +29,7 @@ pub const NAME: usize = 40;
 pub enum Kind {
     /// [`crate::Results`] as JSON; exactly one, the last frame written.
     Results = 1,
-    /// An encoded [`crate::Series`].
+    /// An encoded [`pagetide_quantity::Series`].
     Series = 2,
     /// Bytes of any kind: the access log, raw trace buffers.
     Blob = 3,

@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use common::{add, ids, record};
+use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::store::{CampaignNote, Filter};
-use pagetide_record::{
-    Invalid, Metric, Nanos, Record, RecordReader, RecordWriter, Store, StoreError,
-};
+use pagetide_record::{Invalid, Record, RecordReader, RecordWriter, Store, StoreError};
 use proptest::prelude::*;
 
 #[test]

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pagetide_compare::Comparison;
-use pagetide_record::{
-    Histogram, Metric, MetricDef, Nanos, Record, RecordReader, RecordWriter, Series, Unit,
-};
+use pagetide_quantity::{Histogram, Metric, MetricDef, Nanos, Series, Unit};
+use pagetide_record::{Record, RecordReader, RecordWriter};
 use pagetide_reference::Rng;
 use pagetide_report::About;
 use pagetide_report::html::{Assets, Input, Sources, single, write};

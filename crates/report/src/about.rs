@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Cell, Column, Comparison, InvalidTrial, MetricRow, Values};
-use pagetide_record::{ArenaKind, Histogram, Machine, Subject};
+use pagetide_quantity::Histogram;
+use pagetide_record::{ArenaKind, Machine, Subject};
 use pagetide_verdict::{Judgement, number};
 
 /// What a comparison itself does not know: its title, the command that repeats it, the machine, pictures.

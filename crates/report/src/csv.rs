@@ -9,7 +9,8 @@
 use std::io::Write;
 
 use pagetide_compare::{Cell, Comparison, MetricRow, Side, Values};
-use pagetide_record::{ColumnData, Metric, Record, Series, Value};
+use pagetide_quantity::{ColumnData, Metric, Series, Value};
+use pagetide_record::Record;
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
@@ -332,7 +333,7 @@ pub fn series(writer: impl Write, series: &Series) -> Result<(), CsvError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_record::Unit;
+    use pagetide_quantity::Unit;
 
     #[test]
     fn formulas_and_control_characters_are_disarmed() {

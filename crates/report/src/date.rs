@@ -1,6 +1,6 @@
 //! Dates as text, in UTC, for records' wall-clock fields.
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 
 /// Days from the civil era's start to 1970-01-01.
 const EPOCH_DAYS: u64 = 719_468;

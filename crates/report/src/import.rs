@@ -161,7 +161,7 @@ fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Reco
                 ..ArenaSpec::default()
             },
             // Nothing is known of either; zero and none say so.
-            memory: MemorySpec::Total(pagetide_record::Bytes(0)),
+            memory: MemorySpec::Total(pagetide_quantity::Bytes(0)),
             swap: SwapSpec::None,
             ..Subject::default()
         },

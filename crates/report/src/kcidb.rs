@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Cell as Group, Column, Comparison, MetricRow};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use pagetide_record::subject::hex;
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;

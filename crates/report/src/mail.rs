@@ -4,7 +4,7 @@
 //! interval. A change is always that of the value: negative is smaller, and the mark says which way is better.
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 

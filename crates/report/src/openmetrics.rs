@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Cell as Group, Comparison, MetricRow};
+use pagetide_quantity::{Nanos, Unit};
 use pagetide_record::subject::hex;
-use pagetide_record::{Nanos, Unit};
 use pagetide_verdict::Judgement;
 use pagetide_verdict::judgement::EffectKind;
 use sha2::{Digest, Sha256};

@@ -6,7 +6,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use pagetide_record::{ColumnData, Record, Series};
+use pagetide_quantity::{ColumnData, Series};
+use pagetide_record::Record;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;

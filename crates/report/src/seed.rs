@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use pagetide_compare::{Cell, Comparison};
 use pagetide_probe::meaning::ReclaimTable;
-use pagetide_record::{ColumnData, FileError, Nanos, RecordReader};
+use pagetide_quantity::{ColumnData, Nanos};
+use pagetide_record::{FileError, RecordReader};
 
 use crate::about::{self, Centre};
 use crate::draw::clean;

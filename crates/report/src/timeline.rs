@@ -8,7 +8,8 @@ use pagetide_compare::observation::{ObservationError, PHASES, TRACE};
 use pagetide_probe::meaning::{Decoder, Event, PairKind, Pairs, Reclaimer, Traced};
 use pagetide_probe::observed::PhaseBegin;
 use pagetide_probe::trace::TraceFile;
-use pagetide_record::{Nanos, RecordReader};
+use pagetide_quantity::Nanos;
+use pagetide_record::RecordReader;
 
 use crate::trace::{Slice, Trace, Track, counters};
 
@@ -74,7 +75,7 @@ pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
 
 /// Phases follow each other; `begin` and `end` are those of the trace, `end` counted from `begin`.
 fn phase_track(phases: &[PhaseBegin], begin: u64, end: u64) -> Track {
-    let since = |phase: &PhaseBegin| phase.begin.get().saturating_sub(begin);
+    let since = |phase: &PhaseBegin| phase.begin.0.saturating_sub(begin);
     let ends = phases.iter().skip(1).map(since);
     Track {
         group: "scenario".to_owned(),
@@ -179,7 +180,7 @@ impl Slices {
             PairKind::Reclaim(_) => ("reclaim", "direct reclaim"),
             PairKind::Compaction => ("compaction", "compaction"),
         };
-        let mut done = slice(name, time.saturating_sub(took.get()), time);
+        let mut done = slice(name, time.saturating_sub(took.0), time);
         done.details = details;
         self.close(group, pid, done);
     }

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use pagetide_record::{Nanos, Series, Unit};
+use pagetide_quantity::{Nanos, Series, Unit};
 
 use crate::draw::clean;
 use crate::json;
@@ -80,10 +80,10 @@ pub fn counters(series: &Series) -> Vec<Counter> {
             points: (0..series.rows())
                 .filter_map(|row| {
                     let time = match times {
-                        pagetide_record::ColumnData::Int(times) => {
+                        pagetide_quantity::ColumnData::Int(times) => {
                             u64::try_from(*times.get(row)?).ok()?
                         }
-                        pagetide_record::ColumnData::Float(_) => return None,
+                        pagetide_quantity::ColumnData::Float(_) => return None,
                     };
                     Some((Nanos(time), data.get(row)?))
                 })

@@ -4,7 +4,7 @@ use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
     Answer, Basis, Evidence, Explained, Explanation, Finding, Lead, Reading, Source,
 };
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 
 use crate::about::{self, BASELINE};
 use crate::draw::clean::{clean, wrap};

@@ -6,7 +6,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use pagetide_record::{ArenaKind, Record, RecordReader, RecordWriter, Unit, Value};
+use pagetide_quantity::{Unit, Value};
+use pagetide_record::{ArenaKind, Record, RecordReader, RecordWriter};
 use pagetide_report::import::{csv, mmtests};
 
 /// What run-mmtests.sh writes of one test.

@@ -11,7 +11,7 @@ mod judge;
 
 use judge::{Python, Tool, Why, have, kunit, promtool, python};
 use pagetide_compare::Values;
-use pagetide_record::{Nanos, Series, Unit};
+use pagetide_quantity::{Nanos, Series, Unit};
 use pagetide_report::trace::{self, Counter, Slice, Trace, Track};
 use pagetide_report::{csv, kcidb, ktap, openmetrics, parquet};
 use serde_json::Value;

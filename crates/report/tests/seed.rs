@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use pagetide_compare::{Cell, Comparison, MetricRow, Overall, Values};
 use pagetide_probe::meaning::{ReclaimTable, Row, RowId, RowUnit, Section, Value as RowValue};
-use pagetide_record::{Direction, Nanos, SwapSpec, Unit};
+use pagetide_quantity::{Direction, Nanos, Unit};
+use pagetide_record::SwapSpec;
 use pagetide_report::seed::{CpuTime, Extras, seed, vmregress};
 use pagetide_report::terminal::show::Presence;
 
@@ -140,7 +141,7 @@ fn reclaim() -> ReclaimTable {
                 Section::Reclaim,
                 "time stalled in direct reclaim (Time stalled direct reclaim (seconds))",
                 RowUnit::Time,
-                RowValue::Time(pagetide_probe::Nanos(12_345_678)),
+                RowValue::Time(pagetide_quantity::Nanos(12_345_678)),
             ),
             row(
                 RowId::CompactionSuccess,

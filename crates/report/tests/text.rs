@@ -5,7 +5,8 @@ mod data;
 use std::collections::BTreeMap;
 
 use pagetide_compare::{InvalidTrial, Values};
-use pagetide_record::{Invalid, Value};
+use pagetide_quantity::Value;
+use pagetide_record::Invalid;
 use pagetide_report::draw::clean::is_unsafe;
 use pagetide_report::{csv, json, mail, markdown};
 

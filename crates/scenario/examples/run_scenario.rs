@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 use pagetide_record::wire::Region;
 use pagetide_scenario::{Clock, Context, NoObserver, Setup, needs, resolve, run};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use pagetide_record::{Bytes, Nanos, Pages};
+use pagetide_quantity::{Bytes, Nanos, Pages};
 
 use crate::clock::Clock;
 use crate::error::Stop;

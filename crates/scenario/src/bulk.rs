@@ -1,7 +1,7 @@
 //! Series written straight into frames of the output region, without holding them in memory first.
 
+use pagetide_quantity::{Series, Unit};
 use pagetide_record::wire::{Kind, Region};
-use pagetide_record::{Series, Unit};
 
 /// A column: its name, its unit and the value of each row.
 pub(crate) type Column<'a> = (&'a str, Unit, &'a mut dyn FnMut(usize) -> i64);
@@ -56,7 +56,8 @@ fn head(columns: &[Column<'_>], rows: usize) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use pagetide_record::{Pages, wire};
+    use pagetide_quantity::Pages;
+    use pagetide_record::wire;
 
     use super::*;
     use crate::mapping::Mapping;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use pagetide_record::Nanos;
+use pagetide_quantity::Nanos;
 
 /// Which clock a trial is timed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use pagetide_record::Pages;
+use pagetide_quantity::Pages;
 
 use crate::error::Stop;
 use crate::mapping::{Mapping, PAGE};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pagetide_record::{Bytes, MetricDef};
+use pagetide_quantity::{Bytes, MetricDef};
 
 use crate::error::{ScenarioError, Stop};
 use crate::expr::{Names, Quantity};

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use pagetide_record::{Bytes, Invalid, Nanos};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::Invalid;
 use pagetide_reference::{PatternError, StringError};
 
 /// Why a scenario or its parameters are refused, before anything is started.

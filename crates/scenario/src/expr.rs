@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::{Bytes, Nanos};
+use pagetide_quantity::{Bytes, Nanos};
 
 /// A value with its units: bytes to the power of `bytes`, nanoseconds to the power of `nanos`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 
 use crate::error::Stop;
 use crate::fill::Filler;

@@ -4,7 +4,7 @@
 //! low, where kswapd is awake, *min* between low and min, and *zero* takes all there is, where an allocation must reclaim
 //! for itself.
 
-use pagetide_record::{Bytes, Pages};
+use pagetide_quantity::{Bytes, Pages};
 
 use crate::trial::{Trial, meminfo};
 

@@ -4,7 +4,7 @@
 //! the share of free memory that lies in blocks too small for an order. Fragmentation index: whether a failing allocation
 //! would fail for lack of memory (towards 0) or for fragmentation (towards 1), as in `mm/vmstat.c`.
 
-use pagetide_record::{Series, Unit};
+use pagetide_quantity::{Series, Unit};
 
 /// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pagetide_record::Direction;
+use pagetide_quantity::Direction;
 
 use crate::definition::Definition;
 use crate::registry;

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 
 use crate::error::Stop;
 use crate::number;

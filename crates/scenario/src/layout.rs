@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::Histogram;
+use pagetide_quantity::Histogram;
 
 /// Swap area and offset of a page, `None` where it is in memory.
 type Place = Option<(u64, u64)>;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use pagetide_record::{Bytes, Nanos, Pages};
+use pagetide_quantity::{Bytes, Nanos, Pages};
 use pagetide_reference::Rng;
 
 use crate::clock;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-use pagetide_record::{Bytes, Pages};
+use pagetide_quantity::{Bytes, Pages};
 
 use crate::error::Stop;
 use crate::fill::Filler;

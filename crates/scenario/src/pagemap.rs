@@ -93,7 +93,7 @@ impl PageMap {
 
 #[cfg(test)]
 mod tests {
-    use pagetide_record::Pages;
+    use pagetide_quantity::Pages;
 
     use super::*;
 

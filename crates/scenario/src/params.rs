@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_record::{Bytes, Nanos};
+use pagetide_quantity::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::error::ScenarioError;
@@ -129,7 +129,7 @@ pub(crate) trait Value: Sized {
     fn read(text: &str) -> Option<Self>;
 }
 
-pub(crate) use pagetide_record::Pages;
+pub(crate) use pagetide_quantity::Pages;
 
 impl Value for Bytes {
     const KIND: Kind = Kind::Size;
@@ -141,7 +141,7 @@ impl Value for Bytes {
 impl Value for Pages {
     const KIND: Kind = Kind::Pages;
     fn read(text: &str) -> Option<Self> {
-        text.parse().ok().map(pagetide_record::Pages)
+        text.parse().ok().map(pagetide_quantity::Pages)
     }
 }
 

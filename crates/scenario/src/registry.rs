@@ -92,7 +92,7 @@ pub fn needs(
 
 #[cfg(test)]
 mod tests {
-    use pagetide_record::Bytes;
+    use pagetide_quantity::Bytes;
 
     use super::*;
 

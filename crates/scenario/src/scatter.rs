@@ -3,7 +3,7 @@
 //! The original aged a machine for minutes until its memory was fragmented. Pages that are held in between do so at once and
 //! by a stated degree: compaction can move them, reclaim cannot take them.
 
-use pagetide_record::{Bytes, Pages};
+use pagetide_quantity::{Bytes, Pages};
 
 use crate::error::Stop;
 use crate::fill::Filler;

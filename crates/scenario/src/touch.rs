@@ -10,8 +10,9 @@
 // Pages are aligned far beyond any word.
 #![allow(clippy::cast_ptr_alignment)]
 
+use pagetide_quantity::Histogram;
+use pagetide_record::Warning;
 use pagetide_record::wire::{Frame, Kind, Region};
-use pagetide_record::{Histogram, Warning};
 
 use crate::clock::{Clock, MonotonicTicks, RawTsc, Ticks};
 use crate::error::Stop;
@@ -402,7 +403,8 @@ fn copy_page(touch: &Touch, item: u32, buffer: *mut u8) {
 
 #[cfg(test)]
 mod tests {
-    use pagetide_record::{Pages, wire};
+    use pagetide_quantity::Pages;
+    use pagetide_record::wire;
     use proptest::prelude::*;
 
     use super::*;

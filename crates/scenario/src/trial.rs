@@ -5,10 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use pagetide_quantity::{Bytes, Direction, Histogram, Metric, MetricDef, Nanos, Series, Unit};
 use pagetide_record::wire::{self, Region};
-use pagetide_record::{
-    Bytes, Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Series, Unit, Warning,
-};
+use pagetide_record::{Invalid, Warning};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Use, age and presence of every page of a workload, kept in the output region, which costs the workload no memory.
 
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use pagetide_record::wire::{Frame, Kind};
 
 use crate::bulk::write_series;

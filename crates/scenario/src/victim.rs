@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use pagetide_record::{Nanos, Pages};
+use pagetide_quantity::{Nanos, Pages};
 use pagetide_reference::Rng;
 
 use crate::clock::{self, Clock};

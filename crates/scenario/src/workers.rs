@@ -12,7 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use pagetide_record::{Bytes, Invalid, Nanos, Pages};
+use pagetide_quantity::{Bytes, Nanos, Pages};
+use pagetide_record::Invalid;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;

@@ -7,7 +7,8 @@ mod arena;
 use std::collections::BTreeSet;
 
 use arena::{Pressure, Run, run};
-use pagetide_record::{ColumnData, Invalid, Series, Warning};
+use pagetide_quantity::{ColumnData, Series};
+use pagetide_record::{Invalid, Warning};
 
 fn ints<'a>(series: &'a Series, column: &str) -> &'a [i64] {
     match series.column(column) {
@@ -128,7 +129,7 @@ fn all_copies_are_byte_identical_and_missing_methods_are_said_to_be_missing() {
     assert!((run.metric("compared") - copied * 3.0 * 1024.0 * 1024.0).abs() < 0.5);
     let absent = run.outcome.metrics.iter().filter(|metric| {
         metric.name.starts_with("time-")
-            && metric.value == pagetide_record::Value::Absent("not on this kernel".to_owned())
+            && metric.value == pagetide_quantity::Value::Absent("not on this kernel".to_owned())
     });
     assert_eq!(absent.count(), missing);
 }

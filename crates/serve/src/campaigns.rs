@@ -11,8 +11,9 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use pagetide_quantity::Nanos;
+use pagetide_record::Store;
 use pagetide_record::store::{CampaignNote, RunEnd, RunState};
-use pagetide_record::{Nanos, Store};
 use pagetide_report::draw::clean;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 

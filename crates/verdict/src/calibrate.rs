@@ -183,7 +183,8 @@ fn autocorrelation(values: &[f64]) -> Result<Option<f64>> {
 mod tests {
     use super::*;
     use crate::rng::Xoshiro;
-    use crate::sample::{Direction, Scale};
+    use crate::sample::Scale;
+    use pagetide_quantity::Direction;
 
     fn family(pairs: Vec<Pair>) -> Family {
         Family::new(

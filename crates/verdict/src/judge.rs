@@ -9,7 +9,8 @@ use crate::margin::{Margin, MarginUsed, default_for};
 use crate::normal;
 use crate::number::floor_u64;
 use crate::rule::Rule;
-use crate::sample::{Direction, Family, MetricSample};
+use crate::sample::{Family, MetricSample};
+use pagetide_quantity::Direction;
 
 /// Chance of a verdict that [`Verdict::Inconclusive`]'s `n_needed` aims at.
 const POWER: f64 = 0.8;
@@ -21,7 +22,8 @@ const MOST: u64 = 10_000_000;
 /// Refused is only an error rate outside (0, 1); a metric that cannot be judged gets the verdict [`Verdict::Invalid`].
 ///
 /// ```
-/// use pagetide_verdict::{Data, Direction, Family, MetricSample, judge};
+/// use pagetide_quantity::Direction;
+/// use pagetide_verdict::{Data, Family, MetricSample, judge};
 ///
 /// let a = [10.1, 10.4, 9.8, 10.0, 10.2, 9.9, 10.3, 10.1];
 /// let b = [9.1, 9.5, 8.7, 9.2, 9.1, 9.0, 9.2, 9.3];

@@ -8,7 +8,7 @@ use crate::interval::Interval;
 use crate::margin::MarginUsed;
 use crate::nested::Components;
 use crate::outlier::Outlier;
-use crate::sample::Direction;
+use pagetide_quantity::Direction;
 
 /// The judgement on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

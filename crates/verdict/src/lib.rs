@@ -59,4 +59,4 @@ pub use judge::{judge, judge_by};
 pub use judgement::{Judgement, Verdict};
 pub use margin::Margin;
 pub use rule::Rule;
-pub use sample::{Data, Direction, Family, MetricSample, Pair};
+pub use sample::{Data, Family, MetricSample, Pair};

@@ -1,5 +1,6 @@
 //! What is judged: metrics with their values, as plain data.
 
+use pagetide_quantity::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::margin::Margin;
@@ -28,18 +29,6 @@ impl Family {
             metrics,
         }
     }
-}
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// Smaller values are better.
-    Lower,
-    /// Larger values are better.
-    Higher,
-    /// Neither: a difference is a change, neither good nor bad.
-    Neutral,
 }
 
 /// How B is set against A.

@@ -1,11 +1,11 @@
 //! What must hold for any data.
 
+use pagetide_quantity::Direction;
 use pagetide_verdict::change::{Search, change_points};
 use pagetide_verdict::sample::{Bin, Count, CountPair, Scale, TailPair};
 use pagetide_verdict::signed_rank::Zeros;
 use pagetide_verdict::{
-    Data, Direction, Family, Judgement, MetricSample, Pair, Verdict, judge, rank_sum, sign_flip,
-    signed_rank,
+    Data, Family, Judgement, MetricSample, Pair, Verdict, judge, rank_sum, sign_flip, signed_rank,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,9 +1,10 @@
 //! When sampling stops, and what is claimed then.
 
+use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::sample::Scale;
 use pagetide_verdict::sequential::{Decision, Design, Plan, Why};
-use pagetide_verdict::{Data, Direction, Family, Margin, MetricSample, Pair, Verdict};
+use pagetide_verdict::{Data, Family, Margin, MetricSample, Pair, Verdict};
 
 const CAP: u64 = 40;
 

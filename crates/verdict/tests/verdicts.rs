@@ -1,10 +1,9 @@
 //! What verdicts come out of which data.
 
+use pagetide_quantity::Direction;
 use pagetide_verdict::judgement::{EffectKind, Note, Shift};
 use pagetide_verdict::sample::{Bin, Count, CountPair, Scale, TailPair, UnitPair};
-use pagetide_verdict::{
-    Data, Direction, Family, Judgement, Margin, MetricSample, Pair, Verdict, judge,
-};
+use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Verdict, judge};
 
 fn metric(name: &str, unit: &str, direction: Direction, data: Data) -> MetricSample {
     MetricSample {

@@ -33,8 +33,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
+use pagetide_quantity::Bytes;
 use pagetide_record::store::is_campaign_name;
-use pagetide_record::{ArenaKind, Bytes, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
 use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{

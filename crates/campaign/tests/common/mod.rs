@@ -14,11 +14,9 @@ use pagetide_campaign::{
     Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
     Watch, run,
 };
+use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::wire::Phase;
-use pagetide_record::{
-    ArenaKind, Bytes, Invalid, Maker, Metric, MetricDef, Nanos, RecordWriter, Results, Store,
-    Subject, Wall,
-};
+use pagetide_record::{ArenaKind, Invalid, Maker, RecordWriter, Results, Store, Subject, Wall};
 
 /// The metric that decides.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();

@@ -1,7 +1,7 @@
 //! What speaks for a mechanism: counters, settings and metrics that differ, before and after.
 
 use pagetide_probe::meaning::{Part, RowId};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use super::account::{

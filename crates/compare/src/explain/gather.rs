@@ -270,7 +270,7 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
     }
     let mut times = BTreeMap::new();
     for (part, time) in tasks.iter().flat_map(|task| task.parts.iter()) {
-        *times.entry(part).or_insert(0.0) += time.get() as f64;
+        *times.entry(part).or_insert(0.0) += time.0 as f64;
     }
     let (queue, others) = queues(tasks);
     let left_out = queue.get(&None).copied().unwrap_or(0.0);
@@ -324,8 +324,8 @@ fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
 fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     let (time, count) = requests.fold((0, 0), |(time, count), direction| {
         (
-            time + direction.latency.total().get(),
-            count + direction.latency.count(),
+            time + direction.latency.sum,
+            count + direction.latency.count,
         )
     });
     (count > 0).then(|| time as f64 / count as f64)
@@ -340,7 +340,7 @@ fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<Ahead>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
     let (mut all, mut others) = (BTreeMap::new(), Amounts::new());
     for queued in tasks.iter().flat_map(|task| &task.behind) {
-        let time = queued.time.get() as f64;
+        let time = queued.time.0 as f64;
         let ahead = match queued.name.as_str() {
             _ if own.contains(&queued.pid) => None,
             OBSERVER => None,

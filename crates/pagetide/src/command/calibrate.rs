@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use pagetide_campaign::{Options, Until, run as run_campaign};
 use pagetide_compare::{Cell, Comparison, compare_note};
-use pagetide_record::{ArenaKind, Direction, Nanos, Store};
+use pagetide_quantity::Nanos;
+use pagetide_record::{ArenaKind, Store};
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::{Row, list};
 use pagetide_verdict::calibrate::{Calibration, calibrate, split};
 use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::sample::Scale;
-use pagetide_verdict::{Data, Direction as Way, Family, MetricSample};
+use pagetide_verdict::{Data, Family, MetricSample};
 use serde::{Deserialize, Serialize};
 
 use crate::campaign_of::CampaignArgs;
@@ -216,11 +217,7 @@ fn of_cell(comparison: &Comparison, cell: &Cell, seeds: u32) -> Result<(String, 
         .map(|row| MetricSample {
             name: row.name.clone(),
             unit: format!("{:?}", row.unit).to_lowercase(),
-            direction: match row.direction {
-                Direction::Lower => Way::Lower,
-                Direction::Higher => Way::Higher,
-                Direction::Neutral => Way::Neutral,
-            },
+            direction: row.direction,
             primary: row.primary,
             margin: None,
             scale: Scale::Auto,

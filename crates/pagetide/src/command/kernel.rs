@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use pagetide_kernel::{Cache, FORMS, Freshness, Kernel, KernelRef, Need};
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;

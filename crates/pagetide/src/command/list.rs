@@ -6,8 +6,9 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
+use pagetide_quantity::Nanos;
 use pagetide_record::store::{Filter, Row as Indexed};
-use pagetide_record::{Nanos, Pass, Store};
+use pagetide_record::{Pass, Store};
 use pagetide_report::draw::{Align, Ink, clean};
 use pagetide_report::terminal::Row;
 use pagetide_scenario::{Definition, guide};
@@ -111,7 +112,7 @@ struct Scenario {
     origin: &'static str,
     repaired: &'static str,
     params: &'static [pagetide_scenario::Param],
-    metrics: &'static [pagetide_record::MetricDef],
+    metrics: &'static [pagetide_quantity::MetricDef],
     has_as_written: bool,
 }
 
@@ -190,9 +191,9 @@ fn describe(text: &mut String, definition: &Definition, out: Output) {
     for metric in definition.metrics {
         let decides = if metric.primary { ", decides" } else { "" };
         let better = match metric.direction {
-            pagetide_record::Direction::Lower => "lower is better",
-            pagetide_record::Direction::Higher => "higher is better",
-            pagetide_record::Direction::Neutral => "neither way is better",
+            pagetide_quantity::Direction::Lower => "lower is better",
+            pagetide_quantity::Direction::Higher => "higher is better",
+            pagetide_quantity::Direction::Neutral => "neither way is better",
         };
         let _ = writeln!(text, "    {}  ({better}{decides})", metric.name);
         paragraph(text, 8, metric.help);

@@ -16,7 +16,7 @@ use crate::output::Output;
 struct Measured {
     cell: String,
     metric: String,
-    unit: pagetide_record::Unit,
+    unit: pagetide_quantity::Unit,
     seeds: usize,
     median: f64,
     least: f64,

@@ -3,9 +3,8 @@
 use std::f64::consts::PI;
 use std::path::Path;
 
-use pagetide_record::{
-    Direction, Histogram, Invalid, Metric, MetricDef, Nanos, Record, Series, Store, Unit,
-};
+use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos, Series, Unit};
+use pagetide_record::{Invalid, Record, Store};
 use pagetide_reference::Rng;
 
 const ACCESS: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();

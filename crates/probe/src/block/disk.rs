@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::requests::Request;
-use crate::Nanos;
+use pagetide_quantity::Nanos;
 
 /// A drive's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -64,11 +64,11 @@ impl DiskModel {
             return 0.0;
         }
         let third = (self.cylinders as f64 / 3.0).max(2.0);
-        let (track, average) = (self.seek_track.get() as f64, self.seek_average.get() as f64);
+        let (track, average) = (self.seek_track.0 as f64, self.seek_average.0 as f64);
         if tracks <= third {
             track + (average - track) * ((tracks - 1.0) / (third - 1.0)).sqrt()
         } else {
-            let full = self.seek_full.get() as f64;
+            let full = self.seek_full.0 as f64;
             average + (full - average) * ((tracks - third) / (2.0 * third)).min(1.0)
         }
     }
@@ -146,13 +146,13 @@ impl Disk {
             if seek > 0.0 {
                 self.seeks += 1;
                 if request.write {
-                    seek += model.write_settle.get() as f64;
+                    seek += model.write_settle.0 as f64;
                 }
             }
             now += seek;
             self.seek += seek;
             // Where on its track the sector lies, and where the head is by then, in turns.
-            let turn = (model.rotation.get() as f64).max(1.0);
+            let turn = (model.rotation.0 as f64).max(1.0);
             let track = (rate * turn / 1e9 / 512.0).max(1.0);
             let target = (sector as f64 / track).fract();
             let wait = (target - (now / turn).fract()).rem_euclid(1.0) * turn;
@@ -209,7 +209,7 @@ mod tests {
             (0, Nanos(0), Nanos(0))
         );
         let expected = 1000.0 * 256.0 * 512.0 / 125e6;
-        let seconds = cost.total().get() as f64 / 1e9;
+        let seconds = cost.total().0 as f64 / 1e9;
         assert!((seconds / expected - 1.0).abs() < 0.01, "{seconds}");
     }
 
@@ -225,7 +225,7 @@ mod tests {
             disk.serve(read((state >> 11) % model.sectors, 8));
         }
         let cost = disk.cost();
-        let mean = |part: Nanos| part.get() as f64 / 20_000.0 / 1e6;
+        let mean = |part: Nanos| part.0 as f64 / 20_000.0 / 1e6;
         // Ruemmler and Wilkes' curve makes the mean over random pairs a little less than the seek over the mean distance.
         assert!((7.0..9.5).contains(&mean(cost.seek)), "{}", mean(cost.seek));
         assert!(
@@ -244,7 +244,7 @@ mod tests {
             contiguous.serve(read(page * 8, 8));
             scattered.serve(read(page * 2741 % pages * 8, 8));
         }
-        assert!(scattered.cost().total() > Nanos(20 * contiguous.cost().total().get()));
+        assert!(scattered.cost().total() > Nanos(20 * contiguous.cost().total().0));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::meaning::{Event, Histogram, Traced};
-use crate::{Bytes, Nanos};
+use crate::meaning::{Event, Traced};
+use pagetide_quantity::{Bytes, Histogram, Nanos};
 
 /// A request; sectors are 512 bytes whatever the device's own are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ impl Direction {
 
     /// Mean size; `None` without requests.
     pub fn mean_size(&self) -> Option<f64> {
-        (self.requests > 0).then(|| self.bytes.get() as f64 / self.requests as f64)
+        (self.requests > 0).then(|| self.bytes.0 as f64 / self.requests as f64)
     }
 }
 
@@ -104,8 +104,8 @@ pub struct DirectionSums {
 impl DirectionSums {
     /// Share of bytes that were written, 0 to 1; `None` without requests.
     pub fn write_share(&self) -> Option<f64> {
-        let all = self.reads.bytes.saturating_add(self.writes.bytes).get();
-        (all > 0).then(|| self.writes.bytes.get() as f64 / all as f64)
+        let all = self.reads.bytes.saturating_add(self.writes.bytes).0;
+        (all > 0).then(|| self.writes.bytes.0 as f64 / all as f64)
     }
 }
 
@@ -173,7 +173,7 @@ impl BlockObserver {
                 } else {
                     &mut sums.reads
                 };
-                direction.latency.record(took);
+                direction.latency.record(took.0);
                 None
             }
             _ => None,
@@ -257,8 +257,8 @@ mod tests {
             }]
         );
         assert_eq!(sums.writes.requests, 1);
-        assert_eq!(sums.writes.latency.total(), Nanos(200));
-        assert_eq!(sums.reads.latency.total(), Nanos(300));
+        assert_eq!(sums.writes.latency.sum, 200);
+        assert_eq!(sums.reads.latency.sum, 300);
         let written = 256.0 / (256.0 + 24.0);
         assert!((sums.write_share().unwrap() - written).abs() < 1e-12);
         assert_eq!(observer.unmatched(), (1, 1));

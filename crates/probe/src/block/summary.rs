@@ -76,9 +76,9 @@ mod tests {
         let summary = summarise(&trace, DiskModel::barracuda_2009()).unwrap();
         let device = &summary.devices[0];
         // 24 MiB under a limit of 16: at least 8 MiB were written, in more than single pages.
-        assert!(device.sums.writes.bytes.get() > 8 << 20);
+        assert!(device.sums.writes.bytes.0 > 8 << 20);
         assert!(device.sums.writes.mean_size().unwrap() > 4096.0);
         assert!(device.modelled.requests >= device.sums.writes.requests);
-        assert!(device.modelled.total().get() > 0);
+        assert!(device.modelled.total().0 > 0);
     }
 }

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Reclaimer, Traced};
-use super::histogram::Histogram;
 use super::pairs::{PairKind, Pairs};
-use crate::Nanos;
 use crate::trace::TraceMeta;
+use pagetide_quantity::{Histogram, Nanos};
 
 /// What one kind of reclaimer did. Pages, unless said otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -256,7 +255,7 @@ impl ReclaimObserver {
                 if let Some(since) = self.kswapds.entry(pid).or_default().take() {
                     let awake = Nanos(time.saturating_sub(since));
                     self.kswapd_awake = self.kswapd_awake.saturating_add(awake);
-                    self.kswapd_awakes.record(awake);
+                    self.kswapd_awakes.record(awake.0);
                 }
             }
             Event::BioQueue {
@@ -312,9 +311,9 @@ impl ReclaimObserver {
                 }
                 if let Some(took) = self.pairs.end(pid, PairKind::Compaction, time) {
                     if self.kcompactds.contains(&pid) {
-                        self.compaction.daemon.record(took);
+                        self.compaction.daemon.record(took.0);
                     } else {
-                        self.compaction.direct.record(took);
+                        self.compaction.direct.record(took.0);
                     }
                 }
             }
@@ -357,7 +356,7 @@ impl ReclaimObserver {
 
     /// Ends at this time (the last event's where it is 0): counts what is still open.
     pub fn finish(&mut self, end: Nanos) {
-        let end = end.get().max(self.last);
+        let end = end.0.max(self.last);
         for since in self.kswapds.values_mut().filter_map(Option::take) {
             let awake = Nanos(end.saturating_sub(since));
             self.kswapd_awake = self.kswapd_awake.saturating_add(awake);

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::event::Reclaimer;
-use super::histogram::Histogram;
-use crate::Nanos;
+use pagetide_quantity::{Histogram, Nanos};
 
 /// What begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,7 +95,7 @@ impl Pairs {
         let since = stack.pop()?.since;
         // Clocks of different CPUs may differ by a little; a negative duration is none.
         let took = Nanos(time.saturating_sub(since));
-        self.paired[kind.index()].latency.record(took);
+        self.paired[kind.index()].latency.record(took.0);
         Some(took)
     }
 
@@ -145,7 +144,7 @@ mod tests {
         assert_eq!(pairs.reclaimer(1), Some(Reclaimer::Direct));
         assert_eq!(pairs.end(2, DIRECT, 13), Some(Nanos(2)));
         assert_eq!(pairs.end(1, DIRECT, 40), Some(Nanos(30)));
-        assert_eq!(pairs.paired(DIRECT).latency.count(), 2);
+        assert_eq!(pairs.paired(DIRECT).latency.count, 2);
         assert_eq!(pairs.reclaimer(1), None);
     }
 
@@ -161,7 +160,7 @@ mod tests {
         assert_eq!(pairs.paired(DIRECT).unmatched_ends, 1);
         assert_eq!(pairs.paired(PairKind::Compaction).unmatched_begins, 1);
         assert_eq!(pairs.paired(MEMCG).unmatched_begins, 1);
-        assert_eq!(pairs.paired(DIRECT).latency.total(), Nanos(10));
+        assert_eq!(pairs.paired(DIRECT).latency.sum, 10);
     }
 
     #[test]

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::crosscheck::{Compared, CrossCheck};
 use super::decoder::{Decoder, Missing};
 use super::event::Reclaimer;
-use super::histogram::{Histogram, HistogramSummary};
 use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
 use super::pairs::PairKind;
 use super::rows::{ROWS, RowId, RowSpec, RowUnit, Section};
+use crate::ProbeError;
 use crate::text::Delta;
 use crate::trace::{Losses, TraceFile, TraceMeta};
-use crate::{Nanos, ProbeError};
+use pagetide_quantity::{Histogram, HistogramSummary, Nanos};
 
 /// CPU time of the workload, for the two ratios of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Value {
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
-            Self::Time(time) => Some(time.get() as f64),
+            Self::Time(time) => Some(time.0 as f64),
             Self::Percent(percent) => Some(*percent),
             _ => None,
         }
@@ -232,7 +232,7 @@ fn pair_rows(observer: &ReclaimObserver) -> Vec<PairRow> {
         .chain([PairKind::Compaction])
         .filter_map(|kind| {
             let paired = observer.pairs.paired(kind);
-            let any = paired.latency.count() + paired.unmatched_begins + paired.unmatched_ends > 0;
+            let any = paired.latency.count + paired.unmatched_begins + paired.unmatched_ends > 0;
             any.then(|| PairRow {
                 kind,
                 latency: paired.latency.summary(),
@@ -425,7 +425,7 @@ impl RowMaker<'_> {
         let memcg = observer.by(Reclaimer::Memcg);
         let compaction = &observer.compaction;
         let scan = |sums: &ReclaimSums| pages_scanned(sums, self.scanned);
-        let latency = |by| observer.pairs.paired(PairKind::Reclaim(by)).latency.total();
+        let latency = |by| Nanos(observer.pairs.paired(PairKind::Reclaim(by)).latency.sum);
         let total_scanned = scan(direct) + scan(kswapd);
         let of_scanned = |part: u64| percent(part as f64, total_scanned as f64);
         Value::Count(match spec.id {
@@ -470,7 +470,7 @@ impl RowMaker<'_> {
             RowId::UnknownScanned => scan(observer.by(Reclaimer::Unknown)),
             RowId::OnRequestReclaimed => observer.on_request.reclaimed,
             RowId::TimeThrottled => {
-                return Value::Time(Nanos(total(observer, |sums| sums.throttled.get())));
+                return Value::Time(Nanos(total(observer, |sums| sums.throttled.0)));
             }
             RowId::NodeReclaims => observer.by(Reclaimer::Node).reclaims,
             RowId::CompactionStalls => compaction.stalls,
@@ -486,8 +486,8 @@ impl RowMaker<'_> {
             RowId::AllMigrated => compaction.all_migrated,
             RowId::AllMigrateFailures => compaction.all_failed,
             RowId::KcompactdWakes => compaction.kcompactd_wakes,
-            RowId::TimeCompacting => return Value::Time(compaction.direct.total()),
-            RowId::TimeKcompactd => return Value::Time(compaction.daemon.total()),
+            RowId::TimeCompacting => return Value::Time(Nanos(compaction.direct.sum)),
+            RowId::TimeKcompactd => return Value::Time(Nanos(compaction.daemon.sum)),
             RowId::OomKills => observer.oom_victims,
             _ => return self.vmstat_growth(spec),
         })
@@ -497,8 +497,8 @@ impl RowMaker<'_> {
         let Some(cpu) = self.context.cpu else {
             return Value::NotObserved("the workload's CPU times were not given".into());
         };
-        let stalled = stalled.get() as f64;
-        let all = cpu.user.get() as f64 + cpu.system.get() as f64 + stalled;
+        let stalled = stalled.0 as f64;
+        let all = cpu.user.0 as f64 + cpu.system.0 as f64 + stalled;
         percent(stalled, all)
     }
 
@@ -509,7 +509,7 @@ impl RowMaker<'_> {
             .end
             .saturating_sub(self.context.meta.begin);
         let elapsed = self.context.cpu.map_or(traced, |cpu| cpu.elapsed);
-        percent(awake.get() as f64, elapsed.get() as f64)
+        percent(awake.0 as f64, elapsed.0 as f64)
     }
 }
 

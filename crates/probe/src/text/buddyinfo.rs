@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::file::Parse;
 use super::scan;
 use super::zoneinfo::zone_header;
-use crate::Pages;
+use pagetide_quantity::Pages;
 
 /// The most orders any kernel prints (`MAX_PAGE_ORDER + 1` is 11 on x86-64, 14 on others).
 pub const ORDERS: usize = 16;
@@ -46,11 +46,11 @@ impl BuddyZone {
     /// (free − free in blocks ≥ order) / free, after Gorman and Healy, "Measuring the impact of the Linux memory manager"
     /// (2005) and mm/vmstat.c, `unusable_free_index`. Without free memory nothing is usable: 1.
     pub fn unusable(&self, order: usize) -> f64 {
-        let free = self.free().get();
+        let free = self.free().0;
         if free == 0 {
             return 1.0;
         }
-        (free - self.free_in_blocks_of(order).get()) as f64 / free as f64
+        (free - self.free_in_blocks_of(order).0) as f64 / free as f64
     }
 
     /// Fragmentation index: near 0 an allocation fails for lack of memory, near 1 for fragmentation; `None` where it
@@ -70,7 +70,7 @@ impl BuddyZone {
             return Some(0.0);
         }
         let requested = f64::from(u32::try_from(order).unwrap_or(u32::MAX)).exp2();
-        let index = 1.0 - (1.0 + self.free().get() as f64 / requested) / blocks as f64;
+        let index = 1.0 - (1.0 + self.free().0 as f64 / requested) / blocks as f64;
         Some(index.max(0.0))
     }
 }

@@ -24,6 +24,17 @@ pub enum Unit {
     Items,
 }
 
+impl From<Unit> for pagetide_quantity::Unit {
+    /// The unit of the value as it is read: what the kernel prints in KiB is turned into bytes.
+    fn from(unit: Unit) -> Self {
+        match unit {
+            Unit::Pages => Self::Pages,
+            Unit::Bytes | Unit::Kib => Self::Bytes,
+            Unit::Events | Unit::Items => Self::Count,
+        }
+    }
+}
+
 /// Whether a counter only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

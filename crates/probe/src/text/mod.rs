@@ -1,7 +1,7 @@
 //! Counters the kernel prints as text: before, after and as a series; parsed without allocating per sample.
 //!
 //! [`Counters`] holds what is a name and a number; the files with more structure have types of their own. [`TextFile`]
-//! keeps a source open and its buffer ready, [`TextProbe`] all of them over a trial, [`Snapshot`] is before and after, [`Series`] what happened in between.
+//! keeps a source open and its buffer ready, [`TextProbe`] all of them over a trial, [`Snapshot`] is before and after, a series what happened in between.
 
 mod buddyinfo;
 mod counters;
@@ -12,7 +12,6 @@ mod known;
 mod probe;
 mod psi;
 pub(crate) mod scan;
-mod series;
 mod snapshot;
 mod swaps;
 mod taskstat;
@@ -29,7 +28,6 @@ pub use keyed::{Keyed, KeyedSource};
 pub use known::{KNOWN, Kind, Known, Unit, known};
 pub use probe::{Named, TextProbe, TextRecord, TextSettings, Unsupported};
 pub use psi::{Psi, PsiLine};
-pub use series::Series;
 pub use snapshot::{Effect, Snapshot, observer_effect};
 pub use swaps::{SwapArea, Swaps};
 pub use taskstat::{SchedStat, TaskStat};

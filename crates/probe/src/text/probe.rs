@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Buddyinfo, Counters, Diskstats, Keyed, KeyedSource, Parse, Psi, Series, Snapshot, Swaps,
-    TextFile, TimerList, Zoneinfo, Zswap,
+    Buddyinfo, Counters, Diskstats, Keyed, KeyedSource, Parse, Psi, Snapshot, Swaps, TextFile,
+    TimerList, Zoneinfo, Zswap, known,
 };
-use crate::{Nanos, ProbeError};
+use crate::ProbeError;
+use pagetide_quantity::{Column, Nanos, Sampler, Series, Unit};
 
 /// The vmstat counters kept as a series unless others are asked for.
 const SERIES_KEYS: &[&str] = &[
@@ -98,7 +99,7 @@ pub struct Named<T> {
 }
 
 /// What the text sources said over a trial.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextRecord {
     /// Named counters: `vmstat`, `meminfo`, `memory.stat`, `memory.events`, `zram0/mm_stat`, `zswap`, ….
     pub counters: Vec<Named<Counters>>,
@@ -114,8 +115,10 @@ pub struct TextRecord {
     pub disks: Option<Snapshot<Diskstats>>,
     /// Idle counters.
     pub idle: Option<Snapshot<TimerList>>,
-    /// Over time, by source: `vmstat`, `meminfo`, `zram0/mm_stat`, …, and `pressure` (microseconds stalled so far).
-    pub series: Vec<(String, Series)>,
+    /// Over time, by source: `vmstat`, `meminfo`, `zram` and `pressure` (time stalled so far). Not part of the text form:
+    /// a record keeps series in sections of their own.
+    #[serde(skip)]
+    pub series: Vec<Series>,
     /// What could not be observed, and why.
     pub unsupported: Vec<Unsupported>,
 }
@@ -153,23 +156,28 @@ impl<T: Parse + Clone> Watched<T> {
 struct Sampled {
     columns: Vec<usize>,
     row: Vec<u64>,
-    series: Series,
+    series: Sampler,
 }
 
 impl Sampled {
     /// Those of `keys` that the source has.
     fn new<'a>(
+        source: KeyedSource,
         counters: &Counters,
         keys: impl IntoIterator<Item = &'a str>,
         capacity: usize,
     ) -> Self {
-        let (names, columns): (Vec<String>, Vec<usize>) = keys
+        let column = |key| Column {
+            name: str::to_owned(key),
+            unit: known(source, key).map_or(Unit::Count, |known| known.unit.into()),
+        };
+        let (heads, columns): (Vec<Column>, Vec<usize>) = keys
             .into_iter()
-            .filter_map(|key| Some((key.to_owned(), counters.index(key)?)))
+            .filter_map(|key| Some((column(key), counters.index(key)?)))
             .unzip();
         Self {
             row: vec![0; columns.len()],
-            series: Series::new(names, capacity),
+            series: Sampler::new(heads, capacity),
             columns,
         }
     }
@@ -200,7 +208,7 @@ pub struct TextProbe {
     /// By place in `keyed`; none for what changes too little to be worth it.
     keyed_series: Vec<(usize, Sampled)>,
     pressure_row: Vec<u64>,
-    pressure_series: Series,
+    pressure_series: Sampler,
     unsupported: Vec<Unsupported>,
 }
 
@@ -211,6 +219,7 @@ impl TextProbe {
         let mut unsupported = Vec::new();
         let counters = &vmstat.latest().counters;
         let series = Sampled::new(
+            KeyedSource::Vmstat,
             counters,
             settings.series.iter().map(String::as_str),
             settings.capacity,
@@ -228,7 +237,7 @@ impl TextProbe {
             series,
             keyed_series: Vec::new(),
             pressure_row: Vec::new(),
-            pressure_series: Series::new(Vec::new(), 2),
+            pressure_series: Sampler::new(Vec::new(), 2),
             vmstat,
             unsupported,
         };
@@ -262,22 +271,30 @@ impl TextProbe {
     fn prepare_series(&mut self, capacity: usize) {
         for (place, watched) in self.keyed.iter().enumerate() {
             let counters = &watched.file.latest().counters;
-            let sampled = match watched.file.latest().source {
+            let source = watched.file.latest().source;
+            let sampled = match source {
                 KeyedSource::Meminfo => {
-                    Sampled::new(counters, MEMINFO_KEYS.iter().copied(), capacity)
+                    Sampled::new(source, counters, MEMINFO_KEYS.iter().copied(), capacity)
                 }
-                KeyedSource::ZramMmStat => Sampled::new(counters, counters.keys(), capacity),
+                KeyedSource::ZramMmStat => {
+                    Sampled::new(source, counters, counters.keys(), capacity)
+                }
                 _ => continue,
             };
             self.keyed_series.push((place, sampled));
         }
-        let columns: Vec<String> = self
+        let columns: Vec<Column> = self
             .pressure
             .iter()
-            .flat_map(|watched| ["some", "full"].map(|kind| format!("{}-{kind}", watched.name)))
+            .flat_map(|watched| {
+                ["some", "full"].map(|kind| Column {
+                    name: format!("{}-{kind}", watched.name),
+                    unit: Unit::Nanos,
+                })
+            })
             .collect();
         self.pressure_row = vec![0; columns.len()];
-        self.pressure_series = Series::new(columns, capacity);
+        self.pressure_series = Sampler::new(columns, capacity);
     }
 
     fn lacks(&mut self, source: &str, why: &ProbeError) {
@@ -345,7 +362,7 @@ impl TextProbe {
         {
             let psi = watched.file.sample()?;
             for (value, line) in row.iter_mut().zip([psi.some, psi.full]) {
-                *value = line.map_or(0, |line| line.total_us);
+                *value = line.map_or(0, |line| line.total_us.saturating_mul(1000));
             }
         }
         self.pressure_series.push(time, &self.pressure_row);
@@ -363,17 +380,17 @@ impl TextProbe {
                 after,
             },
         });
-        record.series.push(("vmstat".into(), self.series.series));
+        record.series.push(self.series.series.into_series("vmstat"));
         for (place, sampled) in self.keyed_series {
-            let name = self.keyed.get(place).map(|watched| watched.name.clone());
-            record
-                .series
-                .push((name.unwrap_or_default(), sampled.series));
+            let name = match self.keyed.get(place).map(|watched| watched.name.as_str()) {
+                Some("meminfo") => "meminfo",
+                _ => "zram",
+            };
+            record.series.push(sampled.series.into_series(name));
         }
         if !self.pressure.is_empty() {
-            record
-                .series
-                .push(("pressure".into(), self.pressure_series));
+            let series = self.pressure_series.into_series("pressure");
+            record.series.push(series);
         }
         for mut watched in self.keyed {
             let readings = watched.snapshot()?;
@@ -463,21 +480,27 @@ mod tests {
             std::hint::black_box(vec![1_u8; 1 << 20]);
             probe.sample(Nanos(at)).unwrap();
         }
-        let record = probe.after().unwrap();
+        let mut record = probe.after().unwrap();
         let delta = record.counters("vmstat").unwrap().delta();
         assert!(delta.growth("pgfault").unwrap() > 0);
-        let series = |name| {
-            record
-                .series
-                .iter()
-                .find(|(n, _)| n == name)
-                .map(|(_, s)| s)
+        let series = |name: &str| record.series.iter().find(|series| series.name == name);
+        let heads = |series: &Series| -> Vec<(String, Unit)> {
+            let columns = series.columns.iter();
+            columns
+                .map(|(column, _)| (column.name.clone(), column.unit))
+                .collect()
         };
         let vmstat = series("vmstat").unwrap();
-        assert_eq!(vmstat.columns(), ["pgfault"]);
-        assert!(vmstat.len() >= 4 && vmstat.offered() == 20);
+        let time = ("time".to_owned(), Unit::Nanos);
+        assert_eq!(heads(vmstat), [time, ("pgfault".into(), Unit::Count)]);
+        assert!(vmstat.rows() >= 4);
         let meminfo = series("meminfo").unwrap();
-        assert!(meminfo.column("MemFree").unwrap().all(|(_, free)| free > 0));
+        let free = ("MemFree".to_owned(), Unit::Bytes);
+        assert!(heads(meminfo).contains(&free));
+        let free = meminfo.column("MemFree").unwrap();
+        assert!((0..meminfo.rows()).all(|row| free.get(row) > Some(0.0)));
+        assert_eq!(heads(series("zram").unwrap())[1].1, Unit::Bytes);
+        record.series.clear();
         assert!(record.zoneinfo.is_some() && record.buddyinfo.is_some());
         // No io_stat was there: said, not invented.
         let said = |name: &str| {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::Parse;
 use super::scan;
-use crate::Bytes;
+use pagetide_quantity::Bytes;
 
 /// One swap area.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::Parse;
 use super::scan;
-use crate::{Nanos, Pages};
+use pagetide_quantity::{Nanos, Pages};
 
 /// What `/proc/PID/stat` says of a task. Times are clock ticks (100 a second on every Linux that user space sees).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The few counters that decide whether a trial did what it claims, by name.
 
 use super::counters::Delta;
-use crate::Pages;
+use pagetide_quantity::Pages;
 
 /// Growth of well-known vmstat counters; `None` where this kernel's vmstat has none of them.
 impl Delta {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::counters::{Counters, digits};
 use super::file::Parse;
 use super::scan;
-use crate::Pages;
+use pagetide_quantity::Pages;
 
 /// One zone's counters, in pages unless their name says otherwise.
 ///

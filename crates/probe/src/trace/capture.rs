@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::container::{CpuBuffer, TraceFile, TraceMeta};
 use super::instance::Instance;
 use super::subbuffer::{Losses, pack};
+use crate::ProbeError;
 use crate::text::{Parse, Swaps};
-use crate::{Nanos, ProbeError};
+use pagetide_quantity::Nanos;
 
 /// A CPU's own statistics (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::format::{EventFormat, PageLayout};
 use super::merge::Merge;
 use super::subbuffer::{CpuReader, Losses, Stride};
-use crate::{Nanos, ProbeError};
+use crate::ProbeError;
+use pagetide_quantity::Nanos;
 
 /// An event's format as the kernel wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use pagetide_probe::Nanos;
+use pagetide_quantity::Nanos;
 
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 const PREFIX: &str = "pagetide-probe-";

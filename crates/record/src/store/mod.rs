@@ -29,9 +29,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::file::{FileError, RecordReader, RecordWriter};
-use crate::metric::Metric;
 use crate::record::Record;
-use crate::units::Nanos;
+use pagetide_quantity::Metric;
+use pagetide_quantity::Nanos;
 
 pub use error::StoreError;
 pub use note::{CampaignLock, CampaignNote, CellNote, Entry, is_campaign_name};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::subject::ArenaKind;
-use crate::units::Nanos;
+use pagetide_quantity::Nanos;
 
 use super::error::{StoreError, at};
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Direction, Metric, Unit, Value};
 use crate::outcome::Invalid;
 use crate::record::Record;
 use crate::subject::{Subject, Variant};
-use crate::units::Nanos;
+use pagetide_quantity::Nanos;
+use pagetide_quantity::{Direction, Metric, Unit, Value};
 
 /// What the index knows of a record.
 #[derive(Clone, Debug, PartialEq, Serialize)]

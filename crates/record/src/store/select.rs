@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params, params_from_iter};
 
-use crate::metric::{Metric, Value};
 use crate::subject::{ArenaKind, Pass, Subject, Variant};
-use crate::units::Nanos;
+use pagetide_quantity::Nanos;
+use pagetide_quantity::{Metric, Value};
 
 use super::row::{CellInfo, Head, Row};
 

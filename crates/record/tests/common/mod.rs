@@ -3,8 +3,9 @@
 // Every test file uses a part of this; helpers may unwrap as tests do.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use pagetide_quantity::{Direction, Metric, MetricDef, Nanos};
 use pagetide_record::store::Filter;
-use pagetide_record::{Direction, Metric, MetricDef, Nanos, Record, Store};
+use pagetide_record::{Record, Store};
 
 /// A time, measured.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run");

@@ -1,6 +1,6 @@
 //! Small pictures in text: a latency histogram, a presence map.
 
-use pagetide_record::{Histogram, Nanos};
+use pagetide_quantity::{Histogram, Nanos};
 
 use super::clean::{clean, width, wrap};
 use super::look::{Ink, Look};
@@ -239,15 +239,7 @@ mod tests {
     use super::*;
 
     fn sample(values: impl IntoIterator<Item = u64>) -> Histogram {
-        let mut dense = vec![0; Histogram::BUCKETS];
-        let (mut sum, mut min, mut max) = (0, u64::MAX, 0);
-        for value in values {
-            dense[usize::try_from(Histogram::index(value)).unwrap()] += 1;
-            sum += value;
-            min = min.min(value);
-            max = max.max(value);
-        }
-        Histogram::from_dense(&dense, sum, min, max)
+        values.into_iter().collect()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Quantities for people: one scale for a whole row, so that its numbers can be compared by looking.
 
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 
 /// A readable unit and how to get there.
 #[derive(Clone, Copy, Debug, PartialEq)]

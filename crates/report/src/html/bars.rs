@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::Cell as Group;
-use pagetide_record::{RecordReader, Unit};
+use pagetide_quantity::Unit;
+use pagetide_record::RecordReader;
 use pagetide_verdict::signed_rank::estimate;
 
 use super::data::{Bar, BarGroup, Bars};

@@ -36,7 +36,7 @@ pub(crate) struct Bars {
     /// What is shown.
     pub title: String,
     /// What it counts.
-    pub unit: pagetide_record::Unit,
+    pub unit: pagetide_quantity::Unit,
     /// The groups.
     pub groups: Vec<BarGroup>,
 }
@@ -134,7 +134,7 @@ pub(crate) struct TableColumn {
     /// Name.
     pub name: String,
     /// Unit, as records name it.
-    pub unit: pagetide_record::Unit,
+    pub unit: pagetide_quantity::Unit,
     /// Whether values are floating-point numbers, 8 bytes each; else zigzag differences as LEB128.
     pub float: bool,
     /// Blob of the values.

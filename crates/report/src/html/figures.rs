@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use pagetide_compare::Cell as Group;
-use pagetide_record::{Bytes, Histogram, RecordReader};
+use pagetide_quantity::{Bytes, Histogram};
+use pagetide_record::RecordReader;
 
 use super::bars::bars;
 use super::blob::Blobs;
@@ -190,7 +191,8 @@ fn series(
             continue;
         };
         let over_time = series.columns.first().is_some_and(|(head, _)| {
-            head.unit == pagetide_record::Unit::Nanos && matches!(head.name.as_str(), "time" | "at")
+            head.unit == pagetide_quantity::Unit::Nanos
+                && matches!(head.name.as_str(), "time" | "at")
         });
         if side.observed && !over_time {
             continue;

@@ -35,11 +35,11 @@ fn of(column: usize, seen: &Observation) -> Vec<Whole> {
         column,
         label,
         record: seen.record.clone(),
-        elapsed: tasks.iter().map(|task| task.elapsed.get()).sum(),
+        elapsed: tasks.iter().map(|task| task.elapsed.0).sum(),
         parts: Part::ALL
             .iter()
             .map(|part| {
-                let time = tasks.iter().map(|task| task.parts.get(*part).get()).sum();
+                let time = tasks.iter().map(|task| task.parts.get(*part).0).sum();
                 (name(*part), time)
             })
             .collect(),

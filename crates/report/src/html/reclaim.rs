@@ -3,7 +3,7 @@
 use pagetide_compare::Observation;
 use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{Row, Section, Value};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 
 use super::Input;
 use super::escape::text;
@@ -179,10 +179,10 @@ fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
                 format!(
                     "<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{share:.1} %</td>",
                     count(way.requests),
-                    pagetide_record::Bytes(way.bytes.get())
+                    pagetide_quantity::Bytes(way.bytes.0)
                 )
             };
-            let nanos = device.modelled.total().get() as f64;
+            let nanos = device.modelled.total().0 as f64;
             put!(
                 out,
                 "<tr><th scope=\"row\">{name}</th><td>{}</td>{}{}<td class=\"number\">{}</td></tr>\n",

@@ -2,7 +2,8 @@
 
 use pagetide_compare::comparison::{Cell, Column, Comparison, InvalidTrial, Overall, Side};
 use pagetide_compare::{Caution, MetricRow, TrialRef, Values};
-use pagetide_record::{ArenaKind, Record, Value};
+use pagetide_quantity::Value;
+use pagetide_record::{ArenaKind, Record};
 
 /// A comparison with one column, one trial and no judgement.
 pub fn single(record: &Record) -> Comparison {

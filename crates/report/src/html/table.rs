@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pagetide_record::{ColumnData, Series};
+use pagetide_quantity::{ColumnData, Series};
 
 use super::blob::{Blobs, varint, zigzag};
 use super::data::{Table, TableColumn};

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use pagetide_record::{Direction, Invalid, KernelId, Metric, Record, Unit, Value, Variant};
+use pagetide_quantity::{Direction, Metric, Unit, Value};
+use pagetide_record::{Invalid, KernelId, Record, Variant};
 
 use super::{ImportError, record};
 use crate::draw::clean;

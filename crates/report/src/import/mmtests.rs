@@ -10,9 +10,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use pagetide_record::{
-    Counters, Direction, Invalid, Metric, Nanos, Record, Unit, Value, Variant, Warning,
-};
+use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
+use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 
 use super::{ImportError, record};
 

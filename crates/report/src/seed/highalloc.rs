@@ -121,10 +121,10 @@ fn original(name: &str, unit: RowUnit) -> String {
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),
-        Value::Time(time) if time.get() < 100_000_000 => {
-            format!("{:.6}", time.get() as f64 / 1e9)
+        Value::Time(time) if time.0 < 100_000_000 => {
+            format!("{:.6}", time.0 as f64 / 1e9)
         }
-        Value::Time(time) => format!("{:.2}", time.get() as f64 / 1e9),
+        Value::Time(time) => format!("{:.2}", time.0 as f64 / 1e9),
         Value::Percent(percent) => format!("{percent:.2}%"),
         Value::NotOnThisKernel(_) => "not told".to_owned(),
         Value::NotObserved(_) | Value::Undefined => "-".to_owned(),

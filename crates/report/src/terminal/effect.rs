@@ -1,7 +1,7 @@
 //! A judgement in words and signs: change, interval, verdict.
 
 use pagetide_compare::MetricRow;
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Judgement, Verdict};
 

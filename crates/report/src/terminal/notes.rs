@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Comparison, MetricRow};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::{EffectKind, Note};
 use pagetide_verdict::{Judgement, Margin, Verdict};
 

@@ -6,7 +6,7 @@ use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{
     CrossCheck, PairKind, Part, Parts, Reclaimer, Row, Section, TaskTime, Value,
 };
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count, signed};
@@ -137,7 +137,7 @@ impl Page {
     fn value(&self, value: &Value) -> Cell {
         match value {
             Value::Count(number) => Cell::plain(count(*number)),
-            Value::Time(time) => Cell::plain(self.time(time.get())),
+            Value::Time(time) => Cell::plain(self.time(time.0)),
             Value::Percent(percent) => Cell::plain(format!("{percent:.2} %")),
             Value::NotOnThisKernel(_) => Cell::new(Ink::Faint, "not on this kernel"),
             Value::NotObserved(_) => Cell::new(Ink::Faint, "not observed"),
@@ -186,11 +186,11 @@ impl Page {
                 [
                     pair_name(pair.kind).to_owned(),
                     count(latency.count),
-                    self.time(latency.total.get()),
+                    self.time(latency.total),
                     mean,
-                    self.time(latency.p50.get()),
-                    self.time(latency.p99.get()),
-                    self.time(latency.max.get()),
+                    self.time(latency.p50),
+                    self.time(latency.p99),
+                    self.time(latency.max),
                     count(unpaired),
                 ]
                 .map(Cell::plain),
@@ -211,29 +211,26 @@ impl Page {
             columns.extend(
                 seen.tasks
                     .iter()
-                    .map(|task| (name(task), task.elapsed.get(), task.parts)),
+                    .map(|task| (name(task), task.elapsed.0, task.parts)),
             );
         } else {
             let (main, others) = (&seen.tasks[0], &seen.tasks[1..]);
-            columns.push((name(main), main.elapsed.get(), main.parts));
+            columns.push((name(main), main.elapsed.0, main.parts));
             let sum = others
                 .iter()
                 .fold(Parts::default(), |sum, task| sum.plus(&task.parts));
-            let elapsed = others.iter().map(|task| task.elapsed.get()).sum();
+            let elapsed = others.iter().map(|task| task.elapsed.0).sum();
             columns.push((format!("{} others together", others.len()), elapsed, sum));
         }
         let heads =
             std::iter::once(String::new()).chain(columns.iter().map(|(name, _, _)| name.clone()));
         grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
         for part in Part::ALL {
-            if columns
-                .iter()
-                .all(|(_, _, parts)| parts.get(part).get() == 0)
-            {
+            if columns.iter().all(|(_, _, parts)| parts.get(part).0 == 0) {
                 continue;
             }
             let cells = columns.iter().map(|(_, elapsed, parts)| {
-                let time = parts.get(part).get();
+                let time = parts.get(part).0;
                 let share = 100.0 * time as f64 / (*elapsed).max(1) as f64;
                 Cell::plain(self.time(time)).and(Ink::Faint, format!(" {share:5.1} %"))
             });
@@ -279,8 +276,8 @@ impl Page {
             let text = format!(
                 "  {}: on a disk with seeks (2009) the same requests would have taken {}, {} of it in {} seeks",
                 device.device,
-                self.time(cost.total().get()),
-                self.time(cost.seek.get()),
+                self.time(cost.total().0),
+                self.time(cost.seek.0),
                 count(cost.seeks)
             );
             self.line(Ink::Faint, &text);
@@ -295,10 +292,10 @@ impl Page {
                 device.to_owned(),
                 name.to_owned(),
                 count(sums.requests),
-                bytes(sums.bytes.get() as f64),
+                bytes(sums.bytes.0 as f64),
                 bytes(sums.mean_size().unwrap_or(0.0)),
                 quantity::show(Unit::Share, sequential, self.look.ascii),
-                self.time(sums.latency.summary().p50.get()),
+                self.time(sums.latency.quantile(0.5)),
             ]
             .map(Cell::plain),
         );
@@ -317,13 +314,13 @@ impl Page {
                 format!("{} %", signed(percent, 1, self.look.ascii))
             })
         };
-        let (before, after) = (timed.get() as f64, seen.elapsed.get() as f64);
+        let (before, after) = (timed.0 as f64, seen.elapsed.0 as f64);
         let slower = (before > 0.0).then(|| 100.0 * (after / before - 1.0));
         grid.row(
             [
                 "elapsed".to_owned(),
-                self.time(timed.get()),
-                self.time(seen.elapsed.get()),
+                self.time(timed.0),
+                self.time(seen.elapsed.0),
                 percent(slower),
             ]
             .map(Cell::plain),

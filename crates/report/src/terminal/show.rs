@@ -1,6 +1,7 @@
 //! One record in full: what made it, what came out, what to keep in mind.
 
-use pagetide_record::{ArenaKind, ColumnData, Direction, FileError, Record, RecordReader, Value};
+use pagetide_quantity::{ColumnData, Direction, Value};
+use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
 
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count};

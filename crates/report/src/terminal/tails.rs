@@ -1,7 +1,7 @@
 //! The tail table: quantiles of all accesses of a cell, pooled over its trials.
 
 use pagetide_compare::{Comparison, Tails};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 use crate::terminal::effect;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
-use pagetide_record::Unit;
+use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
 
 use crate::about::{self, About, BASELINE};

@@ -20,11 +20,9 @@ use std::collections::BTreeMap;
 use pagetide_compare::{
     Caution, Cell, Column, Comparison, InvalidTrial, MetricRow, Overall, Side, TrialRef, Values,
 };
+use pagetide_quantity::{Bytes, Direction, Histogram, Nanos, Unit};
 use pagetide_record::subject::SSD_LATENCY;
-use pagetide_record::{
-    Bytes, Direction, Histogram, Invalid, KernelId, MemorySpec, Nanos, Subject, SwapSpec, Unit,
-    Variant,
-};
+use pagetide_record::{Invalid, KernelId, MemorySpec, Subject, SwapSpec, Variant};
 use pagetide_report::About;
 use pagetide_verdict::sample::{Data, Family, MetricSample, Pair, Scale};
 
@@ -89,11 +87,7 @@ pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
                 .as_str()
                 .unwrap()
                 .to_owned(),
-            direction: match direction {
-                Direction::Lower => pagetide_verdict::sample::Direction::Lower,
-                Direction::Higher => pagetide_verdict::sample::Direction::Higher,
-                Direction::Neutral => pagetide_verdict::sample::Direction::Neutral,
-            },
+            direction: direction,
             primary,
             margin: None,
             scale: Scale::Auto,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_quantity::{Bytes, Direction, Metric, Nanos, Unit, Value};
 use pagetide_record::{
-    ArenaKind, ArenaSpec, Bytes, Counters, Direction, Halts, KernelId, Machine, Maker, MemorySpec,
-    Metric, Nanos, Pass, Record, Results, Subject, SwapSpec, Unit, Value, Variant, Wall, Warning,
+    ArenaKind, ArenaSpec, Counters, Halts, KernelId, Machine, Maker, MemorySpec, Pass, Record,
+    Results, Subject, SwapSpec, Variant, Wall, Warning,
 };
 
 use super::{Draw, latencies};

@@ -4,7 +4,7 @@
 //! freed at once. Origin: VM Regress's *alloc* test (2002), a kernel module that took pages from the allocator itself; from
 //! user space an allocation is the first touch of a page, which also clears and maps it.
 
-use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};

@@ -6,7 +6,7 @@
 //! Its processes stopped themselves and were continued by a signal that could come before the stop; here they wait at a
 //! gate. Its cause is measured too: where on the device each page lies before the timed pass.
 
-use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Pages, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Pages, Unit};
 
 use crate::bulk::write_series;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};

@@ -4,8 +4,8 @@
 //! watermarks; later passes touch only what is absent. Origin: VM Regress's *fault* test (2002), a kernel module; here
 //! the same from user space, with pages that hold data, and each pass's page map from `/proc/self/pagemap`.
 
+use pagetide_quantity::{Direction, MetricDef, Nanos, Series, Unit};
 use pagetide_record::wire::Kind;
-use pagetide_record::{Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::bulk::write_series;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
@@ -17,7 +17,7 @@ use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::{choice, params};
 use crate::trial::{Trial, metrics};
-use pagetide_record::Bytes;
+use pagetide_quantity::Bytes;
 
 choice! {
     /// Down to which floor.

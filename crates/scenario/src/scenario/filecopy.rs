@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::copy::{CLASSIC, Copied, Job, MODERN, Method};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, hint};

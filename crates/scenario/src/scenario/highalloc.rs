@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use pagetide_record::{Bytes, Direction, Histogram, MetricDef, Nanos, Series, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::attempt::{Asker, Held, Way, fits, missing, order, thp_settings};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
@@ -325,15 +325,7 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
         ]) {
             trial.metric(metric, value);
         }
-        let mut dense = vec![0; Histogram::BUCKETS];
-        for time in &times {
-            dense[Histogram::index(*time) as usize] += 1;
-        }
-        let sum = times.iter().sum();
-        trial.histogram(
-            name,
-            Histogram::from_dense(&dense, sum, times[0], times[times.len() - 1]),
-        );
+        trial.histogram(name, times.iter().copied().collect());
     }
     attempts_series(trial, attempts, rows);
 }

@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 
-use pagetide_record::{Bytes, Direction, Histogram, MetricDef, Nanos, Unit};
+use pagetide_quantity::{Bytes, Direction, Histogram, MetricDef, Nanos, Unit};
 use pagetide_reference::{Pattern, Rng, Zipf};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};

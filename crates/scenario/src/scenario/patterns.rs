@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pagetide_record::{Bytes, Direction, Invalid, MetricDef, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Unit};
+use pagetide_record::Invalid;
 use pagetide_reference::{MAX_PAGES, Packed, Pattern, References, Rng, check_file};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};

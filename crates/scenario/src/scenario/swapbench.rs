@@ -6,7 +6,7 @@
 //! a mean alone; here all of that is a parameter and recorded, every page holds data of a stated compressibility, and
 //! every process, pass and operation has a row of its own.
 
-use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};

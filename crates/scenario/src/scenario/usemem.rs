@@ -4,7 +4,7 @@
 //! and reclaim are measured today. Origin: usemem of vm-scalability. It reports throughput from its own clock for each
 //! process; here the pages' content is stated too, and time to free is measured while all others wait.
 
-use pagetide_record::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};

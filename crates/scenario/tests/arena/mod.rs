@@ -9,7 +9,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use pagetide_record::{Series, wire};
+use pagetide_quantity::Series;
+use pagetide_record::wire;
 use pagetide_scenario::Outcome;
 
 /// What a run left behind.

@@ -1,10 +1,11 @@
 //! Campaigns by the thousand, and how often they were right.
 
+use pagetide_quantity::Direction;
 use pagetide_verdict::judgement::Note;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::sample::{Bin, TailPair, UnitPair};
 use pagetide_verdict::sequential::{Decision, Design, Plan};
-use pagetide_verdict::{Data, Direction, Family, Judgement, Margin, MetricSample, Verdict, judge};
+use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Verdict, judge};
 
 use super::noise::Noise;
 use super::suites;

@@ -198,7 +198,7 @@ mod tests {
         other.sections.push(pagetide_record::record::SectionInfo {
             kind: "series".into(),
             name: "access".into(),
-            size: pagetide_record::Bytes(8),
+            size: pagetide_quantity::Bytes(8),
             digest: "ab".into(),
         });
         let difference = of(&record("a", 1), &other).to_string();

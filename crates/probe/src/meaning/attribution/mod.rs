@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::decoder::Decoder;
 use super::event::{Event, Traced};
+use crate::ProbeError;
 use crate::trace::TraceFile;
-use crate::{Nanos, ProbeError};
+use pagetide_quantity::Nanos;
 pub use parts::{Part, Parts};
 use track::Track;
 
@@ -132,7 +133,7 @@ impl Attribution {
     pub fn within(pid: u32, windows: &[[Nanos; 2]]) -> Self {
         let mut windows: Vec<[u64; 2]> = windows
             .iter()
-            .map(|window| window.map(Nanos::get))
+            .map(|window| window.map(|time| time.0))
             .collect();
         windows.sort_unstable();
         let mut all = Self::new(&[TaskAccounting {
@@ -294,7 +295,7 @@ mod tests {
                 at(1940, 0, back()),
             ],
         );
-        let part = |part| time.parts.get(part).get();
+        let part = |part| time.parts.get(part).0;
         assert_eq!(part(Part::Reclaim), 50 + 30 + 40);
         assert_eq!(part(Part::Compaction), 20);
         assert_eq!(part(Part::ReclaimWait), 100);
@@ -364,7 +365,7 @@ mod tests {
             attribution.observe(&traced);
         }
         let time = attribution.finish().remove(0);
-        let part = |part| time.parts.get(part).get();
+        let part = |part| time.parts.get(part).0;
         assert_eq!(part(Part::Reclaim), 50);
         assert_eq!(part(Part::Compaction), 50);
         assert_eq!(part(Part::Fault), 50 + 50);
@@ -396,7 +397,7 @@ mod tests {
         let behind: Vec<(u32, u64)> = time
             .behind
             .iter()
-            .map(|queued| (queued.pid, queued.time.get()))
+            .map(|queued| (queued.pid, queued.time.0))
             .collect();
         assert_eq!(behind, [(40, 300), (41, 50)]);
         assert_eq!(time.parts.get(Part::RunQueue), Nanos(350));

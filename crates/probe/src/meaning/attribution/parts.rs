@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Nanos;
+use pagetide_quantity::Nanos;
 
 /// Where time can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ impl Parts {
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (part, time) in other.iter() {
-            self.add(part, time.get());
+            self.add(part, time.0);
         }
         self
     }
@@ -114,7 +114,7 @@ impl Parts {
     pub(super) fn shift(&mut self, from: Part, to: Part, time: Nanos) -> Nanos {
         let moved = time.min(self.get(from));
         self.0[from.index()] = self.get(from).saturating_sub(moved);
-        self.add(to, moved.get());
+        self.add(to, moved.0);
         moved
     }
 }

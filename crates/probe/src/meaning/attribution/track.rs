@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::event::Event;
 use super::{Part, Parts, Queued, TaskAccounting, TaskTime};
-use crate::Nanos;
+use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
 pub(super) const UNINTERRUPTIBLE: u64 = 2;
@@ -51,11 +51,11 @@ pub(super) struct Track {
 
 impl Track {
     pub(super) fn new(accounting: &TaskAccounting) -> Self {
-        let begin = accounting.begin.map(Nanos::get);
+        let begin = accounting.begin.map(|time| time.0);
         Self {
             accounting: accounting.clone(),
             begin,
-            end: accounting.end.map(Nanos::get),
+            end: accounting.end.map(|time| time.0),
             state: State::Unknown,
             within: Vec::with_capacity(8),
             last: begin.unwrap_or(0),
@@ -180,7 +180,7 @@ impl Track {
         let before = self.parts.get(Part::RunQueue);
         self.advance(time, State::Ready);
         let waited = self.parts.get(Part::RunQueue).saturating_sub(before);
-        *self.behind.entry(ran).or_default() += waited.get();
+        *self.behind.entry(ran).or_default() += waited.0;
     }
 
     /// An event of the task itself.

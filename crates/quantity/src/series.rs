@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::metric::Unit;
+use crate::Unit;
 
 /// Head of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

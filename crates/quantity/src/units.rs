@@ -29,6 +29,27 @@ pub struct Pages(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
+/// Sums and differences that stay within what the type can hold.
+macro_rules! saturating {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// The difference, or zero where `other` is larger.
+            #[must_use]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+
+            /// The sum, held at the largest value.
+            #[must_use]
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+        }
+    )*};
+}
+
+saturating!(Bytes Pages Nanos);
+
 /// A text that is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {

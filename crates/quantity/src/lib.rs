@@ -1,0 +1,17 @@
+//! What is measured: sizes and times as types, metrics, series and histograms, each with its unit.
+//!
+//! This crate stands at the bottom: it knows nothing of any other. Begin reading in [`Unit`] and [`Metric`]; a
+//! [`Series`] holds rows over time, a [`Sampler`] gathers one in bounded memory while the clock runs, and a
+//! [`Histogram`] holds how values are spread.
+
+mod histogram;
+mod metric;
+mod sampler;
+mod series;
+mod units;
+
+pub use histogram::{Histogram, HistogramSummary};
+pub use metric::{Direction, Metric, MetricDef, Unit, Value};
+pub use sampler::Sampler;
+pub use series::{Column, ColumnData, Series, SeriesError};
+pub use units::{Bytes, Nanos, PAGE_SIZE, Pages, UnitError};

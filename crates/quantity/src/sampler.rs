@@ -1,0 +1,122 @@
+//! A sampler: gathers a series in bounded memory while the clock runs.
+//!
+//! When the memory is full, every second sample is dropped and from then on only every second one offered is kept: the
+//! series always spans the whole time, evenly, with between half and all of its capacity, and allocates only when made.
+
+use crate::{Column, ColumnData, Nanos, Series, Unit};
+
+/// Samples of a fixed set of columns over time.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    columns: Vec<Column>,
+    capacity: usize,
+    stride: u64,
+    offered: u64,
+    times: Vec<Nanos>,
+    values: Vec<u64>,
+}
+
+impl Sampler {
+    /// A sampler with these columns that keeps at most `capacity` samples (at least two).
+    pub fn new(columns: Vec<Column>, capacity: usize) -> Self {
+        let capacity = capacity.max(2);
+        Self {
+            times: Vec::with_capacity(capacity),
+            values: Vec::with_capacity(capacity * columns.len()),
+            columns,
+            capacity,
+            stride: 1,
+            offered: 0,
+        }
+    }
+
+    /// Offers a sample: one value for each column (missing ones count as 0, further ones are left out).
+    pub fn push(&mut self, time: Nanos, values: &[u64]) {
+        let turn = self.offered.is_multiple_of(self.stride);
+        self.offered += 1;
+        if !turn {
+            return;
+        }
+        if self.times.len() == self.capacity {
+            self.halve();
+            // After halving, the sample at hand is kept only if it lies on the wider grid.
+            if !(self.offered - 1).is_multiple_of(self.stride) {
+                return;
+            }
+        }
+        self.times.push(time);
+        for column in 0..self.columns.len() {
+            self.values.push(values.get(column).copied().unwrap_or(0));
+        }
+    }
+
+    fn halve(&mut self) {
+        let width = self.columns.len();
+        let kept = self.times.len().div_ceil(2);
+        for at in 1..kept {
+            self.times[at] = self.times[2 * at];
+            self.values
+                .copy_within(2 * at * width..(2 * at + 1) * width, at * width);
+        }
+        self.times.truncate(kept);
+        self.values.truncate(kept * width);
+        self.stride = self.stride.saturating_mul(2);
+    }
+
+    /// The kept samples as a series: the column `time`, then the others.
+    pub fn into_series(self, name: &str) -> Series {
+        let width = self.columns.len();
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let times = self.times.iter().map(|time| number(time.0));
+        let mut series = Series::new(name).int("time", Unit::Nanos, times);
+        for (at, column) in self.columns.into_iter().enumerate() {
+            let values = self.values.iter().skip(at).step_by(width);
+            let values = values.map(|&value| number(value)).collect();
+            series.columns.push((column, ColumnData::Int(values)));
+        }
+        series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampler(columns: &[&str], capacity: usize) -> Sampler {
+        let column = |name: &&str| Column {
+            name: (*name).to_owned(),
+            unit: Unit::Pages,
+        };
+        Sampler::new(columns.iter().map(column).collect(), capacity)
+    }
+
+    #[test]
+    fn a_long_series_stays_within_its_memory_and_evenly_spaced() {
+        let mut sampler = sampler(&["n"], 8);
+        for at in 0..1000_u64 {
+            sampler.push(Nanos(at), &[at * 3]);
+        }
+        assert_eq!(sampler.offered, 1000);
+        let step = sampler.stride;
+        let series = sampler.into_series("n");
+        assert!(series.rows() <= 8 && series.rows() >= 4);
+        let expected: Vec<_> = (0..series.rows() as u64).map(|at| at * step).collect();
+        let numbers = |factor: u64| expected.iter().map(move |at| (at * factor).cast_signed());
+        let same =
+            Series::new("n")
+                .int("time", Unit::Nanos, numbers(1))
+                .int("n", Unit::Pages, numbers(3));
+        assert_eq!(series, same);
+    }
+
+    #[test]
+    fn the_memory_of_a_series_does_not_grow() {
+        let mut sampler = sampler(&["a", "b"], 16);
+        let (times, values) = (sampler.times.capacity(), sampler.values.capacity());
+        for at in 0..10_000 {
+            sampler.push(Nanos(at), &[1, 2]);
+        }
+        assert_eq!(sampler.times.capacity(), times);
+        assert_eq!(sampler.values.capacity(), values);
+    }
+}
