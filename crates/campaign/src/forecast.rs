@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Store, StoreError, Subject};
+use pagetide_record::{ArenaKind, Subject};
+use pagetide_store::{Store, StoreError};
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};

@@ -11,8 +11,9 @@ use std::time::{Instant, SystemTime};
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
-use pagetide_record::store::{CampaignNote, CellNote, Entry};
-use pagetide_record::{Maker, Record, Store, StoreError, Subject};
+use pagetide_record::{Maker, Record, Subject};
+use pagetide_store::{CampaignNote, CellNote, Entry};
+use pagetide_store::{Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
 use crate::event::{Event, Tally, Watch};

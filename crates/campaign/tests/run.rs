@@ -15,8 +15,9 @@ use pagetide_compare::{Overall, compare_campaign};
 use common::{Deed, Diary, Scripted, campaign, go};
 use pagetide_arena::Trial;
 use pagetide_campaign::{Basis, Nobody, RunError, Until, forecast};
-use pagetide_record::store::Filter;
-use pagetide_record::{ArenaKind, Invalid, Store};
+use pagetide_record::{ArenaKind, Invalid};
+use pagetide_store::Filter;
+use pagetide_store::Store;
 
 /// Key and digest of every record, ordered.
 fn contents(folder: &Path) -> Vec<(String, String)> {

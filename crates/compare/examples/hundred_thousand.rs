@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use pagetide_compare::history::{Order, history};
 use pagetide_compare::{CompareError, compare_campaign};
 use pagetide_quantity::{Direction, Metric, MetricDef, Nanos};
-use pagetide_record::store::{CampaignNote, CellNote, Entry, Filter};
-use pagetide_record::{Record, Store};
+use pagetide_record::Record;
+use pagetide_store::Store;
+use pagetide_store::{CampaignNote, CellNote, Entry, Filter};
 
 const RECORDS: u64 = 100_000;
 const LIMIT: Duration = Duration::from_millis(300);

@@ -1,6 +1,6 @@
 //! What a comparison refuses, and what to do about it.
 
-use pagetide_record::StoreError;
+use pagetide_store::StoreError;
 use pagetide_verdict::StatError;
 
 use crate::difference::Difference;

@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Direction, Nanos, Unit};
-use pagetide_record::store::{Filter, Point};
-use pagetide_record::{ArenaKind, Pass, Store};
+use pagetide_record::{ArenaKind, Pass};
+use pagetide_store::Store;
+use pagetide_store::{Filter, Point};
 use pagetide_verdict::change::{Search, change_points};
 use serde::Serialize;
 

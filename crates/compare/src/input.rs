@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pagetide_record::store::{CampaignNote, CellNote, Row};
-use pagetide_record::{ArenaKind, Pass, Store};
+use pagetide_record::{ArenaKind, Pass};
+use pagetide_store::Store;
+use pagetide_store::{CampaignNote, CellNote, Row};
 
 use crate::comparison::Caution;
 use crate::difference::differences;

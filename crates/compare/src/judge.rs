@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_quantity::{Metric, Unit, Value};
-use pagetide_record::{ArenaKind, Store};
+use pagetide_record::ArenaKind;
+use pagetide_store::Store;
 use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
 use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by};

@@ -15,8 +15,9 @@ use pagetide_probe::text::{Delta, Effect, KeyedSource, Kind, known, observer_eff
 use pagetide_probe::trace::TraceFile;
 use pagetide_quantity::Nanos;
 use pagetide_record::file::FileError;
-use pagetide_record::store::Row;
-use pagetide_record::{Pass, Record, RecordReader, Store, StoreError};
+use pagetide_record::{Pass, Record, RecordReader};
+use pagetide_store::Row;
+use pagetide_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// All that an observed trial says.

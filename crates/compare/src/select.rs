@@ -1,7 +1,8 @@
 //! What the names on a command line stand for.
 
-use pagetide_record::store::{CampaignNote, Filter, Row};
-use pagetide_record::{Pass, Store, StoreError};
+use pagetide_record::Pass;
+use pagetide_store::{CampaignNote, Filter, Row};
+use pagetide_store::{Store, StoreError};
 
 use crate::comparison::Comparison;
 use crate::error::CompareError;

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Direction;
 use pagetide_quantity::Histogram;
-use pagetide_record::{ArenaKind, Store};
+use pagetide_record::ArenaKind;
+use pagetide_store::Store;
 use pagetide_verdict::sample::{Bin, TailPair};
 use pagetide_verdict::{Data, Family, Judgement, MetricSample, judge};
 use serde::Serialize;

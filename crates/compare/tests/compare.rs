@@ -9,8 +9,9 @@ use pagetide_compare::{
     compare_two, tails,
 };
 use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos};
-use pagetide_record::store::{CampaignNote, CellNote, Entry, Filter};
-use pagetide_record::{ArenaKind, Invalid, Pass, Record, Store};
+use pagetide_record::{ArenaKind, Invalid, Pass, Record};
+use pagetide_store::Store;
+use pagetide_store::{CampaignNote, CellNote, Entry, Filter};
 use pagetide_verdict::{Margin, Verdict};
 
 const TIME: MetricDef = MetricDef::time("run", "whole run").primary();

@@ -9,9 +9,9 @@ use pagetide_campaign::{
     Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, Vocabulary,
 };
 use pagetide_quantity::Bytes;
-use pagetide_record::store::is_campaign_name;
 use pagetide_record::subject::hex;
 use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_store::is_campaign_name;
 use sha2::{Digest, Sha256};
 
 use crate::exit::Usage;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use pagetide_compare::explain::explain;
 use pagetide_compare::{Comparison, FailOn, tails};
 use pagetide_quantity::Histogram;
-use pagetide_record::{ArenaKind, Machine, Record, Store};
+use pagetide_record::{ArenaKind, Machine, Record};
 use pagetide_report::seed::{Extras, cpu_time};
 use pagetide_report::terminal;
 use pagetide_report::terminal::show::{Presence, presence};
@@ -16,6 +16,7 @@ use pagetide_report::terminal::{Options, presence_maps, verdicts};
 use pagetide_report::{
     About, csv, html, json, kcidb, ktap, mail, markdown, openmetrics, parquet, seed,
 };
+use pagetide_store::Store;
 
 use crate::command::calibrate::Kept;
 use crate::exit::{End, Usage};

@@ -8,7 +8,8 @@ use clap::Args;
 use pagetide_arena::{Arena, Options, Trial};
 use pagetide_kernel::{Cache, cache_root};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, Maker, Store};
+use pagetide_record::{ArenaKind, Maker};
+use pagetide_store::Store;
 
 use crate::arenas;
 

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pagetide_campaign::{Event, Tally, Watch};
-use pagetide_record::Store;
-use pagetide_record::store::{RunEnd, RunState, RunningTrial};
 use pagetide_record::wire::Phase;
+use pagetide_store::Store;
+use pagetide_store::{RunEnd, RunState, RunningTrial};
 
 use crate::when::now;
 

@@ -9,10 +9,10 @@ pub mod mmtests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pagetide_record::store::{CampaignNote, CellNote, Entry};
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
+use pagetide_store::{CampaignNote, CellNote, Entry};
 
 /// Why something cannot be imported.
 #[derive(Debug, thiserror::Error)]

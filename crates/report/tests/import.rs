@@ -234,7 +234,7 @@ fn imported_results_are_compared_by_the_same_rules() {
     assert_eq!(note.variants, ["old", "new"]);
     assert_eq!((note.cells.len(), note.entries.len()), (1, 24));
     let dir = tempfile::tempdir().unwrap();
-    let mut store = pagetide_record::Store::open(dir.path()).unwrap();
+    let mut store = pagetide_store::Store::open(dir.path()).unwrap();
     for record in &mut records {
         let writer = store.writer().unwrap();
         store.add(writer, record).unwrap();

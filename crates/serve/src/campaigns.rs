@@ -12,9 +12,9 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use pagetide_quantity::Nanos;
-use pagetide_record::Store;
-use pagetide_record::store::{CampaignNote, RunEnd, RunState};
 use pagetide_report::draw::clean;
+use pagetide_store::Store;
+use pagetide_store::{CampaignNote, RunEnd, RunState};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::Shared;
@@ -77,14 +77,13 @@ pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
 
 fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     let id = note.id();
-    let said = |error: pagetide_record::StoreError| error.to_string();
+    let said = |error: pagetide_store::StoreError| error.to_string();
     let keys: Vec<String> = note.entries.iter().map(|entry| entry.key.clone()).collect();
     let mut keys_once = keys.clone();
     keys_once.sort_unstable();
     keys_once.dedup();
     let found = store.by_keys(&keys_once).map_err(said)?;
-    let own =
-        |row: &&pagetide_record::store::Row| !row.accident && (!note.fresh || *row.campaign == *id);
+    let own = |row: &&pagetide_store::Row| !row.accident && (!note.fresh || *row.campaign == *id);
     let walls: Vec<u64> = found.iter().filter(own).map(|row| row.wall.0).collect();
     let all = keys.len();
     let done = walls.len().min(all);

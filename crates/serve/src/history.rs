@@ -8,10 +8,10 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use pagetide_compare::history;
 use pagetide_compare::history::{CellHistory, HistoryValue, Order};
-use pagetide_record::Store;
-use pagetide_record::store::Filter;
 use pagetide_report::draw::clean;
 use pagetide_report::draw::quantity::{Scale, signed};
+use pagetide_store::Filter;
+use pagetide_store::Store;
 use serde::Deserialize;
 
 use crate::Shared;

@@ -23,7 +23,7 @@ use axum::Router;
 use axum::middleware;
 use axum::routing::{get, post};
 use pagetide_record::subject::hex;
-use pagetide_record::{Store, StoreError};
+use pagetide_store::{Store, StoreError};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Why there is no server.

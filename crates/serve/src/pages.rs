@@ -8,10 +8,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use pagetide_compare::comparison::Comparison;
 use pagetide_compare::{compare_two, show_campaign};
-use pagetide_record::Store;
 use pagetide_report::About;
 use pagetide_report::draw::clean;
 use pagetide_report::html::{Assets, LIVE, SCRIPT, STYLE, of_store, single};
+use pagetide_store::Store;
 use serde::Deserialize;
 
 use crate::Shared;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use pagetide_record::Store;
-use pagetide_record::store::{Filter, Row};
 use pagetide_report::draw::clean;
+use pagetide_store::Store;
+use pagetide_store::{Filter, Row};
 use serde::{Deserialize, Serialize};
 
 use crate::Shared;

@@ -6,9 +6,10 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
-use pagetide_record::store::{CampaignNote, Entry, RunEnd, RunState};
-use pagetide_record::{Record, Store};
+use pagetide_record::Record;
 use pagetide_serve::{Options, Server};
+use pagetide_store::Store;
+use pagetide_store::{CampaignNote, Entry, RunEnd, RunState};
 
 struct Asked {
     address: SocketAddr,

@@ -34,8 +34,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::store::is_campaign_name;
 use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_store::is_campaign_name;
 use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{

@@ -16,7 +16,8 @@ use pagetide_campaign::{
 };
 use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::wire::Phase;
-use pagetide_record::{ArenaKind, Invalid, Maker, RecordWriter, Results, Store, Subject, Wall};
+use pagetide_record::{ArenaKind, Invalid, Maker, RecordWriter, Results, Subject, Wall};
+use pagetide_store::Store;
 
 /// The metric that decides.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();

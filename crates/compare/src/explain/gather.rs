@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{Part, TaskTime};
-use pagetide_record::{Record, Store};
+use pagetide_record::Record;
+use pagetide_store::Store;
 use serde::Serialize;
 
 use super::account::{Account, Ahead, Amounts, Observed, ObservedPass};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pagetide_compare::{Comparison, compare_campaign, compare_two};
-use pagetide_record::Store;
+use pagetide_store::Store;
 
 use crate::exit::{End, Usage};
 use crate::judged::JudgedArgs;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
-use pagetide_record::Store;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
+use pagetide_store::Store;
 use serde::Serialize;
 
 use crate::arenas::examine;

@@ -4,9 +4,9 @@ use anyhow::Result;
 use clap::ValueEnum;
 use pagetide_compare::history::{CellHistory, Order};
 use pagetide_compare::{CompareError, history};
-use pagetide_record::store::Filter;
 use pagetide_report::draw::{Align, Ink, quantity};
 use pagetide_report::terminal::{Row, list};
+use pagetide_store::Filter;
 use pagetide_verdict::number;
 use serde::Serialize;
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
-use pagetide_record::store::is_campaign_name;
-use pagetide_record::{Record, Store};
+use pagetide_record::Record;
 use pagetide_report::import::{csv, mmtests, note};
+use pagetide_store::Store;
+use pagetide_store::is_campaign_name;
 use serde::Serialize;
 
 use crate::exit::{End, Usage};

@@ -7,11 +7,12 @@ use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
 use pagetide_quantity::Nanos;
-use pagetide_record::store::{Filter, Row as Indexed};
-use pagetide_record::{Pass, Store};
+use pagetide_record::Pass;
 use pagetide_report::draw::{Align, Ink, clean};
 use pagetide_report::terminal::Row;
 use pagetide_scenario::{Definition, guide};
+use pagetide_store::Store;
+use pagetide_store::{Filter, Row as Indexed};
 use serde::Serialize;
 
 use crate::command::kernel;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use pagetide_compare::{CompareError, Comparison, compare_two, show_campaign};
 use pagetide_quantity::Bytes;
-use pagetide_record::{Store, StoreError};
 use pagetide_report::About;
 use pagetide_report::html::{self, Assets, Written, single};
+use pagetide_store::{Store, StoreError};
 use serde::Serialize;
 
 use crate::exit::{End, Usage};

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use pagetide_campaign::{Campaign, Options, file, run as run_campaign};
 use pagetide_compare::compare_note;
-use pagetide_record::Store;
-use pagetide_record::store::{CampaignNote, RunEnd};
+use pagetide_store::Store;
+use pagetide_store::{CampaignNote, RunEnd};
 
 use crate::campaign_of::CampaignArgs;
 use crate::command::single;

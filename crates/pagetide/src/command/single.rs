@@ -1,10 +1,11 @@
 //! What is shown of a campaign with a single variant: there is nothing to judge, so the medians alone.
 
 use anyhow::Result;
-use pagetide_record::store::CampaignNote;
-use pagetide_record::{Pass, Store};
+use pagetide_record::Pass;
 use pagetide_report::draw::{Align, quantity};
 use pagetide_report::terminal::Row;
+use pagetide_store::CampaignNote;
+use pagetide_store::Store;
 use pagetide_verdict::number;
 use serde::Serialize;
 

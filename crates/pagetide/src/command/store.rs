@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use pagetide_record::Store;
-use pagetide_record::store::{Damaged, Filter};
+use pagetide_store::Store;
+use pagetide_store::{Damaged, Filter};
 use serde::Serialize;
 
 use crate::exit::End;

@@ -4,8 +4,9 @@ use std::f64::consts::PI;
 use std::path::Path;
 
 use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos, Series, Unit};
-use pagetide_record::{Invalid, Record, Store};
+use pagetide_record::{Invalid, Record};
 use pagetide_reference::Rng;
+use pagetide_store::Store;
 
 const ACCESS: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const FAULTS: MetricDef = MetricDef::count("major-faults", Direction::Lower, "faults").primary();

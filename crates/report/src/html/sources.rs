@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
-use pagetide_record::Store;
+use pagetide_store::Store;
 
 /// Why something came, with what shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::explain;
-use pagetide_record::{Machine, Store};
+use pagetide_record::Machine;
+use pagetide_store::Store;
 
 use super::{Assets, HtmlError, Input, Sources, Written, write};
 use crate::about::About;

@@ -5,7 +5,8 @@ mod difference;
 use anyhow::{Context, Result};
 use pagetide_arena::{Arena, ArenaError, Trial, VariantSpec};
 use pagetide_compare::differences;
-use pagetide_record::{Record, Store};
+use pagetide_record::Record;
+use pagetide_store::Store;
 use serde::Serialize;
 
 use self::difference::{Difference, first_difference};

@@ -1,50 +1,26 @@
-//! The store: where records live.
-//!
-//! ```text
-//! STORE/format                  version of this layout
-//! STORE/incoming/               records being written (PID-….part) and complete ones not yet in their place
-//! STORE/records/ab/ID.record    records, by the first two digits of their identity
-//! STORE/campaigns/ID.json       which trials a campaign consists of
-//! STORE/runs/NAME.json          how the last run of a campaign stands
-//! STORE/index.sqlite            index over the records; can be made anew from them
-//! ```
-//!
-//! A record is written in `incoming`, entered into the index, then moved to its place. Whoever is killed in between
-//! leaves at most a file in `incoming`, which is nearly always empty: the next process to open the store looks there
-//! alone, enters and moves what is complete, and removes what is not and whose writer is gone.
-//!
-//! Any number of processes may use a store at once; SQLite's write-ahead log and a busy timeout order them. Begin
-//! reading at [`Store`].
-
-mod error;
-mod note;
-mod row;
-mod running;
-mod schema;
-mod select;
+//! An open store: records are written, admitted, found and loaded.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::file::{FileError, RecordReader, RecordWriter};
-use crate::record::Record;
 use pagetide_quantity::Metric;
 use pagetide_quantity::Nanos;
+use pagetide_record::Record;
+use pagetide_record::{FileError, RecordReader, RecordWriter};
 
-pub use error::StoreError;
-pub use note::{CampaignLock, CampaignNote, CellNote, Entry, is_campaign_name};
-pub use row::{CellInfo, Row};
-pub use running::{RunEnd, RunState, RunningTrial};
-pub use select::{Filter, Point};
-
-use error::{Trouble, at, index};
+use crate::error::{StoreError, Trouble, at, index};
+use crate::note::{CampaignLock, CampaignNote};
+use crate::row::Row;
+use crate::running::RunState;
+use crate::select::{Filter, Point};
+use crate::{note, row, running, schema, select};
 
 /// Version of the layout; a store of a later one is refused.
 pub const FORMAT: u32 = 1;
 /// How long a process waits for another to finish writing the index.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Names of records shown where a prefix fits several.
 const SOME: u32 = 4;
 
@@ -74,7 +50,7 @@ pub struct Rebuilt {
 }
 
 /// Gives a file new contents at once: a reader sees the old or the new ones.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let part = path.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&part, bytes).map_err(|error| {
         let _ = std::fs::remove_file(&part);
@@ -251,7 +227,7 @@ impl Store {
         }
     }
 
-    /// Records of these trials ([`Subject::key`](crate::Subject::key)), newest first.
+    /// Records of these trials ([`Subject::key`](pagetide_record::Subject::key)), newest first.
     pub fn by_keys(&self, keys: &[String]) -> Result<Vec<Row>, StoreError> {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
     }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::subject::ArenaKind;
 use pagetide_quantity::Nanos;
+use pagetide_record::ArenaKind;
 
-use super::error::{StoreError, at};
+use crate::error::{StoreError, at};
 
 /// A campaign as the store remembers it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ impl Drop for CampaignLock {
 }
 
 /// Removes locks that nobody holds any more: their holders were killed.
-pub(super) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
     for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
         let path = entry.map_err(at("reading", folder))?.path();
         let name = path.file_stem().and_then(|name| name.to_str());
@@ -118,7 +118,7 @@ pub(super) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Takes the lock of a campaign's name.
-pub(super) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
+pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
     // Somebody may hold it for a moment only, to see whether its holder is gone.
@@ -160,14 +160,14 @@ fn file(folder: &Path, id: &str) -> PathBuf {
 }
 
 /// Writes a note so that a reader sees the old one or the new one, never half of one.
-pub(super) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
+pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
     let path = file(folder, &note.id());
     let json = serde_json::to_vec(note).unwrap_or_default();
-    super::replace(&path, &json)
+    crate::store::replace(&path, &json)
 }
 
 /// Reads a note; `None` where there is none.
-pub(super) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
+pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
     let path = file(folder, id);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -183,7 +183,7 @@ pub(super) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, Stor
 }
 
 /// Identities of all campaigns, the one that was last written first.
-pub(super) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
+pub(crate) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
         let entry = entry.map_err(at("reading", folder))?;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params, params_from_iter};
 
-use crate::subject::{ArenaKind, Pass, Subject, Variant};
 use pagetide_quantity::Nanos;
 use pagetide_quantity::{Metric, Value};
+use pagetide_record::{ArenaKind, Pass, Subject, Variant};
 
-use super::row::{CellInfo, Head, Row};
+use crate::row::{CellInfo, Head, Row};
 
 /// Which records are wanted; everything that is `None` does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Filter {
 }
 
 /// Records that fit, newest first.
-pub(super) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
+pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
     let (conditions, values) = filter.conditions();
     let limit = filter
         .limit
@@ -224,7 +224,7 @@ pub(super) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Ve
 }
 
 /// Number of records that fit.
-pub(super) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64> {
+pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64> {
     let (conditions, values) = filter.conditions();
     index
         .prepare_cached(&format!("SELECT count(*) FROM record WHERE {conditions}"))?
@@ -233,7 +233,7 @@ pub(super) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64
 }
 
 /// Records of these trials, newest first.
-pub(super) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
+pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
     let keys = serde_json::to_string(keys).unwrap_or_default();
     Shared::new(index).rows(
         &format!(
@@ -245,7 +245,7 @@ pub(super) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<V
 }
 
 /// The first `limit` records whose identity begins with `prefix`, by identity.
-pub(super) fn by_prefix(
+pub(crate) fn by_prefix(
     index: &Connection,
     prefix: &str,
     limit: u32,
@@ -263,7 +263,7 @@ pub(super) fn by_prefix(
 }
 
 /// Number of records whose identity begins with `prefix`.
-pub(super) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
+pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
     index
         .prepare_cached("SELECT count(*) FROM record WHERE id >= ?1 AND id < ?2")?
         .query_row(params![prefix, format!("{prefix}g")], |row| row.get(0))
@@ -271,7 +271,7 @@ pub(super) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result
 }
 
 /// Metrics of some records of one scenario: for each metric, in the order it was first met, its values by record row.
-pub(super) fn metrics(
+pub(crate) fn metrics(
     index: &Connection,
     scenario: &str,
     rows: &[i64],
@@ -294,7 +294,7 @@ pub(super) fn metrics(
 }
 
 /// A metric over all valid records that fit, oldest first.
-pub(super) fn history(
+pub(crate) fn history(
     index: &Connection,
     name: &str,
     filter: &Filter,
@@ -382,7 +382,7 @@ fn metric(name: &str, head: Head, value: Value) -> Metric {
 }
 
 /// Median wall-clock time of the newest valid trials of a cell, or of a scenario where the cell is new.
-pub(super) fn typical_wall(
+pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,
     scenario: &str,

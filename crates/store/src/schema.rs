@@ -1,14 +1,14 @@
 //! The index: which tables there are and why.
 //!
 //! The index holds nothing that the record files do not say, so that it can be thrown away. What repeats is kept once:
-//! the cell (a [`Subject`](crate::Subject) without variant and seed), the variant, and long texts. A metric's
+//! the cell (a [`Subject`](pagetide_record::Subject) without variant and seed), the variant, and long texts. A metric's
 //! definition belongs to a scenario, and values are ordered by definition first: a history is one walk over
 //! neighbouring rows, and a comparison looks up a few definitions for a few hundred records.
 
 use rusqlite::Connection;
 
 /// Version of the tables; an index of another version is made anew from the files.
-pub(super) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 1;
 
 const TABLES: &str = "
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -76,12 +76,12 @@ const NAMES: [&str; 7] = [
 ];
 
 /// Version of the tables in an open index; 0 for a new one.
-pub(super) fn version(index: &Connection) -> rusqlite::Result<i64> {
+pub(crate) fn version(index: &Connection) -> rusqlite::Result<i64> {
     index.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 /// Makes all tables anew, empty. Belongs into a transaction.
-pub(super) fn create(index: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn create(index: &Connection) -> rusqlite::Result<()> {
     for name in NAMES {
         index.execute_batch(&format!("DROP TABLE IF EXISTS {name}"))?;
     }

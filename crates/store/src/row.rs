@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Invalid;
-use crate::record::Record;
-use crate::subject::{Subject, Variant};
 use pagetide_quantity::Nanos;
 use pagetide_quantity::{Direction, Metric, Unit, Value};
+use pagetide_record::Invalid;
+use pagetide_record::Record;
+use pagetide_record::{Subject, Variant};
 
 /// What the index knows of a record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,10 +64,10 @@ pub struct CellInfo {
 
 /// Head of a metric as the index keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
-    pub(super) unit: Unit,
-    pub(super) direction: Direction,
-    pub(super) primary: bool,
+pub(crate) struct Head {
+    pub(crate) unit: Unit,
+    pub(crate) direction: Direction,
+    pub(crate) primary: bool,
 }
 
 impl Row {
@@ -128,7 +128,7 @@ fn json<T: Serialize>(value: &T) -> String {
 }
 
 /// Adds a record; a record that is there already is left as it is. Belongs into a transaction.
-pub(super) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()> {
+pub(crate) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()> {
     let subject = &record.subject;
     let cell = subject.cell();
     let known = index

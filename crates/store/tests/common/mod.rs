@@ -4,8 +4,9 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use pagetide_quantity::{Direction, Metric, MetricDef, Nanos};
-use pagetide_record::store::Filter;
-use pagetide_record::{Record, Store};
+use pagetide_record::Record;
+use pagetide_store::Filter;
+use pagetide_store::Store;
 
 /// A time, measured.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run");

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::{add, ids, record};
-use pagetide_record::Store;
+use pagetide_store::Store;
 
 /// Not a test of its own: what the child processes below run.
 #[test]

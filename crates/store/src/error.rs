@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::file::FileError;
+use pagetide_record::FileError;
 
-use super::FORMAT;
+use crate::store::FORMAT;
 
 /// Why the store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +117,7 @@ impl StoreError {
 }
 
 /// What can go wrong within a transaction.
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// SQLite refused.
     Index(rusqlite::Error),
     /// Something beside it.
@@ -137,7 +137,7 @@ impl From<StoreError> for Trouble {
 }
 
 /// Adds path and attempt to an I/O error.
-pub(super) fn at<'a>(
+pub(crate) fn at<'a>(
     what: &'static str,
     path: &'a Path,
 ) -> impl FnOnce(io::Error) -> StoreError + 'a {
@@ -149,7 +149,7 @@ pub(super) fn at<'a>(
 }
 
 /// Sorts SQLite's reasons by what the user can do.
-pub(super) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
+pub(crate) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
     use rusqlite::ErrorCode as Code;
     move |source| {
         let path = path.to_owned();
@@ -163,7 +163,7 @@ pub(super) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ 
             ) => StoreError::IndexFull { path, source },
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Busy {
                 path,
-                seconds: super::PATIENCE.as_secs(),
+                seconds: crate::store::PATIENCE.as_secs(),
             },
             _ => StoreError::Index { path, source },
         }

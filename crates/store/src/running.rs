@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::Nanos;
 
-use super::error::{StoreError, at};
+use crate::error::{StoreError, at};
 
 /// How a run stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,19 +85,19 @@ fn file(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Writes how a run stands, at once.
-pub(super) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
+pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
     let json = serde_json::to_vec(state).unwrap_or_default();
-    super::replace(&file(folder, &state.name), &json)
+    crate::store::replace(&file(folder, &state.name), &json)
 }
 
 /// Reads how the last run of a campaign stands; `None` where none was noted, or what is there cannot be read.
-pub(super) fn read(folder: &Path, name: &str) -> Option<RunState> {
+pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
     let bytes = std::fs::read(file(folder, name)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 /// The process that holds the lock of a campaign; `None` where nobody does.
-pub(super) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
+pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
     let lock = match std::fs::File::open(&path) {

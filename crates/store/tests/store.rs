@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use common::{add, ids, record};
 use pagetide_quantity::{Metric, Nanos};
-use pagetide_record::store::{CampaignNote, Filter};
-use pagetide_record::{Invalid, Record, RecordReader, RecordWriter, Store, StoreError};
+use pagetide_record::{Invalid, Record, RecordReader, RecordWriter};
+use pagetide_store::{CampaignNote, Filter};
+use pagetide_store::{Store, StoreError};
 use proptest::prelude::*;
 
 #[test]
