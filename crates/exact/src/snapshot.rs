@@ -338,7 +338,6 @@ fn boot(
     let ready = greeted.is_ok() && monitor.event(&["GUEST_PANICKED"], deadline).is_some();
     if !ready {
         running.kill();
-        tracing::debug!(console = memory::text(&console), "guest did not get ready");
         return Err(fault(last_words(
             &memory::text(&console),
             &memory::text(&errors),

@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut capture = Capture::new(Instance::new(Tracefs::open()?, &settings)?)?;
     let instance = capture.instance().path().to_owned();
     capture.start()?;
-    let running = capture.in_background(Duration::from_millis(100))?;
+    let running = support::Background::new(capture, Duration::from_millis(100));
     let each = u64::try_from(WARM_UP + COUNTED)?;
     let (mut taken, mut killed) = (Vec::new(), 0);
     while taken.len() < passes {

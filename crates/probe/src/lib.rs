@@ -6,8 +6,7 @@
 //! This crate knows nothing of arenas, records, campaigns or reports: it takes paths and bytes and gives plain data.
 //!
 //! Where to begin reading:
-//! - [`text`]: counters the kernel prints as text (`vmstat`, `zoneinfo`, pressure, …), before, after and as a series;
-//! - [`page`]: page maps and the layout of swap;
+//! - [`text`]: counters the kernel prints as text (`vmstat`, `meminfo`, pressure, …), before, after and as a series;
 //! - [`trace`]: tracefs' binary ring buffers, from capture to decoded fields;
 //! - [`meaning`]: what decoded events say: begin/end pairs, the reclaim table, where a task's time went;
 //! - [`observed`]: what an observed trial leaves in its record;
@@ -17,7 +16,6 @@ pub mod block;
 mod error;
 pub mod meaning;
 pub mod observed;
-pub mod page;
 pub mod text;
 pub mod trace;
 

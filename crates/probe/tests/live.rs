@@ -83,7 +83,7 @@ fn sums_of_reclaim() -> Option<()> {
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
     capture.start().unwrap();
     let before = vmstat.sample().unwrap().counters.clone();
-    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    let capture = support::Background::new(capture, Duration::from_millis(20));
     support::printed(pressure.start(128, 3))?;
     let after = vmstat.sample().unwrap().counters.clone();
     let trace = capture.finish().unwrap();
@@ -127,7 +127,7 @@ fn parts_of_time() -> Option<()> {
         return Some(());
     };
     capture.start().unwrap();
-    let capture = capture.in_background(Duration::from_millis(10)).unwrap();
+    let capture = support::Background::new(capture, Duration::from_millis(10));
     let stolen = support::stolen();
     let child = pressure.start(128, 2);
     let task = support::measured(child)?;
@@ -157,7 +157,7 @@ fn parts_of_time() -> Option<()> {
         accounted < traced + margin + queued && traced < accounted + margin + stolen,
         "{accounted} ns accounted, {traced} traced, {queued} waited, {stolen} stolen"
     );
-    assert!(time.parts.direct_reclaim() > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
+    assert!(time.parts.get(Part::Reclaim) > Nanos(0) && time.parts.get(Part::IoWait) > Nanos(0));
     assert!(time.faults > 20_000, "{}", time.faults);
     Some(())
 }
@@ -184,7 +184,7 @@ fn swapped_on_a_device() -> Option<()> {
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
     capture.start().unwrap();
     let before = vmstat.sample().unwrap().counters.clone();
-    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    let capture = support::Background::new(capture, Duration::from_millis(20));
     support::printed(pressure.start(96, 2))?;
     let after = vmstat.sample().unwrap().counters.clone();
     let trace = capture.finish().unwrap();
@@ -256,7 +256,7 @@ fn the_sums_of_compaction_agree_with_vmstat() {
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
     capture.start().unwrap();
     let before = vmstat.sample().unwrap().counters.clone();
-    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    let capture = support::Background::new(capture, Duration::from_millis(20));
     if let Err(error) = std::fs::write("/proc/sys/vm/compact_memory", "1") {
         return println!("skipped: compaction could not be asked for ({error})");
     }
@@ -360,7 +360,7 @@ fn counts_of_perf() -> Option<()> {
         "--",
     ];
     capture.start().unwrap();
-    let capture = capture.in_background(Duration::from_millis(20)).unwrap();
+    let capture = support::Background::new(capture, Duration::from_millis(20));
     let task = support::measured(pressure.start_under(&program, 128, 2))?;
     let trace = capture.finish().unwrap();
     let text = std::fs::read_to_string(result.path()).unwrap();
@@ -399,7 +399,7 @@ fn nothing_of_an_instance_is_left_when_it_is_dropped() {
         std::fs::read_to_string(path.join("tracing_on")).unwrap(),
         "1\n"
     );
-    let running = capture.in_background(Duration::from_millis(5)).unwrap();
+    let running = support::Background::new(capture, Duration::from_millis(5));
     let name = path.file_name().unwrap().to_owned();
     drop(running);
     let tracefs = Tracefs::open().unwrap();

@@ -163,11 +163,6 @@ impl Region {
         head.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Whether somebody made this region.
-    pub fn is_formatted(&self) -> bool {
-        self.head().magic.load(Ordering::Acquire) == MAGIC
-    }
-
     /// Says which phase the trial is in.
     pub fn set_phase(&self, phase: Phase) {
         self.head().phase.store(phase as u32, Ordering::Release);
@@ -239,11 +234,6 @@ impl Frame {
     pub fn body(&mut self) -> &mut [u8] {
         // SAFETY: the frame owns `capacity` bytes at `body` within a live mapping.
         unsafe { std::slice::from_raw_parts_mut(self.body, self.capacity) }
-    }
-
-    /// Start of the bytes to write, for a timed loop.
-    pub const fn body_ptr(&mut self) -> *mut u8 {
-        self.body
     }
 
     /// Bytes that can be written.

@@ -101,14 +101,6 @@ pub struct DirectionSums {
     pub writes: Direction,
 }
 
-impl DirectionSums {
-    /// Share of bytes that were written, 0 to 1; `None` without requests.
-    pub fn write_share(&self) -> Option<f64> {
-        let all = self.reads.bytes.saturating_add(self.writes.bytes).0;
-        (all > 0).then(|| self.writes.bytes.0 as f64 / all as f64)
-    }
-}
-
 /// When a request was issued, and whether it writes.
 type Open = (u64, bool);
 
@@ -260,7 +252,12 @@ mod tests {
         assert_eq!(sums.writes.latency.sum, 200);
         assert_eq!(sums.reads.latency.sum, 300);
         let written = 256.0 / (256.0 + 24.0);
-        assert!((sums.write_share().unwrap() - written).abs() < 1e-12);
+        assert!(
+            (sums.writes.bytes.0 as f64 / (sums.reads.bytes.0 + sums.writes.bytes.0) as f64
+                - written)
+                .abs()
+                < 1e-12
+        );
         assert_eq!(observer.unmatched(), (1, 1));
     }
 

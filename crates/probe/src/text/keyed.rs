@@ -24,15 +24,13 @@ pub enum KeyedSource {
     ZramMmStat,
     /// A zram device's `io_stat`.
     ZramIoStat,
-    /// The counters of zswap, each a file of its own in debugfs; see [`super::Zswap`].
-    Zswap,
 }
 
 impl KeyedSource {
     /// How its text is written.
     pub const fn syntax(self) -> Syntax {
         match self {
-            Self::Vmstat | Self::MemoryStat | Self::MemoryEvents | Self::Zswap => Syntax::KeyValue,
+            Self::Vmstat | Self::MemoryStat | Self::MemoryEvents => Syntax::KeyValue,
             Self::Meminfo => Syntax::KeyColonKib,
             Self::ZramMmStat => Syntax::Columns(&[
                 "orig_data_size",
@@ -60,7 +58,6 @@ impl KeyedSource {
             Self::MemoryEvents => directory.join("memory.events"),
             Self::ZramMmStat => directory.join("mm_stat"),
             Self::ZramIoStat => directory.join("io_stat"),
-            Self::Zswap => PathBuf::from("/sys/kernel/debug/zswap"),
         }
     }
 

@@ -309,19 +309,6 @@ known! {
         Counter Events "invalid_io" "requests not aligned to pages";
         Counter Events "notify_free" "slots freed because swap no longer needs them";
     }
-    Zswap {
-        Gauge Bytes "pool_total_size" "memory the pool uses";
-        Gauge Pages "stored_pages" "pages held compressed";
-        Gauge Pages "stored_incompressible_pages" "pages held as they are because they do not compress";
-        Counter Events "pool_limit_hit" "times the pool was full";
-        Counter Pages "written_back_pages" "pages written back to the swap device";
-        Counter Events "reject_alloc_fail" "pages refused for lack of memory";
-        Counter Events "reject_compress_fail" "pages refused because compression failed";
-        Counter Events "reject_compress_poor" "pages refused because they do not compress well";
-        Counter Events "reject_kmemcache_fail" "pages refused because no entry could be allocated";
-        Counter Events "reject_reclaim_fail" "pages refused because the full pool could not be shrunk";
-        Counter Events "decompress_fail" "pages that could not be read back";
-    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,7 @@
 //! [`Counters`] holds what is a name and a number; the files with more structure have types of their own. [`TextFile`]
 //! keeps a source open and its buffer ready, [`TextProbe`] all of them over a trial, [`Snapshot`] is before and after, a series what happened in between.
 
-mod buddyinfo;
 mod counters;
-mod diskstats;
 mod file;
 mod keyed;
 mod known;
@@ -14,15 +12,8 @@ mod psi;
 pub(crate) mod scan;
 mod snapshot;
 mod swaps;
-mod taskstat;
-mod timerlist;
-mod vital;
-mod zoneinfo;
-mod zswap;
 
-pub use buddyinfo::{BuddyZone, Buddyinfo, ORDERS};
 pub use counters::{Counters, Delta, Syntax};
-pub use diskstats::{DiskActivity, Diskstats};
 pub use file::{Parse, TextFile};
 pub use keyed::{Keyed, KeyedSource};
 pub use known::{KNOWN, Kind, Known, Unit, known};
@@ -30,7 +21,3 @@ pub use probe::{Named, TextProbe, TextRecord, TextSettings, Unsupported};
 pub use psi::{Psi, PsiLine};
 pub use snapshot::{Effect, Snapshot, observer_effect};
 pub use swaps::{SwapArea, Swaps};
-pub use taskstat::{SchedStat, TaskStat};
-pub use timerlist::{IdleCpu, TimerList};
-pub use zoneinfo::{Zone, Zoneinfo};
-pub use zswap::Zswap;

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Buddyinfo, Counters, Diskstats, Keyed, KeyedSource, Parse, Psi, Snapshot, Swaps, TextFile,
-    TimerList, Zoneinfo, Zswap, known,
-};
+use super::{Counters, Keyed, KeyedSource, Parse, Psi, Snapshot, TextFile, known};
 use crate::ProbeError;
 use pagetide_quantity::{Column, Nanos, Sampler, Series, Unit};
 
@@ -105,16 +102,6 @@ pub struct TextRecord {
     pub counters: Vec<Named<Counters>>,
     /// Pressure: `memory`, `io`, `cpu`, and `cgroup` for the trial's own memory pressure.
     pub pressure: Vec<Named<Psi>>,
-    /// Zones.
-    pub zoneinfo: Option<Snapshot<Zoneinfo>>,
-    /// Free blocks.
-    pub buddyinfo: Option<Snapshot<Buddyinfo>>,
-    /// Swap areas.
-    pub swaps: Option<Snapshot<Swaps>>,
-    /// Block devices.
-    pub disks: Option<Snapshot<Diskstats>>,
-    /// Idle counters.
-    pub idle: Option<Snapshot<TimerList>>,
     /// Over time, by source: `vmstat`, `meminfo`, `zram` and `pressure` (time stalled so far). Not part of the text form:
     /// a record keeps series in sections of their own.
     #[serde(skip)]
@@ -197,12 +184,6 @@ pub struct TextProbe {
     vmstat: TextFile<Keyed>,
     keyed: Vec<Watched<Keyed>>,
     pressure: Vec<Watched<Psi>>,
-    zoneinfo: Option<Watched<Zoneinfo>>,
-    buddyinfo: Option<Watched<Buddyinfo>>,
-    swaps: Option<Watched<Swaps>>,
-    disks: Option<Watched<Diskstats>>,
-    idle: Option<Watched<TimerList>>,
-    zswap: Option<(Zswap, Counters)>,
     vmstat_before: Counters,
     series: Sampled,
     /// By place in `keyed`; none for what changes too little to be worth it.
@@ -216,7 +197,6 @@ impl TextProbe {
     /// Opens everything that is there; what is not is listed in the record. Only vmstat must be.
     pub fn open(settings: &TextSettings) -> Result<Self, ProbeError> {
         let vmstat = KeyedSource::Vmstat.open(Path::new("/"))?;
-        let mut unsupported = Vec::new();
         let counters = &vmstat.latest().counters;
         let series = Sampled::new(
             KeyedSource::Vmstat,
@@ -227,19 +207,13 @@ impl TextProbe {
         let mut probe = Self {
             keyed: Vec::new(),
             pressure: Vec::new(),
-            zoneinfo: watch("zoneinfo", "/proc/zoneinfo", &mut unsupported),
-            buddyinfo: watch("buddyinfo", "/proc/buddyinfo", &mut unsupported),
-            swaps: watch("swaps", "/proc/swaps", &mut unsupported),
-            disks: watch("diskstats", "/proc/diskstats", &mut unsupported),
-            idle: watch("timer_list", "/proc/timer_list", &mut unsupported),
-            zswap: None,
             vmstat_before: counters.clone(),
             series,
             keyed_series: Vec::new(),
             pressure_row: Vec::new(),
             pressure_series: Sampler::new(Vec::new(), 2),
             vmstat,
-            unsupported,
+            unsupported: Vec::new(),
         };
         let root = Path::new("/");
         probe.add_keyed("meminfo", KeyedSource::Meminfo, root);
@@ -255,13 +229,6 @@ impl TextProbe {
         }
         for name in ["memory", "io", "cpu"] {
             probe.add_pressure(name, &Path::new("/proc/pressure").join(name));
-        }
-        match Zswap::open(&KeyedSource::Zswap.path(root)) {
-            Ok(mut zswap) => {
-                let before = zswap.sample().clone();
-                probe.zswap = Some((zswap, before));
-            }
-            Err(error) => probe.lacks("zswap", &error),
         }
         probe.prepare_series(settings.capacity);
         Ok(probe)
@@ -334,14 +301,6 @@ impl TextProbe {
         for watched in &mut self.pressure {
             watched.before = *watched.file.sample()?;
         }
-        again(self.zoneinfo.as_mut())?;
-        again(self.buddyinfo.as_mut())?;
-        again(self.swaps.as_mut())?;
-        again(self.disks.as_mut())?;
-        again(self.idle.as_mut())?;
-        if let Some((zswap, before)) = &mut self.zswap {
-            before.clone_from(zswap.sample());
-        }
         // Last, so that the reading itself does not count.
         self.vmstat_before = self.vmstat.sample()?.counters.clone();
         Ok(())
@@ -402,62 +361,15 @@ impl TextProbe {
                 },
             });
         }
-        if let Some((mut zswap, before)) = self.zswap {
-            record.counters.push(Named {
-                name: "zswap".into(),
-                readings: Snapshot {
-                    before,
-                    after: zswap.sample().clone(),
-                },
-            });
-        }
         for mut watched in self.pressure {
             record.pressure.push(Named {
                 readings: watched.snapshot()?,
                 name: watched.name,
             });
         }
-        record.zoneinfo = ended(self.zoneinfo)?;
-        record.buddyinfo = ended(self.buddyinfo)?;
-        record.swaps = ended(self.swaps)?;
-        record.disks = ended(self.disks)?;
-        record.idle = ended(self.idle)?;
         record.unsupported = self.unsupported;
         Ok(record)
     }
-}
-
-/// Opens a source of fixed place, or notes why that cannot be.
-fn watch<T: Parse + Clone + Default>(
-    name: &str,
-    path: &str,
-    unsupported: &mut Vec<Unsupported>,
-) -> Option<Watched<T>> {
-    match TextFile::open(Path::new(path), T::default()) {
-        Ok(file) => Some(Watched {
-            name: name.to_owned(),
-            before: file.latest().clone(),
-            file,
-        }),
-        Err(error) => {
-            unsupported.push(Unsupported {
-                source: name.to_owned(),
-                why: error.to_string(),
-            });
-            None
-        }
-    }
-}
-
-fn again<T: Parse + Clone>(watched: Option<&mut Watched<T>>) -> Result<(), ProbeError> {
-    if let Some(watched) = watched {
-        watched.before = watched.file.sample()?.clone();
-    }
-    Ok(())
-}
-
-fn ended<T: Parse + Clone>(watched: Option<Watched<T>>) -> Result<Option<Snapshot<T>>, ProbeError> {
-    watched.map(|mut watched| watched.snapshot()).transpose()
 }
 
 #[cfg(test)]
@@ -501,7 +413,6 @@ mod tests {
         assert!((0..meminfo.rows()).all(|row| free.get(row) > Some(0.0)));
         assert_eq!(heads(series("zram").unwrap())[1].1, Unit::Bytes);
         record.series.clear();
-        assert!(record.zoneinfo.is_some() && record.buddyinfo.is_some());
         // No io_stat was there: said, not invented.
         let said = |name: &str| {
             record

@@ -27,16 +27,6 @@ pub struct Psi {
     pub full: Option<PsiLine>,
 }
 
-impl Psi {
-    /// Time stalled since an earlier reading, in microseconds: some and full.
-    pub fn stalled_since(&self, before: &Self) -> (Option<u64>, Option<u64>) {
-        let since = |after: Option<PsiLine>, before: Option<PsiLine>| {
-            after?.total_us.checked_sub(before?.total_us)
-        };
-        (since(self.some, before.some), since(self.full, before.full))
-    }
-}
-
 impl Parse for Psi {
     fn parse(&mut self, text: &[u8]) {
         *self = Self::default();
@@ -77,13 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn some_and_full_are_read_and_their_growth_is_in_microseconds() {
+    fn some_and_full_are_read_in_microseconds() {
         let mut psi = Psi::default();
         psi.parse(b"some avg10=1.25 avg60=0.50 avg300=0.01 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=400\n");
-        let before = psi;
-        assert_eq!(before.some.unwrap().avg10, 125);
-        psi.parse(b"some avg10=1.25 avg60=0.50 avg300=0.01 total=1500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n");
-        assert_eq!(psi.stalled_since(&before), (Some(500), None));
+        assert_eq!(psi.some.unwrap().avg10, 125);
+        assert_eq!(psi.full.unwrap().total_us, 400);
     }
 
     #[test]

@@ -57,11 +57,6 @@ pub(crate) fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Without blanks at either end.
-pub(crate) fn trim(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

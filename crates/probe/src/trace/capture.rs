@@ -3,10 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -225,26 +221,6 @@ impl Capture {
         &self.instance
     }
 
-    /// Goes on reading on a thread of its own, every `interval`, until [`BackgroundCapture::finish`].
-    pub fn in_background(mut self, interval: Duration) -> Result<BackgroundCapture, ProbeError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("pagetide-trace".into())
-            .spawn(move || {
-                while !seen.load(Ordering::Acquire) {
-                    self.drain()?;
-                    std::thread::park_timeout(interval);
-                }
-                Ok(self)
-            })
-            .map_err(|error| ProbeError::io("start", "the thread that reads traces", error))?;
-        Ok(BackgroundCapture {
-            stop,
-            thread: Some(thread),
-        })
-    }
-
     /// The time on the trace's clock, where that is a clock user space can read.
     fn now(&self) -> Nanos {
         let clock = match self.instance.clock() {
@@ -293,40 +269,6 @@ impl Capture {
                 self.tasks.insert(pid, comm.trim_end().to_owned());
             }
         }
-    }
-}
-
-/// A capture that reads itself; dropping it ends the thread and removes the instance.
-#[derive(Debug)]
-pub struct BackgroundCapture {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Capture, ProbeError>>>,
-}
-
-impl BackgroundCapture {
-    /// Stops recording and gives the trace.
-    pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
-        self.join()
-            .unwrap_or_else(|| {
-                Err(ProbeError::malformed(
-                    "a trace",
-                    "the thread that reads it ended early",
-                ))
-            })?
-            .finish()
-    }
-
-    fn join(&mut self) -> Option<Result<Capture, ProbeError>> {
-        self.stop.store(true, Ordering::Release);
-        let thread = self.thread.take()?;
-        thread.thread().unpark();
-        thread.join().ok()
-    }
-}
-
-impl Drop for BackgroundCapture {
-    fn drop(&mut self) {
-        self.join();
     }
 }
 

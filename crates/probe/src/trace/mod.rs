@@ -18,7 +18,7 @@ mod subbuffer;
 mod tracefs;
 
 pub use access::{FieldAccess, IdTable, TextAccess};
-pub use capture::{BackgroundCapture, Capture, CpuStats};
+pub use capture::{Capture, CpuStats};
 pub use container::{CpuBuffer, StoredFormat, TraceFile, TraceMeta, write_pieces};
 pub use format::{EventFormat, Field, FieldShape, PageLayout};
 pub use instance::{EventName, Instance, TraceSettings};

@@ -8,7 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
+use pagetide_probe::ProbeError;
+use pagetide_probe::trace::{Capture, TraceFile};
 use pagetide_quantity::Nanos;
 
 const MEMORY: &str = "/sys/fs/cgroup/memory";
@@ -379,4 +385,47 @@ pub fn workload() {
         user_after - user,
         system_after - system
     );
+}
+
+/// A capture that reads itself on a thread; dropping it ends the thread and removes the instance.
+pub struct Background {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Capture, ProbeError>>>,
+}
+
+impl Background {
+    /// Goes on reading every `interval`.
+    pub fn new(mut capture: Capture, interval: Duration) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !seen.load(Ordering::Acquire) {
+                capture.drain()?;
+                std::thread::park_timeout(interval);
+            }
+            Ok(capture)
+        });
+        Self {
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// Stops recording and gives the trace.
+    pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
+        self.join().expect("the thread is joined once")?.finish()
+    }
+
+    fn join(&mut self) -> Option<Result<Capture, ProbeError>> {
+        self.stop.store(true, Ordering::Release);
+        let thread = self.thread.take()?;
+        thread.thread().unpark();
+        thread.join().ok()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.join();
+    }
 }

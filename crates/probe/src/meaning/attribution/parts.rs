@@ -93,12 +93,6 @@ impl Parts {
         self
     }
 
-    /// Direct reclaim, waits within it included.
-    pub fn direct_reclaim(&self) -> Nanos {
-        self.get(Part::Reclaim)
-            .saturating_add(self.get(Part::ReclaimWait))
-    }
-
     /// Compaction, waits within it included.
     pub fn compaction(&self) -> Nanos {
         self.get(Part::Compaction)
