@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, RecordWriter, Results, Subject, Wall};
 
 use crate::error::ArenaError;
@@ -41,6 +42,12 @@ pub trait Arena: Sync {
     /// largest subject of the plan.
     fn side_by_side(&self, _largest: &Subject) -> usize {
         1
+    }
+
+    /// Wall-clock time that this trial will take here, reckoned from its sizes at the speed of this machine; `None`
+    /// where nothing is known. Records are better: they correct it.
+    fn estimate(&self, _subject: &Subject) -> Option<Nanos> {
+        None
     }
 
     /// Runs one trial. `subject` is what [`Arena::prepare`] made of `trial`. Bulk sections go into `sink` as they come;

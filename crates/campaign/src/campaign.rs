@@ -139,6 +139,15 @@ impl Observe {
         if variants > 1 { Self::FEW } else { Self::None }
     }
 
+    /// How many of the first `blocks` blocks are observed.
+    pub const fn of(self, blocks: u32) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Seeds(seeds) if seeds < blocks => seeds,
+            Self::Seeds(_) | Self::All => blocks,
+        }
+    }
+
     /// Whether trials of this block (counted from 0) are observed.
     pub const fn includes(self, block: u32) -> bool {
         match self {

@@ -1,26 +1,32 @@
-//! How long trials take: by what the store knows of their cell, and by what this run has seen.
+//! How long trials take: by what the store knows of their cell, by what this run has seen, and else by the arena's own
+//! estimate, scaled by how the records made here compare with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Subject};
-use pagetide_store::{Store, StoreError};
+use pagetide_record::{ArenaKind, Pass, Subject};
+use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};
-use crate::run::{RunError, found, not_empty, note_for, resolve, side_by_side, waiting};
+use crate::plan::Cell;
+use crate::run::{RunError, check, note_for, prepare};
 use pagetide_arena::Arena;
 
-/// Wall-clock time assumed for a trial of a scenario that has never run here.
+/// Wall-clock time assumed for a trial of which nothing at all is known.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
+/// Records that an estimate is compared with, the newest.
+const COMPARED: u32 = 31;
 
 /// Where an estimate comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Earlier trials of the same cell, or of its scenario.
+    /// Earlier trials of the same cell.
     Measured,
-    /// No such trial is in the store: [`UNKNOWN_TRIAL`].
+    /// Reckoned from the trial's sizes, at the speed measured on this machine.
+    Reckoned,
+    /// Nothing is known: [`UNKNOWN_TRIAL`].
     Assumed,
 }
 
@@ -33,12 +39,10 @@ pub struct Forecast {
     pub arena: ArenaKind,
     /// Names of the variants; the first is the baseline.
     pub variants: Vec<String>,
-    /// Its cells.
-    pub cells: Vec<CellForecast>,
     /// Trials in all.
-    pub trials: usize,
+    pub trials: u64,
     /// Trials that have a record already.
-    pub found: usize,
+    pub found: u64,
     /// Whether fewer may do, because sampling ends as soon as it is sure.
     pub at_most: bool,
     /// Trials side by side.
@@ -53,72 +57,263 @@ pub struct CellForecast {
     /// A short human label.
     pub label: String,
     /// Trials in all.
-    pub trials: usize,
+    pub trials: u64,
     /// Trials that have a record already.
-    pub found: usize,
+    pub found: u64,
     /// Wall-clock time of one trial.
     pub each: Nanos,
     /// How that is known.
     pub basis: Basis,
 }
 
-/// Says what a campaign would run, and how long that would take. Runs nothing, but has the arena look at every trial, so
-/// that what cannot run is refused here as it would be there.
+/// Says what a campaign would run, and how long that would take. Runs nothing, but has the arena look at every cell under
+/// every variant, so that what cannot run is refused here as it would be there. Each cell goes to `take` as soon as it
+/// is known, in the order of the campaign: a plan of a million cells is not held in memory.
 pub fn forecast(
     campaign: &Campaign,
     arena: &dyn Arena,
     store: &Store,
     jobs: Option<usize>,
     fresh: bool,
+    take: &mut dyn FnMut(CellForecast),
 ) -> Result<Forecast, RunError> {
-    not_empty(campaign)?;
-    let plan = campaign.plan();
-    let note = note_for(campaign, &plan.cells, store, fresh)?;
-    let all = resolve(arena, plan.trials)?;
-    let found = found(store, &note, arena.has_noise(), &all)?;
-    let mut times = Times::default();
-    let mut cells: Vec<CellForecast> = plan
-        .cells
-        .iter()
-        .map(|cell| CellForecast {
+    check(campaign, arena)?;
+    let mut looked = Look {
+        campaign,
+        arena,
+        store,
+        note: note_for(campaign, &[], store, fresh)?,
+        known: store.cell_hashes()?,
+        seen: HashSet::new(),
+        speed: Speed::default(),
+        largest: None,
+    };
+    let (mut trials, mut found, mut sum) = (0_u64, 0_u64, Nanos(0));
+    for cell in campaign.cells() {
+        let (cell, left) = looked.cell(&cell)?;
+        trials = trials.saturating_add(cell.trials);
+        found = found.saturating_add(cell.found);
+        sum.0 = sum.0.saturating_add(left.0);
+        take(cell);
+    }
+    let todo = usize::try_from(trials - found).unwrap_or(usize::MAX);
+    let jobs = jobs
+        .unwrap_or_else(|| looked.largest.as_ref().map_or(1, |s| arena.side_by_side(s)))
+        .clamp(1, todo.max(1));
+    Ok(Forecast {
+        name: campaign.name.clone(),
+        arena: campaign.arena,
+        variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
+        trials,
+        found,
+        at_most: matches!(campaign.sampling.until, Until::Sure { .. }),
+        side_by_side: jobs,
+        left: Nanos(sum.0 / u64::try_from(jobs).unwrap_or(1)),
+    })
+}
+
+/// A look at one cell after the other.
+struct Look<'a> {
+    campaign: &'a Campaign,
+    arena: &'a dyn Arena,
+    store: &'a Store,
+    note: CampaignNote,
+    /// Cells of which the store has records.
+    known: HashSet<String>,
+    /// Cells looked at so far.
+    seen: HashSet<u64>,
+    speed: Speed,
+    /// The trial left to run that has most memory.
+    largest: Option<Subject>,
+}
+
+impl Look<'_> {
+    /// A cell, and the wall-clock time its trials without records take one after the other.
+    fn cell(&mut self, cell: &Cell) -> Result<(CellForecast, Nanos), RunError> {
+        let mut forecast = CellForecast {
             label: cell.label(),
             trials: 0,
             found: 0,
             each: UNKNOWN_TRIAL,
             basis: Basis::Assumed,
-        })
-        .collect();
-    for (job, found) in all.iter().zip(&found) {
-        times.learn(store, &job.subject)?;
-        let cell = &mut cells[job.planned.cell];
-        cell.trials += 1;
-        cell.found += usize::from(*found);
-        (cell.each, cell.basis) = times.each(&job.cell);
+        };
+        let mut left = Nanos(0);
+        for pass in [Pass::Timed, Pass::Observed] {
+            let trials = self.campaign.trials_of_cell(pass);
+            if trials == 0 {
+                continue;
+            }
+            let subjects = prepare(self.campaign, self.arena, cell, pass)?;
+            let hash = subjects[0].cell();
+            if !self.seen.insert(shortened(&hash)) {
+                return Err(RunError::SameCell {
+                    name: self.campaign.name.clone(),
+                    cell: cell.label(),
+                });
+            }
+            let rows = if self.known.contains(&hash) {
+                self.store.select(&Filter {
+                    cell: Some(hash.clone()),
+                    ..Filter::default()
+                })?
+            } else {
+                Vec::new()
+            };
+            let found = self.found(&subjects, pass, &rows);
+            // Variants may differ in their speed, so each is asked for its own.
+            let mut each = 0_u64;
+            for subject in &subjects {
+                let (time, basis) = self.speed.of(self.arena, self.store, subject, &hash)?;
+                each = each.saturating_add(time.0);
+                if pass == Pass::Timed {
+                    forecast.basis = basis;
+                }
+            }
+            let each = Nanos(each / subjects.len().max(1) as u64);
+            if pass == Pass::Timed {
+                forecast.each = each;
+            }
+            forecast.trials += trials;
+            forecast.found += found;
+            left.0 = left.0.saturating_add(each.0.saturating_mul(trials - found));
+            if found < trials {
+                self.remember(subjects);
+            }
+        }
+        Ok((forecast, left))
     }
-    let todo = || {
-        all.iter()
-            .zip(&found)
-            .filter(|(_, found)| !**found)
-            .map(|(job, _)| job)
-    };
-    let jobs = side_by_side(arena, jobs, todo(), todo().count());
-    Ok(Forecast {
-        name: campaign.name.clone(),
-        arena: campaign.arena,
-        variants: plan.variants,
-        trials: all.len(),
-        found: found.iter().filter(|found| **found).count(),
-        at_most: matches!(campaign.sampling.until, Until::Sure { .. }),
-        side_by_side: jobs,
-        left: times.all(&waiting(todo()), jobs),
-        cells,
-    })
+
+    /// How many trials of a cell have a record, by the records of the cell: those are few where the seeds are many.
+    fn found(&self, subjects: &[Subject], pass: Pass, rows: &[Row]) -> u64 {
+        let id = self.note.id();
+        let own = self.arena.has_noise() || self.note.fresh;
+        let usable = |row: &&Row| !row.accident && (!own || *row.campaign == *id);
+        let mut records: HashMap<&str, u64> = HashMap::new();
+        for row in rows.iter().filter(usable) {
+            *records.entry(&row.key).or_default() += 1;
+        }
+        let of_variant = self.campaign.trials_of_cell(pass) / subjects.len().max(1) as u64;
+        let is_planned = |seed: u64| match pass {
+            Pass::Timed => seed.wrapping_sub(self.campaign.sampling.first_seed) < of_variant,
+            Pass::Observed => (0..u32::try_from(of_variant).unwrap_or(u32::MAX))
+                .any(|block| self.campaign.seed_of(block, 0) == seed),
+        };
+        let seeds: HashSet<u64> = rows.iter().filter(usable).map(|row| row.seed).collect();
+        let mut found = 0;
+        for seed in seeds.into_iter().filter(|seed| is_planned(*seed)) {
+            for subject in subjects {
+                let subject = Subject {
+                    seed,
+                    ..subject.clone()
+                };
+                if let Some(left) = records.get_mut(subject.key().as_str())
+                    && *left > 0
+                {
+                    *left -= 1;
+                    found += 1;
+                }
+            }
+        }
+        found
+    }
+
+    fn remember(&mut self, subjects: Vec<Subject>) {
+        let most = |largest: &Option<Subject>| largest.as_ref().map(|s| s.memory.bytes());
+        for subject in subjects {
+            if most(&self.largest).is_none_or(|most| most < subject.memory.bytes()) {
+                self.largest = Some(subject);
+            }
+        }
+    }
+}
+
+/// The first digits of a hash: enough to tell a million cells apart.
+pub(crate) fn shortened(hash: &str) -> u64 {
+    u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
+}
+
+/// How the records made here compare with the arena's estimates.
+#[derive(Clone, Debug, Default)]
+struct Speed {
+    /// Wall-clock time over estimate, by scenario; under the empty name, that of all scenarios.
+    factors: HashMap<String, Option<f64>>,
+    /// What records of a cell took, by cell.
+    measured: HashMap<String, Option<Nanos>>,
+}
+
+impl Speed {
+    /// Wall-clock time of one trial, and how that is known.
+    fn of(
+        &mut self,
+        arena: &dyn Arena,
+        store: &Store,
+        subject: &Subject,
+        cell: &str,
+    ) -> Result<(Nanos, Basis), StoreError> {
+        if !self.measured.contains_key(cell) {
+            // One cell at a time is looked at; the others need not be remembered.
+            self.measured.clear();
+            let time = store.typical_wall(Some(cell), "")?;
+            self.measured.insert(cell.to_owned(), time);
+        }
+        if let Some(Some(time)) = self.measured.get(cell) {
+            return Ok((*time, Basis::Measured));
+        }
+        if let Some(estimate) = arena.estimate(subject) {
+            let factor = match self.factor(arena, store, &subject.scenario)? {
+                Some(factor) => factor,
+                None => self.factor(arena, store, "")?.unwrap_or(1.0),
+            };
+            return Ok((scaled(estimate, factor), Basis::Reckoned));
+        }
+        Ok(match store.typical_wall(None, &subject.scenario)? {
+            Some(time) => (time, Basis::Reckoned),
+            None => (UNKNOWN_TRIAL, Basis::Assumed),
+        })
+    }
+
+    /// Median of wall-clock time over estimate, of the newest valid records of a scenario, or of all.
+    fn factor(
+        &mut self,
+        arena: &dyn Arena,
+        store: &Store,
+        scenario: &str,
+    ) -> Result<Option<f64>, StoreError> {
+        if let Some(known) = self.factors.get(scenario) {
+            return Ok(*known);
+        }
+        let rows = store.select(&Filter {
+            scenario: (!scenario.is_empty()).then(|| scenario.to_owned()),
+            arena: Some(arena.kind()),
+            valid: Some(true),
+            limit: Some(COMPARED),
+            ..Filter::default()
+        })?;
+        let mut factors: Vec<f64> = rows
+            .iter()
+            .filter(|row| row.wall.0 > 0)
+            .filter_map(|row| {
+                let estimate = arena.estimate(&row.subject())?;
+                (estimate.0 > 0).then(|| row.wall.secs() / estimate.secs())
+            })
+            .collect();
+        factors.sort_by(f64::total_cmp);
+        let factor = factors.get(factors.len() / 2).copied();
+        self.factors.insert(scenario.to_owned(), factor);
+        Ok(factor)
+    }
+}
+
+fn scaled(time: Nanos, factor: f64) -> Nanos {
+    let time = std::time::Duration::try_from_secs_f64(time.secs() * factor).unwrap_or_default();
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Estimates by cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
     by_cell: HashMap<String, Estimate>,
+    speed: Speed,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,20 +325,21 @@ struct Estimate {
 }
 
 impl Times {
-    /// Learns what the store knows of a cell.
-    pub fn learn(&mut self, store: &Store, subject: &Subject) -> Result<(), StoreError> {
+    /// Learns what the store knows of a cell, and what the arena thinks.
+    pub fn learn(
+        &mut self,
+        arena: &dyn Arena,
+        store: &Store,
+        subject: &Subject,
+    ) -> Result<(), StoreError> {
         let cell = subject.cell();
         if self.by_cell.contains_key(&cell) {
             return Ok(());
         }
-        let known = store.typical_wall(Some(&cell), &subject.scenario)?;
+        let (each, basis) = self.speed.of(arena, store, subject, &cell)?;
         let estimate = Estimate {
-            each: known.unwrap_or(UNKNOWN_TRIAL),
-            basis: if known.is_some() {
-                Basis::Measured
-            } else {
-                Basis::Assumed
-            },
+            each,
+            basis,
             seen: 0,
         };
         self.by_cell.insert(cell, estimate);

@@ -16,7 +16,7 @@ pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
 };
 pub use event::{Event, Nobody, Tally, Watch};
-pub use file::{FileError, Problem, ScenarioWords, Vocabulary};
+pub use file::{FileError, Problem, ScenarioWords, Vocabulary, without_spaces};
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
-pub use plan::{Cell, Plan, Planned};
+pub use plan::{Cell, Planned};
 pub use run::{Options, Outcome, RunError, run};

@@ -1,4 +1,5 @@
-//! The plan: every trial of a campaign, in the order it will run. Plain data, made once.
+//! The plan: every trial of a campaign, in the order it will run. It is generated, not collected: a matrix of a million
+//! cells or a hundred thousand seeds takes no memory before it runs.
 //!
 //! Trials come in blocks. A block has every variant once in every cell; cells come in random order, and so do the
 //! variants within a cell, which run next to each other so that a pair shares whatever drifts. The order of a block
@@ -9,7 +10,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, MemorySpec, Pass, SwapSpec};
+use pagetide_record::{MemorySpec, Pass, SwapSpec};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -65,94 +66,107 @@ pub struct Planned {
     pub trial: Trial,
 }
 
-/// Every trial of a campaign in the order it will run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    /// Name of the campaign.
-    pub name: String,
-    /// Where the trials run.
-    pub arena: ArenaKind,
-    /// Names of the variants; the first is the baseline.
-    pub variants: Vec<String>,
-    /// The cells.
-    pub cells: Vec<Cell>,
-    /// The trials.
-    pub trials: Vec<Planned>,
-}
-
 impl ScenarioSpec {
-    /// The cells this scenario stands for: all combinations of its lists, the last parameter changing fastest.
-    pub fn cells(&self) -> Vec<Cell> {
-        let memory = one_at_least(&self.memory);
-        let swap = one_at_least(&self.swap);
-        let mut cells = Vec::new();
-        for memory in &memory {
-            for swap in &swap {
-                for params in combinations(&self.params) {
-                    cells.push(Cell {
-                        scenario: self.name.clone(),
-                        as_written: self.as_written,
-                        params,
-                        memory: *memory,
-                        swap: *swap,
-                        swap_size: self.swap_size,
-                        primary: self.primary.clone(),
-                        margins: self.margins.clone(),
-                    });
-                }
-            }
-        }
-        cells
+    /// How many cells this scenario stands for.
+    pub fn cell_count(&self) -> usize {
+        self.params
+            .values()
+            .map(Vec::len)
+            .chain([self.memory.len().max(1), self.swap.len().max(1)])
+            .fold(1, usize::saturating_mul)
     }
-}
 
-/// The list, or the default value alone where it is empty.
-fn one_at_least<T: Clone + Default>(list: &[T]) -> Vec<T> {
-    if list.is_empty() {
-        vec![T::default()]
-    } else {
-        list.to_vec()
+    /// The cells this scenario stands for, each made when it is asked for: all combinations of its lists, the last
+    /// parameter changing fastest.
+    pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
+        (0..self.cell_count()).map(|number| self.cell(number))
     }
-}
 
-/// Every choice of one value for each name.
-fn combinations(lists: &BTreeMap<String, Vec<String>>) -> Vec<BTreeMap<String, String>> {
-    let mut all = vec![BTreeMap::new()];
-    for (name, values) in lists {
-        all = all
+    /// One cell: its number, read as digits whose bases are the lengths of the lists.
+    fn cell(&self, number: usize) -> Cell {
+        let mut rest = number;
+        let mut digit = |base: usize| {
+            let digit = rest % base.max(1);
+            rest /= base.max(1);
+            digit
+        };
+        let params = self
+            .params
             .iter()
-            .flat_map(|so_far| {
-                values.iter().map(move |value| {
-                    let mut with = so_far.clone();
-                    with.insert(name.clone(), value.clone());
-                    with
-                })
+            .rev()
+            .filter_map(|(name, values)| {
+                Some((name.clone(), values.get(digit(values.len()))?.clone()))
             })
             .collect();
+        let swap = digit(self.swap.len());
+        let memory = digit(self.memory.len());
+        Cell {
+            scenario: self.name.clone(),
+            as_written: self.as_written,
+            params,
+            memory: self.memory.get(memory).copied().unwrap_or_default(),
+            swap: self.swap.get(swap).copied().unwrap_or_default(),
+            swap_size: self.swap_size,
+            primary: self.primary.clone(),
+            margins: self.margins.clone(),
+        }
     }
-    all
 }
 
 impl Campaign {
     /// All cells, scenario by scenario.
-    pub fn cells(&self) -> Vec<Cell> {
-        self.scenarios
-            .iter()
-            .flat_map(ScenarioSpec::cells)
-            .collect()
+    pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
+        self.scenarios.iter().flat_map(ScenarioSpec::cells)
     }
 
-    /// The plan up to the last block it may come to.
-    pub fn plan(&self) -> Plan {
-        let cells = self.cells();
-        let trials = self.trials(&cells, 0..self.sampling.until.cap());
-        Plan {
-            name: self.name.clone(),
-            arena: self.arena,
-            variants: self.variants.iter().map(|v| v.name.clone()).collect(),
-            cells,
-            trials,
+    /// Trials of one cell under all variants, up to the last block it may come to, by pass.
+    pub fn trials_of_cell(&self, pass: Pass) -> u64 {
+        let cap = self.sampling.until.cap();
+        let of_each = match pass {
+            Pass::Timed => u64::from(cap) * u64::from(self.sampling.repetitions.max(1)),
+            Pass::Observed => u64::from(self.observe.of(cap)),
+        };
+        of_each * self.variants.len() as u64
+    }
+
+    /// Number of trials up to the last block it may come to, observed passes included.
+    pub fn trial_count(&self) -> u64 {
+        let cells = self
+            .scenarios
+            .iter()
+            .fold(0, |sum: u64, s| sum.saturating_add(s.cell_count() as u64));
+        cells.saturating_mul(self.trials_of_cell(Pass::Timed) + self.trials_of_cell(Pass::Observed))
+    }
+
+    /// A trial of a cell under a variant, by the place of its block and the repetition in it.
+    pub(crate) fn trial(
+        &self,
+        cell: &Cell,
+        variant: usize,
+        (block, repetition): (u32, u32),
+        pass: Pass,
+    ) -> Trial {
+        Trial {
+            scenario: cell.scenario.clone(),
+            as_written: cell.as_written,
+            params: cell.params.clone(),
+            seed: self.seed_of(block, repetition),
+            variant: self.variants[variant].clone(),
+            memory: cell.memory,
+            swap: cell.swap,
+            swap_size: cell.swap_size,
+            pass,
+            unit: block,
+            repetition,
         }
+    }
+
+    /// Every repetition has a seed of its own, the same for every variant: pairs are found by seed alone.
+    pub(crate) fn seed_of(&self, block: u32, repetition: u32) -> u64 {
+        let repetitions = u64::from(self.sampling.repetitions.max(1));
+        self.sampling
+            .first_seed
+            .wrapping_add(u64::from(block) * repetitions + u64::from(repetition))
     }
 
     /// The trials of some blocks in the order they run.
@@ -195,33 +209,14 @@ impl Campaign {
         cells: &[Cell],
         cell: usize,
         variant: usize,
-        (block, repetition): (u32, u32),
+        place: (u32, u32),
         pass: Pass,
     ) -> Planned {
-        let spec = &cells[cell];
-        let repetitions = u64::from(self.sampling.repetitions.max(1));
-        // Every repetition has a seed of its own, the same for every variant: pairs are found by seed alone.
-        let seed = self
-            .sampling
-            .first_seed
-            .wrapping_add(u64::from(block) * repetitions + u64::from(repetition));
         Planned {
             cell,
             variant,
-            block,
-            trial: Trial {
-                scenario: spec.scenario.clone(),
-                as_written: spec.as_written,
-                params: spec.params.clone(),
-                seed,
-                variant: self.variants[variant].clone(),
-                memory: spec.memory,
-                swap: spec.swap,
-                swap_size: spec.swap_size,
-                pass,
-                unit: block,
-                repetition,
-            },
+            block: place.0,
+            trial: self.trial(&cells[cell], variant, place, pass),
         }
     }
 }
@@ -231,6 +226,7 @@ mod tests {
     use super::*;
     use crate::campaign::{Observe, Sampling, Until};
     use pagetide_arena::VariantSpec;
+    use pagetide_record::ArenaKind;
 
     fn campaign(seeds: u32) -> Campaign {
         let variant = |name: &str| VariantSpec {
@@ -261,21 +257,31 @@ mod tests {
         }
     }
 
+    fn trials(campaign: &Campaign) -> Vec<Planned> {
+        let cells: Vec<Cell> = campaign.cells().collect();
+        let trials = campaign.trials(&cells, 0..campaign.sampling.until.cap());
+        assert_eq!(campaign.trial_count(), trials.len() as u64);
+        trials
+    }
+
     #[test]
     fn lists_make_a_matrix_of_distinct_cells() {
-        let cells = campaign(1).cells();
+        let cells: Vec<Cell> = campaign(1).cells().collect();
         assert_eq!(cells.len(), 12);
+        assert_eq!(campaign(1).scenarios[0].cell_count(), 12);
         for (i, a) in cells.iter().enumerate() {
             assert!(cells[i + 1..].iter().all(|b| b != a), "{} twice", a.label());
         }
         assert_eq!(cells[0].label(), "linear pages=10 refs=5 · 64M · zram");
+        assert_eq!(cells[1].label(), "linear pages=10 refs=6 · 64M · zram");
+        assert_eq!(cells[11].label(), "linear pages=20 refs=7 · 64M · ssd:80us");
     }
 
     #[test]
     fn every_block_has_every_variant_once_in_every_cell_and_pairs_run_side_by_side() {
-        let plan = campaign(5).plan();
-        assert_eq!(plan.trials.len(), 5 * 12 * 3);
-        for (number, block) in (0..).zip(plan.trials.chunks(36)) {
+        let plan = trials(&campaign(5));
+        assert_eq!(plan.len(), 5 * 12 * 3);
+        for (number, block) in (0..).zip(plan.chunks(36)) {
             assert!(block.iter().all(|t| t.block == number));
             let mut seen: Vec<_> = block.iter().map(|t| (t.cell, t.variant)).collect();
             for group in block.chunks(3) {
@@ -290,15 +296,15 @@ mod tests {
 
     #[test]
     fn variants_lead_about_equally_often_and_blocks_differ_in_order() {
-        let plan = campaign(50).plan();
+        let plan = trials(&campaign(50));
         let mut leads = [0_u32; 3];
-        for group in plan.trials.chunks(3) {
+        for group in plan.chunks(3) {
             leads[group[0].variant] += 1;
         }
         // 600 groups, 200 expected each, standard deviation 11.5.
         assert!(leads.iter().all(|l| (150..250).contains(l)), "{leads:?}");
         let order = |n: usize| -> Vec<_> {
-            plan.trials[n * 36..(n + 1) * 36]
+            plan[n * 36..(n + 1) * 36]
                 .iter()
                 .map(|t| (t.cell, t.variant))
                 .collect()
@@ -308,18 +314,17 @@ mod tests {
 
     #[test]
     fn more_seeds_only_append() {
-        let (few, many) = (campaign(3).plan(), campaign(9).plan());
-        assert_eq!(few.trials[..], many.trials[..few.trials.len()]);
+        let (few, many) = (trials(&campaign(3)), trials(&campaign(9)));
+        assert_eq!(few[..], many[..few.len()]);
     }
 
     #[test]
     fn repetitions_share_their_unit_and_have_seeds_of_their_own() {
         let mut c = campaign(2);
         c.sampling.repetitions = 4;
-        let plan = c.plan();
-        assert_eq!(plan.trials.len(), 2 * 12 * 3 * 4);
+        let plan = trials(&c);
+        assert_eq!(plan.len(), 2 * 12 * 3 * 4);
         let mut of_one: Vec<_> = plan
-            .trials
             .iter()
             .filter(|t| t.cell == 0 && t.variant == 0)
             .map(|t| (t.trial.seed, t.trial.unit, t.trial.repetition))
@@ -333,22 +338,10 @@ mod tests {
     fn observed_passes_follow_the_timed_ones_of_their_block() {
         let mut c = campaign(2);
         c.observe = Observe::Seeds(1);
-        let plan = c.plan();
-        assert_eq!(plan.trials.len(), 36 + 36 + 36);
-        assert!(
-            plan.trials[..36]
-                .iter()
-                .all(|t| t.trial.pass == Pass::Timed)
-        );
-        assert!(
-            plan.trials[36..72]
-                .iter()
-                .all(|t| t.trial.pass == Pass::Observed)
-        );
-        assert!(
-            plan.trials[72..]
-                .iter()
-                .all(|t| t.trial.pass == Pass::Timed)
-        );
+        let plan = trials(&c);
+        assert_eq!(plan.len(), 36 + 36 + 36);
+        assert!(plan[..36].iter().all(|t| t.trial.pass == Pass::Timed));
+        assert!(plan[36..72].iter().all(|t| t.trial.pass == Pass::Observed));
+        assert!(plan[72..].iter().all(|t| t.trial.pass == Pass::Timed));
     }
 }

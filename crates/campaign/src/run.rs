@@ -4,20 +4,19 @@
 //! there is no state to lose, and a loop that was killed is simply started once more. A trial that stands twice in a
 //! plan (a kernel compared with itself) needs two records.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
-use pagetide_record::{Maker, Record, Subject};
-use pagetide_store::{CampaignNote, CellNote, Entry};
-use pagetide_store::{Store, StoreError};
+use pagetide_record::{ArenaKind, Maker, Pass, Record, Subject};
+use pagetide_store::{CampaignNote, CellNote, Entry, Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
 use crate::event::{Event, Tally, Watch};
-use crate::forecast::Times;
+use crate::forecast::{Times, shortened};
 use crate::plan::{Cell, Planned};
 use crate::sampling::until_sure;
 use pagetide_arena::{Arena, ArenaError, Progress, Step, Trial};
@@ -65,6 +64,28 @@ pub enum RunError {
     /// What is stored so far cannot be judged.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// The arena that is asked for is not the one that is there.
+    #[error(
+        "campaign {name} asks for the {asked} arena, and this version has only {here}: name that one"
+    )]
+    OtherArena {
+        /// Name of the campaign.
+        name: String,
+        /// The arena it asks for.
+        asked: ArenaKind,
+        /// The arena that is there.
+        here: ArenaKind,
+    },
+    /// A cell stands twice in the campaign.
+    #[error(
+        "campaign {name} has the cell {cell} twice: remove one, or the same trials would run again"
+    )]
+    SameCell {
+        /// Name of the campaign.
+        name: String,
+        /// Label of the cell.
+        cell: String,
+    },
     /// Nothing is to be run.
     #[error("campaign {name} has no {what}: give at least one")]
     Empty {
@@ -110,16 +131,7 @@ pub(crate) fn resolve(arena: &dyn Arena, trials: Vec<Planned>) -> Result<Vec<Job
     trials
         .into_iter()
         .map(|planned| {
-            let subject = arena
-                .prepare(&planned.trial)
-                .map_err(|source| match source {
-                    ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
-                        scenario: planned.trial.scenario.clone(),
-                        variant: planned.trial.variant.name.clone(),
-                        source,
-                    },
-                    other => RunError::Arena(other),
-                })?;
+            let subject = prepared(arena, &planned.trial)?;
             Ok(Job {
                 key: subject.key(),
                 cell: subject.cell(),
@@ -130,8 +142,59 @@ pub(crate) fn resolve(arena: &dyn Arena, trials: Vec<Planned>) -> Result<Vec<Job
         .collect()
 }
 
-/// Refuses a campaign in which there is nothing to run.
-pub(crate) fn not_empty(campaign: &Campaign) -> Result<(), RunError> {
+/// Resolves one trial, or refuses it.
+fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<Subject, RunError> {
+    arena.prepare(trial).map_err(|source| match source {
+        ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
+            scenario: trial.scenario.clone(),
+            variant: trial.variant.name.clone(),
+            source,
+        },
+        other => RunError::Arena(other),
+    })
+}
+
+/// The first trial of a cell under every variant.
+pub(crate) fn prepare(
+    campaign: &Campaign,
+    arena: &dyn Arena,
+    cell: &Cell,
+    pass: Pass,
+) -> Result<Vec<Subject>, RunError> {
+    (0..campaign.variants.len())
+        .map(|variant| prepared(arena, &campaign.trial(cell, variant, (0, 0), pass)))
+        .collect()
+}
+
+/// Tries every cell under every variant on the arena: later blocks differ in their seeds alone.
+fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
+    let mut seen = HashSet::new();
+    for cell in campaign.cells() {
+        for pass in [Pass::Timed, Pass::Observed] {
+            if campaign.trials_of_cell(pass) == 0 {
+                continue;
+            }
+            let subjects = prepare(campaign, arena, &cell, pass)?;
+            if !seen.insert(shortened(&subjects[0].cell())) {
+                return Err(RunError::SameCell {
+                    name: campaign.name.clone(),
+                    cell: cell.label(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a campaign for another arena, and one in which there is nothing to run.
+pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
+    if campaign.arena != arena.kind() {
+        return Err(RunError::OtherArena {
+            name: campaign.name.clone(),
+            asked: campaign.arena,
+            here: arena.kind(),
+        });
+    }
     let missing = if campaign.variants.is_empty() {
         "variant"
     } else if campaign.scenarios.is_empty() {
@@ -283,10 +346,9 @@ impl<'a> Run<'a> {
         options: &'a Options<'a>,
         watch: &'a dyn Watch,
     ) -> Result<Self, RunError> {
-        not_empty(campaign)?;
-        let cells = campaign.cells();
-        // Every cell under every variant is tried on the arena now; later blocks differ in their seeds alone.
-        resolve(arena, campaign.trials(&cells, 0..1))?;
+        check(campaign, arena)?;
+        try_all(campaign, arena)?;
+        let cells: Vec<Cell> = campaign.cells().collect();
         let note = note_for(campaign, &cells, store, options.fresh)?;
         Ok(Self {
             campaign,
@@ -315,7 +377,7 @@ impl<'a> Run<'a> {
         }));
         self.store.note(&self.note)?;
         for job in &jobs {
-            self.times.learn(self.store, &job.subject)?;
+            self.times.learn(self.arena, self.store, &job.subject)?;
         }
         self.tally.total += jobs.len();
         self.tally.found += found.iter().filter(|found| **found).count();

@@ -18,6 +18,7 @@ fn vocabulary() -> Vocabulary {
         metrics: metrics.iter().map(|m| (*m).to_owned()).collect(),
     };
     Vocabulary {
+        arenas: vec![ArenaKind::Exact],
         scenarios: [
             (
                 "smooth-sin-random".to_owned(),
@@ -119,7 +120,7 @@ fn a_file_means_what_it_says() {
         Some(&["read-mean".to_owned()][..])
     );
     // Two sizes of memory, two of swap, two of pages; and one of everything.
-    assert_eq!(campaign.cells().len(), 9);
+    assert_eq!(campaign.cells().count(), 9);
 }
 
 #[test]
@@ -153,6 +154,72 @@ fn a_scenario_may_carry_its_arguments_in_its_name() {
         .replace("primary = [\"read-mean\"]", "");
     let campaign = parse("good.toml", &text, &vocabulary()).unwrap();
     assert_eq!(campaign.scenarios[1].name, "zipf(1.1)");
+}
+
+#[test]
+fn an_arena_that_is_not_there_is_refused_with_what_there_is() {
+    for absent in ["host", "vm"] {
+        let text = GOOD.replace("arena = \"exact\"", &format!("arena = \"{absent}\""));
+        let message = parse("c.toml", &text, &vocabulary())
+            .unwrap_err()
+            .to_string();
+        assert!(message.starts_with("c.toml:2:"), "{message}");
+        assert!(
+            message.contains(absent) && message.contains("exact"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_primary_above_all_scenarios_is_a_metric_of_one_of_them() {
+    let text = GOOD.replace("primary = \"access-mean\"", "primary = \"acess-mean\"");
+    let message = parse("c.toml", &text, &vocabulary())
+        .unwrap_err()
+        .to_string();
+    assert!(message.starts_with("c.toml:9:"), "{message}");
+    assert!(message.contains("did you mean `access-mean`?"), "{message}");
+    assert!(message.contains("read-mean"), "all are listed: {message}");
+    let text = GOOD.replace("primary = \"access-mean\"", "primary = []");
+    assert!(parse("c.toml", &text, &vocabulary()).is_err());
+    let text = GOOD.replace("access-p99 = \"5%\"", "acess-p99 = \"5%\"");
+    let message = parse("c.toml", &text, &vocabulary())
+        .unwrap_err()
+        .to_string();
+    assert!(message.starts_with("c.toml:11:"), "{message}");
+}
+
+#[test]
+fn a_scenario_without_the_primary_of_all_keeps_its_own() {
+    let text = GOOD.replace("primary = [\"read-mean\"]", "");
+    let campaign = parse("c.toml", &text, &vocabulary()).unwrap();
+    assert_eq!(
+        campaign.scenarios[0].primary,
+        Some(vec!["access-mean".to_owned()])
+    );
+    assert_eq!(campaign.scenarios[1].primary, None);
+}
+
+#[test]
+fn a_value_of_a_parameter_that_stands_twice_is_refused() {
+    for twice in ["[25000, 25_000]", "[\"2 * memory\", \"2*memory\"]"] {
+        let text = GOOD.replace("[\"2 * memory\", 25_000]", twice);
+        let message = parse("c.toml", &text, &vocabulary())
+            .unwrap_err()
+            .to_string();
+        assert!(message.starts_with("c.toml:24:"), "{message}");
+        assert!(message.contains("second time"), "{message}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_wrong_at_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.toml");
+    std::fs::write(&path, b"name = \"x\"\nseed = \xff\n").unwrap();
+    let error = read(&path, &vocabulary()).unwrap_err();
+    assert!(matches!(error, FileError::Wrong { line: 2, .. }), "{error}");
+    assert!(error.to_string().contains("UTF-8"), "{error}");
 }
 
 /// A change to the good file, and so a mistake.
@@ -258,7 +325,7 @@ fn a_file_that_is_not_there_is_told_by_name() {
 fn the_campaigns_that_come_along_are_as_they_are_described() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns");
     let quick = read(&folder.join("quick.toml"), &vocabulary()).unwrap();
-    assert_eq!((quick.variants.len(), quick.cells().len()), (2, 4));
+    assert_eq!((quick.variants.len(), quick.cells().count()), (2, 4));
     assert_eq!(quick.sampling.until.cap(), 8);
     let swaps: Vec<String> = quick.scenarios[0]
         .swap
@@ -268,7 +335,7 @@ fn the_campaigns_that_come_along_are_as_they_are_described() {
     assert_eq!(swaps, ["zram", "ssd:80us"]);
     // Every seed timed, and the first three observed beside it: where variants are compared, that is the default.
     assert_eq!(quick.observe, Observe::Seeds(3));
-    assert_eq!(quick.plan().trials.len(), 2 * 4 * (8 + 3));
+    assert_eq!(quick.trial_count(), 2 * 4 * (8 + 3));
     let kernels = read(&folder.join("kernels.toml"), &vocabulary()).unwrap();
     let refs: Vec<&str> = kernels.variants.iter().map(|v| v.kernel.as_str()).collect();
     assert_eq!(

@@ -39,8 +39,7 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
     let diary = Diary::default();
     let outcome = go(&campaign, &arena, dir.path(), 1, false, &diary).unwrap();
     let planned: Vec<Trial> = campaign
-        .plan()
-        .trials
+        .trials(&campaign.cells().collect::<Vec<_>>(), 0..5)
         .into_iter()
         .map(|planned| planned.trial)
         .collect();
@@ -146,6 +145,7 @@ fn with_noise_records_of_other_campaigns_do_not_count_and_a_unit_stays_in_one_pi
         ..Scripted::default()
     };
     let mut first = campaign(2);
+    first.arena = ArenaKind::Vm;
     first.sampling.repetitions = 3;
     let mut second = first.clone();
     second.name = "second".into();
@@ -332,27 +332,88 @@ fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
         takes: Duration::from_millis(20),
         ..Scripted::default()
     };
-    let before = forecast(&campaign(6), &arena, &store, None, false).unwrap();
+    let look = |store: &Store, jobs, fresh| {
+        let mut cells = Vec::new();
+        let whole = forecast(&campaign(6), &arena, store, jobs, fresh, &mut |cell| {
+            cells.push(cell);
+        });
+        (whole.unwrap(), cells)
+    };
+    let (before, cells) = look(&store, None, false);
     assert!(arena.begun().is_empty());
     assert_eq!(
         (before.trials, before.found, before.side_by_side),
         (48, 0, 2)
     );
-    assert_eq!((before.cells.len(), before.cells[0].trials), (4, 12));
-    assert_eq!(before.cells[0].basis, Basis::Assumed);
+    assert_eq!((cells.len(), cells[0].trials), (4, 12));
+    assert_eq!(cells[0].basis, Basis::Assumed);
     assert!((before.left.secs() - 480.0).abs() < 1e-9);
     go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
     store = Store::open(store.folder()).unwrap();
-    let after = forecast(&campaign(6), &arena, &store, Some(4), false).unwrap();
+    let (after, cells) = look(&store, Some(4), false);
     assert_eq!((after.trials, after.found, after.side_by_side), (48, 16, 4));
-    assert_eq!(after.cells[3].basis, Basis::Measured);
+    assert_eq!((cells[3].basis, cells[3].found), (Basis::Measured, 4));
     assert!((0.16..2.0).contains(&after.left.secs()), "{}", after.left);
-    assert_eq!(
-        forecast(&campaign(6), &arena, &store, None, true)
-            .unwrap()
-            .found,
-        0
+    assert_eq!(look(&store, None, true).0.found, 0);
+}
+
+#[test]
+fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let arena = Scripted::default();
+    let (mut cells, began) = (0_u64, std::time::Instant::now());
+    let seeds = campaign(100_000);
+    let whole = forecast(&seeds, &arena, &store, None, false, &mut |_| cells += 1).unwrap();
+    assert_eq!((whole.trials, cells), (800_000, 4));
+    assert!(began.elapsed() < Duration::from_secs(1));
+    let mut matrix = campaign(6);
+    matrix.scenarios.truncate(1);
+    matrix.scenarios[0].swap.truncate(1);
+    for (name, values) in [("pages", 200), ("refs", 299)] {
+        let values = (1..=values).map(|value| value.to_string()).collect();
+        matrix.scenarios[0].params.insert(name.to_owned(), values);
+    }
+    let whole = forecast(&matrix, &arena, &store, None, false, &mut |_| cells += 1).unwrap();
+    assert_eq!((whole.trials, cells), (59_800 * 12, 59_804));
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
     );
+}
+
+#[test]
+fn another_arena_is_refused_and_its_records_answer_for_none_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let arena = Scripted::default();
+    go(&campaign(2), &arena, dir.path(), 1, false, &Nobody).unwrap();
+    let mut other = campaign(2);
+    other.arena = ArenaKind::Host;
+    let error = go(&other, &arena, dir.path(), 1, false, &Nobody).unwrap_err();
+    assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
+    let store = Store::open(dir.path()).unwrap();
+    let error = forecast(&other, &arena, &store, None, false, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
+    // The same campaign on an arena of that kind finds no record that the exact one made.
+    let host = Scripted {
+        kind: ArenaKind::Host,
+        ..Scripted::default()
+    };
+    let found = forecast(&other, &host, &store, None, false, &mut |_| {}).unwrap();
+    assert_eq!((found.trials, found.found), (16, 0));
+}
+
+#[test]
+fn a_cell_that_stands_twice_under_two_names_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let arena = Scripted::default();
+    let mut twice = campaign(2);
+    let again = twice.scenarios[0].clone();
+    twice.scenarios.push(again);
+    let error = go(&twice, &arena, dir.path(), 1, false, &Nobody).unwrap_err();
+    assert!(matches!(error, RunError::SameCell { .. }), "{error}");
+    assert!(arena.begun().is_empty());
 }
 
 #[test]

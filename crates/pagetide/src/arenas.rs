@@ -13,6 +13,9 @@ use crate::exit::Usage;
 /// To whom an arena tells of long steps, such as fetching a kernel or booting one.
 pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 
+/// The arenas that [`open`] opens.
+pub const KINDS: [ArenaKind; 1] = [ArenaKind::Exact];
+
 /// Opens the arena of this kind.
 pub fn open(kind: ArenaKind, options: Options, say: Say) -> Result<Box<dyn Arena>> {
     match kind {

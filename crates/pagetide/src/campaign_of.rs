@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use pagetide_arena::VariantSpec;
 use pagetide_campaign::{
-    Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, Vocabulary,
+    Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, Vocabulary, without_spaces,
 };
 use pagetide_quantity::Bytes;
 use pagetide_record::subject::hex;
@@ -253,7 +253,14 @@ impl CampaignArgs {
         };
         let mut params: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (key, value) in &self.param {
-            params.entry(key.clone()).or_default().push(value.clone());
+            let values = params.entry(key.clone()).or_default();
+            let same = |other: &String| without_spaces(other) == without_spaces(value);
+            if values.iter().any(same) {
+                return Err(Usage::error(format!(
+                    "-p {key}={value} is given twice: give each value once"
+                )));
+            }
+            values.push(value.clone());
         }
         Ok(ScenarioSpec {
             name: name.to_owned(),

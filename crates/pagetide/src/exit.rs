@@ -12,6 +12,8 @@ use pagetide_kernel::KernelError;
 use pagetide_reference::{PatternError, StringError};
 use pagetide_scenario::ScenarioError;
 
+use crate::output::say;
+
 /// How a command that did its work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -87,8 +89,10 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(clap) => parsed(&clap),
             Err(error) => {
-                // Standard error may be closed as well; there is nobody left to tell.
-                let _ = writeln!(io::stderr(), "pagetide: {}", sentence(&error));
+                say(&format!(
+                    "pagetide: {}",
+                    sentence(&error).replace('\n', " ")
+                ));
                 code(&error)
             }
         },
@@ -96,13 +100,20 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Help and version are answers, everything else from the parser is a usage error.
+/// Help and version are answers, everything else from the parser is a usage error, which may quote anything.
 fn parsed(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
-    let _ = error.print();
-    match error.kind() {
-        DisplayHelp | DisplayVersion => 0,
-        _ => USAGE,
+    if !matches!(error.kind(), DisplayHelp | DisplayVersion) {
+        say(error.render().to_string().trim_end());
+        return USAGE;
+    }
+    // Standard output is buffered by lines: the last one is written, or not, only now.
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("pagetide: writing to standard output: {why}"));
+            UNABLE
+        }
+        _ => 0,
     }
 }
 
@@ -148,7 +159,11 @@ fn code(error: &Error) -> u8 {
             )
             || matches!(
                 cause.downcast_ref::<RunError>(),
-                Some(RunError::Empty { .. })
+                Some(
+                    RunError::Empty { .. }
+                        | RunError::OtherArena { .. }
+                        | RunError::SameCell { .. }
+                )
             )
             || matches!(
                 cause.downcast_ref::<RunError>(),

@@ -20,7 +20,7 @@ use pagetide_store::Store;
 
 use crate::command::calibrate::Kept;
 use crate::exit::{End, Usage};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::when::now;
 
 /// How verdicts are shown and what they mean for the exit code.
@@ -293,7 +293,7 @@ fn page(store: &Store, comparison: &Comparison, about: &About) -> Result<()> {
     let written = html::of_store(store, comparison, about, html::Assets::Inside, &mut out)?;
     out.flush()?;
     for what in written.omitted {
-        eprintln!("not on the page: {what}");
+        say(&format!("not on the page: {what}"));
     }
     Ok(())
 }

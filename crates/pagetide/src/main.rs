@@ -4,6 +4,8 @@
 //! completions come from those definitions. How a command ends, and with which exit code, is decided in [`exit`] alone.
 //! The same program is the guest's `/init`: as PID 1 it never gets here.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody reads: see `output`.
+
 /// Adds formatted text to a `String`, which cannot fail.
 macro_rules! put {
     ($out:expr, $($text:tt)*) => {{

@@ -4,7 +4,20 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use pagetide_report::Look;
+use pagetide_report::draw::clean;
 use pagetide_report::terminal::{Row, list, list_json};
+
+/// Says one thing on standard error: progress, a warning, an error. Whatever it quotes cannot steer the terminal, and
+/// where nobody can read it nothing happens.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
+}
+
+/// Text whose lines stay lines, and in which everything else that could steer a terminal is shown as an escape.
+pub fn harmless(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(clean::escaped).collect();
+    lines.join("\n")
+}
 
 /// Where and how a command writes.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +47,11 @@ impl Output {
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
+    }
+
+    /// Writes text without colours that quotes names of others.
+    pub fn quoting(&self, text: &str) -> Result<()> {
+        self.text(&harmless(text))
     }
 
     /// Writes a list as a table or as JSON; `none` is said instead of a table without rows.

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_campaign::{Event, Tally, Watch};
 
 use crate::interrupt::Interrupt;
+use crate::output::say;
 use crate::when::about;
 
 /// Where there is no terminal, a line at most this often.
@@ -42,9 +43,9 @@ impl Progress {
     /// Says something that happened, above the bar.
     pub fn say(&self, text: &str) {
         if self.on_terminal {
-            self.bar.suspend(|| eprintln!("{text}"));
+            self.bar.suspend(|| say(text));
         } else {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
@@ -68,12 +69,12 @@ impl Progress {
         let mut spoken = self.spoken.lock().unwrap_or_else(PoisonError::into_inner);
         if spoken.elapsed() >= QUIET {
             *spoken = Instant::now();
-            eprintln!(
-                "{} of {} trials, {}",
-                tally.done(),
+            let done = tally.done();
+            say(&format!(
+                "{done} of {} trials, {}",
                 tally.total,
                 left(tally)
-            );
+            ));
         }
     }
 }
@@ -97,7 +98,10 @@ impl Watch for Progress {
                         0 => String::new(),
                         found => format!(" ({found} more have records)"),
                     };
-                    eprintln!("{todo} trials to run{found}, about {}", about(tally.left));
+                    say(&format!(
+                        "{todo} trials to run{found}, about {}",
+                        about(tally.left)
+                    ));
                 }
                 self.tally(*tally);
             }

@@ -3,9 +3,12 @@
 use pagetide_campaign::{ScenarioWords, Vocabulary};
 use pagetide_guest::settings;
 
+use crate::arenas;
+
 /// All of them.
 pub fn vocabulary() -> Vocabulary {
     Vocabulary {
+        arenas: arenas::KINDS.to_vec(),
         scenarios: pagetide_scenario::list()
             .iter()
             .map(|definition| {

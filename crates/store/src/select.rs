@@ -1,6 +1,6 @@
 //! Questions to the index.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -260,6 +260,14 @@ pub(crate) fn by_prefix(
             Sql::Text(format!("{prefix}g")),
         ],
     )
+}
+
+/// Identities of all cells.
+pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String>> {
+    index
+        .prepare_cached("SELECT hash FROM cell")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
 /// Number of records whose identity begins with `prefix`.

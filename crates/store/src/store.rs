@@ -1,5 +1,6 @@
 //! An open store: records are written, admitted, found and loaded.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -230,6 +231,11 @@ impl Store {
     /// Records of these trials ([`Subject::key`](pagetide_record::Subject::key)), newest first.
     pub fn by_keys(&self, keys: &[String]) -> Result<Vec<Row>, StoreError> {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
+    }
+
+    /// Identities of all cells there are records of, [`Subject::cell`](crate::Subject::cell).
+    pub fn cell_hashes(&self) -> Result<HashSet<String>, StoreError> {
+        select::cell_hashes(&self.index).map_err(index(&self.database))
     }
 
     /// Metrics of some records of one scenario, each with the [`Row::row`] it belongs to, metric by metric.

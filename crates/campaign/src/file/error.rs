@@ -90,6 +90,19 @@ pub enum Problem {
         /// All that do.
         known: String,
     },
+    /// A metric that no scenario it is said of has. All are listed, because it decides what a campaign says.
+    #[error("there is no metric `{name}` here: {}known are {known}", near(.nearest.as_ref()))]
+    UnknownMetric {
+        /// The name.
+        name: String,
+        /// The nearest that is one.
+        nearest: Option<String>,
+        /// All that are.
+        known: String,
+    },
+    /// The bytes are no text.
+    #[error("this line is not UTF-8 text: save the file as UTF-8")]
+    NotText,
     /// A name that is given twice.
     #[error("{what} `{name}` stands here for the second time: give each a name of its own")]
     Twice {
@@ -106,6 +119,11 @@ pub enum Problem {
         /// The other.
         other: &'static str,
     },
+}
+
+/// What was probably meant, before all there is.
+fn near(nearest: Option<&String>) -> String {
+    nearest.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
 /// What was probably meant, or all there is.

@@ -29,7 +29,7 @@ mod error;
 mod table;
 mod vocabulary;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -88,11 +88,23 @@ const MOST: u32 = 100_000;
 
 /// Reads a campaign file.
 pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
-    let text = std::fs::read_to_string(path).map_err(|source| FileError::Unreadable {
+    let bytes = std::fs::read(path).map_err(|source| FileError::Unreadable {
         path: path.to_owned(),
         source,
     })?;
-    parse(&path.display().to_string(), &text, vocabulary)
+    let file = path.display().to_string();
+    match String::from_utf8(bytes) {
+        Ok(text) => parse(&file, &text, vocabulary),
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            let before = &error.as_bytes()[..valid];
+            Err(FileError::Wrong {
+                file,
+                line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+                problem: Box::new(Problem::NotText),
+            })
+        }
+    }
 }
 
 /// Reads the text of a campaign file; `file` is what messages call it.
@@ -118,17 +130,8 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         .iter()
         .map(|table| scenario(table, &shared, vocabulary))
         .collect::<Result<Vec<_>, _>>()?;
-    let arena = match top.get("arena") {
-        Some(item) => choice(
-            &item,
-            &[
-                ("exact", ArenaKind::Exact),
-                ("vm", ArenaKind::Vm),
-                ("host", ArenaKind::Host),
-            ],
-        )?,
-        None => ArenaKind::Exact,
-    };
+    metrics_above(&top, &scenarios, vocabulary)?;
+    let arena = arena(&top, vocabulary)?;
     let observe = observe(&top, variants.len())?;
     Ok(Campaign {
         name: campaign_name,
@@ -142,6 +145,67 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         sampling: sampling(&top)?,
         observe,
     })
+}
+
+/// The arena, which must be there.
+fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileError> {
+    let Some(item) = top.get("arena") else {
+        return Ok(ArenaKind::Exact);
+    };
+    let words =
+        [ArenaKind::Exact, ArenaKind::Vm, ArenaKind::Host].map(|kind| (kind.to_string(), kind));
+    let words = words.each_ref().map(|(word, kind)| (word.as_str(), *kind));
+    let kind = choice(&item, &words)?;
+    if vocabulary.arenas.contains(&kind) {
+        return Ok(kind);
+    }
+    let known: Vec<String> = vocabulary.arenas.iter().map(ToString::to_string).collect();
+    let known = known.join(", ");
+    Err(item.value(&format!(
+        "this arena is not in this version yet; use {known}"
+    )))
+}
+
+/// Refuses a `primary` or a margin above all scenarios that no scenario of the file has.
+fn metrics_above(
+    top: &Table<'_>,
+    scenarios: &[ScenarioSpec],
+    vocabulary: &Vocabulary,
+) -> Result<(), FileError> {
+    let words = || {
+        scenarios
+            .iter()
+            .filter_map(|s| vocabulary.scenario(&s.name))
+    };
+    if words().any(|words| words.metrics.is_empty()) {
+        return Ok(());
+    }
+    let mut known: Vec<&str> = words()
+        .flat_map(|words| words.metrics.iter().map(String::as_str))
+        .collect();
+    known.sort_unstable();
+    known.dedup();
+    let check = |item: &Item<'_>, metric: &str| {
+        if known.contains(&metric) {
+            return Ok(());
+        }
+        Err(item.wrong(Problem::UnknownMetric {
+            name: metric.to_owned(),
+            nearest: nearest(metric, known.iter().copied()),
+            known: known.join(", "),
+        }))
+    };
+    if let Some(item) = top.get("primary") {
+        for item in item.list() {
+            check(&item, &item.text().unwrap_or_default())?;
+        }
+    }
+    if let Some(item) = top.get("margins") {
+        for item in item.table(None)?.items() {
+            check(&item, &item.key)?;
+        }
+    }
+    Ok(())
 }
 
 /// What stands above all scenarios and holds for those that say nothing else.
@@ -172,12 +236,17 @@ impl Shared {
             },
             primary: match table.get("primary") {
                 None => None,
-                Some(item) => Some(
-                    item.list()
+                Some(item) => {
+                    let names: Vec<String> = item
+                        .list()
                         .iter()
                         .map(|name| name.string("the name of a metric, or a list of names"))
-                        .collect::<Result<_, _>>()?,
-                ),
+                        .collect::<Result<_, _>>()?;
+                    if names.is_empty() {
+                        return Err(item.value(&"give at least one metric, or leave it out"));
+                    }
+                    Some(names)
+                }
             },
             margins: match table.get("margins") {
                 None => BTreeMap::new(),
@@ -351,14 +420,12 @@ fn scenario(
         if words.metrics.is_empty() || words.metrics.iter().any(|known| known == metric) {
             return Ok(());
         }
-        Err(item.wrong(Problem::UnknownName {
-            what: format!("metric of {name}"),
+        Err(item.wrong(Problem::UnknownMetric {
             name: metric.to_owned(),
             nearest: nearest(metric, words.metrics.iter().map(String::as_str)),
             known: words.metrics.join(", "),
         }))
     };
-    // What stands above all scenarios may name a metric that only some have.
     if let Some(item) = table.get("primary") {
         for item in item.list() {
             known_metric(&item, &item.text().unwrap_or_default())?;
@@ -371,7 +438,18 @@ fn scenario(
     }
     let mut margins = shared.margins.clone();
     margins.extend(own.margins);
-    let either = |own: Option<Vec<String>>| own.or_else(|| shared.primary.clone());
+    // What stands above all scenarios may name a metric that only some have; the others keep their own.
+    let of_all = || {
+        let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
+        let names: Vec<String> = shared
+            .primary
+            .iter()
+            .flatten()
+            .filter(|m| has(m))
+            .cloned()
+            .collect();
+        (!names.is_empty()).then_some(names)
+    };
     Ok(ScenarioSpec {
         as_written: match table.get("as-written") {
             Some(item) => item.truth()?,
@@ -389,7 +467,7 @@ fn scenario(
             own.swap
         },
         swap_size: own.swap_size.or(shared.swap_size),
-        primary: either(own.primary),
+        primary: own.primary.or_else(of_all),
         margins,
         name,
     })
@@ -415,20 +493,27 @@ fn params(
                 known: words.params.join(", "),
             }));
         };
-        let values = item
-            .list()
-            .iter()
-            .map(|item| {
-                item.text()
-                    .ok_or_else(|| item.kind("a value, or a list of values"))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let (mut values, mut seen) = (Vec::new(), BTreeSet::new());
+        for item in item.list() {
+            let value = item
+                .text()
+                .ok_or_else(|| item.kind("a value, or a list of values"))?;
+            if !seen.insert(without_spaces(&value)) {
+                return Err(item.value(&"it stands here for the second time; remove one"));
+            }
+            values.push(value);
+        }
         if values.is_empty() {
             return Err(item.value(&"give at least one value"));
         }
         params.insert(key.to_owned(), values);
     }
     Ok(params)
+}
+
+/// A parameter's value as it is compared with others: `2 * memory` is `2*memory`.
+pub fn without_spaces(value: &str) -> String {
+    value.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {

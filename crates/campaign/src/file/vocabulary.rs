@@ -1,10 +1,14 @@
-//! The words a campaign file may use beyond its own keys: scenarios with their parameters and metrics, and settings.
+//! The words a campaign file may use beyond its own keys: arenas, scenarios with their parameters and metrics, settings.
 
 use std::collections::BTreeMap;
+
+use pagetide_record::ArenaKind;
 
 /// The words that are known; the command line fills it from the definitions of scenarios and settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vocabulary {
+    /// Arenas that are there.
+    pub arenas: Vec<ArenaKind>,
     /// Scenarios by name.
     pub scenarios: BTreeMap<String, ScenarioWords>,
     /// Settings by the names that are documented; others of a known form are let through, unless they are so near to

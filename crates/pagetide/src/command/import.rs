@@ -71,7 +71,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if out.json {
         out.json(&imported)?;
     } else {
-        out.text(&format!(
+        out.quoting(&format!(
             "{} records of {} are in the store\nNext:\n  pagetide compare {}\n  pagetide list records --campaign {}\n",
             imported.records,
             imported.variants.join(", "),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Fetch, list, show and remove kernels
 #[derive(clap::Args, Debug)]
@@ -80,7 +80,7 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
             let mut added = Vec::new();
             let mut missing = Vec::new();
             for reference in references {
-                match cache.resolve(&reference, freshness, &mut |step| eprintln!("{step}")) {
+                match cache.resolve(&reference, freshness, &mut |step| say(&step.to_string())) {
                     Ok(kernel) => added.push(Listed::of(&cache, &kernel)?),
                     Err(why) => missing.push((reference, why)),
                 }
@@ -88,7 +88,7 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
             out.list(&added, "nothing was added")?;
             if let Some((last, reason)) = missing.pop() {
                 for (reference, why) in missing {
-                    eprintln!("{reference} was not added: {why}");
+                    say(&format!("{reference} was not added: {why}"));
                 }
                 return Err(reason).with_context(|| format!("{last} was not added"));
             }
@@ -100,7 +100,7 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
                 let kernel = find(&cache, &name)?;
                 cache.remove(&kernel.digest)?;
                 if !out.json {
-                    out.text(&format!(
+                    out.quoting(&format!(
                         "removed {} {}\n",
                         kernel.release,
                         kernel.digest.short()
@@ -243,5 +243,5 @@ fn show(cache: &Cache, kernel: &Kernel, verified: bool, out: Output) -> Result<(
     if verified {
         text.push_str("verified  content and digest agree\n");
     }
-    out.text(&text)
+    out.quoting(&text)
 }

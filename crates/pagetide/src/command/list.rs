@@ -323,15 +323,12 @@ fn files(folder: &Path) -> Vec<CampaignRow> {
         } else if path.extension().is_some_and(|ending| ending == "toml")
             && let Ok(campaign) = file::read(&path, &vocabulary)
         {
-            let cells = campaign.cells().len();
-            let most = usize::try_from(campaign.sampling.until.cap()).unwrap_or(usize::MAX);
+            let cells = campaign.cells().count();
             rows.push(CampaignRow {
                 place: path.display().to_string(),
                 variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
                 cells,
-                trials: cells
-                    .saturating_mul(campaign.variants.len())
-                    .saturating_mul(most),
+                trials: usize::try_from(campaign.trial_count()).unwrap_or(usize::MAX),
                 started: None,
                 name: campaign.name,
             });

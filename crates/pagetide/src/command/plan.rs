@@ -1,7 +1,7 @@
 //! `pagetide plan`: what a campaign would run, and how long that would take.
 
 use anyhow::Result;
-use pagetide_campaign::{Basis, CellForecast, forecast};
+use pagetide_campaign::{Basis, CellForecast, Forecast, RunError, forecast};
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::campaign_of::CampaignArgs;
 use crate::command::run::asked_for;
 use crate::exit::End;
 use crate::lab::{ArenaArgs, StoreArgs};
-use crate::output::Output;
+use crate::output::{Output, harmless, say};
 use crate::when::about;
 
 /// Say what a campaign would run and how long it would take; runs nothing
@@ -32,6 +32,9 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
+/// Cells that a table shows; of a larger plan the first ones.
+const SHOWN: usize = 100;
+
 #[derive(Serialize)]
 struct Planned(CellForecast);
 
@@ -47,6 +50,7 @@ impl Row for Planned {
         let cell = &self.0;
         let each = match cell.basis {
             Basis::Measured => cell.each.to_string(),
+            Basis::Reckoned => format!("~{}", cell.each),
             Basis::Assumed => format!("{}?", cell.each),
         };
         vec![
@@ -61,32 +65,77 @@ impl Row for Planned {
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
-    let arena = places.arena(campaign.arena, &args.arena, |text| eprintln!("{text}"))?;
+    let arena = places.arena(campaign.arena, &args.arena, say)?;
     let store = places.store()?;
     let jobs = args.arena.jobs.map(usize::from);
-    let forecast = forecast(&campaign, arena.as_ref(), &store, jobs, args.fresh)?;
+    let cast = |take: &mut dyn FnMut(CellForecast)| {
+        forecast(&campaign, arena.as_ref(), &store, jobs, args.fresh, take)
+    };
     if out.json {
-        out.json(&forecast)?;
+        // A first pass refuses what cannot run, so that no half of a document is written.
+        cast(&mut |_| {})?;
+        json(cast, out)?;
         return Ok(End::Done);
     }
-    let most = if forecast.at_most { "at most " } else { "" };
+    let (mut rows, mut more) = (Vec::new(), 0_u64);
+    let (mut reckoned, mut assumed) = (false, false);
+    let whole = cast(&mut |cell| {
+        reckoned |= cell.basis == Basis::Reckoned;
+        assumed |= cell.basis == Basis::Assumed;
+        if rows.len() < SHOWN {
+            rows.push(Planned(cell));
+        } else {
+            more += 1;
+        }
+    })?;
+    let most = if whole.at_most { "at most " } else { "" };
     let mut text = format!(
         "{}: {most}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n\n",
-        forecast.name,
-        forecast.trials,
-        forecast.arena,
-        forecast.found,
-        forecast.side_by_side,
-        forecast.variants.join(", ")
+        whole.name,
+        whole.trials,
+        whole.arena,
+        whole.found,
+        whole.side_by_side,
+        whole.variants.join(", ")
     );
-    let assumed = forecast.cells.iter().any(|c| c.basis == Basis::Assumed);
-    let left = about(forecast.left);
-    let rows: Vec<Planned> = forecast.cells.into_iter().map(Planned).collect();
+    text = harmless(&text);
     text.push_str(&pagetide_report::terminal::list(&rows, &out.look));
-    put!(text, "\n{most}{left} until the end\n");
+    if more > 0 {
+        put!(text, "and {more} more cells: --json has all of them\n");
+    }
+    put!(text, "\n{most}{} until the end\n", about(whole.left));
+    if reckoned {
+        text.push_str(
+            "~ has never run here: reckoned from its sizes and the speed of this machine\n",
+        );
+    }
     if assumed {
         text.push_str("? has never run here: a guess\n");
     }
     out.text(&text)?;
     Ok(End::Done)
+}
+
+/// Writes the plan as one JSON object, each cell as it comes.
+fn json(
+    cast: impl Fn(&mut dyn FnMut(CellForecast)) -> Result<Forecast, RunError>,
+    out: Output,
+) -> Result<()> {
+    out.text("{\n  \"cells\": [")?;
+    let (mut first, mut written) = (true, Ok(()));
+    let whole = cast(&mut |cell| {
+        if written.is_ok() {
+            let comma = if std::mem::take(&mut first) { "" } else { "," };
+            let cell = serde_json::to_string(&cell).unwrap_or_default();
+            written = out.text(&format!("{comma}\n    {cell}"));
+        }
+    })?;
+    written?;
+    let rest = pagetide_report::json::pretty(&whole);
+    out.text(&format!(
+        "\n  ],\n{}",
+        rest.trim_start()
+            .trim_start_matches('{')
+            .trim_start_matches('\n')
+    ))
 }

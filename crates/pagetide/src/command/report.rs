@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::{StoreArgs, shell};
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Write a page with verdicts, figures and provenance, to open in a browser or to mail
 ///
@@ -95,7 +95,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             0 => String::new(),
             n => format!(", {n} single accesses to zoom into"),
         };
-        out.text(&format!(
+        out.quoting(&format!(
             "{}: {}, {}{accesses}\n",
             args.output.display(),
             about.title,
@@ -193,6 +193,6 @@ fn into_file(
 /// Tells what is not on the page; the page says so too.
 fn left_out(written: &Written) {
     for what in &written.omitted {
-        eprintln!("not on the page: {what}");
+        say(&format!("not on the page: {what}"));
     }
 }

@@ -7,7 +7,7 @@ use pagetide_serve::{Options, ServeError, Server};
 
 use crate::exit::End;
 use crate::lab::StoreArgs;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// The port that is tried first, so that a tunnel can be set up once.
 const PORT: u16 = 8640;
@@ -67,7 +67,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         },
     };
     if let Some(warning) = server.warning() {
-        eprintln!("pagetide: {warning}");
+        say(&format!("pagetide: {warning}"));
     }
     if out.json {
         out.json(&serde_json::json!({ "url": server.url() }))?;

@@ -10,7 +10,7 @@ use pagetide_verdict::number;
 use serde::Serialize;
 
 use crate::exit::End;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// A metric over the seeds of a cell.
 #[derive(Serialize)]
@@ -73,7 +73,10 @@ pub fn show(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
         for row in rows.iter().filter(|row| !row.is_valid()) {
             any_invalid = true;
             let why = row.invalid.as_deref().unwrap_or_default();
-            eprintln!("invalid: {} with seed {}: {why}", cell.label, row.seed);
+            say(&format!(
+                "invalid: {} with seed {}: {why}",
+                cell.label, row.seed
+            ));
         }
         let mut names: Vec<String> = Vec::new();
         let metrics = store.metrics(&scenario, &valid)?;

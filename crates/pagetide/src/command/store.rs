@@ -62,7 +62,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
                 damaged.why
             );
         }
-        out.text(&text)?;
+        out.quoting(&text)?;
     }
     Ok(if found.damaged.is_empty() {
         End::Done

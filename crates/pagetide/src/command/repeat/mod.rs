@@ -108,7 +108,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if out.json {
         out.json(&repeated)?;
     } else {
-        out.text(&told(&repeated))?;
+        out.quoting(&told(&repeated))?;
     }
     Ok(if repeated.identical == repeated.times {
         End::Done
