@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::Bytes;
+use pagetide_record::subject::hex;
 use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use pagetide_arena::VariantSpec;
 
@@ -32,6 +34,25 @@ pub struct Campaign {
     pub observe: Observe,
 }
 
+impl Campaign {
+    /// A name made of what is run: its scenarios, and a few digits that stand for everything else. Two campaigns that
+    /// say the same have the same name.
+    pub fn name_by_content(&self) -> String {
+        /// Longest part that the scenarios' names make up, in bytes.
+        const LONGEST: usize = 80;
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let digits = hex(&Sha256::digest(text)[..3]);
+        let names: Vec<&str> = self
+            .scenarios
+            .iter()
+            .map(ScenarioSpec::plain_name)
+            .collect();
+        let mut name = names.join("-");
+        name.truncate(LONGEST);
+        format!("{name}-{digits}")
+    }
+}
+
 /// A scenario with its parameters; lists make a matrix of cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioSpec {
@@ -51,6 +72,14 @@ pub struct ScenarioSpec {
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %); the others have their defaults.
     pub margins: BTreeMap<String, f64>,
+}
+
+impl ScenarioSpec {
+    /// Its name without arguments: `zipf` for `zipf(1.1)`.
+    fn plain_name(&self) -> &str {
+        let plain = self.name.split(['(', ':']).next().unwrap_or_default();
+        plain.trim()
+    }
 }
 
 /// How many trials a campaign runs.

@@ -9,8 +9,11 @@ pub mod event;
 pub mod file;
 mod forecast;
 pub mod plan;
+mod repeat;
 mod run;
 mod sampling;
+mod standing;
+mod variants;
 
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
@@ -19,4 +22,7 @@ pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary, without_spaces};
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
 pub use plan::{Cell, Planned};
+pub use repeat::{RepeatError, prepare_again, run_again};
 pub use run::{Options, Outcome, RunError, run};
+pub use standing::StateWriter;
+pub use variants::{NameTaken, NotAPair, VariantChange, pair, variants};

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
@@ -229,7 +229,7 @@ pub(crate) fn note_for(
         fresh: fresh || before.as_ref().is_some_and(|note| note.fresh),
         started: match &before {
             Some(note) if !again => note.started,
-            _ => now(),
+            _ => Nanos::wall_clock(),
         },
         arena: campaign.arena,
         variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
@@ -313,12 +313,7 @@ pub(crate) fn side_by_side<'a>(
     jobs.clamp(1, most.max(1))
 }
 
-fn now() -> Nanos {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -510,7 +505,7 @@ impl Floor<'_> {
             floor: self,
             number,
         };
-        let (started, clock) = (now(), Instant::now());
+        let (started, clock) = (Nanos::wall_clock(), Instant::now());
         let finding = self.arena.run(trial, &job.subject, &mut sink, &progress);
         self.running.fetch_sub(1, Ordering::Relaxed);
         let finding = finding.map_err(|error| match error {

@@ -11,6 +11,7 @@ use pagetide_record::{ArenaKind, Pass};
 use pagetide_store::Store;
 use pagetide_store::{Filter, Point};
 use pagetide_verdict::change::{Search, change_points};
+use pagetide_verdict::number;
 use serde::Serialize;
 
 use crate::error::CompareError;
@@ -87,6 +88,54 @@ pub struct Change {
     pub is_ratio: bool,
     /// Permutation p-value.
     pub p: f64,
+}
+
+/// Values next to each other of one kernel and variant, between two changes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stretch {
+    /// Kernel release.
+    pub release: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// Number of values.
+    pub values: usize,
+    /// Their median, in the metric's unit.
+    pub median: f64,
+    /// The change with which it begins, if it begins with one.
+    pub change: Option<Change>,
+}
+
+impl CellHistory {
+    /// The values as stretches, in order.
+    pub fn stretches(&self) -> Vec<Stretch> {
+        let mut all: Vec<Stretch> = Vec::new();
+        let mut from = 0;
+        for at in 1..=self.values.len() {
+            let first = &self.values[from];
+            let goes_on = self.values.get(at).is_some_and(|next| {
+                next.release == first.release
+                    && next.variant == first.variant
+                    && self.changes.iter().all(|change| change.at != at)
+            });
+            if goes_on {
+                continue;
+            }
+            let values: Vec<f64> = self.values[from..at].iter().map(|v| v.value).collect();
+            all.push(Stretch {
+                release: first.release.clone(),
+                variant: first.variant.clone(),
+                values: values.len(),
+                median: number::median(&values).unwrap_or(f64::NAN),
+                change: self
+                    .changes
+                    .iter()
+                    .find(|change| change.at == from)
+                    .copied(),
+            });
+            from = at;
+        }
+        all
+    }
 }
 
 /// A metric over all valid, timed records that fit, cell by cell.

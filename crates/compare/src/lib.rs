@@ -6,25 +6,35 @@
 //!
 //! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
 
+mod calibration;
 pub mod comparison;
 mod difference;
+mod divergence;
 mod error;
 pub mod explain;
 pub mod history;
 mod input;
 mod judge;
+mod medians;
 pub mod observation;
+mod pairs;
+mod power;
 mod select;
 mod tails;
 
+pub use calibration::{CalibrationError, CalibrationNote};
 pub use comparison::{
     Caution, Cell, Column, Comparison, FailOn, InvalidTrial, Look, MetricRow, Overall, Side,
     TrialRef, Values,
 };
 pub use difference::{Difference, differences};
+pub use divergence::{Divergence, first_divergence};
 pub use error::CompareError;
 pub use history::{History, history};
 pub use judge::ALPHA;
+pub use medians::{InvalidSeed, MetricMedian, medians};
 pub use observation::{Observation, ObservationError, observation};
+pub use pairs::pairs;
+pub use power::{MOST_SEEDS, MetricPower, PowerQuestion};
 pub use select::{compare_campaign, compare_note, compare_two, show_campaign};
 pub use tails::{Tails, tails};

@@ -23,11 +23,8 @@ mod interrupt;
 mod judged;
 mod lab;
 mod output;
-mod pairs;
 mod progress;
 mod vocabulary;
-mod watched;
-mod when;
 
 use std::process::ExitCode;
 

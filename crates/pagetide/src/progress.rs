@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_campaign::{Event, Tally, Watch};
+use pagetide_report::date::about;
 
 use crate::interrupt::Interrupt;
 use crate::output::say;
-use crate::when::about;
 
 /// Where there is no terminal, a line at most this often.
 const QUIET: Duration = Duration::from_secs(30);

@@ -228,6 +228,12 @@ impl Nanos {
         Nanos(n * 1_000_000_000)
     }
 
+    /// The wall clock: nanoseconds since 1970, zero where the clock stands before that.
+    pub fn wall_clock() -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// Seconds as a fraction, for display.
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9

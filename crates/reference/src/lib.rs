@@ -15,6 +15,7 @@ mod number;
 mod pattern;
 mod references;
 mod rng;
+mod source;
 
 pub use file::{
     FileError, FileSummary, Form, Packed, Place, ReadError, Reader, check_file, open_file,
@@ -29,6 +30,7 @@ pub use pattern::{
 };
 pub use references::{References, tally};
 pub use rng::Rng;
+pub use source::{Source, SourceError, StringFacts};
 
 /// Name and version of the patterns: what each makes of a seed. It goes into records beside [`Rng::NAME`].
 pub const STRINGS: &str = "pagetide-strings/1";

@@ -16,8 +16,9 @@ macro_rules! put {
 
 pub mod about;
 pub mod csv;
-mod date;
+pub mod date;
 pub mod draw;
+pub mod format;
 pub mod html;
 pub mod import;
 pub mod json;
@@ -26,8 +27,8 @@ pub mod ktap;
 pub mod mail;
 pub mod markdown;
 pub mod openmetrics;
+pub mod paper;
 pub mod parquet;
-pub mod seed;
 pub mod terminal;
 pub mod timeline;
 pub mod trace;
@@ -35,3 +36,4 @@ pub mod why;
 
 pub use about::About;
 pub use draw::Look;
+pub use format::Format;

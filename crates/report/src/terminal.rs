@@ -4,6 +4,7 @@ pub mod effect;
 pub mod list;
 pub mod notes;
 pub mod observation;
+pub mod rows;
 pub mod show;
 pub mod summary;
 pub mod tails;
@@ -11,6 +12,7 @@ pub mod verdicts;
 
 pub use list::{Row, list, list_json};
 pub use observation::observation;
+pub use rows::{RecordRow, calibration, calibration_line, history};
 pub use show::show;
 pub use tails::tails;
 pub use verdicts::{Options, presence_maps, verdicts};

@@ -1,19 +1,12 @@
-//! Makes the scenarios' chapter of `GUIDE.md` anew from their definitions.
+//! Writes `docs/scenarios.md` from the definitions of the scenarios.
 
-use std::error::Error;
 use std::fs;
+use std::path::Path;
 
 use pagetide_scenario::guide;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../GUIDE.md");
-    let guide = guide::renew(&fs::read_to_string(path)?).ok_or_else(|| {
-        format!(
-            "{path} has no lines `{}` and `{}`",
-            guide::BEGIN,
-            guide::END
-        )
-    })?;
-    fs::write(path, guide)?;
-    Ok(())
+fn main() -> std::io::Result<()> {
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    fs::create_dir_all(docs)?;
+    fs::write(docs.join("scenarios.md"), guide::markdown())
 }

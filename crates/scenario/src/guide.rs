@@ -1,4 +1,5 @@
-//! The scenarios' chapter of the guide and their page of the manual, made from the definitions.
+//! The reference of all scenarios, made from their definitions: `docs/scenarios.md`, the page of the manual, and text
+//! for the terminal.
 
 use std::fmt::Write;
 
@@ -7,11 +8,15 @@ use pagetide_quantity::Direction;
 use crate::definition::Definition;
 use crate::registry;
 
-/// The line before the chapter in `GUIDE.md`.
-pub const BEGIN: &str =
-    "<!-- scenarios: made by `cargo run -p pagetide-scenario --example guide`, not by hand -->";
-/// The line after it.
-pub const END: &str = "<!-- end of scenarios -->";
+/// How the reference begins.
+const HEAD: &str = "\
+<!-- Made by `cargo run -p pagetide-scenario --example guide`, not by hand. -->
+
+# Scenarios
+
+Every workload with its parameters and metrics. Metrics in bold decide a comparison. `pagetide list scenarios NAME` prints
+one of them, `pagetide man scenarios` all.
+";
 
 /// Definitions that share parameters and metrics, such as all patterns, in the order of the registry.
 fn families() -> Vec<Vec<&'static Definition>> {
@@ -25,14 +30,14 @@ fn families() -> Vec<Vec<&'static Definition>> {
     families
 }
 
-/// The guide's chapter in Markdown, without the lines around it.
+/// The reference in Markdown: what `docs/scenarios.md` holds.
 pub fn markdown() -> String {
-    let mut text = String::from("## Scenarios\n");
+    let mut text = HEAD.to_owned();
     for family in families() {
         let first = family[0];
         let _ = write!(
             text,
-            "\n### {}\n\n_{}._\n\n",
+            "\n## {}\n\n_{}._\n\n",
             first.name,
             capital(first.summary)
         );
@@ -98,7 +103,6 @@ pub fn markdown() -> String {
             );
         }
     }
-    text.push_str("\nMetrics in bold decide a comparison.\n");
     text
 }
 
@@ -145,11 +149,52 @@ pub fn man() -> String {
     page
 }
 
-/// The guide with its chapter made anew; `None` where it has no place for it.
-pub fn renew(guide: &str) -> Option<String> {
-    let (before, rest) = guide.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}{END}{after}", markdown()))
+/// One paragraph of a scenario's description for the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paragraph {
+    /// Spaces before each of its lines.
+    pub indent: usize,
+    /// Its text, to be wrapped.
+    pub text: String,
+}
+
+/// A scenario in full, as paragraphs that the caller wraps to its width. The first is the scenario's name.
+pub fn describe(definition: &Definition) -> Vec<Paragraph> {
+    let mut all = Vec::new();
+    let mut add = |indent: usize, text: String| all.push(Paragraph { indent, text });
+    add(0, definition.name.to_owned());
+    for part in definition.docs.split("\n\n") {
+        add(2, part.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    add(2, memory(definition));
+    add(2, format!("Origin: {}", definition.origin));
+    if !definition.repaired.is_empty() {
+        add(2, format!("Repaired: {}", definition.repaired));
+    }
+    let quoted = |value: &'static str| if value.is_empty() { "none" } else { value };
+    add(2, "Parameters".to_owned());
+    for param in definition.params {
+        let default = definition.default_of(param, false);
+        let written = definition.default_of(param, true);
+        let mut value = format!("{}, default {}", param.bounds(), quoted(default));
+        if definition.has_as_written && written != default {
+            let _ = write!(value, ", as written {}", quoted(written));
+        }
+        add(4, format!("{} ({value})", param.name));
+        add(8, param.help.to_owned());
+    }
+    add(2, "Metrics".to_owned());
+    for metric in definition.metrics {
+        let decides = if metric.primary { ", decides" } else { "" };
+        let better = match metric.direction {
+            Direction::Lower => "lower is better",
+            Direction::Higher => "higher is better",
+            Direction::Neutral => "neither way is better",
+        };
+        add(4, format!("{} ({better}{decides})", metric.name));
+        add(8, metric.help.to_owned());
+    }
+    all
 }
 
 /// Memory of a trial, in a sentence.
@@ -195,27 +240,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_guide_is_as_the_definitions_say() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../GUIDE.md");
-        let guide = std::fs::read_to_string(path).unwrap();
-        let renewed = renew(&guide).unwrap_or_else(|| panic!("{path} has no line {BEGIN}"));
+    fn the_reference_is_as_the_definitions_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md");
         assert!(
-            renewed == guide,
+            std::fs::read_to_string(path).unwrap() == markdown(),
             "stale: cargo run -p pagetide-scenario --example guide"
         );
     }
 
     #[test]
-    fn chapter_and_man_page_have_every_scenario_parameter_and_metric() {
+    fn every_form_has_every_scenario_parameter_and_metric() {
         let (chapter, page) = (markdown(), man());
         for definition in registry::list() {
             assert!(chapter.contains(definition.name) && page.contains(&roff(definition.docs)));
+            let paragraphs = describe(definition);
+            let text: Vec<&str> = paragraphs.iter().map(|p| p.text.as_str()).collect();
             for param in definition.params {
                 assert!(chapter.contains(&format!("| `{}` |", param.name)));
                 assert!(page.contains(&format!("\\fB{}\\fR", roff(param.name))));
+                assert!(text.contains(&param.help));
             }
             for metric in definition.metrics {
                 assert!(chapter.contains(&cell(metric.help)) && page.contains(&roff(metric.help)));
+                assert!(text.contains(&metric.help));
             }
         }
         assert!(

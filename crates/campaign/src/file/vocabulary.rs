@@ -31,6 +31,14 @@ impl Vocabulary {
         let plain = name.split(['(', ':']).next().unwrap_or(name).trim();
         self.scenarios.get(plain)
     }
+
+    /// The documented setting that this name is probably a slip of; `None` where it is documented itself, or like none.
+    pub fn setting_meant(&self, name: &str) -> Option<String> {
+        if self.settings.iter().any(|known| known == name) {
+            return None;
+        }
+        slip(name, self.settings.iter().map(String::as_str))
+    }
 }
 
 /// The candidate most like `text`, if any is near enough to be what was meant.
@@ -52,10 +60,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// A candidate that differs from `text` by a slip or two, but is not it.
-pub(crate) fn slip<'a>(
-    text: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, candidates)
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }

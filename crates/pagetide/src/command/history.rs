@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
-use pagetide_compare::history::{CellHistory, Order};
+use pagetide_compare::history::Order;
 use pagetide_compare::{CompareError, history};
-use pagetide_report::draw::{Align, Ink, quantity};
-use pagetide_report::terminal::{Row, list};
+use pagetide_report::draw::Ink;
+use pagetide_report::terminal;
 use pagetide_store::Filter;
-use pagetide_verdict::number;
-use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -47,37 +45,6 @@ enum By {
     Dates,
 }
 
-/// Values next to each other that are of one kernel and variant.
-#[derive(Serialize)]
-struct Stretch {
-    release: String,
-    variant: String,
-    values: usize,
-    median: f64,
-    shown: String,
-    change: String,
-}
-
-impl Row for Stretch {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("kernel", Align::Left),
-        ("variant", Align::Left),
-        ("values", Align::Right),
-        ("median", Align::Right),
-        ("change", Align::Left),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.release.clone(),
-            self.variant.clone(),
-            self.values.to_string(),
-            self.shown.clone(),
-            self.change.clone(),
-        ]
-    }
-}
-
 /// Shows it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if let Some(name) = &args.scenario {
@@ -109,7 +76,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
                 .ink(Ink::Strong, &format!("{} · {}", cell.label, args.metric)),
         );
         text.push('\n');
-        text.push_str(&list(&stretches(cell, &out), &out.look));
+        text.push_str(&terminal::history(cell, &out.look));
         if cell.changes.is_empty() {
             text.push_str("no change found\n");
         }
@@ -154,46 +121,4 @@ fn nothing(args: &Args) -> anyhow::Error {
         |(_, name)| format!("did you mean `{name}`?"),
     );
     Usage::error(format!("there is no metric `{}`: {hint}", args.metric))
-}
-
-/// Values of one kernel and variant in a row, cut where the metric changes.
-fn stretches(cell: &CellHistory, out: &Output) -> Vec<Stretch> {
-    let mut rows: Vec<Stretch> = Vec::new();
-    let mut from = 0;
-    for at in 1..=cell.values.len() {
-        let is_end = cell.values.get(at).is_none_or(|next| {
-            let value = &cell.values[from];
-            next.release != value.release
-                || next.variant != value.variant
-                || cell.changes.iter().any(|change| change.at == at)
-        });
-        if !is_end {
-            continue;
-        }
-        let values: Vec<f64> = cell.values[from..at].iter().map(|v| v.value).collect();
-        let change = cell.changes.iter().find(|change| change.at == from);
-        let change = change.map_or_else(String::new, |change| {
-            if change.is_ratio {
-                format!(
-                    "{:+.2} % (p = {:.3})",
-                    (change.effect - 1.0) * 100.0,
-                    change.p
-                )
-            } else {
-                let by = quantity::show(cell.unit, change.effect, out.look.ascii);
-                format!("by {by} (p = {:.3})", change.p)
-            }
-        });
-        let median = number::median(&values).unwrap_or(f64::NAN);
-        rows.push(Stretch {
-            release: cell.values[from].release.clone(),
-            variant: cell.values[from].variant.clone(),
-            values: values.len(),
-            median,
-            shown: quantity::show(cell.unit, median, out.look.ascii),
-            change,
-        });
-        from = at;
-    }
-    rows
 }

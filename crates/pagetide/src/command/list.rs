@@ -1,18 +1,18 @@
 //! `pagetide list`: scenarios, kernels, records and campaigns.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
 use pagetide_quantity::Nanos;
-use pagetide_record::Pass;
+use pagetide_report::date::ago;
 use pagetide_report::draw::{Align, Ink, clean};
-use pagetide_report::terminal::Row;
-use pagetide_scenario::{Definition, guide};
+use pagetide_report::terminal::{RecordRow, Row};
+use pagetide_scenario::Definition;
+use pagetide_scenario::guide::{self, Paragraph};
+use pagetide_store::Filter;
 use pagetide_store::Store;
-use pagetide_store::{Filter, Row as Indexed};
 use serde::Serialize;
 
 use crate::command::kernel;
@@ -20,7 +20,6 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
 use crate::vocabulary::vocabulary;
-use crate::when::ago;
 
 /// Folder in which ready-to-run campaign files lie.
 const CAMPAIGNS: &str = "campaigns";
@@ -133,11 +132,8 @@ fn scenarios(long: bool, only: Option<&str>, out: Output) -> Result<()> {
         None => pagetide_scenario::list().to_vec(),
     };
     if (long || only.is_some()) && !out.json {
-        let mut text = String::new();
-        for definition in definitions {
-            describe(&mut text, definition, out);
-        }
-        return out.text(&text);
+        let texts = definitions.iter().map(|d| describe(d, out));
+        return out.text(&texts.collect::<String>());
     }
     let rows: Vec<Scenario> = definitions
         .into_iter()
@@ -155,96 +151,29 @@ fn scenarios(long: bool, only: Option<&str>, out: Output) -> Result<()> {
     out.list(&rows, "there are no scenarios")
 }
 
-/// A scenario in full.
-fn describe(text: &mut String, definition: &Definition, out: Output) {
-    let paragraph = |text: &mut String, indent: usize, words: &str| {
+/// A scenario in full, wrapped to the terminal.
+fn describe(definition: &Definition, out: Output) -> String {
+    let mut text = String::new();
+    for Paragraph {
+        indent,
+        text: words,
+    } in guide::describe(definition)
+    {
+        if indent == 0 {
+            put!(text, "{}\n", out.look.ink(Ink::Strong, &words));
+            continue;
+        }
         let room = out.look.width.clamp(40, 100).saturating_sub(indent);
-        for line in words.split("\n\n") {
-            let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-            for line in clean::wrap(&line, room, out.look.ascii) {
-                let _ = writeln!(text, "{:indent$}{line}", "");
-            }
+        for line in clean::wrap(&words, room, out.look.ascii) {
+            put!(text, "{:indent$}{line}\n", "");
         }
-    };
-    let _ = writeln!(text, "{}", out.look.ink(Ink::Strong, definition.name));
-    paragraph(text, 2, definition.docs);
-    paragraph(text, 2, &guide::memory(definition));
-    for (head, words) in [
-        ("Origin: ", definition.origin),
-        ("Repaired: ", definition.repaired),
-    ] {
-        if !words.is_empty() {
-            paragraph(text, 2, &format!("{head}{words}"));
-        }
-    }
-    let _ = writeln!(text, "  Parameters");
-    for param in definition.params {
-        let default = definition.default_of(param, false);
-        let written = definition.default_of(param, true);
-        let mut value = format!("{}, default {}", param.bounds(), quoted(default));
-        if definition.has_as_written && written != default {
-            let _ = write!(value, ", as written {}", quoted(written));
-        }
-        let _ = writeln!(text, "    {}  ({value})", param.name);
-        paragraph(text, 8, param.help);
-    }
-    let _ = writeln!(text, "  Metrics");
-    for metric in definition.metrics {
-        let decides = if metric.primary { ", decides" } else { "" };
-        let better = match metric.direction {
-            pagetide_quantity::Direction::Lower => "lower is better",
-            pagetide_quantity::Direction::Higher => "higher is better",
-            pagetide_quantity::Direction::Neutral => "neither way is better",
-        };
-        let _ = writeln!(text, "    {}  ({better}{decides})", metric.name);
-        paragraph(text, 8, metric.help);
     }
     text.push('\n');
-}
-
-fn quoted(value: &str) -> &str {
-    if value.is_empty() { "none" } else { value }
-}
-
-#[derive(Serialize)]
-struct Listed(Indexed);
-
-impl Row for Listed {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("record", Align::Left),
-        ("cell", Align::Left),
-        ("variant", Align::Left),
-        ("seed", Align::Right),
-        ("took", Align::Right),
-        ("made", Align::Right),
-        ("state", Align::Left),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let row = &self.0;
-        let state = match (&row.invalid, row.warnings) {
-            (Some(why), _) => format!("invalid: {why}"),
-            (None, 0) => "valid".to_owned(),
-            (None, n) => format!("valid, {n} warnings"),
-        };
-        let state = match row.cell.subject.pass {
-            Pass::Timed => state,
-            Pass::Observed => format!("{state}, observed"),
-        };
-        vec![
-            row.id.get(..12).unwrap_or(&row.id).to_owned(),
-            row.cell.subject.cell_label(),
-            row.variant.name.clone(),
-            row.seed.to_string(),
-            row.wall.to_string(),
-            ago(row.started),
-            state,
-        ]
-    }
+    text
 }
 
 fn records(store: &Store, filter: &Filter, out: Output) -> Result<()> {
-    let rows: Vec<Listed> = store.select(filter)?.into_iter().map(Listed).collect();
+    let rows: Vec<RecordRow> = store.select(filter)?.into_iter().map(RecordRow).collect();
     out.list(&rows, "no records: `pagetide run` makes some")?;
     let all = store.count(&Filter {
         limit: None,
@@ -304,35 +233,16 @@ fn campaigns(store: &Store, out: Output) -> Result<()> {
             started: Some(note.started),
         });
     }
-    rows.extend(files(Path::new(CAMPAIGNS)));
-    out.list(&rows, "no campaigns: `pagetide run` makes one")
-}
-
-/// Campaign files of a folder and the folders in it; what is no campaign is passed over.
-fn files(folder: &Path) -> Vec<CampaignRow> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort_unstable();
-    let vocabulary = vocabulary();
-    let mut rows = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            rows.extend(files(&path));
-        } else if path.extension().is_some_and(|ending| ending == "toml")
-            && let Ok(campaign) = file::read(&path, &vocabulary)
-        {
-            let cells = campaign.cells().count();
-            rows.push(CampaignRow {
-                place: path.display().to_string(),
-                variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
-                cells,
-                trials: usize::try_from(campaign.trial_count()).unwrap_or(usize::MAX),
-                started: None,
-                name: campaign.name,
-            });
-        }
+    for (path, campaign) in file::find(Path::new(CAMPAIGNS), &vocabulary()) {
+        let cells = campaign.cells().count();
+        rows.push(CampaignRow {
+            place: path.display().to_string(),
+            variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),
+            cells,
+            trials: usize::try_from(campaign.trial_count()).unwrap_or(usize::MAX),
+            started: None,
+            name: campaign.name,
+        });
     }
-    rows
+    out.list(&rows, "no campaigns: `pagetide run` makes one")
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use pagetide_campaign::{Basis, CellForecast, Forecast, RunError, forecast};
+use pagetide_report::date::about;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use crate::command::run::asked_for;
 use crate::exit::End;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, harmless, say};
-use crate::when::about;
 
 /// Say what a campaign would run and how long it would take; runs nothing
 #[derive(clap::Args, Debug)]

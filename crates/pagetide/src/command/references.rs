@@ -2,15 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
-use pagetide_reference::{
-    FileSummary, Form, MAX_PAGES, Pattern, Rng, STRINGS, check_file, open_file, tally,
-    write_binary, write_counts, write_text,
-};
-use serde::Serialize;
+use pagetide_reference::{Form, Pattern, Source, StringFacts};
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -53,14 +48,6 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// What is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum As {
-    Text,
-    Counts,
-    Binary,
-}
-
 /// The patterns, for help.
 fn patterns() -> String {
     let mut text = "Patterns:\n".to_owned();
@@ -85,19 +72,6 @@ fn patterns() -> String {
     text
 }
 
-/// Facts of a string, where no form is asked for.
-#[derive(Serialize)]
-struct Facts {
-    pattern: String,
-    pages: u32,
-    refs: u64,
-    seed: Option<u64>,
-    form: Option<String>,
-    pages_referenced: usize,
-    most_references_of_a_page: u32,
-    generator: String,
-}
-
 /// Writes or reads.
 pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
     let Some(name) = &args.pattern else {
@@ -106,21 +80,18 @@ pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
         ));
     };
     let wanted = match (args.text, args.counts, args.binary || args.output.is_some()) {
-        (true, ..) => Some(As::Text),
-        (_, true, _) => Some(As::Counts),
-        (_, _, true) => Some(As::Binary),
+        (true, ..) => Some(Form::Text),
+        (_, true, _) => Some(Form::Counts),
+        (_, _, true) => Some(Form::Binary),
         _ => None,
     };
     let mut pattern: Pattern = name.parse()?;
     if args.as_written {
         pattern = pattern.as_written();
     }
-    let source = match pattern.path() {
-        Some(path) => Source::file(path, args)?,
-        None => Source::pattern(pattern, args)?,
-    };
+    let source = source(args, pattern)?;
     let Some(form) = wanted else {
-        source.facts(out)?;
+        show(&source.facts()?, out)?;
         return Ok(End::Done);
     };
     match &args.output {
@@ -138,156 +109,40 @@ pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Where the references come from.
-enum Source {
-    Pattern {
-        pattern: Pattern,
-        pages: u32,
-        refs: u64,
-        seed: u64,
-    },
-    File {
-        path: PathBuf,
-        pages: u32,
-        found: FileSummary,
-    },
-}
-
-impl Source {
-    fn pattern(pattern: Pattern, args: &Args) -> Result<Self> {
-        let (Some(pages), Some(refs)) = (args.pages, args.refs) else {
-            return Err(Usage::error(
-                "a pattern needs a range and a length: give --pages N and --refs M",
-            ));
-        };
-        pattern.check(pages, refs)?;
-        Ok(Self::Pattern {
-            pattern,
-            pages,
-            refs,
-            seed: args.seed,
-        })
-    }
-
-    fn file(path: &Path, args: &Args) -> Result<Self> {
-        let found = check_file(path, args.pages.unwrap_or(MAX_PAGES))?;
-        if let Some(refs) = args.refs.filter(|refs| *refs != found.refs) {
-            return Err(Usage::error(format!(
+/// The string that is asked for.
+fn source(args: &Args, pattern: Pattern) -> Result<Source> {
+    if let Some(path) = pattern.path() {
+        let source = Source::file(path, args.pages)?;
+        return match args.refs {
+            Some(refs) if refs != source.refs() => Err(Usage::error(format!(
                 "{} holds {} references, not {refs}: leave --refs out",
                 path.display(),
-                found.refs
-            )));
-        }
-        Ok(Self::File {
-            path: path.to_owned(),
-            pages: args.pages.unwrap_or(found.pages),
-            found,
-        })
-    }
-
-    /// Hands the references on one by one. A file was read through once before, so it has nothing wrong in it; where
-    /// it changed in between, that is told at the end.
-    fn each<T>(&self, take: impl FnOnce(&mut dyn Iterator<Item = u32>) -> T) -> Result<T> {
-        match self {
-            Self::Pattern {
-                pattern,
-                pages,
-                refs,
-                seed,
-            } => Ok(take(&mut pattern.references(*pages, *refs, *seed)?)),
-            Self::File { path, pages, .. } => {
-                let mut failure = None;
-                let mut all = open_file(path, *pages)?
-                    .map_while(|page| page.map_err(|error| failure = Some(error)).ok());
-                let taken = take(&mut all);
-                drop(all);
-                match failure {
-                    Some(error) => {
-                        Err(error).with_context(|| format!("reading {}", path.display()))
-                    }
-                    None => Ok(taken),
-                }
-            }
-        }
-    }
-
-    const fn pages(&self) -> u32 {
-        match self {
-            Self::Pattern { pages, .. } | Self::File { pages, .. } => *pages,
-        }
-    }
-
-    fn refs(&self) -> Result<u64> {
-        Ok(match self {
-            Self::Pattern {
-                pattern,
-                pages,
-                refs,
-                ..
-            } => pattern.total(*pages, *refs)?,
-            Self::File { found, .. } => found.refs,
-        })
-    }
-
-    fn tally(&self) -> Result<Vec<u32>> {
-        match self {
-            Self::Pattern {
-                pattern,
-                pages,
-                refs,
-                seed,
-            } => Ok(pattern.counts(*pages, *refs, *seed)?),
-            Self::File { pages, .. } => self.each(|all| tally(all, *pages)),
-        }
-    }
-
-    fn write(&self, form: As, out: &mut dyn Write) -> Result<()> {
-        match form {
-            As::Text => self.each(|all| write_text(out, all))??,
-            As::Counts => write_counts(out, &self.tally()?)?,
-            As::Binary => {
-                let (pages, refs) = (self.pages(), self.refs()?);
-                self.each(|all| write_binary(out, pages, refs, all))??;
-            }
-        }
-        Ok(())
-    }
-
-    fn facts(&self, out: Output) -> Result<()> {
-        let counts = self.tally()?;
-        let (pattern, seed, form) = match self {
-            Self::Pattern { pattern, seed, .. } => (pattern.to_string(), Some(*seed), None),
-            Self::File { path, found, .. } => {
-                let form: Form = found.form;
-                (
-                    format!("file:{}", path.display()),
-                    None,
-                    Some(form.to_string()),
-                )
-            }
+                source.refs()
+            ))),
+            _ => Ok(source),
         };
-        let facts = Facts {
-            pattern,
-            pages: self.pages(),
-            refs: self.refs()?,
-            seed,
-            form,
-            pages_referenced: counts.iter().filter(|count| **count > 0).count(),
-            most_references_of_a_page: counts.iter().copied().max().unwrap_or(0),
-            generator: format!("{STRINGS}, {}", Rng::NAME),
-        };
-        if out.json {
-            return out.json(&facts);
-        }
-        out.text(&format!(
-            "{}: {} references over {} pages, {} of them referenced, at most {} times\nmade by {}; --text, --counts or \
-             -o FILE write them\n",
-            facts.pattern,
-            facts.refs,
-            facts.pages,
-            facts.pages_referenced,
-            facts.most_references_of_a_page,
-            facts.generator
-        ))
     }
+    let (Some(pages), Some(refs)) = (args.pages, args.refs) else {
+        return Err(Usage::error(
+            "a pattern needs a range and a length: give --pages N and --refs M",
+        ));
+    };
+    Ok(Source::pattern(pattern, pages, refs, args.seed)?)
+}
+
+/// Shows what there is to say about a string.
+fn show(facts: &StringFacts, out: Output) -> Result<()> {
+    if out.json {
+        return out.json(facts);
+    }
+    out.text(&format!(
+        "{}: {} references over {} pages, {} of them referenced, at most {} times\nmade by {}; --text, --counts or \
+         -o FILE write them\n",
+        facts.pattern,
+        facts.refs,
+        facts.pages,
+        facts.pages_referenced,
+        facts.most_references_of_a_page,
+        facts.generator
+    ))
 }

@@ -3,21 +3,19 @@
 use std::path::Path;
 
 use anyhow::Result;
-use pagetide_campaign::{Campaign, Options, file, run as run_campaign};
-use pagetide_compare::compare_note;
+use pagetide_campaign::{Campaign, Options, StateWriter, file, run as run_campaign};
+use pagetide_compare::{compare_note, medians};
 use pagetide_store::Store;
 use pagetide_store::{CampaignNote, RunEnd};
 
 use crate::campaign_of::CampaignArgs;
-use crate::command::single;
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
 use crate::lab::{ArenaArgs, StoreArgs, maker, shell};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
-use crate::watched::Watched;
 
 /// Run a campaign file, or scenarios under variants given here, and judge what came out
 ///
@@ -62,10 +60,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         fresh: args.fresh,
         maker: &maker,
     };
-    let watched = Watched::new(places.store()?, &campaign.name, &progress);
-    let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &watched);
+    let state = StateWriter::new(places.store()?, &campaign.name, &progress);
+    let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &state);
     progress.finish();
-    watched.ended(match &outcome {
+    state.ended(match &outcome {
         Ok(outcome) if outcome.stopped => RunEnd::Stopped,
         Ok(_) => RunEnd::Whole,
         Err(error) => RunEnd::Unable(error.to_string()),
@@ -91,12 +89,29 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         args.judged
             .show(&store, &comparison, note.id(), typed(), out)?
     } else {
-        single::show(&store, &note, out)?
+        show_medians(&store, &note, out)?
     };
     if args.judged.is_table(out) {
         out.text(&afterwards(&store, &note))?;
     }
     Ok(end)
+}
+
+/// Shows the primary metrics of a campaign with a single variant, and its invalid trials.
+fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
+    let (medians, invalid) = medians(store, note)?;
+    for trial in &invalid {
+        say(&format!(
+            "invalid: {} with seed {}: {}",
+            trial.cell, trial.seed, trial.why
+        ));
+    }
+    out.list(&medians, "no trial gave a number")?;
+    Ok(if invalid.is_empty() {
+        End::Done
+    } else {
+        End::Open
+    })
 }
 
 /// The campaign that the words stand for.

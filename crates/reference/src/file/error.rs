@@ -19,7 +19,7 @@ pub struct FileError {
 }
 
 impl FileError {
-    pub(super) fn new(path: &Path, reason: ReadError) -> Self {
+    pub(crate) fn new(path: &Path, reason: ReadError) -> Self {
         Self {
             path: path.to_owned(),
             reason,

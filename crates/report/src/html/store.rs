@@ -9,6 +9,7 @@ use pagetide_store::Store;
 
 use super::{Assets, HtmlError, Input, Sources, Written, write};
 use crate::about::About;
+use crate::format::machine;
 use crate::why;
 
 /// Writes the page of a comparison whose records are in `store`. Where `about` names no machine, that of the first record
@@ -23,7 +24,7 @@ pub fn of_store(
     let open = |id: &str| store.load(id).map_err(|error| error.to_string());
     let mut about = about.clone();
     if about.machine == Machine::default() {
-        about.machine = first(store, comparison).unwrap_or_default();
+        about.machine = machine(store, comparison).unwrap_or_default();
     }
     let mut sources = Sources::of(store, comparison);
     let explained;
@@ -54,11 +55,4 @@ fn explain_or_omit(store: &Store, comparison: &Comparison, sources: &mut Sources
         }
     }
     comparison
-}
-
-/// The machine of the first record; none where its file cannot be read, which the numbers do not need.
-fn first(store: &Store, comparison: &Comparison) -> Option<Machine> {
-    let sides = comparison.cells.iter().flat_map(|cell| &cell.sides);
-    let trial = sides.flat_map(|side| &side.trials).next()?;
-    Some(store.load(&trial.record).ok()?.into_record().wall.machine)
 }

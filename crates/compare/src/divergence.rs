@@ -1,16 +1,15 @@
-//! Where two records of the same trial first differ: what a person understands best comes first.
+//! Where two records of the same trial first differ. Metrics are looked at before counters, counters before texts, and
+//! bulk sections last, so that what is named is what a person understands best.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
-use std::path::Path;
 
-use anyhow::Result;
-use pagetide_record::{Record, RecordReader, Results};
+use pagetide_record::{Record, Results};
 use serde::Serialize;
 
-/// One difference.
+/// One thing that two records of the same trial do not agree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct Divergence {
     /// Kind of thing: `metric`, `counter`, `section`, ….
     kind: &'static str,
     /// Its name.
@@ -21,7 +20,7 @@ pub struct Difference {
     after: String,
 }
 
-impl Display for Difference {
+impl Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -31,13 +30,8 @@ impl Display for Difference {
     }
 }
 
-/// The first difference between two record files whose digests differ.
-pub fn first_difference(before: &Path, after: &Path) -> Result<Difference> {
-    let (a, b) = (RecordReader::open(before)?, RecordReader::open(after)?);
-    Ok(of(a.record(), b.record()))
-}
-
-fn of(a: &Record, b: &Record) -> Difference {
+/// The first difference between two records whose digests differ.
+pub fn first_divergence(a: &Record, b: &Record) -> Divergence {
     of_results(&a.results, &b.results)
         .or_else(|| {
             let sections = |record: &Record| {
@@ -52,7 +46,7 @@ fn of(a: &Record, b: &Record) -> Difference {
             };
             of_maps("section", &sections(a), &sections(b))
         })
-        .unwrap_or_else(|| Difference {
+        .unwrap_or_else(|| Divergence {
             kind: "order of",
             name: "the sections".to_owned(),
             before: a.digest.clone(),
@@ -60,7 +54,7 @@ fn of(a: &Record, b: &Record) -> Difference {
         })
 }
 
-fn of_results(a: &Results, b: &Results) -> Option<Difference> {
+fn of_results(a: &Results, b: &Results) -> Option<Divergence> {
     let reasons = |results: &Results| -> BTreeMap<String, String> {
         let text = results.invalid.iter().map(ToString::to_string);
         text.enumerate()
@@ -112,7 +106,7 @@ fn of_results(a: &Results, b: &Results) -> Option<Difference> {
         })
         .or_else(|| {
             (a.histograms != b.histograms || a.halts != b.halts || a.warnings != b.warnings).then(
-                || Difference {
+                || Divergence {
                     kind: "part",
                     name: "histograms' buckets, halts or warnings".to_owned(),
                     before: format!("{:?} {:?}", a.halts, a.warnings),
@@ -127,12 +121,12 @@ fn of_maps(
     kind: &'static str,
     a: &BTreeMap<String, String>,
     b: &BTreeMap<String, String>,
-) -> Option<Difference> {
+) -> Option<Divergence> {
     let show = |value: Option<&String>| value.map_or_else(|| "not there".to_owned(), Clone::clone);
     a.keys()
         .chain(b.keys())
         .find(|name| a.get(*name) != b.get(*name))
-        .map(|name| Difference {
+        .map(|name| Divergence {
             kind,
             name: name.clone(),
             before: show(a.get(name)),
@@ -141,7 +135,7 @@ fn of_maps(
 }
 
 /// The first line that differs in texts.
-fn of_texts(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<Difference> {
+fn of_texts(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<Divergence> {
     let difference = of_maps("text", a, b)?;
     let mut lines = difference.before.lines();
     let mut others = difference.after.lines();
@@ -152,7 +146,7 @@ fn of_texts(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Optio
             (None, None) => return Some(difference),
             (x, y) if x == y => {}
             (x, y) => {
-                return Some(Difference {
+                return Some(Divergence {
                     kind: "text",
                     name: format!("{} line {number}", difference.name),
                     before: x.unwrap_or("not there").to_owned(),
@@ -180,15 +174,15 @@ mod tests {
 
     #[test]
     fn a_counter_is_named_before_a_text() {
-        let difference = of(&record("a\nb", 1), &record("a\nc", 2)).to_string();
+        let difference = first_divergence(&record("a\nb", 1), &record("a\nc", 2)).to_string();
         assert_eq!(difference, "counter vmstat pgfault was 0 → 1 and is 0 → 2");
     }
 
     #[test]
     fn of_texts_the_first_line_that_differs_is_shown() {
-        let difference = of(&record("a\nb\nc", 1), &record("a\nx\nc", 1)).to_string();
+        let difference = first_divergence(&record("a\nb\nc", 1), &record("a\nx\nc", 1)).to_string();
         assert_eq!(difference, "text zoneinfo line 2 was b and is x");
-        let shorter = of(&record("a\nb", 1), &record("a", 1)).to_string();
+        let shorter = first_divergence(&record("a\nb", 1), &record("a", 1)).to_string();
         assert_eq!(shorter, "text zoneinfo line 2 was b and is not there");
     }
 
@@ -201,7 +195,7 @@ mod tests {
             size: pagetide_quantity::Bytes(8),
             digest: "ab".into(),
         });
-        let difference = of(&record("a", 1), &other).to_string();
+        let difference = first_divergence(&record("a", 1), &other).to_string();
         assert!(
             difference.starts_with("section series access was not there"),
             "{difference}"

@@ -17,7 +17,6 @@ pub mod report;
 pub mod run;
 pub mod serve;
 pub mod show;
-pub mod single;
 pub mod store;
 
 use anyhow::Result;

@@ -1,4 +1,6 @@
-//! The tables of the five systems that came before, in their own shapes, for their scenarios (`--as seed`).
+//! The tables of the five papers, each in its own shape, for the scenarios that come from them (`--as paper`).
+//!
+//! A *paper* is one of the historical systems whose workloads pagetide repeats.
 //!
 //! They show what the originals showed: means and deviations, whole percents, seconds; no intervals and no verdicts. A
 //! value that was not measured is `-`, never zero.
@@ -62,7 +64,7 @@ pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
 }
 
 /// Writes every cell in the shape of its scenario's original; a cell whose scenario had none says so.
-pub fn seed(comparison: &Comparison, extras: &Extras) -> String {
+pub fn paper(comparison: &Comparison, extras: &Extras) -> String {
     let mut out = String::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
         if place > 0 {
@@ -82,7 +84,7 @@ pub fn seed(comparison: &Comparison, extras: &Extras) -> String {
             name if name.starts_with("highalloc") => highalloc::table(&view),
             _ if view.has("access-mean") => vmregress::table(&view),
             _ => format!(
-                "{}\nThis scenario is younger than its models: --as text has its table.\n",
+                "{}\nThis scenario comes from no paper: leave --as out for its table.\n",
                 view.label()
             ),
         };

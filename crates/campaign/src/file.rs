@@ -30,7 +30,7 @@ mod table;
 mod vocabulary;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
@@ -47,7 +47,7 @@ pub use error::{FileError, Problem};
 pub use vocabulary::{ScenarioWords, Vocabulary};
 
 use table::{Item, Source, Table};
-use vocabulary::{nearest, slip};
+use vocabulary::nearest;
 
 const TOP: &[&str] = &[
     "name",
@@ -85,6 +85,26 @@ const SAMPLING: &[&str] = &[
 ];
 /// More blocks than anybody runs; a slip of the finger should not plan years.
 const MOST: u32 = 100_000;
+
+/// The campaign files in a folder and the folders below it, by path. Files that hold no campaign are passed over.
+pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    let mut all = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            all.extend(find(&path, vocabulary));
+        } else if path.extension().is_some_and(|ending| ending == "toml")
+            && let Ok(campaign) = read(&path, vocabulary)
+        {
+            all.push((path, campaign));
+        }
+    }
+    all
+}
 
 /// Reads a campaign file.
 pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
@@ -384,9 +404,7 @@ fn settings(
             }));
         }
         let text = item.text().ok_or_else(|| item.kind("text or a number"))?;
-        if let Some(near) = slip(&item.key, vocabulary.settings.iter().map(String::as_str))
-            && !vocabulary.settings.contains(&item.key)
-        {
+        if let Some(near) = vocabulary.setting_meant(&item.key) {
             return Err(item.wrong(Problem::UnknownName {
                 what: "setting".to_owned(),
                 name: item.key.clone(),

@@ -1,38 +1,39 @@
-//! Keeps in the store how a run stands, so that `pagetide serve` shows it, and passes every event on.
+//! Writes the state of a run into the store, where `pagetide serve` reads it, and passes every event on.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use pagetide_campaign::{Event, Tally, Watch};
+use pagetide_quantity::Nanos;
 use pagetide_record::wire::Phase;
 use pagetide_store::Store;
 use pagetide_store::{RunEnd, RunState, RunningTrial};
 
-use crate::when::now;
+use crate::event::{Event, Tally, Watch};
+use crate::run::locked;
 
-/// It is written at most this often, except where a trial begins or ends.
+/// Shortest time between two writes, except where a trial begins or ends.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Lines of what was said that are kept.
-const SAID: usize = 8;
+/// Messages that are kept, the newest.
+const MESSAGES: usize = 8;
 
-/// A watcher between the run and another watcher.
-pub struct Watched<'a, W> {
+/// A watcher that writes the state of a run into the store and passes events on to another watcher.
+pub struct StateWriter<'a, W> {
     inner: &'a W,
-    /// A connection of its own: the run uses the other.
+    /// A second connection to the store: the run itself uses the first.
     store: Mutex<Store>,
     state: Mutex<(RunState, Instant)>,
 }
 
-impl<'a, W: Watch> Watched<'a, W> {
-    /// Watches the run of the campaign of this name; nothing is written before its first event.
+impl<'a, W: Watch> StateWriter<'a, W> {
+    /// Watches a run of the campaign `name`. Nothing is written before its first event.
     pub fn new(store: Store, name: &str, inner: &'a W) -> Self {
         let state = RunState {
             name: name.to_owned(),
             process: std::process::id(),
             arguments: std::env::args().skip(1).collect(),
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-            started: now(),
+            started: Nanos::wall_clock(),
             ..RunState::default()
         };
         Self {
@@ -42,7 +43,7 @@ impl<'a, W: Watch> Watched<'a, W> {
         }
     }
 
-    /// Notes how the run ended, if it ever began.
+    /// Writes how the run ended, if it began at all.
     pub fn ended(&self, end: RunEnd) {
         let mut state = locked(&self.state);
         if state.0.updated.0 > 0 {
@@ -52,10 +53,10 @@ impl<'a, W: Watch> Watched<'a, W> {
         }
     }
 
-    /// What cannot be written is not told: nothing but somebody's watching depends on it.
+    /// An error here is ignored: only what `pagetide serve` shows depends on it.
     fn write(&self, state: &mut (RunState, Instant)) {
         state.1 = Instant::now();
-        state.0.updated = now();
+        state.0.updated = Nanos::wall_clock();
         let _ = locked(&self.store).note_run(&state.0);
     }
 
@@ -129,7 +130,7 @@ impl<'a, W: Watch> Watched<'a, W> {
     }
 }
 
-impl<W: Watch> Watch for Watched<'_, W> {
+impl<W: Watch> Watch for StateWriter<'_, W> {
     fn event(&self, event: &Event<'_>) {
         self.take(event);
         self.inner.event(event);
@@ -142,7 +143,7 @@ impl<W: Watch> Watch for Watched<'_, W> {
 
 fn say(state: &mut RunState, line: String) {
     state.said.push(line);
-    let more = state.said.len().saturating_sub(SAID);
+    let more = state.said.len().saturating_sub(MESSAGES);
     state.said.drain(..more);
 }
 
@@ -154,8 +155,4 @@ const fn word(phase: Phase) -> &'static str {
         Phase::Ended => "is read out",
         Phase::Done => "is stored",
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

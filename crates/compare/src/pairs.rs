@@ -1,9 +1,11 @@
-//! Pairs of values by seed, taken from a comparison for power and calibration.
+//! Pairs of values with the same seed, taken from a comparison for power and calibration.
 
-use pagetide_compare::{Cell, MetricRow};
 use pagetide_verdict::Pair;
 
-/// Values of a metric in a column and in the baseline, for the seeds that both have, in their order.
+use crate::comparison::{Cell, MetricRow};
+
+/// The values of a metric in the baseline and in a column, for the seeds and repetitions that both have, in the
+/// baseline's order.
 pub fn pairs(cell: &Cell, row: &MetricRow, column: usize) -> Vec<Pair> {
     let (Some(a), Some(b)) = (cell.sides.first(), cell.sides.get(column)) else {
         return Vec::new();

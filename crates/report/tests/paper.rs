@@ -8,7 +8,7 @@ use pagetide_compare::{Cell, Comparison, MetricRow, Overall, Values};
 use pagetide_probe::meaning::{ReclaimTable, Row, RowId, RowUnit, Section, Value as RowValue};
 use pagetide_quantity::{Direction, Nanos, Unit};
 use pagetide_record::SwapSpec;
-use pagetide_report::seed::{CpuTime, Extras, seed, vmregress};
+use pagetide_report::paper::{CpuTime, Extras, paper, vmregress};
 use pagetide_report::terminal::show::Presence;
 
 fn row(name: &str, unit: Unit, values: &[&[f64]]) -> MetricRow {
@@ -68,7 +68,7 @@ fn contswap_shows_mean_and_deviation_of_four_times() {
         cpu: BTreeMap::from([((0, 0), vec![cpu(52, 2_900), cpu(54, 2_910)])]),
         ..Extras::default()
     };
-    insta::assert_snapshot!(seed(&comparison, &extras));
+    insta::assert_snapshot!(paper(&comparison, &extras));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn swapbench_shows_averages_and_the_relative_change() {
             row("write-mean", Unit::Nanos, &b),
         ],
     );
-    let text = seed(&comparison, &Extras::default());
+    let text = paper(&comparison, &Extras::default());
     assert!(
         text.contains("0.560072") && text.contains("0.433929"),
         "{text}"
@@ -110,7 +110,7 @@ fn filecopy_shows_six_ways_with_their_ratio_and_what_came_later() {
             row(name, Unit::Nanos, &values)
         })
         .collect();
-    let text = seed(&comparison("filecopy", metrics), &Extras::default());
+    let text = paper(&comparison("filecopy", metrics), &Extras::default());
     // The headline's own ratios.
     assert!(text.contains("88.15%") && text.contains("90.10%"), "{text}");
     insta::assert_snapshot!(text);
@@ -182,7 +182,7 @@ fn highalloc_shows_whole_percents_and_points() {
         reclaim: BTreeMap::from([((0, 1), reclaim())]),
         ..Extras::default()
     };
-    let text = seed(&comparison("highalloc", rows), &extras);
+    let text = paper(&comparison("highalloc", rows), &extras);
     assert!(
         text.contains("90.00 ( 0.00%)") && text.contains("89.00 (-1.00%)"),
         "{text}"
@@ -214,15 +214,15 @@ fn vmregress_reports_one_run_with_its_zones_and_pages() {
 }
 
 #[test]
-fn a_scenario_without_a_model_says_so() {
-    let text = seed(&comparison("usemem", Vec::new()), &Extras::default());
-    assert!(text.contains("--as text"), "{text}");
+fn a_scenario_of_no_paper_says_so() {
+    let text = paper(&comparison("usemem", Vec::new()), &Extras::default());
+    assert!(text.contains("comes from no paper"), "{text}");
 }
 
 #[test]
 fn hostile_names_stay_text_in_the_originals_tables() {
     let mut poisoned = data::poisoned();
     poisoned.cells[0].subject.as_mut().unwrap().scenario = "swapbench".to_owned();
-    let text = seed(&poisoned, &Extras::default());
+    let text = paper(&poisoned, &Extras::default());
     assert!(text.is_ascii() && !text.contains('\u{1b}') && text.len() < 5_000);
 }

@@ -1,0 +1,225 @@
+//! Variants as a command line gives them: kernels, settings for all, and changes to the first.
+
+use std::str::FromStr;
+
+use pagetide_arena::VariantSpec;
+
+/// One more variant: the first one with these changes. Written as `KEY=VALUE,…`, where the keys `name`, `kernel` and
+/// `boot` are not settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VariantChange {
+    name: Option<String>,
+    kernel: Option<String>,
+    boot: Vec<String>,
+    settings: Vec<(String, String)>,
+}
+
+impl FromStr for VariantChange {
+    type Err = NotAPair;
+
+    /// A part without `=` belongs to the value before it, as in `kernel=image:K,modules:M`.
+    fn from_str(text: &str) -> Result<Self, NotAPair> {
+        let mut parts: Vec<String> = Vec::new();
+        for part in text.split(',') {
+            match parts.last_mut() {
+                Some(before) if !part.contains('=') => {
+                    before.push(',');
+                    before.push_str(part);
+                }
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        let mut change = Self::default();
+        for part in parts {
+            let (key, value) = pair(&part)?;
+            match key.as_str() {
+                "name" => change.name = Some(value),
+                "kernel" => change.kernel = Some(value),
+                "boot" => change.boot.push(value),
+                _ => change.settings.push((key, value)),
+            }
+        }
+        Ok(change)
+    }
+}
+
+/// A text is not a key and a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write it as KEY=VALUE")]
+pub struct NotAPair;
+
+/// Reads `KEY=VALUE`; spaces around both are dropped.
+pub fn pair(text: &str) -> Result<(String, String), NotAPair> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(NotAPair),
+    }
+}
+
+/// Two variants were given the same name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("two variants are called `{name}`: give each a name of its own with name=")]
+pub struct NameTaken {
+    /// The name.
+    pub name: String,
+}
+
+/// One variant for each kernel, and one more of the first kernel for each change. A variant without a name is named by
+/// what sets it apart from the others.
+///
+/// `kernels` holds at least one name.
+pub fn variants(
+    kernels: &[String],
+    boot: &[String],
+    settings: &[(String, String)],
+    changes: &[VariantChange],
+) -> Result<Vec<VariantSpec>, NameTaken> {
+    let on = |kernel: &str| VariantSpec {
+        name: String::new(),
+        kernel: kernel.to_owned(),
+        boot: boot.to_vec(),
+        settings: settings.iter().cloned().collect(),
+    };
+    let first = kernels.first().map_or("", String::as_str);
+    let mut variants: Vec<VariantSpec> = kernels.iter().map(|kernel| on(kernel)).collect();
+    for change in changes {
+        let mut variant = on(change.kernel.as_deref().unwrap_or(first));
+        variant.name = change.name.clone().unwrap_or_default();
+        variant.boot.extend(change.boot.iter().cloned());
+        variant.settings.extend(change.settings.iter().cloned());
+        variants.push(variant);
+    }
+    name_all(&mut variants)?;
+    Ok(variants)
+}
+
+fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
+    let all = variants.to_vec();
+    for (place, variant) in variants.iter_mut().enumerate() {
+        if variant.name.is_empty() {
+            let mut parts = distinction(variant, &all);
+            if parts.is_empty() {
+                parts.push(if place == 0 { "base" } else { "again" }.to_owned());
+            }
+            variant.name = parts.join(" ").replace([':', ',', '\n'], "-");
+        } else if all[..place].iter().any(|other| other.name == variant.name) {
+            return Err(NameTaken {
+                name: variant.name.clone(),
+            });
+        }
+    }
+    // Names made here may coincide, as of the same kernel given twice: numbers tell them apart.
+    for place in 1..variants.len() {
+        let (before, rest) = variants.split_at_mut(place);
+        let name = rest[0].name.clone();
+        let mut number = 1;
+        while before.iter().any(|other| other.name == rest[0].name) {
+            number += 1;
+            rest[0].name = format!("{name} ({number})");
+        }
+    }
+    Ok(())
+}
+
+/// What a variant has that not all have: kernel, settings, boot arguments.
+fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
+    let mut parts = Vec::new();
+    if all.iter().any(|other| other.kernel != variant.kernel) {
+        parts.push(short(&variant.kernel).to_owned());
+    }
+    for (name, value) in &variant.settings {
+        if all
+            .iter()
+            .any(|other| other.settings.get(name) != Some(value))
+        {
+            let name = name.rsplit('.').next().unwrap_or(name);
+            parts.push(format!("{name}={value}"));
+        }
+    }
+    for argument in &variant.boot {
+        if all.iter().any(|other| !other.boot.contains(argument)) {
+            parts.push(argument.clone());
+        }
+    }
+    parts
+}
+
+/// A kernel's name without what all of its kind begin with.
+fn short(kernel: &str) -> &str {
+    for prefix in ["debian:", "deb:"] {
+        if let Some(rest) = kernel.strip_prefix(prefix) {
+            return rest;
+        }
+    }
+    let path = kernel.strip_prefix("image:").unwrap_or(kernel);
+    let path = path.split(',').next().unwrap_or(path);
+    path.trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(kernels: &[&str], settings: &[&str], changes: &[&str]) -> Vec<VariantSpec> {
+        let kernels: Vec<String> = kernels.iter().map(ToString::to_string).collect();
+        let settings: Vec<_> = settings.iter().map(|text| pair(text).unwrap()).collect();
+        let changes: Vec<VariantChange> = changes.iter().map(|c| c.parse().unwrap()).collect();
+        variants(&kernels, &[], &settings, &changes).unwrap()
+    }
+
+    fn names(variants: &[VariantSpec]) -> Vec<&str> {
+        variants.iter().map(|v| v.name.as_str()).collect()
+    }
+
+    #[test]
+    fn kernels_become_variants_named_after_them() {
+        let kernels = ["debian:bookworm", "/b/linux-6.9/", "image:/x/bz,modules:/m"];
+        let made = made(&kernels, &["vm.swappiness=1"], &[]);
+        assert_eq!(names(&made), ["bookworm", "linux-6.9", "bz"]);
+    }
+
+    #[test]
+    fn a_setting_against_another_names_both_by_it() {
+        let changes = ["lru_gen/enabled=7", "name=swappy,vm.swappiness=200"];
+        let made = made(&["debian:sid"], &["lru_gen/enabled=0"], &changes);
+        assert_eq!(
+            names(&made),
+            ["lru_gen/enabled=0", "lru_gen/enabled=7", "swappy"]
+        );
+        assert_eq!(made[2].settings["lru_gen/enabled"], "0");
+        assert_eq!(made[2].settings["vm.swappiness"], "200");
+    }
+
+    #[test]
+    fn commas_within_a_kernels_name_stay_there() {
+        let text = "kernel=image:/x,modules:/m,vm.swappiness=1";
+        let change: VariantChange = text.parse().unwrap();
+        assert_eq!(change.kernel.as_deref(), Some("image:/x,modules:/m"));
+        assert_eq!(change.settings, [pair("vm.swappiness=1").unwrap()]);
+        assert_eq!("zram".parse::<VariantChange>(), Err(NotAPair));
+    }
+
+    #[test]
+    fn the_same_kernel_twice_makes_two_variants() {
+        assert_eq!(
+            names(&made(&["debian:sid"; 2], &[], &[])),
+            ["base", "again"]
+        );
+        assert_eq!(
+            names(&made(&["debian:sid"; 3], &[], &[])),
+            ["base", "again", "again (2)"]
+        );
+    }
+
+    #[test]
+    fn a_name_given_twice_is_refused() {
+        let twice: VariantChange = "name=x,vm.swappiness=1".parse().unwrap();
+        let taken = variants(&["debian:sid".into()], &[], &[], &[twice.clone(), twice]);
+        assert_eq!(taken, Err(NameTaken { name: "x".into() }));
+    }
+}

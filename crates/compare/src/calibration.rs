@@ -1,0 +1,123 @@
+//! What a campaign of a variant against itself says about an arena's noise, kept with the store.
+
+use std::fs;
+use std::path::PathBuf;
+
+use pagetide_quantity::Nanos;
+use pagetide_record::ArenaKind;
+use pagetide_store::Store;
+use pagetide_verdict::calibrate::{Calibration, calibrate, split};
+use pagetide_verdict::sample::Scale;
+use pagetide_verdict::{Data, Family, MetricSample, StatError};
+use serde::{Deserialize, Serialize};
+
+use crate::comparison::{Cell, Comparison};
+use crate::pairs::pairs;
+
+/// Seed of whatever the statistics draw.
+const STATISTICS_SEED: u64 = 1;
+
+/// The last calibration of an arena.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CalibrationNote {
+    /// When it was measured, nanoseconds since 1970.
+    pub measured: Nanos,
+    /// The arena.
+    pub arena: ArenaKind,
+    /// Seeds of each campaign.
+    pub seeds: u32,
+    /// By cell.
+    pub cells: Vec<(String, Calibration)>,
+}
+
+/// The note of a calibration cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{attempt} {path}: {source}; `pagetide calibrate` makes a new one")]
+pub struct CalibrationError {
+    /// What was tried.
+    attempt: &'static str,
+    /// The file.
+    path: PathBuf,
+    /// The reason.
+    source: std::io::Error,
+}
+
+impl CalibrationNote {
+    /// Cuts the pairs of a variant against itself into campaigns of so many seeds, and judges each.
+    pub fn of(comparison: &Comparison, arena: ArenaKind, seeds: u32) -> Result<Self, StatError> {
+        let cells = comparison
+            .cells
+            .iter()
+            .map(|cell| of_cell(comparison, cell, seeds))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            measured: Nanos::wall_clock(),
+            arena,
+            seeds,
+            cells,
+        })
+    }
+
+    /// The last calibration of an arena; `None` where there was none.
+    pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
+        let path = path(store, arena);
+        let parsed = match fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
+        };
+        parsed.map(Some).map_err(|source| CalibrationError {
+            attempt: "reading",
+            path,
+            source,
+        })
+    }
+
+    /// Replaces the arena's last calibration.
+    pub fn write(&self, store: &Store) -> Result<(), CalibrationError> {
+        let path = path(store, self.arena);
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let write = || {
+            let mut json = serde_json::to_vec_pretty(self)?;
+            json.push(b'\n');
+            fs::write(&new, json)?;
+            fs::rename(&new, &path)
+        };
+        write().map_err(|source| CalibrationError {
+            attempt: "writing",
+            path,
+            source,
+        })
+    }
+}
+
+fn path(store: &Store, arena: ArenaKind) -> PathBuf {
+    store.folder().join(format!("calibration-{arena}.json"))
+}
+
+fn of_cell(
+    comparison: &Comparison,
+    cell: &Cell,
+    seeds: u32,
+) -> Result<(String, Calibration), StatError> {
+    let metrics = cell
+        .metrics
+        .iter()
+        .map(|row| MetricSample {
+            name: row.name.clone(),
+            unit: format!("{:?}", row.unit).to_lowercase(),
+            direction: row.direction,
+            primary: row.primary,
+            margin: None,
+            scale: Scale::Auto,
+            data: Data::Paired {
+                pairs: pairs(cell, row, 1),
+            },
+        })
+        // A metric that some kernel lacks has no pairs, and would leave no campaign at all.
+        .filter(|sample| !matches!(&sample.data, Data::Paired { pairs } if pairs.is_empty()))
+        .collect();
+    let mut long = Family::new(STATISTICS_SEED, metrics);
+    long.alpha = comparison.alpha;
+    let seeds = usize::try_from(seeds).unwrap_or(usize::MAX);
+    Ok((cell.label.clone(), calibrate(&split(&long, seeds))?))
+}

@@ -1,0 +1,97 @@
+//! The primary metrics of a campaign with a single variant, where there is nothing to judge.
+
+use pagetide_quantity::Unit;
+use pagetide_record::Pass;
+use pagetide_store::CampaignNote;
+use pagetide_store::Store;
+use pagetide_verdict::number;
+use serde::Serialize;
+
+use crate::error::CompareError;
+
+/// A metric over the seeds of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricMedian {
+    /// Label of the cell.
+    pub cell: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// Valid trials that have a value.
+    pub seeds: usize,
+    /// Median of the values.
+    pub median: f64,
+    /// Smallest value.
+    pub least: f64,
+    /// Largest value.
+    pub most: f64,
+}
+
+/// A trial of the campaign that must not be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InvalidSeed {
+    /// Label of the cell.
+    pub cell: String,
+    /// Seed of the trial.
+    pub seed: u64,
+    /// Why, in one line.
+    pub why: String,
+}
+
+/// The primary metrics of every cell of a campaign, and its invalid trials.
+pub fn medians(
+    store: &Store,
+    note: &CampaignNote,
+) -> Result<(Vec<MetricMedian>, Vec<InvalidSeed>), CompareError> {
+    let (mut medians, mut all_invalid) = (Vec::new(), Vec::new());
+    for (place, cell) in note.cells.iter().enumerate() {
+        let mut keys: Vec<String> = note
+            .entries
+            .iter()
+            .filter(|entry| entry.cell == place)
+            .map(|entry| entry.key.clone())
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut rows = store.by_keys(&keys)?;
+        // Observed trials explain; tracing is part of their times.
+        rows.retain(|row| row.cell.subject.pass == Pass::Timed);
+        let Some(first) = rows.first() else { continue };
+        let scenario = first.cell.subject.scenario.clone();
+        let (valid, invalid): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(pagetide_store::Row::is_valid);
+        all_invalid.extend(invalid.into_iter().map(|row| InvalidSeed {
+            cell: cell.label.clone(),
+            seed: row.seed,
+            why: row.invalid.map_or_else(String::new, |why| why.to_string()),
+        }));
+        let rows: Vec<i64> = valid.iter().map(|row| row.row).collect();
+        let metrics = store.metrics(&scenario, &rows)?;
+        let mut names: Vec<&str> = Vec::new();
+        for (_, metric) in metrics.iter().filter(|(_, metric)| metric.primary) {
+            if !names.contains(&metric.name.as_str()) {
+                names.push(&metric.name);
+            }
+        }
+        for name in names {
+            let of = || metrics.iter().filter(|(_, metric)| metric.name == name);
+            let values: Vec<f64> = of()
+                .filter_map(|(_, metric)| metric.value.number())
+                .collect();
+            let (Some((_, metric)), Ok(median)) = (of().next(), number::median(&values)) else {
+                continue;
+            };
+            medians.push(MetricMedian {
+                cell: cell.label.clone(),
+                metric: name.to_owned(),
+                unit: metric.unit,
+                seeds: values.len(),
+                median,
+                least: values.iter().copied().fold(f64::INFINITY, f64::min),
+                most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            });
+        }
+    }
+    Ok((medians, all_invalid))
+}

@@ -1,0 +1,199 @@
+//! Where a string comes from, a pattern or a file, and writing it in any form.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::file::{
+    FileError, FileSummary, Form, check_file, open_file, write_binary, write_counts, write_text,
+};
+use crate::pattern::{MAX_PAGES, Pattern, StringError};
+use crate::references::tally;
+use crate::{Rng, STRINGS};
+
+/// A string that was checked and can be read as often as needed.
+#[derive(Clone, Debug)]
+pub struct Source {
+    origin: Origin,
+    pages: u32,
+    refs: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    Pattern {
+        pattern: Pattern,
+        /// References asked for; as written, a pattern makes another number of them.
+        asked: u64,
+        seed: u64,
+    },
+    File {
+        path: PathBuf,
+        form: Form,
+    },
+}
+
+/// Facts of a string.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StringFacts {
+    /// The pattern, or `file:PATH`.
+    pub pattern: String,
+    /// Pages the references range over.
+    pub pages: u32,
+    /// Number of references.
+    pub refs: u64,
+    /// Seed of a pattern.
+    pub seed: Option<u64>,
+    /// How a file holds its references.
+    pub form: Option<Form>,
+    /// Pages that are referenced at all.
+    pub pages_referenced: usize,
+    /// References of the page that is referenced most.
+    pub most_references_of_a_page: u32,
+    /// Names and versions of patterns and generator.
+    pub generator: String,
+}
+
+/// A string could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The pattern makes no such string.
+    #[error(transparent)]
+    Pattern(#[from] StringError),
+    /// The file changed since it was checked.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The output refused.
+    #[error("writing the references")]
+    Write(#[from] io::Error),
+}
+
+impl Source {
+    /// The string of a pattern.
+    pub fn pattern(
+        pattern: Pattern,
+        pages: u32,
+        refs: u64,
+        seed: u64,
+    ) -> Result<Self, StringError> {
+        pattern.check(pages, refs)?;
+        Ok(Self {
+            refs: pattern.total(pages, refs)?,
+            pages,
+            origin: Origin::Pattern {
+                pattern,
+                asked: refs,
+                seed,
+            },
+        })
+    }
+
+    /// The string in a file, read once to check it. `pages` is the range it must keep to; `None` for the smallest that
+    /// holds it.
+    pub fn file(path: &Path, pages: Option<u32>) -> Result<Self, FileError> {
+        let FileSummary {
+            form,
+            refs,
+            pages: smallest,
+        } = check_file(path, pages.unwrap_or(MAX_PAGES))?;
+        let path = path.to_owned();
+        Ok(Self {
+            origin: Origin::File { path, form },
+            pages: pages.unwrap_or(smallest),
+            refs,
+        })
+    }
+
+    /// Number of references.
+    pub fn refs(&self) -> u64 {
+        self.refs
+    }
+
+    /// Hands the references on one by one. A file that changed since it was checked is an error at the end.
+    fn each<T>(
+        &self,
+        take: impl FnOnce(&mut dyn Iterator<Item = u32>) -> T,
+    ) -> Result<T, SourceError> {
+        match &self.origin {
+            Origin::Pattern {
+                pattern,
+                asked,
+                seed,
+            } => Ok(take(&mut pattern.references(self.pages, *asked, *seed)?)),
+            Origin::File { path, .. } => {
+                let mut failure = None;
+                let mut all = open_file(path, self.pages)?
+                    .map_while(|page| page.map_err(|error| failure = Some(error)).ok());
+                let taken = take(&mut all);
+                drop(all);
+                match failure {
+                    Some(reason) => Err(FileError::new(path, reason).into()),
+                    None => Ok(taken),
+                }
+            }
+        }
+    }
+
+    /// References of each page.
+    pub fn tally(&self) -> Result<Vec<u32>, SourceError> {
+        match &self.origin {
+            Origin::Pattern {
+                pattern,
+                asked,
+                seed,
+            } => Ok(pattern.counts(self.pages, *asked, *seed)?),
+            Origin::File { .. } => self.each(|all| tally(all, self.pages)),
+        }
+    }
+
+    /// Writes all references in a form.
+    pub fn write(&self, form: Form, out: &mut dyn Write) -> Result<(), SourceError> {
+        match form {
+            Form::Text => self.each(|all| write_text(out, all))??,
+            Form::Counts => write_counts(out, &self.tally()?)?,
+            Form::Binary => self.each(|all| write_binary(out, self.pages, self.refs, all))??,
+        }
+        Ok(())
+    }
+
+    /// What there is to say about the string.
+    pub fn facts(&self) -> Result<StringFacts, SourceError> {
+        let counts = self.tally()?;
+        let (pattern, seed, form) = match &self.origin {
+            Origin::Pattern { pattern, seed, .. } => (pattern.to_string(), Some(*seed), None),
+            Origin::File { path, form } => (format!("file:{}", path.display()), None, Some(*form)),
+        };
+        Ok(StringFacts {
+            pattern,
+            pages: self.pages,
+            refs: self.refs,
+            seed,
+            form,
+            pages_referenced: counts.iter().filter(|count| **count > 0).count(),
+            most_references_of_a_page: counts.iter().copied().max().unwrap_or(0),
+            generator: format!("{STRINGS}, {}", Rng::NAME),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_written_in_any_form_reads_back_with_the_same_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let pattern: Pattern = "zipf(1.1)".parse().unwrap();
+        let source = Source::pattern(pattern, 50, 1000, 7).unwrap();
+        for form in [Form::Text, Form::Counts, Form::Binary] {
+            let path = folder.path().join(form.to_string());
+            let mut file = std::fs::File::create(&path).unwrap();
+            source.write(form, &mut file).unwrap();
+            let back = Source::file(&path, Some(50)).unwrap();
+            assert_eq!(back.refs(), 1000);
+            assert_eq!(back.tally().unwrap(), source.tally().unwrap(), "{form}");
+            assert_eq!(back.facts().unwrap().form, Some(form));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The formats of a comparison, and what each reads from the store.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use pagetide_compare::explain::explain;
+use pagetide_compare::{CompareError, Comparison, tails};
+use pagetide_quantity::{Histogram, Nanos};
+use pagetide_record::{FileError, Machine, Record};
+use pagetide_store::{Store, StoreError};
+
+use crate::about::About;
+use crate::csv::CsvError;
+use crate::draw::Look;
+use crate::html::{self, HtmlError};
+use crate::paper::{self, Extras, cpu_time};
+use crate::parquet::ParquetError;
+use crate::terminal::show::{Presence, presence};
+use crate::terminal::{self, Options, presence_maps, verdicts};
+use crate::{csv, json, kcidb, ktap, mail, markdown, openmetrics, parquet};
+
+/// How a comparison is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// A table for the terminal.
+    #[default]
+    Table,
+    /// Plain text of 75 columns.
+    Mail,
+    /// The tables of the papers.
+    Paper,
+    /// Everything as JSON.
+    Json,
+    /// A row for each judgement.
+    Csv,
+    /// A row for each record and metric.
+    Samples,
+    /// Markdown.
+    Markdown,
+    /// KTAP.
+    Ktap,
+    /// KCIDB.
+    Kcidb,
+    /// OpenMetrics text.
+    Openmetrics,
+    /// Parquet of the samples.
+    Parquet,
+    /// The page.
+    Html,
+}
+
+impl Format {
+    /// Every format with the word for it on a command line, and what it is, for help.
+    pub const WORDS: [(Self, &str, &str); 12] = [
+        (Self::Table, "table", "Table for the terminal"),
+        (
+            Self::Mail,
+            "mail",
+            "Plain text of 75 columns, ready for a mailing list",
+        ),
+        (
+            Self::Paper,
+            "paper",
+            "The tables of the five papers, each in its own shape",
+        ),
+        (
+            Self::Json,
+            "json",
+            "Everything, with the records each number comes from",
+        ),
+        (Self::Csv, "csv", "A row for each cell, metric and variant"),
+        (Self::Samples, "samples", "A row for each record and metric"),
+        (Self::Markdown, "markdown", "For an issue or a wiki"),
+        (Self::Ktap, "ktap", "KTAP version 1"),
+        (Self::Kcidb, "kcidb", "KCIDB 5.3"),
+        (Self::Openmetrics, "openmetrics", "OpenMetrics text"),
+        (
+            Self::Parquet,
+            "parquet",
+            "Parquet of the samples, as bytes: send it to a file",
+        ),
+        (
+            Self::Html,
+            "html",
+            "One page to open in a browser or to mail: send it to a file",
+        ),
+    ];
+
+    /// The format of a word; `None` for an unknown word.
+    pub fn of(word: &str) -> Option<Self> {
+        let found = Self::WORDS.iter().find(|(_, name, _)| *name == word);
+        found.map(|(format, ..)| *format)
+    }
+
+    /// Whether it says why sides differ, for which every record is read.
+    const fn explains(self) -> bool {
+        matches!(
+            self,
+            Self::Table | Self::Mail | Self::Json | Self::Markdown | Self::Html
+        )
+    }
+}
+
+/// What a writer wants to know beside the comparison.
+#[derive(Clone, Debug)]
+pub struct Style {
+    /// Colours, width and characters.
+    pub look: Look,
+    /// What the table shows beyond the primary metrics.
+    pub options: Options,
+    /// Whether the table judges the quantiles of all accesses too.
+    pub tails: bool,
+    /// Submitting system of a KCIDB report.
+    pub origin: String,
+}
+
+/// A comparison could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A record could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The comparison could not be explained.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    /// Comma-separated values.
+    #[error(transparent)]
+    Csv(#[from] CsvError),
+    /// Parquet.
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+    /// The page.
+    #[error(transparent)]
+    Html(#[from] HtmlError),
+    /// The output refused.
+    #[error("writing the comparison")]
+    Write(#[from] io::Error),
+}
+
+/// Writes a comparison of records in `store`. Returns what had to be left out, a line each.
+pub fn write(
+    format: Format,
+    style: &Style,
+    store: &Store,
+    comparison: &Comparison,
+    mut about: About,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, FormatError> {
+    let mut comparison = comparison.clone();
+    if format.explains() {
+        comparison.explanations = explain(store, &comparison)?;
+    }
+    let comparison = &comparison;
+    about.machine = machine(store, comparison).unwrap_or_default();
+    let text = match format {
+        Format::Table => table(style, store, comparison, about)?,
+        Format::Mail => mail::mail(comparison, &about),
+        Format::Paper => paper::paper(comparison, &extras(store, comparison)?),
+        Format::Json => json::comparison(comparison, &about),
+        Format::Markdown => markdown::markdown(comparison, &about),
+        Format::Ktap => ktap::ktap(comparison, &about),
+        Format::Kcidb => kcidb::kcidb(comparison, &about, &style.origin),
+        Format::Openmetrics => openmetrics::openmetrics(comparison, Some(Nanos::wall_clock())),
+        Format::Csv => {
+            csv::judgements(out, comparison)?;
+            return Ok(Vec::new());
+        }
+        Format::Samples => {
+            csv::samples(out, &records(store, comparison)?)?;
+            return Ok(Vec::new());
+        }
+        Format::Parquet => {
+            // Its writer must be one that other threads may hold, which `out` need not be.
+            let mut bytes = Vec::new();
+            parquet::samples(&mut bytes, &records(store, comparison)?)?;
+            out.write_all(&bytes)?;
+            return Ok(Vec::new());
+        }
+        Format::Html => {
+            let assets = html::Assets::Inside;
+            return Ok(html::of_store(store, comparison, &about, assets, out)?.omitted);
+        }
+    };
+    out.write_all(text.as_bytes())?;
+    Ok(Vec::new())
+}
+
+/// The table for the terminal, with pictures and tails as far as they are wanted.
+fn table(
+    style: &Style,
+    store: &Store,
+    comparison: &Comparison,
+    mut about: About,
+) -> Result<String, FormatError> {
+    let pictures = style.options.pictures;
+    if pictures {
+        about.access = access(store, comparison)?;
+    }
+    let mut text = verdicts(comparison, &about, style.options, &style.look);
+    if pictures {
+        let maps = maps(store, comparison)?;
+        text.push_str(&presence_maps(comparison, &maps, &style.look));
+    }
+    if style.tails {
+        let tails = tails(store, comparison)?;
+        text.push_str(&terminal::tails(comparison, &tails, &style.look));
+    }
+    Ok(text)
+}
+
+/// Identities of the valid records, by place of cell and column.
+fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
+    comparison
+        .cells
+        .iter()
+        .enumerate()
+        .flat_map(|(cell, group)| {
+            let sides = group.sides.iter().enumerate();
+            sides.flat_map(move |(column, side)| {
+                let ids = side.trials.iter().map(|trial| trial.record.as_str());
+                ids.map(move |id| ((cell, column), id))
+            })
+        })
+}
+
+/// The machine of the first record; `None` where its file cannot be read, which the numbers do not need.
+pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
+    let (_, id) = identities(comparison).next()?;
+    Some(store.load(id).ok()?.into_record().wall.machine)
+}
+
+fn records(store: &Store, comparison: &Comparison) -> Result<Vec<Record>, StoreError> {
+    identities(comparison)
+        .map(|(_, id)| Ok(store.load(id)?.into_record()))
+        .collect()
+}
+
+/// Access latencies of the trials of each cell and column together.
+fn access(
+    store: &Store,
+    comparison: &Comparison,
+) -> Result<BTreeMap<(usize, usize), Histogram>, StoreError> {
+    let mut all: BTreeMap<(usize, usize), Histogram> = BTreeMap::new();
+    for (place, id) in identities(comparison) {
+        let record = store.load(id)?.into_record();
+        if let Some(histogram) = record.results.histograms.get("access") {
+            all.entry(place).or_default().merge(histogram);
+        }
+    }
+    Ok(all)
+}
+
+fn extras(store: &Store, comparison: &Comparison) -> Result<Extras, FormatError> {
+    let mut extras = Extras::default();
+    for (place, id) in identities(comparison) {
+        if let Some(time) = cpu_time(&store.load(id)?)? {
+            extras.cpu.entry(place).or_default().push(time);
+        }
+    }
+    Ok(extras)
+}
+
+/// The last presence map of the first trial of each cell and column.
+fn maps(
+    store: &Store,
+    comparison: &Comparison,
+) -> Result<BTreeMap<(usize, usize), Presence>, FormatError> {
+    let mut all = BTreeMap::new();
+    for (place, id) in identities(comparison) {
+        if !all.contains_key(&place)
+            && let Some(map) = presence(&store.load(id)?)?.pop()
+        {
+            all.insert(place, map);
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_stands_for_its_own_format() {
+        for (format, word, _) in Format::WORDS {
+            assert_eq!(Format::of(word), Some(format));
+        }
+        assert_eq!(Format::of("seed"), None);
+    }
+}

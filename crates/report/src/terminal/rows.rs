@@ -1,0 +1,216 @@
+//! Results as lists: medians, power, calibrations, histories and records.
+
+use pagetide_compare::history::{CellHistory, Change, Stretch};
+use pagetide_compare::{CalibrationNote, MOST_SEEDS, MetricMedian, MetricPower};
+use pagetide_quantity::Unit;
+use pagetide_record::Pass;
+use pagetide_store::Row as Indexed;
+use pagetide_verdict::judgement::EffectKind;
+use serde::Serialize;
+
+use crate::date::ago;
+use crate::draw::{Align, Look, quantity};
+use crate::terminal::list::{Row, list};
+
+impl Row for MetricMedian {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("cell", Align::Left),
+        ("metric", Align::Left),
+        ("seeds", Align::Right),
+        ("median", Align::Right),
+        ("least", Align::Right),
+        ("most", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let show = |value| quantity::show(self.unit, value, false);
+        vec![
+            self.cell.clone(),
+            self.metric.clone(),
+            self.seeds.to_string(),
+            show(self.median),
+            show(self.least),
+            show(self.most),
+        ]
+    }
+}
+
+impl Row for MetricPower {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("cell", Align::Left),
+        ("metric", Align::Left),
+        ("variant", Align::Left),
+        ("finds", Align::Right),
+        ("needs", Align::Right),
+        ("", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let percent = |effect: f64| format!("{:.2} %", effect * 100.0);
+        let finds = self
+            .detectable
+            .map_or_else(|| "nothing".to_owned(), percent);
+        let needs = match self.needed {
+            Some(seeds) => format!("{seeds} seeds"),
+            None => format!("over {MOST_SEEDS} seeds"),
+        };
+        let (finds, needs) = match self.note {
+            "" => (finds, needs),
+            _ => ("-".to_owned(), "-".to_owned()),
+        };
+        vec![
+            self.cell.clone(),
+            self.metric.clone(),
+            self.variant.clone(),
+            finds,
+            needs,
+            self.note.to_owned(),
+        ]
+    }
+}
+
+/// The noise of one metric in a calibration, as shown.
+#[derive(Serialize)]
+struct Noise([String; 7]);
+
+impl Row for Noise {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("cell", Align::Left),
+        ("metric", Align::Left),
+        ("pairs", Align::Right),
+        ("identical", Align::Right),
+        ("noise", Align::Right),
+        ("bias", Align::Right),
+        ("false claims", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        self.0.to_vec()
+    }
+}
+
+/// A calibration as a table, with its line below.
+pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
+    let number = |value: f64, kind: EffectKind| match kind {
+        EffectKind::Ratio => format!("{:.3} %", value * 100.0),
+        EffectKind::Difference => format!("{value:.3}"),
+    };
+    let mut rows = Vec::new();
+    for (cell, calibration) in &note.cells {
+        for metric in &calibration.metrics {
+            let bias = metric.bias.as_ref().map_or_else(
+                || "-".to_owned(),
+                |bias| number(bias.estimate - bias.kind.null(), bias.kind),
+            );
+            rows.push(Noise([
+                cell.clone(),
+                metric.name.clone(),
+                metric.pairs.to_string(),
+                metric.identical.to_string(),
+                number(metric.robust_deviation, metric.kind),
+                bias,
+                metric.false_claims.to_string(),
+            ]));
+        }
+    }
+    format!("{}\n{}\n", list(&rows, look), calibration_line(note))
+}
+
+/// A calibration in one line, for under a table of verdicts.
+pub fn calibration_line(note: &CalibrationNote) -> String {
+    let campaigns: u64 = note.cells.iter().map(|(_, c)| c.campaigns).sum();
+    let alarms: u64 = note.cells.iter().map(|(_, c)| c.false_alarms).sum();
+    let metrics = || note.cells.iter().flat_map(|(_, c)| &c.metrics);
+    let pairs: u64 = metrics().map(|metric| metric.pairs).sum();
+    let identical: u64 = metrics().map(|metric| metric.identical).sum();
+    let noise = if pairs == identical {
+        "every pair identical".to_owned()
+    } else {
+        format!("{identical} of {pairs} pairs of values identical")
+    };
+    format!(
+        "Calibrated {}: {alarms} false alarms in {campaigns} campaigns of a variant against itself, {noise}.",
+        ago(note.measured)
+    )
+}
+
+/// A stretch of a history, as shown.
+#[derive(Serialize)]
+struct HistoryRow([String; 5]);
+
+impl Row for HistoryRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("kernel", Align::Left),
+        ("variant", Align::Left),
+        ("values", Align::Right),
+        ("median", Align::Right),
+        ("change", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        self.0.to_vec()
+    }
+}
+
+/// The history of a cell as a table of stretches between changes.
+pub fn history(cell: &CellHistory, look: &Look) -> String {
+    let row = |stretch: Stretch| {
+        let change = |change: &Change| shown(change, cell.unit, look);
+        HistoryRow([
+            stretch.release,
+            stretch.variant,
+            stretch.values.to_string(),
+            quantity::show(cell.unit, stretch.median, look.ascii),
+            stretch.change.as_ref().map_or_else(String::new, change),
+        ])
+    };
+    let rows: Vec<HistoryRow> = cell.stretches().into_iter().map(row).collect();
+    list(&rows, look)
+}
+
+fn shown(change: &Change, unit: Unit, look: &Look) -> String {
+    let effect = if change.is_ratio {
+        format!("{:+.2} %", (change.effect - 1.0) * 100.0)
+    } else {
+        format!("by {}", quantity::show(unit, change.effect, look.ascii))
+    };
+    format!("{effect} (p = {:.3})", change.p)
+}
+
+/// A record in the store's index.
+#[derive(Serialize)]
+pub struct RecordRow(pub Indexed);
+
+impl Row for RecordRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("record", Align::Left),
+        ("cell", Align::Left),
+        ("variant", Align::Left),
+        ("seed", Align::Right),
+        ("took", Align::Right),
+        ("made", Align::Right),
+        ("state", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let row = &self.0;
+        let state = match (&row.invalid, row.warnings) {
+            (Some(why), _) => format!("invalid: {why}"),
+            (None, 0) => "valid".to_owned(),
+            (None, n) => format!("valid, {n} warnings"),
+        };
+        let state = match row.cell.subject.pass {
+            Pass::Timed => state,
+            Pass::Observed => format!("{state}, observed"),
+        };
+        vec![
+            row.id.get(..12).unwrap_or(&row.id).to_owned(),
+            row.cell.subject.cell_label(),
+            row.variant.name.clone(),
+            row.seed.to_string(),
+            row.wall.to_string(),
+            ago(row.started),
+            state,
+        ]
+    }
+}
