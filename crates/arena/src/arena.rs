@@ -1,7 +1,7 @@
 //! The trait every arena implements.
 //!
-//! An arena is asked twice: [`Arena::prepare`] turns a trial as it was written down into the full subject that determines
-//! it, or refuses it, before anything runs; [`Arena::run`] executes one subject.
+//! An arena is asked twice: [`Arena::prepare`] works out all that determines a trial, or refuses it, before anything runs;
+//! [`Arena::run`] runs what was prepared.
 
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, RecordWriter, Results, Subject, Wall};
 
 use crate::error::ArenaError;
+use crate::prepared::Prepared;
 use crate::progress::Progress;
 use crate::trial::Trial;
 
@@ -34,13 +35,13 @@ pub trait Arena: Sync {
         self.kind() != ArenaKind::Exact
     }
 
-    /// Resolves a trial into the full subject that determines it, and refuses what cannot run, naming the remedy.
-    /// Cheap when called again for the same kernel; starts no trial.
-    fn prepare(&self, trial: &Trial) -> Result<Subject, ArenaError>;
+    /// Works out all that determines a trial, once, and refuses what cannot run, naming the remedy. Cheap when called
+    /// again for the same kernel; starts no trial.
+    fn prepare(&self, trial: &Trial) -> Result<Prepared, ArenaError>;
 
     /// How many trials like this the machine bears side by side, by cores and free memory; at least 1. Asked with the
-    /// largest subject of the plan.
-    fn side_by_side(&self, _largest: &Subject) -> usize {
+    /// trial of the plan that has most memory.
+    fn side_by_side(&self, _largest: &Prepared) -> usize {
         1
     }
 
@@ -50,13 +51,12 @@ pub trait Arena: Sync {
         None
     }
 
-    /// Runs one trial. `subject` is what [`Arena::prepare`] made of `trial`. Bulk sections go into `sink` as they come;
-    /// the caller completes and stores the record. A panic, an out-of-memory kill or a hang is a [`Finding`] with
+    /// Runs one trial that [`Arena::prepare`] of this arena made ready. Bulk sections go into `sink` as they come; the
+    /// caller completes and stores the record. A panic, an out-of-memory kill or a hang is a [`Finding`] with
     /// `results.invalid`, not an error.
     fn run(
         &self,
-        trial: &Trial,
-        subject: &Subject,
+        prepared: &Prepared,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError>;

@@ -5,18 +5,20 @@
 //! resumption and stopping are tested with a scripted arena and no emulator; each arena is a crate of its own.
 //!
 //! This crate knows nothing of campaigns, emulators, statistics or reports. Begin reading in [`mod@arena`] (the trait), then
-//! [`trial`] (what is asked for) and [`error`] (why there is no record).
+//! [`trial`] (what is asked for), [`prepared`] (what is ready to run) and [`error`] (why there is no record).
 
 pub mod arena;
 pub mod doctor;
 pub mod error;
 pub mod host;
 pub mod options;
+pub mod prepared;
 pub mod progress;
 pub mod trial;
 
 pub use arena::{Arena, Finding};
 pub use error::ArenaError;
 pub use options::Options;
+pub use prepared::Prepared;
 pub use progress::{Progress, Step, Unwatched};
 pub use trial::{Trial, VariantSpec};

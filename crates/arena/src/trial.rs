@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{MemorySpec, Pass, SwapSpec};
+use pagetide_record::{ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};
 use serde::{Deserialize, Serialize};
 
 /// A variant as it was asked for: the kernel is still only named.
@@ -45,4 +45,50 @@ pub struct Trial {
     pub unit: u32,
     /// Repetition within the unit, counted from 0.
     pub repetition: u32,
+}
+
+impl Trial {
+    /// The trial that determines itself so, asked for again with this kernel.
+    pub fn again(subject: &Subject, kernel: &str) -> Self {
+        Self {
+            scenario: subject.scenario.clone(),
+            as_written: subject.as_written,
+            params: subject.params.clone(),
+            seed: subject.seed,
+            variant: VariantSpec {
+                name: subject.variant.name.clone(),
+                kernel: kernel.to_owned(),
+                boot: subject.variant.boot.clone(),
+                settings: subject.variant.settings.clone(),
+            },
+            memory: subject.memory,
+            swap: subject.swap,
+            swap_size: Some(subject.swap_size),
+            pass: subject.pass,
+            unit: 0,
+            repetition: 0,
+        }
+    }
+
+    /// What determines this trial, as far as it was asked for; the arena adds where it runs, and may resolve the
+    /// parameters. `swap_size` is the arena's choice where none was asked for.
+    pub fn subject(&self, kernel: KernelId, swap_size: Bytes) -> Subject {
+        Subject {
+            scenario: self.scenario.clone(),
+            as_written: self.as_written,
+            params: self.params.clone(),
+            seed: self.seed,
+            variant: Variant {
+                name: self.variant.name.clone(),
+                kernel,
+                boot: self.variant.boot.clone(),
+                settings: self.variant.settings.clone(),
+            },
+            arena: ArenaSpec::default(),
+            memory: self.memory,
+            swap: self.swap,
+            swap_size: self.swap_size.unwrap_or(swap_size),
+            pass: self.pass,
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::campaign::{Campaign, Until};
 use crate::plan::Cell;
 use crate::run::{RunError, check, note_for, prepare};
-use pagetide_arena::Arena;
+use pagetide_arena::{Arena, Prepared};
 
 /// Wall-clock time assumed for a trial of which nothing at all is known.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
@@ -124,7 +124,7 @@ struct Look<'a> {
     seen: HashSet<u64>,
     speed: Speed,
     /// The trial left to run that has most memory.
-    largest: Option<Subject>,
+    largest: Option<Prepared>,
 }
 
 impl Look<'_> {
@@ -143,8 +143,8 @@ impl Look<'_> {
             if trials == 0 {
                 continue;
             }
-            let subjects = prepare(self.campaign, self.arena, cell, pass)?;
-            let hash = subjects[0].cell();
+            let all = prepare(self.campaign, self.arena, cell, pass)?;
+            let hash = all[0].subject().cell();
             if !self.seen.insert(shortened(&hash)) {
                 return Err(RunError::SameCell {
                     name: self.campaign.name.clone(),
@@ -159,17 +159,18 @@ impl Look<'_> {
             } else {
                 Vec::new()
             };
-            let found = self.found(&subjects, pass, &rows);
+            let found = self.found(&all, pass, &rows);
             // Variants may differ in their speed, so each is asked for its own.
             let mut each = 0_u64;
-            for subject in &subjects {
+            for prepared in &all {
+                let subject = prepared.subject();
                 let (time, basis) = self.speed.of(self.arena, self.store, subject, &hash)?;
                 each = each.saturating_add(time.0);
                 if pass == Pass::Timed {
                     forecast.basis = basis;
                 }
             }
-            let each = Nanos(each / subjects.len().max(1) as u64);
+            let each = Nanos(each / all.len().max(1) as u64);
             if pass == Pass::Timed {
                 forecast.each = each;
             }
@@ -177,14 +178,14 @@ impl Look<'_> {
             forecast.found += found;
             left.0 = left.0.saturating_add(each.0.saturating_mul(trials - found));
             if found < trials {
-                self.remember(subjects);
+                self.remember(all);
             }
         }
         Ok((forecast, left))
     }
 
     /// How many trials of a cell have a record, by the records of the cell: those are few where the seeds are many.
-    fn found(&self, subjects: &[Subject], pass: Pass, rows: &[Row]) -> u64 {
+    fn found(&self, all: &[Prepared], pass: Pass, rows: &[Row]) -> u64 {
         let id = self.note.id();
         let own = self.arena.has_noise() || self.note.fresh;
         let usable = |row: &&Row| !row.accident && (!own || *row.campaign == *id);
@@ -192,7 +193,7 @@ impl Look<'_> {
         for row in rows.iter().filter(usable) {
             *records.entry(&row.key).or_default() += 1;
         }
-        let of_variant = self.campaign.trials_of_cell(pass) / subjects.len().max(1) as u64;
+        let of_variant = self.campaign.trials_of_cell(pass) / all.len().max(1) as u64;
         let is_planned = |seed: u64| match pass {
             Pass::Timed => seed.wrapping_sub(self.campaign.sampling.first_seed) < of_variant,
             Pass::Observed => (0..u32::try_from(of_variant).unwrap_or(u32::MAX))
@@ -201,10 +202,10 @@ impl Look<'_> {
         let seeds: HashSet<u64> = rows.iter().filter(usable).map(|row| row.seed).collect();
         let mut found = 0;
         for seed in seeds.into_iter().filter(|seed| is_planned(*seed)) {
-            for subject in subjects {
+            for prepared in all {
                 let subject = Subject {
                     seed,
-                    ..subject.clone()
+                    ..prepared.subject().clone()
                 };
                 if let Some(left) = records.get_mut(subject.key().as_str())
                     && *left > 0
@@ -217,11 +218,12 @@ impl Look<'_> {
         found
     }
 
-    fn remember(&mut self, subjects: Vec<Subject>) {
-        let most = |largest: &Option<Subject>| largest.as_ref().map(|s| s.memory.bytes());
-        for subject in subjects {
-            if most(&self.largest).is_none_or(|most| most < subject.memory.bytes()) {
-                self.largest = Some(subject);
+    fn remember(&mut self, all: Vec<Prepared>) {
+        let memory = |prepared: &Prepared| prepared.subject().memory.bytes();
+        for prepared in all {
+            let most = self.largest.as_ref().map(memory);
+            if most.is_none_or(|most| most < memory(&prepared)) {
+                self.largest = Some(prepared);
             }
         }
     }

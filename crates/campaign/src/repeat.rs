@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pagetide_arena::{Arena, ArenaError, Progress, Trial, VariantSpec};
+use pagetide_arena::{Arena, ArenaError, Prepared, Progress, Trial};
 use pagetide_record::{Maker, Record, Subject};
 use pagetide_store::{Store, StoreError};
 
@@ -46,35 +46,15 @@ pub enum RepeatError {
     },
 }
 
-/// The trial of a record, and what the arena makes of it. The kernel is asked for by its digest first: the name it had
-/// may stand for a newer one today.
-pub fn prepare_again(
-    arena: &dyn Arena,
-    subject: &Subject,
-) -> Result<(Trial, Subject), RepeatError> {
-    let trial = |kernel: &str| Trial {
-        scenario: subject.scenario.clone(),
-        as_written: subject.as_written,
-        params: subject.params.clone(),
-        seed: subject.seed,
-        variant: VariantSpec {
-            name: subject.variant.name.clone(),
-            kernel: kernel.to_owned(),
-            boot: subject.variant.boot.clone(),
-            settings: subject.variant.settings.clone(),
-        },
-        memory: subject.memory,
-        swap: subject.swap,
-        swap_size: Some(subject.swap_size),
-        pass: subject.pass,
-        unit: 0,
-        repetition: 0,
-    };
+/// The trial of a record, ready to run. The kernel is asked for by its digest first: the name it had may stand for a newer
+/// one today.
+pub fn prepare_again(arena: &dyn Arena, subject: &Subject) -> Result<Prepared, RepeatError> {
     let wanted = &subject.variant.kernel;
     for name in [&wanted.digest, &wanted.source] {
-        let trial = trial(name);
-        match arena.prepare(&trial) {
-            Ok(found) if found.variant.kernel.digest == wanted.digest => return Ok((trial, found)),
+        match arena.prepare(&Trial::again(subject, name)) {
+            Ok(found) if found.subject().variant.kernel.digest == wanted.digest => {
+                return Ok(found);
+            }
             Err(source) if name == &wanted.source => {
                 let release = wanted.release.clone();
                 return Err(RepeatError::NoKernel { release, source });
@@ -92,22 +72,16 @@ pub fn prepare_again(
 pub fn run_again(
     store: &Store,
     arena: &dyn Arena,
-    (trial, subject): &(Trial, Subject),
+    prepared: &Prepared,
     maker: Maker,
     progress: &dyn Progress,
 ) -> Result<Record, RepeatError> {
     let mut sink = store.writer()?;
-    let finding = match arena.run(trial, subject, &mut sink, progress) {
+    let finding = match arena.run(prepared, &mut sink, progress) {
         Err(ArenaError::Stopped) => return Err(RepeatError::Stopped),
         other => other.map_err(RepeatError::Arena)?,
     };
-    let mut record = Record {
-        subject: subject.clone(),
-        maker,
-        results: finding.results,
-        wall: finding.wall,
-        ..Record::default()
-    };
+    let mut record = prepared.record(maker, finding);
     let path = sink
         .finish(&mut record)
         .map_err(|error| RepeatError::Arena(error.into()))?;

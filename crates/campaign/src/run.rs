@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Maker, Pass, Record, Subject};
+use pagetide_record::{ArenaKind, Maker, Pass, Record};
 use pagetide_store::{CampaignNote, CellNote, Entry, Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
@@ -19,7 +19,7 @@ use crate::event::{Event, Tally, Watch};
 use crate::forecast::{Times, shortened};
 use crate::plan::{Cell, Planned};
 use crate::sampling::until_sure;
-use pagetide_arena::{Arena, ArenaError, Progress, Step, Trial};
+use pagetide_arena::{Arena, ArenaError, Prepared, Progress, Step, Trial};
 
 /// How to run.
 pub struct Options<'a> {
@@ -32,10 +32,10 @@ pub struct Options<'a> {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Identity of the campaign in the store.
-    pub campaign: String,
+    /// What is noted of the campaign in the store.
+    pub note: CampaignNote,
     /// How it stands.
     pub tally: Tally,
     /// Whether it was stopped before its end.
@@ -96,11 +96,11 @@ pub enum RunError {
     },
 }
 
-/// A planned trial with the subject that determines it.
-#[derive(Clone, Debug)]
+/// A planned trial that is ready to run.
+#[derive(Debug)]
 pub(crate) struct Job {
     pub planned: Planned,
-    pub subject: Subject,
+    pub prepared: Prepared,
     pub key: String,
     pub cell: String,
 }
@@ -120,30 +120,38 @@ pub fn run(
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
     };
     Ok(Outcome {
-        campaign: run.note.id(),
         tally: run.tally,
+        note: run.note,
         stopped: !finished,
     })
 }
 
-/// Resolves trials; refuses the first that cannot run.
-pub(crate) fn resolve(arena: &dyn Arena, trials: Vec<Planned>) -> Result<Vec<Job>, RunError> {
+/// Trials that were prepared to try a campaign, by cell, variant and pass; all of the first repetition of the first block.
+type Tried = HashMap<(usize, usize, Pass), Prepared>;
+
+/// Prepares trials, apart from those that are tried; refuses the first that cannot run.
+fn ready(arena: &dyn Arena, trials: Vec<Planned>, tried: &mut Tried) -> Result<Vec<Job>, RunError> {
     trials
         .into_iter()
         .map(|planned| {
-            let subject = prepared(arena, &planned.trial)?;
+            let place = (planned.cell, planned.variant, planned.trial.pass);
+            let is_first = planned.block == 0 && planned.trial.repetition == 0;
+            let prepared = match is_first.then(|| tried.remove(&place)).flatten() {
+                Some(prepared) => prepared,
+                None => prepared(arena, &planned.trial)?,
+            };
             Ok(Job {
-                key: subject.key(),
-                cell: subject.cell(),
+                key: prepared.subject().key(),
+                cell: prepared.subject().cell(),
                 planned,
-                subject,
+                prepared,
             })
         })
         .collect()
 }
 
-/// Resolves one trial, or refuses it.
-fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<Subject, RunError> {
+/// Prepares one trial, or refuses it.
+fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<Prepared, RunError> {
     arena.prepare(trial).map_err(|source| match source {
         ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
             scenario: trial.scenario.clone(),
@@ -160,30 +168,33 @@ pub(crate) fn prepare(
     arena: &dyn Arena,
     cell: &Cell,
     pass: Pass,
-) -> Result<Vec<Subject>, RunError> {
+) -> Result<Vec<Prepared>, RunError> {
     (0..campaign.variants.len())
         .map(|variant| prepared(arena, &campaign.trial(cell, variant, (0, 0), pass)))
         .collect()
 }
 
 /// Tries every cell under every variant on the arena: later blocks differ in their seeds alone.
-fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
+fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<Tried, RunError> {
+    let mut tried = Tried::new();
     let mut seen = HashSet::new();
-    for cell in campaign.cells() {
+    for (place, cell) in campaign.cells().enumerate() {
         for pass in [Pass::Timed, Pass::Observed] {
             if campaign.trials_of_cell(pass) == 0 {
                 continue;
             }
-            let subjects = prepare(campaign, arena, &cell, pass)?;
-            if !seen.insert(shortened(&subjects[0].cell())) {
+            let all = prepare(campaign, arena, &cell, pass)?;
+            if !seen.insert(shortened(&all[0].subject().cell())) {
                 return Err(RunError::SameCell {
                     name: campaign.name.clone(),
                     cell: cell.label(),
                 });
             }
+            let places = (0..all.len()).map(|variant| (place, variant, pass));
+            tried.extend(places.zip(all));
         }
     }
-    Ok(())
+    Ok(tried)
 }
 
 /// Refuses a campaign for another arena, and one in which there is nothing to run.
@@ -307,8 +318,8 @@ pub(crate) fn side_by_side<'a>(
     most: usize,
 ) -> usize {
     let jobs = asked.unwrap_or_else(|| {
-        todo.max_by_key(|job| job.subject.memory.bytes())
-            .map_or(1, |job| arena.side_by_side(&job.subject))
+        todo.max_by_key(|job| job.prepared.subject().memory.bytes())
+            .map_or(1, |job| arena.side_by_side(&job.prepared))
     });
     jobs.clamp(1, most.max(1))
 }
@@ -330,6 +341,7 @@ pub(crate) struct Run<'a> {
     times: Times,
     /// Trials begun, which numbers them.
     begun: usize,
+    tried: Tried,
 }
 
 impl<'a> Run<'a> {
@@ -342,7 +354,7 @@ impl<'a> Run<'a> {
         watch: &'a dyn Watch,
     ) -> Result<Self, RunError> {
         check(campaign, arena)?;
-        try_all(campaign, arena)?;
+        let tried = try_all(campaign, arena)?;
         let cells: Vec<Cell> = campaign.cells().collect();
         let note = note_for(campaign, &cells, store, options.fresh)?;
         Ok(Self {
@@ -356,12 +368,14 @@ impl<'a> Run<'a> {
             tally: Tally::default(),
             times: Times::default(),
             begun: 0,
+            tried,
         })
     }
 
     /// Runs some blocks, as far as they have no records. False where it was stopped.
     pub fn blocks(&mut self, blocks: std::ops::Range<u32>) -> Result<bool, RunError> {
-        let jobs = resolve(self.arena, self.campaign.trials(&self.cells, blocks))?;
+        let trials = self.campaign.trials(&self.cells, blocks);
+        let jobs = ready(self.arena, trials, &mut self.tried)?;
         let found = found(self.store, &self.note, self.arena.has_noise(), &jobs)?;
         self.note.entries.extend(jobs.iter().map(|job| Entry {
             key: job.key.clone(),
@@ -372,7 +386,8 @@ impl<'a> Run<'a> {
         }));
         self.store.note(&self.note)?;
         for job in &jobs {
-            self.times.learn(self.arena, self.store, &job.subject)?;
+            self.times
+                .learn(self.arena, self.store, job.prepared.subject())?;
         }
         self.tally.total += jobs.len();
         self.tally.found += found.iter().filter(|found| **found).count();
@@ -506,13 +521,13 @@ impl Floor<'_> {
             number,
         };
         let (started, clock) = (Nanos::wall_clock(), Instant::now());
-        let finding = self.arena.run(trial, &job.subject, &mut sink, &progress);
+        let finding = self.arena.run(&job.prepared, &mut sink, &progress);
         self.running.fetch_sub(1, Ordering::Relaxed);
-        let finding = finding.map_err(|error| match error {
+        let mut finding = finding.map_err(|error| match error {
             ArenaError::Sink(error) => RunError::Store(StoreError::writing(error)),
             other => RunError::Arena(other),
         })?;
-        let mut wall = finding.wall;
+        let wall = &mut finding.wall;
         wall.campaign.clone_from(&self.campaign);
         wall.unit = trial.unit;
         wall.repetition = trial.repetition;
@@ -527,13 +542,7 @@ impl Floor<'_> {
         if wall.total.0 == 0 {
             wall.total = elapsed(clock);
         }
-        let mut record = Record {
-            subject: job.subject.clone(),
-            maker: (self.options.maker)(trial),
-            results: finding.results,
-            wall,
-            ..Record::default()
-        };
+        let mut record = job.prepared.record((self.options.maker)(trial), finding);
         let path = sink.finish(&mut record).map_err(StoreError::writing)?;
         locked(&self.store).admit(&path, &record)?;
         self.stored(number, job, &record);

@@ -44,7 +44,12 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
         .map(|planned| planned.trial)
         .collect();
     assert_eq!(arena.begun(), planned);
-    assert_eq!(outcome.campaign, "quick");
+    assert_eq!(
+        arena.prepared.load(Ordering::SeqCst),
+        planned.len(),
+        "every trial is prepared once"
+    );
+    assert_eq!(outcome.note.id(), "quick");
     assert!(!outcome.stopped);
     assert_eq!((outcome.tally.total, outcome.tally.ran), (40, 40));
     assert_eq!(outcome.tally.left.0, 0);
@@ -103,10 +108,10 @@ fn nothing_runs_twice_unless_asked_afresh_and_more_seeds_run_only_what_is_new() 
     assert_eq!((more.tally.found, more.tally.ran), (16, 8));
     let fresh = go(&campaign(2), &arena, dir.path(), 2, true, &Nobody).unwrap();
     assert_eq!((fresh.tally.found, fresh.tally.ran), (0, 16));
-    assert_eq!(fresh.campaign, "quick.2");
+    assert_eq!(fresh.note.id(), "quick.2");
     let after = go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
     assert_eq!((after.tally.found, after.tally.ran), (16, 0));
-    assert_eq!(after.campaign, "quick.2");
+    assert_eq!(after.note.id(), "quick.2");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
 use pagetide_exact::Exact;
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{MemorySpec, Record, RecordWriter, SwapSpec};
+use pagetide_record::{Maker, MemorySpec, RecordWriter, SwapSpec};
 
 type Fault = Box<dyn Error + Send + Sync>;
 
@@ -93,22 +93,18 @@ fn repeat(
         },
         ..Trial::default()
     };
-    let subject = exact.prepare(&trial)?;
+    let prepared = exact.prepare(&trial)?;
     let folder = std::env::temp_dir().join(format!("pagetide-exactness-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let tally = Mutex::new(Tally::default());
     let one = || -> Result<(), Fault> {
         for _ in 0..repeats {
             let mut writer = RecordWriter::create(&folder)?;
-            let finding = exact.run(&trial, &subject, &mut writer, &Unwatched)?;
-            let mut record = Record {
-                subject: subject.clone(),
-                results: finding.results,
-                wall: finding.wall,
-                ..Record::default()
-            };
+            let finding = exact.run(&prepared, &mut writer, &Unwatched)?;
+            let ended = finding.ended;
+            let mut record = prepared.record(Maker::default(), finding);
             let path = writer.finish(&mut record)?;
-            let stored = finding.ended.elapsed();
+            let stored = ended.elapsed();
             std::fs::remove_file(path)?;
             let mut tally = tally.lock().map_err(|_| "another thread panicked")?;
             tally.invalid += usize::from(!record.is_valid());

@@ -70,11 +70,11 @@ fn elapsed(
         },
         ..Trial::default()
     };
-    let subject = exact.prepare(&trial)?;
+    let prepared = exact.prepare(&trial)?;
     let folder = std::env::temp_dir().join(format!("pagetide-overhead-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let mut writer = RecordWriter::create(&folder)?;
-    let finding = exact.run(&trial, &subject, &mut writer, &Unwatched);
+    let finding = exact.run(&prepared, &mut writer, &Unwatched);
     drop(writer);
     let _ = std::fs::remove_dir_all(&folder);
     let results = finding?.results;

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use pagetide_arena::{Arena, ArenaError, Finding, Options, Progress, Trial, VariantSpec, host};
+use pagetide_arena::{
+    Arena, ArenaError, Finding, Options, Prepared, Progress, Trial, VariantSpec, host,
+};
 use pagetide_guest::settings;
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_guest::swap::ssd_params;
@@ -16,7 +18,7 @@ use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::{SSD_LATENCY, hex};
 use pagetide_record::{
-    ArenaKind, ArenaSpec, KernelId, Machine, Pass, RecordWriter, Subject, SwapSpec, Variant,
+    ArenaKind, ArenaSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject, SwapSpec,
 };
 use pagetide_scenario::Needs;
 use sha2::{Digest, Sha256};
@@ -43,9 +45,16 @@ pub struct Exact {
     emulator: Emulator,
     snapshots: Snapshots,
     guest: String,
-    kernels: Mutex<BTreeMap<String, Kernel>>,
+    kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
     machine: Machine,
     say: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// What is worked out for a trial when it is prepared.
+struct Ready {
+    kernel: Arc<Kernel>,
+    needs: Needs,
+    machine: MachineSpec,
 }
 
 /// Size of the swap device where none is given: enough for scenarios of up to three times the memory.
@@ -81,14 +90,14 @@ impl Exact {
     }
 
     /// The kernel a user named.
-    pub fn kernel(&self, name: &str) -> Result<Kernel, ExactError> {
+    pub fn kernel(&self, name: &str) -> Result<Arc<Kernel>, ExactError> {
         // Held while a kernel is fetched, so that side by side nobody fetches it twice.
         let mut kernels = self
             .kernels
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(kernel) = kernels.get(name) {
-            return Ok(kernel.clone());
+            return Ok(Arc::clone(kernel));
         }
         let cache = Cache::open(&self.options.cache)?;
         let reference: KernelRef = name.parse()?;
@@ -97,10 +106,10 @@ impl Exact {
         } else {
             Freshness::Pinned
         };
-        let kernel = cache.resolve(&reference, freshness, &mut |step| {
+        let kernel = Arc::new(cache.resolve(&reference, freshness, &mut |step| {
             (self.say)(&step.to_string());
-        })?;
-        kernels.insert(name.to_owned(), kernel.clone());
+        })?);
+        kernels.insert(name.to_owned(), Arc::clone(&kernel));
         Ok(kernel)
     }
 
@@ -158,23 +167,8 @@ impl Exact {
         Ok((specs, files))
     }
 
-    /// The machine of a subject.
-    fn machine_of(subject: &Subject, needs: &Needs) -> MachineSpec {
-        MachineSpec::new(
-            subject.memory,
-            subject.swap,
-            subject.swap_size,
-            needs.filesystem,
-            &subject.variant.boot,
-        )
-    }
-
-    fn needs(subject: &Subject) -> Result<Needs, ArenaError> {
-        pagetide_scenario::needs(&subject.scenario, subject.as_written, &subject.params)
-            .map_err(ArenaError::wrong)
-    }
-
-    fn variant(&self, spec: &VariantSpec) -> Result<(Variant, Kernel), ArenaError> {
+    /// The kernel of a variant, which must have what its settings need.
+    fn kernel_of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
         let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
             ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
             _ => ArenaError::refused(why),
@@ -195,20 +189,70 @@ impl Exact {
         if spec.settings.keys().any(|name| name.starts_with("thp/")) {
             kernel.require(Need::Thp).map_err(ArenaError::refused)?;
         }
-        let variant = Variant {
-            name: spec.name.clone(),
-            kernel: KernelId {
-                source: spec.kernel.clone(),
-                release: kernel.release.clone(),
-                version: kernel.banner.clone(),
-                build_id: kernel.build_id.known().map(ToOwned::to_owned),
-                digest: kernel.digest.to_string(),
-            },
-            boot: spec.boot.clone(),
-            settings: spec.settings.clone(),
-        };
-        Ok((variant, kernel))
+        Ok(kernel)
     }
+
+    /// What a snapshot for this subject is made of, without its files, and the files of its modules.
+    fn recipe(&self, subject: &Subject, ready: &Ready) -> Result<(Recipe, Files), ExactError> {
+        let (machine, needs) = (&ready.machine, &ready.needs);
+        let (modules, files) = Self::modules(&ready.kernel, subject, needs)?;
+        let boot = BootSpec {
+            region_at: machine.region_at,
+            region_size: REGION.0,
+            trace_at: machine.region_at + REGION.0,
+            trace_size: TRACE.0,
+            spare: SPARE,
+            modules,
+            swap: subject.swap,
+            swap_size: subject.swap_size,
+            compressor: COMPRESSOR.to_owned(),
+            filesystem: needs.filesystem,
+            free: match subject.memory {
+                MemorySpec::Free(free) => Some(free),
+                MemorySpec::Total(_) => None,
+            },
+            intended: subject.memory.bytes(),
+        };
+        let recipe = Recipe {
+            kernel: ready.kernel.digest.to_string(),
+            emulator: self.emulator.version.clone(),
+            guest: self.guest.clone(),
+            arguments: machine.arguments(),
+            boot,
+        };
+        Ok((recipe, files))
+    }
+}
+
+/// A kernel as records name it.
+fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
+    KernelId {
+        source: source.to_owned(),
+        release: kernel.release.clone(),
+        version: kernel.banner.clone(),
+        build_id: kernel.build_id.known().map(ToOwned::to_owned),
+        digest: kernel.digest.to_string(),
+    }
+}
+
+/// What a kernel must have for a trial.
+fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
+    let mut wanted = vec![Need::Initramfs, Need::PortAccess, Need::Devtmpfs];
+    match subject.swap {
+        SwapSpec::None => {}
+        SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram]),
+        SwapSpec::Ssd(_) => wanted.extend([Need::Swap, Need::NullBlk]),
+    }
+    if needs.filesystem.is_some() {
+        wanted.extend([Need::NullBlk, Need::Ext4]);
+    }
+    if needs.thp {
+        wanted.push(Need::Thp);
+    }
+    if subject.pass == Pass::Observed {
+        wanted.push(Need::Tracing);
+    }
+    wanted
 }
 
 /// Refuses a setting whose name leads nowhere, with a suggestion.
@@ -250,7 +294,7 @@ impl Arena for Exact {
         ArenaKind::Exact
     }
 
-    fn prepare(&self, trial: &Trial) -> Result<Subject, ArenaError> {
+    fn prepare(&self, trial: &Trial) -> Result<Prepared, ArenaError> {
         let memory = trial.memory.bytes();
         if memory < LEAST {
             return Err(ArenaError::wrong(ExactError::TooLittleMemory {
@@ -275,54 +319,46 @@ impl Arena for Exact {
             &context,
         )
         .map_err(ArenaError::wrong)?;
-        let (variant, kernel) = self.variant(&trial.variant)?;
+        let kernel = self.kernel_of(&trial.variant)?;
+        let id = kernel_id(&kernel, &trial.variant.kernel);
         let mut subject = Subject {
-            scenario: trial.scenario.clone(),
-            as_written: trial.as_written,
             params,
-            seed: trial.seed,
-            variant,
-            arena: ArenaSpec::default(),
-            memory: trial.memory,
-            swap: trial.swap,
             swap_size,
-            pass: trial.pass,
+            ..trial.subject(id, swap_size)
         };
-        let needs = Self::needs(&subject)?;
-        let mut wanted = vec![Need::Initramfs, Need::PortAccess, Need::Devtmpfs];
-        match subject.swap {
-            SwapSpec::None => {}
-            SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram]),
-            SwapSpec::Ssd(_) => wanted.extend([Need::Swap, Need::NullBlk]),
-        }
-        if needs.filesystem.is_some() {
-            wanted.extend([Need::NullBlk, Need::Ext4]);
-        }
-        if needs.thp {
-            wanted.push(Need::Thp);
-        }
-        if subject.pass == Pass::Observed {
-            wanted.push(Need::Tracing);
-        }
-        kernel.require_all(&wanted).map_err(ArenaError::refused)?;
-        let machine = Self::machine_of(&subject, &needs);
+        let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
+        kernel
+            .require_all(&wanted(&subject, &needs))
+            .map_err(ArenaError::refused)?;
+        let machine = MachineSpec::new(
+            subject.memory,
+            subject.swap,
+            subject.swap_size,
+            needs.filesystem,
+            &subject.variant.boot,
+        );
         subject.arena = ArenaSpec {
             kind: ArenaKind::Exact,
             emulator: self.emulator.version.clone(),
             machine: MACHINE.to_owned(),
             cpu: CPU.to_owned(),
-            cmdline: machine.cmdline,
+            cmdline: machine.cmdline.clone(),
             guest: self.guest.clone(),
         };
-        Ok(subject)
+        let ready = Ready {
+            kernel,
+            needs,
+            machine,
+        };
+        Ok(Prepared::new(trial.clone(), subject, ready))
     }
 
-    fn side_by_side(&self, largest: &Subject) -> usize {
+    fn side_by_side(&self, largest: &Prepared) -> usize {
         let wanted = self.options.jobs.unwrap_or_else(host::cpus).max(1);
-        let Ok(needs) = Self::needs(largest) else {
+        let Ok(ready) = largest.own::<Ready>() else {
             return 1;
         };
-        let one = Self::machine_of(largest, &needs).memory.0 + (64 << 20);
+        let one = ready.machine.memory.0 + (64 << 20);
         let free = host::available().0.saturating_sub(host::KEPT.0);
         usize::try_from(free / one)
             .unwrap_or(wanted)
@@ -331,13 +367,17 @@ impl Arena for Exact {
 
     fn run(
         &self,
-        trial: &Trial,
-        subject: &Subject,
+        prepared: &Prepared,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError> {
-        let needs = Self::needs(subject)?;
-        let machine = Self::machine_of(subject, &needs);
+        let subject = prepared.subject();
+        let ready = prepared.own::<Ready>()?;
+        let Ready {
+            kernel,
+            needs,
+            machine,
+        } = ready;
         let free = host::available();
         if free.0 < machine.memory.0 + host::KEPT.0 {
             return Err(ArenaError::broken(ExactError::HostMemory {
@@ -346,71 +386,42 @@ impl Arena for Exact {
                 kept: host::KEPT,
             }));
         }
-        let kernel = self
-            .kernel(&trial.variant.kernel)
-            .map_err(ArenaError::broken)?;
-        let recipe_of = || -> Result<(Recipe, Contents), ExactError> {
-            let (modules, mut files) = Self::modules(&kernel, subject, &needs)?;
+        let (recipe, mut files) = self.recipe(subject, ready).map_err(ArenaError::broken)?;
+        let contents = || -> Result<Contents, ExactError> {
             if let Some(size) = needs.filesystem {
                 files.push((
                     pagetide_guest::filesystem::PIECES.to_owned(),
                     trial::filesystem(size)?,
                 ));
             }
-            let free = match subject.memory {
-                pagetide_record::MemorySpec::Free(free) => Some(free),
-                pagetide_record::MemorySpec::Total(_) => None,
-            };
-            let boot = BootSpec {
-                region_at: machine.region_at,
-                region_size: REGION.0,
-                trace_at: machine.region_at + REGION.0,
-                trace_size: TRACE.0,
-                spare: SPARE,
-                modules,
-                swap: subject.swap,
-                swap_size: subject.swap_size,
-                compressor: COMPRESSOR.to_owned(),
-                filesystem: needs.filesystem,
-                free,
-                intended: subject.memory.bytes(),
-            };
-            let recipe = Recipe {
-                kernel: kernel.digest.to_string(),
-                emulator: self.emulator.version.clone(),
-                guest: self.guest.clone(),
-                arguments: machine.arguments(),
-                boot,
-            };
-            Ok((
-                recipe,
-                Contents {
-                    program: self.program.clone(),
-                    files,
-                },
-            ))
+            Ok(Contents {
+                program: self.program.clone(),
+                files,
+            })
         };
-        let (recipe, contents) = recipe_of().map_err(ArenaError::broken)?;
         let snapshot = self
             .snapshots
             .get(
                 &recipe,
-                &kernel,
-                &machine,
+                kernel,
+                machine,
                 &self.emulator,
-                || Ok(contents),
+                contents,
                 &mut |text| self.say(&text),
             )
-            .map_err(ArenaError::refused)?;
+            .map_err(|why| match why {
+                ExactError::FileSystem { .. } => ArenaError::broken(why),
+                _ => ArenaError::refused(why),
+            })?;
         let run = trial::Run {
             emulator: &self.emulator,
-            kernel: &kernel,
-            machine: &machine,
+            kernel,
+            machine,
             recipe: &recipe,
             snapshot: &snapshot,
             hang_wall: self.options.hang_wall,
         };
-        run.execute(subject, &needs, HANG_VIRTUAL, &self.machine, sink, progress)
+        run.execute(subject, needs, HANG_VIRTUAL, &self.machine, sink, progress)
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pagetide_arena::{ArenaError, Finding, Progress, Step};
 use pagetide_guest::report::{LOG, Report};
-use pagetide_guest::spec::TrialSpec;
+use pagetide_guest::spec::Order;
 use pagetide_guest::tracearea;
 use pagetide_guest::workload::OUTCOME;
 use pagetide_kernel::Kernel;
@@ -87,8 +87,8 @@ impl Run<'_> {
             Bytes(self.recipe.boot.trace_size),
         )
         .map_err(ArenaError::broken)?;
-        let spec = spec(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
-        let json = serde_json::to_vec(&spec).unwrap_or_default();
+        let order = order(subject, needs, hang_virtual, &output).map_err(ArenaError::broken)?;
+        let json = serde_json::to_vec(&order).unwrap_or_default();
         let files = (|| {
             Ok::<_, ExactError>((
                 memory::anonymous("console")?,
@@ -376,25 +376,19 @@ fn last(console: &str) -> String {
 }
 
 /// What the guest is told. Bulk input is put into the region.
-fn spec(
+fn order(
     subject: &Subject,
     needs: &Needs,
     hang_virtual: Nanos,
     output: &Output,
-) -> Result<TrialSpec, ExactError> {
+) -> Result<Order, ExactError> {
     let data = match &needs.data {
         Some(path) => Some(output.put(&packed(path, subject)?)?),
         None => None,
     };
-    Ok(TrialSpec {
-        scenario: subject.scenario.clone(),
-        as_written: subject.as_written,
-        params: subject.params.clone(),
-        seed: subject.seed,
+    Ok(Order {
+        subject: subject.unnamed(),
         settings: settings(subject, needs),
-        memory: subject.memory.bytes(),
-        swap_size: subject.swap_size,
-        pass: subject.pass,
         data,
         hang_after: hang_virtual,
     })

@@ -14,7 +14,7 @@ use crate::counters::Idle;
 use crate::error::{GuestError, io};
 use crate::observer::Observer;
 use crate::report::{self, Ran, Report};
-use crate::spec::{BOOT_SPEC, BootSpec, TRIAL_ITEM, TrialSpec};
+use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
 use crate::{
@@ -138,8 +138,8 @@ fn trial(ready: Ready) {
     let region = ready.region;
     region.set_phase(Phase::Preparing);
     let text = port::text(ready.known.trial);
-    match serde_json::from_slice::<TrialSpec>(&text) {
-        Ok(spec) => run(ready, &spec, &text, &mut report),
+    match serde_json::from_slice::<Order>(&text) {
+        Ok(order) => run(ready, &order, &text, &mut report),
         Err(why) => {
             let why = why.to_string();
             let why = GuestError::Spec { what: "trial", why }.to_string();
@@ -157,29 +157,29 @@ fn trial(ready: Ready) {
 }
 
 /// Runs the trial; `text` is its specification as it came.
-fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
+fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
-    let (read, refused) = settings::apply(&spec.settings);
+    let (read, refused) = settings::apply(&order.settings);
     results.invalid.extend(refused);
     results.settings = known.settings.clone();
-    if !spec.settings.is_empty() {
-        if settings::move_watermarks(spec.settings.keys()) {
+    if !order.settings.is_empty() {
+        if settings::move_watermarks(order.settings.keys()) {
             let fixed: BTreeMap<_, _> = settings::fixed(boot.intended, known.managed)
                 .into_iter()
-                .filter(|(name, _)| !spec.settings.contains_key(name))
+                .filter(|(name, _)| !order.settings.contains_key(name))
                 .collect();
             settings::apply(&fixed);
         }
         // What was set may have changed what lies beside it.
         results.settings.extend(settings::survey(|name| {
-            settings::beside(name, spec.settings.keys())
+            settings::beside(name, order.settings.keys())
         }));
     }
     results.settings.extend(read);
     results.facts = known.facts.clone();
     results.warnings = known.warnings.clone();
-    let observer = match spec.pass {
+    let observer = match order.subject.pass {
         Pass::Timed => None,
         Pass::Observed => match observer(boot, &ready.region, ready.spare) {
             Ok(observer) => Some(observer),
@@ -190,7 +190,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
             }
         },
     };
-    let start = Start::of(spec.seed);
+    let start = Start::of(order.subject.seed);
     if boot.free.is_some() {
         ready.jitter.take(start::MOST_PAGES - start.pages);
     }
@@ -203,7 +203,7 @@ fn run(ready: Ready, spec: &TrialSpec, text: &[u8], report: &mut Report) {
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
-        .extend(ready.workload.run(text, &ready.region, spec.hang_after));
+        .extend(ready.workload.run(text, &ready.region, order.hang_after));
     let observed = observing.and_then(|()| observer.map_or(Ok(()), Observer::end));
     if let Err(why) = observed {
         let why = why.to_string();

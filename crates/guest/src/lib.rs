@@ -2,7 +2,7 @@
 //!
 //! The tool's own static binary is `/init` of the guest; when it finds itself to be PID 1 it calls [`main`]. What it
 //! is told lies in two places: [`spec::BootSpec`] in the initial file system (what the snapshot depends on) and
-//! [`spec::TrialSpec`] through the emulator's configuration ports (what differs from trial to trial). What it answers
+//! [`spec::Order`] through the emulator's configuration ports (what differs from trial to trial). What it answers
 //! goes through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every fault becomes a sentence in the
 //! results.
 //!

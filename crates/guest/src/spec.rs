@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_quantity::Bytes;
-use pagetide_record::{Pass, SwapSpec};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{Subject, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 /// Path of the [`BootSpec`] in the initial file system.
 pub const BOOT_SPEC: &str = "/pagetide.json";
-/// Name of the emulator's configuration item that holds the [`TrialSpec`].
+/// Name of the emulator's configuration item that holds the [`Order`].
 pub const TRIAL_ITEM: &str = "opt/pagetide/trial";
 /// Where the guest mounts the file system on the simulated disk.
 pub const MOUNT_POINT: &str = "/mnt/pagetide";
@@ -55,25 +55,13 @@ pub struct BootSpec {
 
 /// What differs from trial to trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrialSpec {
-    /// Name of the scenario.
-    pub scenario: String,
-    /// Whether it runs as its original did.
-    pub as_written: bool,
-    /// Its parameters, resolved.
-    pub params: BTreeMap<String, String>,
-    /// Seed of the trial.
-    pub seed: u64,
-    /// Settings to apply.
+pub struct Order {
+    /// What determines the trial, [unnamed](Subject::unnamed): reading a longer name would take longer.
+    pub subject: Subject,
+    /// Settings to apply: the variant's, and those that the scenario needs where the variant leaves them.
     pub settings: BTreeMap<String, String>,
-    /// Memory the workload was promised (what parameters were resolved with).
-    pub memory: Bytes,
-    /// Size of the swap device.
-    pub swap_size: Bytes,
-    /// Timed or observed.
-    pub pass: Pass,
     /// Bulk input within the output region: offset and length.
     pub data: Option<(u64, u64)>,
     /// Give up after this much virtual time without progress.
-    pub hang_after: pagetide_quantity::Nanos,
+    pub hang_after: Nanos,
 }

@@ -13,7 +13,7 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
 
 use crate::error::{GuestError, io};
-use crate::spec::{BootSpec, MOUNT_POINT, TrialSpec};
+use crate::spec::{BootSpec, MOUNT_POINT, Order};
 use crate::{region, supervise};
 
 /// Name of the frame in which it leaves its outcome.
@@ -69,16 +69,16 @@ impl Workload {
 
 /// The workload's life; whether its outcome is stored.
 fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region) -> bool {
-    let Ok(spec) = receive(&mut orders) else {
+    let Ok(order) = receive(&mut orders) else {
         return false;
     };
     region.set_phase(Phase::Running);
-    let outcome = scenario(boot, &spec, region);
+    let outcome = scenario(boot, &order, region);
     region.set_phase(Phase::Ended);
     region.write(Kind::Blob, OUTCOME, &outcome).is_ok()
 }
 
-fn receive(orders: &mut PipeReader) -> io::Result<TrialSpec> {
+fn receive(orders: &mut PipeReader) -> io::Result<Order> {
     let mut length = [0; size_of::<usize>()];
     orders.read_exact(&mut length)?;
     let mut text = vec![0; usize::from_ne_bytes(length)];
@@ -123,10 +123,10 @@ fn accounting(
 }
 
 /// Runs the scenario; what it returns is the encoded outcome.
-fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
+fn scenario(boot: &BootSpec, order: &Order, region: &Region) -> Vec<u8> {
     // The scenario's own processes write nothing there, and its page tables would take memory from each.
     region::keep_from_children(region, boot.region_size);
-    let data = spec.data.map_or(&[][..], |(offset, length)| {
+    let data = order.data.map_or(&[][..], |(offset, length)| {
         let fits = offset
             .checked_add(length)
             .is_some_and(|end| end <= boot.region_size);
@@ -146,26 +146,18 @@ fn scenario(boot: &BootSpec, spec: &TrialSpec, region: &Region) -> Vec<u8> {
     let _ = fs::create_dir_all(work_dir);
     let mut nobody = pagetide_scenario::NoObserver;
     let mut phases = PhaseLog(Vec::with_capacity(32));
-    let observed = spec.pass == Pass::Observed;
+    let observed = order.subject.pass == Pass::Observed;
     let observer: &mut dyn pagetide_scenario::Observer =
         if observed { &mut phases } else { &mut nobody };
     let begin = supervise::now();
-    let outcome = pagetide_scenario::run(pagetide_scenario::Setup {
-        name: &spec.scenario,
-        as_written: spec.as_written,
-        params: &spec.params,
-        seed: spec.seed,
-        context: pagetide_scenario::Context {
-            memory: spec.memory,
-            swap_size: spec.swap_size,
-            cpus: 1,
-        },
+    let place = pagetide_scenario::Place {
         region: *region,
         clock: pagetide_scenario::Clock::RawTsc,
         work_dir: Path::new(work_dir),
         data,
         observer,
-    });
+    };
+    let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {
         let tasks = accounting(&outcome, begin, supervise::now());
         let tasks = serde_json::to_vec(&tasks).unwrap_or_default();

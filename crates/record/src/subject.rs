@@ -265,11 +265,18 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Identity of the trial: equal keys mean the same trial, whatever the variant is called.
-    pub fn key(&self) -> String {
+    /// The same without what a user calls variant and kernel, which determines nothing.
+    #[must_use]
+    pub fn unnamed(&self) -> Self {
         let mut subject = self.clone();
         subject.variant.name = String::new();
         subject.variant.kernel.source = String::new();
+        subject
+    }
+
+    /// Identity of the trial: equal keys mean the same trial, whatever the variant is called.
+    pub fn key(&self) -> String {
+        let subject = self.unnamed();
         hex(&Sha256::digest(
             serde_json::to_vec(&subject).unwrap_or_default(),
         ))

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::wire::Region;
-use pagetide_scenario::{Clock, Context, NoObserver, Setup, needs, resolve, run};
+use pagetide_record::{MemorySpec, Subject};
+use pagetide_scenario::{Clock, Context, NoObserver, Place, needs, resolve, run};
 
 /// Size of the output region, sparse until written.
 const REGION: u64 = 32 << 20;
@@ -55,23 +56,28 @@ fn go() -> Result<(), Box<dyn Error>> {
         }
     }
     let params = resolve(&name, as_written, None, &given, &context)?;
+    let subject = Subject {
+        scenario: name,
+        as_written,
+        params,
+        seed,
+        memory: MemorySpec::Free(context.memory),
+        swap_size: context.swap_size,
+        ..Subject::default()
+    };
     let mut data = Vec::new();
-    if let Some(path) = needs(&name, as_written, &params)?.data {
+    if let Some(path) = needs(&subject)?.data {
         pagetide_reference::pack_file(&path, pagetide_reference::MAX_PAGES, &mut data)?;
     }
     let region = map(region_file)?;
-    let outcome = run(Setup {
-        name: &name,
-        as_written,
-        params: &params,
-        seed,
-        context,
+    let place = Place {
         region,
         clock: Clock::calibrated(),
         work_dir: &work_dir,
         data: &data,
         observer: &mut NoObserver,
-    });
+    };
+    let outcome = run(&subject, place);
     println!("{}", serde_json::to_string_pretty(&outcome)?);
     Ok(())
 }

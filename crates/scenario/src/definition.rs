@@ -30,9 +30,9 @@ pub struct Needs {
     pub swap: bool,
     /// The result is invalid if the kernel reclaimed nothing.
     pub pressure: bool,
-    /// An ext4 file system of this size on the simulated SSD, at [`crate::Setup::work_dir`].
+    /// An ext4 file system of this size on the simulated SSD, at [`crate::Place::work_dir`].
     pub filesystem: Option<Bytes>,
-    /// The file of references whose compact form must be carried in as [`crate::Setup::data`].
+    /// The file of references whose compact form must be carried in as [`crate::Place::data`].
     pub data: Option<PathBuf>,
     /// Transparent huge pages.
     pub thp: bool,

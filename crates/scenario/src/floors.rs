@@ -82,9 +82,9 @@ impl Ground {
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
         let zones = std::fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
         Self {
-            free: meminfo("MemFree").unwrap_or(trial.context.memory),
+            free: meminfo("MemFree").unwrap_or(trial.memory()),
             lists: Pages(in_lists(&zones)),
-            given: trial.context.memory,
+            given: trial.memory(),
             marks: Watermarks::parse(&zones),
         }
     }

@@ -45,5 +45,5 @@ pub use definition::{Context, Definition, Needs};
 pub use error::ScenarioError;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};
-pub use trial::{NoObserver, Observer, Outcome, Setup, run};
+pub use trial::{NoObserver, Observer, Outcome, Place, run};
 pub use workers::ProcessUsage;

@@ -35,9 +35,9 @@ pub(crate) struct Load {
 impl Load {
     /// Starts the jobs; they run until they are asked to stop.
     pub(crate) fn start(self, trial: &Trial<'_>, filler: &Filler) -> Result<Team, Stop> {
-        let folder = trial.work_dir.to_owned();
+        let folder = trial.place.work_dir.to_owned();
         let mut team = trial.team("job", self.jobs, |member| {
-            self.job(member, &folder, filler, trial.seed)
+            self.job(member, &folder, filler, trial.subject.seed)
         })?;
         team.open()?;
         Ok(team)

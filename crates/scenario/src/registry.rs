@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_record::Subject;
+
 use crate::definition::{self, Context, Definition, Needs, form, hint};
 use crate::error::ScenarioError;
 use crate::scenario::{
@@ -81,13 +83,9 @@ pub fn resolve(
     definition::resolve(definition, as_written, scale, &given, context)
 }
 
-/// What a scenario with resolved parameters needs of the arena.
-pub fn needs(
-    name: &str,
-    as_written: bool,
-    params: &BTreeMap<String, String>,
-) -> Result<Needs, ScenarioError> {
-    (find(name)?.needs)(params, form(as_written))
+/// What a trial, its parameters resolved, needs of the arena.
+pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
+    (find(&subject.scenario)?.needs)(&subject.params, form(subject.as_written))
 }
 
 #[cfg(test)]
@@ -114,7 +112,13 @@ mod tests {
                     .unwrap_or_else(|error| panic!("{name}: {error}"));
                 let again = resolve(name, as_written, None, &params, &CONTEXT).unwrap();
                 assert_eq!(params, again, "{name}: canonical text resolves to itself");
-                needs(name, as_written, &params).unwrap();
+                needs(&Subject {
+                    scenario: name.to_owned(),
+                    as_written,
+                    params,
+                    ..Subject::default()
+                })
+                .unwrap();
             }
         }
     }

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use pagetide_quantity::{Bytes, Direction, Histogram, Metric, MetricDef, Nanos, Series, Unit};
 use pagetide_record::wire::{self, Region};
-use pagetide_record::{Invalid, Warning};
+use pagetide_record::{Invalid, Subject, Warning};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clock};
-use crate::definition::{Context, Definition, Form, form};
+use crate::definition::{Definition, Form, form};
 use crate::error::Stop;
 use crate::harness::{self, Own};
 use crate::registry;
@@ -33,18 +33,8 @@ pub struct NoObserver;
 
 impl Observer for NoObserver {}
 
-/// Everything a scenario is given.
-pub struct Setup<'a> {
-    /// Name of the scenario.
-    pub name: &'a str,
-    /// Whether to run the original's form.
-    pub as_written: bool,
-    /// Its parameters, resolved by [`crate::resolve`].
-    pub params: &'a BTreeMap<String, String>,
-    /// Source of all randomness.
-    pub seed: u64,
-    /// Where it runs.
-    pub context: Context,
+/// What surrounds a scenario where it runs; none of it determines a result by itself.
+pub struct Place<'a> {
     /// Where output goes.
     pub region: Region,
     /// What it is timed with.
@@ -111,17 +101,12 @@ macro_rules! metrics {
 }
 pub(crate) use metrics;
 
-/// A trial in progress.
+/// A trial in progress: the one handle a scenario has.
 pub(crate) struct Trial<'a> {
     definition: &'static Definition,
-    pub form: Form,
-    pub seed: u64,
-    pub context: Context,
-    pub region: Region,
-    pub clock: Clock,
-    pub work_dir: &'a Path,
-    pub data: &'a [u8],
-    observer: &'a mut dyn Observer,
+    /// What determines the trial.
+    pub subject: &'a Subject,
+    pub place: Place<'a>,
     values: BTreeMap<String, Metric>,
     outcome: Outcome,
     started: Nanos,
@@ -132,21 +117,10 @@ pub(crate) struct Trial<'a> {
     settled: Option<Own>,
 }
 
-/// Runs a scenario to its end; what goes wrong on the way is in the outcome.
-pub fn run(setup: Setup<'_>) -> Outcome {
-    let Setup {
-        name,
-        as_written,
-        params,
-        seed,
-        context,
-        region,
-        clock,
-        work_dir,
-        data,
-        observer,
-    } = setup;
-    let definition = match registry::find(name) {
+/// Runs the scenario of `subject`, whose parameters [`crate::resolve`] resolved, to its end; what goes wrong on the way is
+/// in the outcome.
+pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
+    let definition = match registry::find(&subject.scenario) {
         Ok(definition) => definition,
         Err(error) => {
             return Outcome {
@@ -159,24 +133,20 @@ pub fn run(setup: Setup<'_>) -> Outcome {
     };
     let mut trial = Trial {
         definition,
-        form: form(as_written),
-        seed,
-        context,
-        region,
-        clock,
-        work_dir,
-        data,
-        observer,
+        subject,
+        started: place.clock.now(),
+        place,
         values: BTreeMap::new(),
         outcome: Outcome::default(),
-        started: clock.now(),
         own_before: Usage::own(),
         members: Usage::default(),
         ledger: Ledger::default(),
         omitted: Vec::new(),
         settled: None,
     };
-    let result = catch_unwind(AssertUnwindSafe(|| (definition.run)(params, &mut trial)));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        (definition.run)(&subject.params, &mut trial)
+    }));
     match result {
         Ok(Ok(())) => {}
         Ok(Err(stop)) => trial.outcome.invalid.push(stop.into_invalid()),
@@ -195,20 +165,30 @@ pub fn run(setup: Setup<'_>) -> Outcome {
 }
 
 impl Trial<'_> {
+    /// In which form the scenario runs.
+    pub(crate) fn form(&self) -> Form {
+        form(self.subject.as_written)
+    }
+
+    /// Memory that the workload was promised.
+    pub(crate) fn memory(&self) -> Bytes {
+        self.subject.memory.bytes()
+    }
+
     /// Time since the trial's start.
     pub(crate) fn elapsed(&self) -> Nanos {
-        self.clock.now().since(self.started)
+        self.place.clock.now().since(self.started)
     }
 
     /// Random numbers of their own for `label`.
     pub(crate) fn rng(&self, label: &str) -> Rng {
-        Rng::stream(self.seed, label)
+        Rng::stream(self.subject.seed, label)
     }
 
     /// Begins a phase.
     pub(crate) fn phase(&mut self, name: &str) {
         self.tick();
-        self.observer.phase(name);
+        self.place.observer.phase(name);
         self.tick();
     }
 
@@ -239,18 +219,26 @@ impl Trial<'_> {
 
     /// Says how many steps the scenario will do.
     pub(crate) fn steps(&self, total: u64) {
-        self.region.head().total.store(total, Ordering::Relaxed);
-        self.region.head().done.store(0, Ordering::Relaxed);
+        self.place
+            .region
+            .head()
+            .total
+            .store(total, Ordering::Relaxed);
+        self.place.region.head().done.store(0, Ordering::Relaxed);
     }
 
     /// Says how many steps were done.
     pub(crate) fn done(&self, steps: u64) {
-        self.region.head().done.store(steps, Ordering::Relaxed);
+        self.place
+            .region
+            .head()
+            .done
+            .store(steps, Ordering::Relaxed);
     }
 
     /// Shows the arena, which ends what makes no progress, that something was done, where steps are not counted.
     pub(crate) fn tick(&self) {
-        let head = self.region.head();
+        let head = self.place.region.head();
         if head.total.load(Ordering::Relaxed) == 0 {
             head.done.fetch_add(1, Ordering::Relaxed);
         }
@@ -271,9 +259,9 @@ impl Trial<'_> {
 
     /// Times what is done.
     pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (Nanos, T) {
-        let start = self.clock.now();
+        let start = self.place.clock.now();
         let value = work();
-        (self.clock.now().since(start), value)
+        (self.place.clock.now().since(start), value)
     }
 
     /// The value of a metric of the definition.
@@ -340,6 +328,7 @@ impl Trial<'_> {
     /// Keeps a series.
     pub(crate) fn series(&mut self, series: &Series) {
         let kept = self
+            .place
             .region
             .write(wire::Kind::Series, &series.name, &series.encode());
         if let Err(error) = kept {
@@ -394,7 +383,7 @@ impl Trial<'_> {
         members: u32,
         work: impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
     ) -> Result<Team, Stop> {
-        Team::start(self.clock, &self.ledger, what, members, work)
+        Team::start(self.place.clock, &self.ledger, what, members, work)
     }
 
     /// Adds what the kernel accounted to a process that ended.

@@ -20,7 +20,7 @@ impl Uses {
     pub(crate) fn new(trial: &mut Trial<'_>, pages: u64) -> Self {
         let pages = number::index(pages);
         // Never finished, so that readers pass over it.
-        let mut frame = trial.region.frame(Kind::Blob, "uses", pages * 8).ok();
+        let mut frame = trial.place.region.frame(Kind::Blob, "uses", pages * 8).ok();
         match &mut frame {
             Some(frame) => frame.body().fill(0),
             None => trial.note("the output region is too small to record the age and use of pages"),
@@ -60,7 +60,7 @@ impl Uses {
         let mut found = Found::default();
         let pages = self.pages;
         // Presence is noted beside the counts, which stay below 2^32 − 1: the highest bit of the lower half.
-        let mut frame = trial.region.frame(Kind::Blob, "presence", pages).ok();
+        let mut frame = trial.place.region.frame(Kind::Blob, "presence", pages).ok();
         let mut present = frame.as_mut().map(Frame::body).unwrap_or_default();
         let words = self.words();
         if words.is_empty() || present.is_empty() {
@@ -80,7 +80,7 @@ impl Uses {
         }
         let word = |row: usize| u64::from_le_bytes(words[row]);
         let written = write_series(
-            &trial.region,
+            &trial.place.region,
             &format!("pages-{moment}"),
             pages,
             &mut [

@@ -50,7 +50,7 @@ pub(crate) struct Victim<'a> {
 impl Victim<'_> {
     /// Starts it; it is warm when it arrives at its gate.
     pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
-        let (clock, seed) = (trial.clock, trial.seed);
+        let (clock, seed) = (trial.place.clock, trial.subject.seed);
         trial.team("victim", 1, |member| self.live(member, clock, seed))
     }
 

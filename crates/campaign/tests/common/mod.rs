@@ -9,14 +9,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pagetide_arena::{Arena, ArenaError, Finding, Progress, Step, Trial, VariantSpec};
+use pagetide_arena::{Arena, ArenaError, Finding, Prepared, Progress, Step, Trial, VariantSpec};
 use pagetide_campaign::{
     Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
     Watch, run,
 };
 use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::wire::Phase;
-use pagetide_record::{ArenaKind, Invalid, Maker, RecordWriter, Results, Subject, Wall};
+use pagetide_record::{ArenaKind, Invalid, KernelId, Maker, RecordWriter, Results, Subject, Wall};
 use pagetide_store::Store;
 
 /// The metric that decides.
@@ -47,6 +47,8 @@ pub struct Scripted {
     pub refuses: Option<String>,
     /// Trials in the order they were begun.
     pub log: Mutex<Vec<Trial>>,
+    /// Trials that were prepared.
+    pub prepared: AtomicUsize,
     /// Trials running now, and the most there ever were.
     pub running: AtomicUsize,
     pub most: AtomicUsize,
@@ -61,6 +63,7 @@ impl Default for Scripted {
             deeds: BTreeMap::new(),
             refuses: None,
             log: Mutex::new(Vec::new()),
+            prepared: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
         }
@@ -80,56 +83,40 @@ impl Arena for Scripted {
         self.kind
     }
 
-    fn side_by_side(&self, largest: &Subject) -> usize {
-        if largest.memory.bytes() > Bytes::from_mib(100) {
+    fn side_by_side(&self, largest: &Prepared) -> usize {
+        if largest.subject().memory.bytes() > Bytes::from_mib(100) {
             1
         } else {
             2
         }
     }
 
-    fn prepare(&self, trial: &Trial) -> Result<Subject, ArenaError> {
+    fn prepare(&self, trial: &Trial) -> Result<Prepared, ArenaError> {
         if self.refuses.as_ref() == Some(&trial.variant.kernel) {
             return Err(ArenaError::refused(format!(
                 "kernel {} has no CONFIG_SWAP: choose another",
                 trial.variant.kernel
             )));
         }
-        let mut subject = Subject {
-            scenario: trial.scenario.clone(),
-            as_written: trial.as_written,
-            params: trial.params.clone(),
-            seed: trial.seed,
-            memory: trial.memory,
-            swap: trial.swap,
-            swap_size: trial.swap_size.unwrap_or(Bytes::from_mib(256)),
-            pass: trial.pass,
-            ..Subject::default()
+        self.prepared.fetch_add(1, Ordering::SeqCst);
+        let kernel = KernelId {
+            source: trial.variant.kernel.clone(),
+            release: trial.variant.kernel.clone(),
+            ..KernelId::default()
         };
+        let mut subject = trial.subject(kernel, Bytes::from_mib(256));
         subject.arena.kind = self.kind;
         subject.arena.cmdline = trial.variant.boot.join(" ");
-        subject.variant.name.clone_from(&trial.variant.name);
-        subject
-            .variant
-            .kernel
-            .source
-            .clone_from(&trial.variant.kernel);
-        subject
-            .variant
-            .kernel
-            .release
-            .clone_from(&trial.variant.kernel);
-        subject.variant.settings.clone_from(&trial.variant.settings);
-        Ok(subject)
+        Ok(Prepared::new(trial.clone(), subject, ()))
     }
 
     fn run(
         &self,
-        trial: &Trial,
-        subject: &Subject,
+        prepared: &Prepared,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError> {
+        let (trial, subject) = (prepared.trial(), prepared.subject());
         self.log.lock().unwrap().push(trial.clone());
         let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(running, Ordering::SeqCst);

@@ -78,12 +78,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         progress.say("stopped: the same command goes on from here");
         return Ok(End::Unable);
     }
-    let Some(note) = store.campaign(&outcome.campaign)? else {
-        anyhow::bail!(
-            "the note of campaign {} is gone: run it again",
-            outcome.campaign
-        );
-    };
+    let note = outcome.note;
     let comparison = compare_note(&store, &note)?;
     let note = CalibrationNote::of(&comparison, arena.kind(), seeds)?;
     note.write(&store)?;

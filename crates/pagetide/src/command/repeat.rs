@@ -57,7 +57,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let arena = arena.as_ref();
     let prepared = prepare_again(arena, &before.subject)?;
-    let (trial, subject) = &prepared;
+    let subject = prepared.subject();
     let mut notes: Vec<String> = differences(&before.subject, subject)
         .iter()
         .map(ToString::to_string)
@@ -77,7 +77,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         first_difference: None,
     };
     for _ in 0..args.times {
-        let again = run_again(&store, arena, &prepared, maker(trial), &progress)?;
+        let again = run_again(&store, arena, &prepared, maker(prepared.trial()), &progress)?;
         if again.digest == before.digest {
             repeated.identical += 1;
         } else if repeated.first_difference.is_none() {

@@ -133,7 +133,7 @@ impl Alloc {
             let pages = floor.pages(ground);
             if pass == 0 {
                 let expected = pages.0 * u64::from(self.passes);
-                recorder.log_to(&trial.region, &format!("alloc-log-{name}"), expected);
+                recorder.log_to(&trial.place.region, &format!("alloc-log-{name}"), expected);
             }
             let mapping = Mapping::anonymous(pages)?;
             let touch = Touch::mapping(&mapping, Amount::Word, Offset::Spread);
@@ -144,7 +144,7 @@ impl Alloc {
                 for (item, next) in batch[..filled].iter_mut().zip(page..) {
                     *item = number::narrow(next) | WRITE;
                 }
-                recorder.touch(trial.clock, &touch, &batch[..filled]);
+                recorder.touch(trial.place.clock, &touch, &batch[..filled]);
                 page += filled as u64;
                 trial.tick();
             }

@@ -119,15 +119,15 @@ impl Scenario for Contswap {
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
         let pages = self.mapping.pages();
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut recorder = Recorder::without_log()?;
-        recorder.log_to(&trial.region, "access-log", pages.0);
+        recorder.log_to(&trial.place.region, "access-log", pages.0);
         let mut batch = Locked::<u32>::new(BATCH)?;
         let mut page_map = PageMap::open()?;
         trial.settle();
 
         trial.phase("map");
-        let start = trial.clock.now();
+        let start = trial.place.clock.now();
         let mapping = Mapping::anonymous(pages)?;
         let mut touched = self.touch(&mapping, &filler);
 
@@ -159,18 +159,18 @@ impl Scenario for Contswap {
         trial.phase("swap-in");
         let touch = Touch::mapping(&mapping, Amount::Word, Offset::Spread);
         let before = Usage::own();
-        let swap_in = trial.clock.now();
+        let swap_in = trial.place.clock.now();
         let mut page = 0;
         while page < pages.0 {
             let filled = number::index(pages.0 - page).min(BATCH);
             for (item, next) in batch[..filled].iter_mut().zip(page..) {
                 *item = number::narrow(next);
             }
-            recorder.touch(trial.clock, &touch, &batch[..filled]);
+            recorder.touch(trial.place.clock, &touch, &batch[..filled]);
             page += filled as u64;
             trial.tick();
         }
-        let end = trial.clock.now();
+        let end = trial.place.clock.now();
         trial.time_metric("swap-in", end.since(swap_in));
         trial.time_metric("total", end.since(start));
         let faults = Usage::own().since(before);
@@ -194,6 +194,7 @@ fn observe_layout(
     let mut layout = SwapLayout::default();
     // One word a page, noted in the output region, which costs the workload no memory.
     let mut frame = trial
+        .place
         .region
         .frame(pagetide_record::wire::Kind::Blob, "offsets", rows * 8)
         .ok();
@@ -230,7 +231,7 @@ fn observe_layout(
     trial.histogram("swap-runs", layout.runs());
     if offsets.len() == rows {
         write_series(
-            &trial.region,
+            &trial.place.region,
             "swap-offsets",
             rows,
             &mut [

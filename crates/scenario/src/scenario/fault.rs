@@ -109,7 +109,7 @@ impl Scenario for Fault {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut page_map = PageMap::open()?;
         trial.settle();
         let ground = Ground::now(trial);
@@ -166,6 +166,7 @@ impl Fault {
         // Presence of every page, noted in the output region: the series' frame doubles as the list of absent pages.
         let size = number::index(pages.0);
         let mut frame = trial
+            .place
             .region
             .frame(Kind::Blob, "presence", size)
             .map_err(|error| {
@@ -208,7 +209,7 @@ impl Fault {
             }
             rows.push([number, pass, referenced, present, time.0]);
             write_series(
-                &trial.region,
+                &trial.place.region,
                 &format!("pages-{name}-{pass}"),
                 size,
                 &mut [("present", Unit::Count, &mut |row| i64::from(presence[row]))],

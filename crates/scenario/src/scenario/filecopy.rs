@@ -173,13 +173,13 @@ impl Scenario for Filecopy {
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
         let chosen = self.chosen("filecopy")?;
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut buffer = Locked::<u8>::new(number::index(self.chunk.0).max(PAGE))?;
         let mut read_back = Locked::<u8>::new(READ_BACK)?;
         trial.settle();
 
         trial.phase("prepare");
-        let path = |name: &str| trial.work_dir.join(name);
+        let path = |name: &str| trial.place.work_dir.join(name);
         let (from, to, warm) = (
             path("pagetide-source"),
             path("pagetide-copy"),

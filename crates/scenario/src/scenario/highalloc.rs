@@ -99,8 +99,8 @@ struct Row {
 }
 
 impl Highalloc {
-    fn attempts(&self, context: &Context) -> u64 {
-        number::floor(context.memory.0 as f64 * self.share / self.block.0 as f64).max(1)
+    fn attempts(&self, memory: Bytes) -> u64 {
+        number::floor(memory.0 as f64 * self.share / self.block.0 as f64).max(1)
     }
 
     fn work(&self) -> Load {
@@ -177,25 +177,21 @@ impl Scenario for Highalloc {
             }
             return Ok(());
         }
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut asker = Asker {
             way: self.by,
             block: self.block,
-            clock: trial.clock,
+            clock: trial.place.clock,
             filler: &filler,
             page_map: PageMap::open()?,
         };
-        let attempts = self.attempts(&trial.context);
+        let attempts = self.attempts(trial.memory());
         let mut rows: Vec<Row> = Vec::with_capacity(number::index(attempts * 3));
         trial.settle();
 
         let scattered = if self.fragment > 0.0 {
             trial.phase("fragment");
-            Some(Scattered::hold(
-                self.fragment,
-                trial.context.memory,
-                &filler,
-            )?)
+            Some(Scattered::hold(self.fragment, trial.memory(), &filler)?)
         } else {
             None
         };
@@ -209,10 +205,10 @@ impl Scenario for Highalloc {
 
         trial.phase("clean");
         self.end_load(trial, jobs)?;
-        load.delete_files(trial.work_dir);
-        let path = trial.work_dir.join("pagetide-large");
+        load.delete_files(trial.place.work_dir);
+        let path = trial.place.work_dir.join("pagetide-large");
         // A file system smaller than memory makes this file shorter; its purpose, to turn the cache over, is served.
-        let _ = make_file(&path, trial.context.memory.pages().0, &filler);
+        let _ = make_file(&path, trial.memory().pages().0, &filler);
         let _ = read_through(&path);
         let _ = fs::remove_file(&path);
         drop_caches(trial);
@@ -244,9 +240,9 @@ impl Highalloc {
         trial.phase(&format!("pass-{name}"));
         let interval = Nanos(self.block.0 * 1_000_000_000 / self.rate.0.max(1));
         let mut held: Vec<Held> = Vec::new();
-        let start = trial.clock.now();
+        let start = trial.place.clock.now();
         let mut due = start;
-        for _ in 0..self.attempts(&trial.context) {
+        for _ in 0..self.attempts(trial.memory()) {
             let attempt = asker.ask()?;
             rows.push(Row {
                 pass,
@@ -258,7 +254,7 @@ impl Highalloc {
             trial.tick();
             // The pace is kept however long an attempt takes, as far as that is possible.
             due = Nanos(due.0 + interval.0);
-            trial.sleep(due.since(trial.clock.now()));
+            trial.sleep(due.since(trial.place.clock.now()));
         }
         drop(held);
         Ok(())

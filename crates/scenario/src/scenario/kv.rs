@@ -134,9 +134,9 @@ impl Scenario for Kv {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut all = Recorder::without_log()?;
-        all.log_to(&trial.region, "access-log", self.operations);
+        all.log_to(&trial.place.region, "access-log", self.operations);
         all.write_content(&filler);
         let mut batch = Locked::<u32>::new(STEP)?;
         trial.settle();
@@ -151,7 +151,7 @@ impl Scenario for Kv {
         let mut next = Operations {
             references: self
                 .pattern()
-                .references(self.keys(), self.operations, trial.seed)
+                .references(self.keys(), self.operations, trial.subject.seed)
                 .map_err(ScenarioError::from)?,
             reads: number::floor(self.reads * 9_007_199_254_740_992.0),
             rng: trial.rng("operations"),
@@ -175,7 +175,7 @@ impl Scenario for Kv {
             if filled == 0 {
                 break;
             }
-            all.touch(trial.clock, &touch, &batch[..filled]);
+            all.touch(trial.place.clock, &touch, &batch[..filled]);
             done += filled as u64;
             trial.done(done);
             if saving
@@ -211,8 +211,8 @@ impl Scenario for Kv {
 impl Kv {
     /// Forks a child that writes the store as it is now to a file.
     fn save(trial: &mut Trial<'_>, store: &Mapping) -> Result<Team, Stop> {
-        let path = trial.work_dir.join("pagetide-snapshot");
-        let clock = trial.clock;
+        let path = trial.place.work_dir.join("pagetide-snapshot");
+        let clock = trial.place.clock;
         let (fork, team) = trial.time(|| {
             trial.team("snapshot", 1, |member| {
                 let start = clock.now();
@@ -246,7 +246,7 @@ impl Kv {
             pages += ended.values[SNAPSHOT[2]];
         }
         trial.must_count("pages of the snapshot", self.size.pages().0, pages);
-        let _ = fs::remove_file(trial.work_dir.join("pagetide-snapshot"));
+        let _ = fs::remove_file(trial.place.work_dir.join("pagetide-snapshot"));
         trial.time_metric("snapshot-time", Nanos(time));
         trial.metric("snapshot-pages", pages as f64);
         trial.metric("copies", saved.copies as f64);

@@ -213,16 +213,16 @@ impl Scenario for Patterns {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let pattern = self.pattern(trial.form)?;
+        let pattern = self.pattern(trial.form())?;
         let pages = self.pages.0;
         let mut references = self.references(&pattern, trial)?;
         let total = references.left();
         let mut recorder = Recorder::without_log()?;
-        recorder.log_to(&trial.region, "access-log", total);
+        recorder.log_to(&trial.place.region, "access-log", total);
         let mut batch = Locked::<u32>::new(BATCH)?;
         let mut page_map = PageMap::open()?;
         let mut uses = Uses::new(trial, pages);
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         recorder.write_content(&filler);
         trial.settle();
 
@@ -260,7 +260,7 @@ impl Scenario for Patterns {
                 }
                 uses.add(&batch[..filled], done);
                 kind.mark(&mut batch[..filled]);
-                recorder.touch(trial.clock, &touch, &batch[..filled]);
+                recorder.touch(trial.place.clock, &touch, &batch[..filled]);
                 done += filled as u64;
                 trial.done(done);
             }
@@ -305,10 +305,10 @@ impl Patterns {
     fn references<'a>(&self, pattern: &Pattern, trial: &Trial<'a>) -> Result<References<'a>, Stop> {
         if pattern.path().is_none() {
             return Ok(pattern
-                .references(self.range(), self.refs, trial.seed)
+                .references(self.range(), self.refs, trial.subject.seed)
                 .map_err(ScenarioError::from)?);
         }
-        let packed = Packed::new(trial.data, self.range()).map_err(|error| {
+        let packed = Packed::new(trial.place.data, self.range()).map_err(|error| {
             Stop::Invalid(Invalid::Scenario {
                 why: format!("cannot use the references that were carried in: {error}"),
             })
@@ -321,7 +321,7 @@ impl Patterns {
             Backing::Anon => Mapping::anonymous(self.pages),
             Backing::File => {
                 trial.phase("fill");
-                let path = trial.work_dir.join("pagetide-pages");
+                let path = trial.place.work_dir.join("pagetide-pages");
                 let (time, file) = trial.time(|| make_file(&path, self.pages.0, filler));
                 let file = file?;
                 trial.time_metric("fill", time);

@@ -145,7 +145,7 @@ impl Scenario for Swapbench {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         trial.settle();
 
         trial.phase("lock");
@@ -158,13 +158,13 @@ impl Scenario for Swapbench {
         }
 
         trial.phase("start");
-        let (clock, pages) = (trial.clock, self.size.pages());
+        let (clock, pages) = (trial.place.clock, self.size.pages());
         let mut team = trial.team("process", self.processes, |member| {
             let memory = Mapping::anonymous(pages)?;
             let mut written = 0;
             let mut read = 0;
             for pass in 0..self.passes {
-                let seed = trial.seed
+                let seed = trial.subject.seed
                     ^ u64::from(member.number * 16 + pass).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let slot = 2 + 2 * pass as usize;
                 if pass == 0 || self.barrier == Barrier::Each {
@@ -191,7 +191,7 @@ impl Scenario for Swapbench {
             Ok(())
         })?;
 
-        let start = trial.clock.now();
+        let start = trial.place.clock.now();
         for pass in 0..self.passes {
             if pass == 0 || self.barrier == Barrier::Each {
                 team.gathered()?;
@@ -210,7 +210,7 @@ impl Scenario for Swapbench {
             trial.absent("compressed", why);
         }
         let ended = team.join()?;
-        trial.time_metric("total", trial.clock.now().since(start));
+        trial.time_metric("total", trial.place.clock.now().since(start));
         trial.phase("report");
         self.report(trial, &ended);
         Ok(())

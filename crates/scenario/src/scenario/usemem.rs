@@ -92,9 +92,9 @@ impl Scenario for Usemem {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let filler = Filler::new(self.content, trial.seed)?;
+        let filler = Filler::new(self.content, trial.subject.seed)?;
         trial.settle();
-        let (clock, pages) = (trial.clock, self.size.pages());
+        let (clock, pages) = (trial.place.clock, self.size.pages());
         trial.phase("start");
         let mut team = trial.team("process", self.processes, |member| {
             let memory = Mapping::anonymous(pages)?;
@@ -102,7 +102,7 @@ impl Scenario for Usemem {
             member.gate();
             let start = clock.now();
             for pass in 0..u64::from(self.passes) {
-                let seed = trial.seed
+                let seed = trial.subject.seed
                     ^ (u64::from(member.number) << 32 | pass).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 for page in self.order.over(pages.0, seed) {
                     memory.fill_page(&filler, page);
