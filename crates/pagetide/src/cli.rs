@@ -60,6 +60,7 @@ pub enum Command {
     Kernel(command::kernel::Args),
     Doctor(command::doctor::Args),
     References(command::references::Args),
+    Ideal(Box<command::ideal::Args>),
     History(command::history::Args),
     Power(command::power::Args),
     Calibrate(Box<command::calibrate::Args>),

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod doctor;
 pub mod explain;
 pub mod history;
+pub mod ideal;
 pub mod import;
 pub mod kernel;
 pub mod list;
@@ -41,6 +42,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::List(args) => list::run(args, &places, out),
         Command::Kernel(args) => kernel::run(args, &places, out),
         Command::Doctor(_) => doctor::run(&places, out),
+        Command::Ideal(args) => ideal::run(&args, &places, out),
         Command::References(args) => references::run(&args, &places, out),
         Command::History(args) => history::run(&args, &places, out),
         Command::Power(args) => power::run(&args, &places, out),

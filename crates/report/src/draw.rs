@@ -9,4 +9,4 @@ pub mod quantity;
 pub use clean::{clean, escaped, width};
 pub use grid::{Align, Cell, Grid};
 pub use look::{Ink, Look};
-pub use quantity::Scale;
+pub use quantity::{Scale, count, grouped};

@@ -1,0 +1,95 @@
+//! What the oracle says of a string: faults by policy and size, and how far each is from the best possible.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::policy::Choice;
+use crate::run::{Job, Outcome, simulate};
+use crate::trace::Trace;
+
+/// One policy at one size.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    /// The policy, with the parameters that differ from its defaults.
+    pub policy: String,
+    /// Memory in pages.
+    pub pages: u32,
+    /// References that did not find their page in memory.
+    pub faults: u64,
+    /// Share of the references that fault.
+    pub share: f64,
+    /// Faults for each fault of OPT at the same size; 1 if both have none.
+    pub headroom: f64,
+    /// Faults in each window, in order.
+    pub windows: Vec<u64>,
+    /// Seconds that the simulation took.
+    pub seconds: f64,
+}
+
+/// What is said of a string.
+#[derive(Debug, Clone, Serialize)]
+pub struct Answer {
+    /// References that are counted.
+    pub references: u64,
+    /// References before them that fill memory.
+    pub lead: u32,
+    /// Pages that occur.
+    pub distinct: u32,
+    /// The lines, by size, then in the order the policies were asked for; OPT is always among them.
+    pub lines: Vec<Line>,
+}
+
+/// How many faults there are for each of the best policy.
+pub fn headroom(faults: f64, best: f64) -> f64 {
+    if faults <= 0.0 && best <= 0.0 {
+        1.0
+    } else {
+        faults / best
+    }
+}
+
+/// Simulates every policy at every size and sets it against OPT.
+pub fn ask(
+    trace: &Trace,
+    choices: &[Choice],
+    sizes: &[u32],
+    windows: u32,
+    workers: usize,
+) -> io::Result<Answer> {
+    let mut choices = choices.to_vec();
+    if !choices.iter().any(|choice| choice.about().name == "opt") {
+        choices.insert(0, Choice::opt());
+    }
+    let jobs: Vec<Job> = sizes
+        .iter()
+        .flat_map(|&size| {
+            choices.iter().map(move |choice| Job {
+                choice: choice.clone(),
+                size,
+            })
+        })
+        .collect();
+    let outcomes = simulate(trace, &jobs, windows, workers)?;
+    let best = |size: u32| {
+        let opt = |job: &Job| job.size == size && job.choice.about().name == "opt";
+        let place = jobs.iter().position(opt);
+        place.map_or(0, |place| outcomes[place].faults)
+    };
+    let references = trace.references() - u64::from(trace.lead());
+    let line = |(job, outcome): (&Job, &Outcome)| Line {
+        policy: job.choice.to_string(),
+        pages: job.size,
+        faults: outcome.faults,
+        share: outcome.faults as f64 / references.max(1) as f64,
+        headroom: headroom(outcome.faults as f64, best(job.size) as f64),
+        windows: outcome.windows.clone(),
+        seconds: outcome.took.as_secs_f64(),
+    };
+    Ok(Answer {
+        references,
+        lead: trace.lead(),
+        distinct: trace.distinct(),
+        lines: jobs.iter().zip(&outcomes).map(line).collect(),
+    })
+}

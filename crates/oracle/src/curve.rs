@@ -1,0 +1,81 @@
+//! Faults at every size of memory, in one pass over the string.
+
+mod lru;
+mod opt;
+mod shards;
+
+pub use lru::lru;
+pub use opt::opt;
+pub use shards::{Sampled, shards, shards_of_file};
+
+/// Faults by size of memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Curve {
+    /// References that are counted.
+    references: u64,
+    /// Faults with 1, 2, … pages, up to the size from which on only first uses fault.
+    faults: Vec<u64>,
+}
+
+impl Curve {
+    /// From the number of references that need exactly 1, 2, … pages to be hits; the others fault at any size.
+    fn of_distances(references: u64, distances: &[u64]) -> Self {
+        let mut faults = references;
+        let mut all: Vec<u64> = distances
+            .iter()
+            .map(|hits| {
+                faults -= hits;
+                faults
+            })
+            .collect();
+        while all.len() > 1 && all[all.len() - 1] == all[all.len() - 2] {
+            all.pop();
+        }
+        if all.is_empty() {
+            all.push(references);
+        }
+        Self {
+            references,
+            faults: all,
+        }
+    }
+
+    /// Faults with memory of `size` pages, at least 1.
+    pub fn faults(&self, size: u32) -> u64 {
+        let place = (size.max(1) as usize - 1).min(self.faults.len() - 1);
+        self.faults[place]
+    }
+
+    /// References that are counted.
+    pub fn references(&self) -> u64 {
+        self.references
+    }
+
+    /// The curve without the first references, if each of them is to another page: they fault at any size.
+    #[must_use]
+    pub fn without_lead(mut self, lead: u32) -> Self {
+        let lead = u64::from(lead);
+        self.references -= lead;
+        self.faults.iter_mut().for_each(|faults| *faults -= lead);
+        self
+    }
+
+    /// The size from which on more memory saves no fault.
+    pub fn enough(&self) -> u32 {
+        crate::number::narrow(self.faults.len())
+    }
+}
+
+/// Sizes that a curve is shown at: some 30 up to `most`, evenly spaced by ratio.
+pub fn shown_sizes(most: u32) -> Vec<u32> {
+    let ratio = f64::from(most).powf(1.0 / 30.0).max(1.05);
+    let mut sizes = vec![1];
+    let mut size = f64::from(most);
+    while size >= 1.5 {
+        sizes.push(crate::number::whole(size.round()));
+        size /= ratio;
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}

@@ -1,0 +1,203 @@
+//! The LRU curve by stack distances.
+//!
+//! A reference is a hit if memory holds as many pages as were used since its page's last use, itself included (Mattson
+//! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live bits
+//! from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The axis is closed up when it is
+//! full, so that it is never longer than twice the pages (Olken's bound without a tree). Bits are counted in blocks of
+//! 512; above, each node holds the sums before its 16 children, so that a question reads one number a level and a change
+//! adds to one cache line a level.
+
+use super::Curve;
+use crate::flat::{self, AHEAD};
+use crate::number::{at, narrow};
+
+/// Bits in a block.
+const BLOCK: u32 = 512;
+const WORDS: usize = BLOCK as usize / 64;
+/// Children of a node.
+const FAN: u32 = 16;
+
+/// The exact curve.
+pub fn lru(references: &[u32], pages: u32) -> Curve {
+    let mut stack = Stack::new(pages);
+    stack.run(references);
+    Curve::of_distances(references.len() as u64, &stack.distances)
+}
+
+pub(super) struct Stack {
+    /// Slot of each page on the axis, plus 1; 0 for none.
+    slots: Vec<u32>,
+    /// Pages by slot.
+    axis: Vec<u32>,
+    live: Vec<u64>,
+    /// Live bits in the node before each child, for closed blocks; from blocks upwards.
+    levels: Vec<Vec<u32>>,
+    /// Next free slot.
+    end: u32,
+    count: u32,
+    /// References by distance, from 1.
+    pub distances: Vec<u64>,
+}
+
+impl Stack {
+    pub fn new(pages: u32) -> Self {
+        let blocks = (at(pages) * 2).div_ceil(at(BLOCK)).max(2);
+        let mut levels = Vec::new();
+        let mut nodes = blocks;
+        loop {
+            nodes = nodes.div_ceil(at(FAN));
+            levels.push(flat::zeroed(nodes * at(FAN)));
+            if nodes == 1 {
+                break;
+            }
+        }
+        Self {
+            slots: flat::zeroed(at(pages)),
+            axis: flat::zeroed(blocks * at(BLOCK)),
+            live: flat::zeroed(blocks * WORDS),
+            levels,
+            end: 0,
+            count: 0,
+            distances: vec![0; at(pages)],
+        }
+    }
+
+    /// Takes references, with the processor's instruction for counting bits if it has one.
+    pub fn run(&mut self, references: &[u32]) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("avx2")
+        {
+            // SAFETY: the processor has both features.
+            unsafe { self.run_fast(references) };
+            return;
+        }
+        self.take(references);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt,avx2")]
+    fn run_fast(&mut self, references: &[u32]) {
+        self.take(references);
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn take(&mut self, references: &[u32]) {
+        for (place, &page) in references.iter().enumerate() {
+            if let Some(&next) = references.get(place + AHEAD) {
+                flat::soon(&self.slots, next);
+            }
+            let slot = self.slots[at(page)];
+            if slot == self.end && slot > 0 {
+                // The newest page again: nothing moves.
+                self.distances[0] += 1;
+                continue;
+            }
+            if slot > 0 {
+                let distance = self.remove(slot - 1);
+                self.distances[at(distance) - 1] += 1;
+            }
+            if at(self.end) == self.axis.len() {
+                self.close_up();
+            }
+            self.append(page);
+        }
+    }
+
+    /// Clears a slot and returns how many bits were live from there on.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn remove(&mut self, slot: u32) -> u32 {
+        let block = slot / BLOCK;
+        let words = &mut self.live[at(block) * WORDS..][..WORDS];
+        let word = at(slot % BLOCK / 64);
+        let bit = slot % 64;
+        let mut before = 0;
+        for (place, &bits) in words.iter().enumerate() {
+            let mask = match place.cmp(&word) {
+                std::cmp::Ordering::Less => u64::MAX,
+                std::cmp::Ordering::Equal => (1 << bit) - 1,
+                std::cmp::Ordering::Greater => 0,
+            };
+            before += (bits & mask).count_ones();
+        }
+        words[word] &= !(1 << bit);
+        let closed = block != self.end / BLOCK;
+        let mut child = block;
+        for level in &mut self.levels {
+            let node = &mut level[at(child / FAN * FAN)..][..at(FAN)];
+            let place = child % FAN;
+            before += node[at(place)];
+            if closed {
+                for (other, sum) in (0_u32..).zip(node.iter_mut()) {
+                    *sum -= u32::from(other > place);
+                }
+            }
+            child /= FAN;
+        }
+        let from_here = self.count - before;
+        self.count -= 1;
+        from_here
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn append(&mut self, page: u32) {
+        let slot = self.end;
+        self.axis[at(slot)] = page;
+        self.live[at(slot / 64)] |= 1 << (slot % 64);
+        self.slots[at(page)] = slot + 1;
+        self.end += 1;
+        self.count += 1;
+        if self.end.is_multiple_of(BLOCK) {
+            self.close_block(slot / BLOCK);
+        }
+    }
+
+    /// Adds a full block's live bits to all sums behind it.
+    #[cold]
+    fn close_block(&mut self, block: u32) {
+        let live = &self.live[at(block) * WORDS..][..WORDS];
+        let live: u32 = live.iter().map(|bits| bits.count_ones()).sum();
+        let mut child = block;
+        for level in &mut self.levels {
+            let node = &mut level[at(child / FAN * FAN)..][..at(FAN)];
+            for sum in &mut node[at(child % FAN) + 1..] {
+                *sum += live;
+            }
+            child /= FAN;
+        }
+    }
+
+    /// Moves all live slots to the front of the axis.
+    #[cold]
+    fn close_up(&mut self) {
+        let mut pages = Vec::with_capacity(at(self.count));
+        for (word, &bits) in self.live.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                let slot = narrow(word * 64) + bits.trailing_zeros();
+                pages.push(self.axis[at(slot)]);
+                bits &= bits - 1;
+            }
+        }
+        self.live.fill(0);
+        for level in &mut self.levels {
+            level.fill(0);
+        }
+        (self.end, self.count) = (0, 0);
+        for page in pages {
+            self.append(page);
+        }
+    }
+}

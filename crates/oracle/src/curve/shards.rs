@@ -1,0 +1,189 @@
+//! The LRU curve from a sample of the pages: SHARDS, for strings that do not fit.
+//!
+//! A page is sampled if its hash is small; distances within the sample are divided by the rate (Waldspurger, Park,
+//! Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, fixed rate with the adjustment of the paper's
+//! section 3.3: the references that the sample lacks count as hits at distance 1). Error bars come from ten subsamples,
+//! drawn by other bits of the hash: the standard error of their mean, by the jackknife for independent groups.
+
+use std::path::Path;
+
+use super::lru::Stack;
+use crate::error::{TraceError, Trouble};
+use crate::ingest::{self, Dense, Format};
+use crate::number::{at, low32, narrow, whole};
+
+/// Subsamples that the error bars come from.
+const GROUPS: usize = 10;
+
+/// A curve from a sample.
+#[derive(Debug, Clone)]
+pub struct Sampled {
+    references: u64,
+    rate: f64,
+    /// References of the sample by their distance within it, and those without one; for all, then for each group left out.
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    distances: Vec<u64>,
+    references: u64,
+    /// Share of all pages that are in it.
+    rate: f64,
+}
+
+impl Sampled {
+    /// References in the string, sampled or not.
+    pub fn references(&self) -> u64 {
+        self.references
+    }
+
+    /// Share of pages sampled.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// References in the sample.
+    pub fn sampled(&self) -> u64 {
+        self.parts[0].references
+    }
+
+    /// About the size from which on more memory saves no fault.
+    pub fn enough(&self) -> u32 {
+        let part = &self.parts[0];
+        let last = part
+            .distances
+            .iter()
+            .rposition(|hits| *hits > 0)
+            .unwrap_or(0);
+        whole((last + 1) as f64 / part.rate).max(1)
+    }
+
+    /// Estimated faults with memory of `size` pages, and their standard error.
+    pub fn faults(&self, size: u32) -> (f64, f64) {
+        let estimate = self.parts[0].faults(size, self.references);
+        let groups: Vec<f64> = self.parts[1..]
+            .iter()
+            .map(|part| part.faults(size, self.references))
+            .collect();
+        let count = groups.len() as f64;
+        let mean = groups.iter().sum::<f64>() / count;
+        let squares: f64 = groups.iter().map(|x| (x - mean).powi(2)).sum();
+        (estimate, ((count - 1.0) / count * squares).sqrt())
+    }
+}
+
+impl Part {
+    fn faults(&self, size: u32, references: u64) -> f64 {
+        let expected = references as f64 * self.rate;
+        let within = at(whole(f64::from(size) * self.rate)).min(self.distances.len());
+        let hits: u64 = self.distances[..within].iter().sum();
+        let missing = expected - self.references as f64;
+        let faults = self.references as f64 - hits as f64;
+        // Missing references are hits; they dilute the sample, or concentrate it if there are too many.
+        let share = faults / (self.references as f64 + missing);
+        (share * references as f64).clamp(0.0, references as f64)
+    }
+}
+
+/// 64 bits that depend on all bits of an id (the finaliser of SplitMix64).
+#[inline]
+fn hash(id: u64) -> u64 {
+    let mut z = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Upper half of the hash below which pages are sampled.
+fn threshold(rate: f64) -> u64 {
+    u64::from(whole(rate.clamp(0.0, 1.0) * f64::from(u32::MAX)))
+}
+
+/// The curve of a sample of `rate` of all pages, from references in memory.
+pub fn shards(references: &[u32], rate: f64) -> Sampled {
+    let mut sample = Sample::new(rate);
+    for piece in references.chunks(1 << 14) {
+        sample.take(piece.iter().copied().map(u64::from));
+    }
+    sample.finish()
+}
+
+/// The curve of a sample, from a file that is read once; memory is that of the sample.
+pub fn shards_of_file(
+    path: &Path,
+    format: Option<Format>,
+    rate: f64,
+) -> Result<Sampled, TraceError> {
+    let mut sample = Sample::new(rate);
+    let trouble = |reason| TraceError {
+        path: path.to_owned(),
+        reason,
+    };
+    ingest::each(path, format, |ids| {
+        sample.take(ids.iter().copied());
+        Ok(())
+    })
+    .map_err(trouble)?;
+    if sample.references == 0 {
+        return Err(trouble(Trouble::Empty));
+    }
+    Ok(sample.finish())
+}
+
+/// References of sampled pages.
+struct Sample {
+    below: u64,
+    rate: f64,
+    ids: Vec<u64>,
+    references: u64,
+}
+
+impl Sample {
+    fn new(rate: f64) -> Self {
+        Self {
+            below: threshold(rate),
+            rate,
+            ids: Vec::new(),
+            references: 0,
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, ids: impl Iterator<Item = u64>) {
+        for id in ids {
+            self.references += 1;
+            if hash(id) >> 32 <= self.below {
+                self.ids.push(id);
+            }
+        }
+    }
+
+    fn finish(self) -> Sampled {
+        let mut parts = vec![self.part(None)];
+        parts.extend((0..GROUPS).map(|group| self.part(Some(group))));
+        Sampled {
+            references: self.references,
+            rate: self.rate,
+            parts,
+        }
+    }
+
+    /// The sample, or the sample without one group of its pages.
+    fn part(&self, without: Option<usize>) -> Part {
+        let kept = |id: &&u64| Some(at(low32(hash(**id) & 0xffff)) % GROUPS) != without;
+        let ids: Vec<u64> = self.ids.iter().filter(kept).copied().collect();
+        let mut dense = Dense::new();
+        let mut numbers = Vec::with_capacity(ids.len());
+        // A sample has fewer pages than a string may have.
+        let _ = dense.number(&ids, &mut numbers);
+        let mut stack = Stack::new(dense.pages().max(1));
+        stack.run(&numbers);
+        let share = without.map_or(1.0, |_| (GROUPS as f64 - 1.0) / GROUPS as f64);
+        Part {
+            distances: stack.distances,
+            references: u64::from(narrow(ids.len())),
+            rate: self.rate * share,
+        }
+    }
+}

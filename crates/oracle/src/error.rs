@@ -1,0 +1,131 @@
+//! What can be wrong with what the oracle is asked.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// A policy or its parameter was asked for wrongly.
+#[derive(Debug, Error, Clone, PartialEq)]
+pub enum ParameterError {
+    /// No policy has this name.
+    #[error("there is no policy `{name}`{}: `pagetide ideal --policies` lists them", near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default())]
+    NoPolicy {
+        /// The name given.
+        name: String,
+        /// The nearest known one.
+        near: Option<&'static str>,
+    },
+    /// A bracket is missing.
+    #[error("`{text}` lacks its closing bracket: write it as name(parameter=value)")]
+    Unclosed {
+        /// The text given.
+        text: String,
+    },
+    /// The policy has no such parameter.
+    #[error("{policy} has no parameter `{parameter}`; it has {}", list(known))]
+    Unknown {
+        /// The policy.
+        policy: &'static str,
+        /// The name given.
+        parameter: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
+    /// A value is no number.
+    #[error("`{text}` is no number for `{parameter}`: write it as {parameter}=VALUE")]
+    NotANumber {
+        /// The parameter.
+        parameter: String,
+        /// The text given.
+        text: String,
+    },
+    /// A value lies outside its bounds.
+    #[error("{parameter}={value} is out of bounds: give a number from {least} to {most}")]
+    Bounds {
+        /// The parameter.
+        parameter: &'static str,
+        /// The value given.
+        value: f64,
+        /// Smallest value.
+        least: f64,
+        /// Largest value.
+        most: f64,
+    },
+    /// A range of values cannot be read.
+    #[error(
+        "`{text}` is no range: write it as parameter=FIRST:LAST:STEPS, such as small=0.01:0.5:50"
+    )]
+    Range {
+        /// The text given.
+        text: String,
+    },
+}
+
+fn list(known: &[&'static str]) -> String {
+    if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    }
+}
+
+/// A file of references cannot be used.
+#[derive(Debug, Error)]
+#[error("cannot use the references in {}: {reason}", path.display())]
+pub struct TraceError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: Trouble,
+}
+
+/// Why references cannot be read.
+#[derive(Debug, Error)]
+pub enum Trouble {
+    /// There are none.
+    #[error("there is no reference in it; give at least one")]
+    Empty,
+    /// A binary file does not end with a whole entry.
+    #[error(
+        "it ends within entry {entry}, after {rest} of its 24 bytes; copy it again, or give --format if it is no oracleGeneral file"
+    )]
+    Truncated {
+        /// The entry, counted from 1.
+        entry: u64,
+        /// Bytes of it that are there.
+        rest: usize,
+    },
+    /// A line does not fit the form of the lines before.
+    #[error("line {line}: \"{text}\" is no {expected}; keep to one format in a file")]
+    Line {
+        /// The line, counted from 1.
+        line: u64,
+        /// The line, shortened.
+        text: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// The contents fit no format.
+    #[error(
+        "its contents fit no format; give --format text, lackey or oracle-general, or a file made by `pagetide references`"
+    )]
+    Unknown,
+    /// There are more references than can be counted.
+    #[error("it has more than {} references; shorten it", crate::MOST_REFERENCES)]
+    TooLong,
+    /// There are more distinct pages than tables can hold.
+    #[error("it has more than {} distinct pages; sample it", crate::MOST_PAGES)]
+    TooManyPages,
+    /// One of our own files is not in order.
+    #[error("{0}")]
+    Reference(#[from] pagetide_reference::ReadError),
+    /// The operating system refused, or compressed data is damaged.
+    #[error("{0}; check the path, its permissions and whether the file is whole")]
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}

@@ -1,0 +1,73 @@
+//! Reading references: what a file holds, and dense page numbers for whatever ids it uses.
+
+mod compressed;
+mod dense;
+mod form;
+
+use std::fs::File;
+use std::io::BufRead;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Trouble;
+pub(crate) use dense::Dense;
+
+/// How a file holds references.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// A file of this tool, in any of its three forms.
+    Pagetide,
+    /// One id a line, decimal or with 0x; more after a space or comma is passed over.
+    Text,
+    /// What `valgrind --tool=lackey --trace-mem=yes` prints; pages of 4 KiB.
+    Lackey,
+    /// libCacheSim's binary form of 24 bytes an entry: time, id, size, next access.
+    OracleGeneral,
+}
+
+impl Format {
+    /// The formats with the names they are asked for by.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("pagetide", Self::Pagetide),
+        ("text", Self::Text),
+        ("lackey", Self::Lackey),
+        ("oracle-general", Self::OracleGeneral),
+    ];
+}
+
+/// Reads a file, hands its references on as dense numbers in pieces, and returns the number of distinct pages.
+pub(crate) fn read(
+    path: &Path,
+    format: Option<Format>,
+    mut take: impl FnMut(&[u32]) -> Result<(), Trouble>,
+) -> Result<u32, Trouble> {
+    let mut dense = Dense::new();
+    let mut numbers = Vec::with_capacity(form::PIECE);
+    each(path, format, |ids| {
+        numbers.clear();
+        dense.number(ids, &mut numbers)?;
+        take(&numbers)
+    })?;
+    Ok(dense.pages())
+}
+
+/// Reads a file and hands its ids on in pieces.
+pub(crate) fn each(
+    path: &Path,
+    format: Option<Format>,
+    mut take: impl FnMut(&[u64]) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
+    let mut input = compressed::open(File::open(path)?)?;
+    let format = match format {
+        Some(format) => format,
+        None => form::tell(input.fill_buf()?)?,
+    };
+    match format {
+        Format::Pagetide => form::pagetide(input, &mut take),
+        Format::Text => form::text(input, &mut take),
+        Format::Lackey => form::lackey(input, &mut take),
+        Format::OracleGeneral => form::oracle_general(input, &mut take),
+    }
+}

@@ -1,0 +1,194 @@
+//! Dense numbers for ids of 64 bits, in order of first use.
+//!
+//! Ids below 2^32 that lie close together are looked up in a radix tree of two levels, which stays in the caches and
+//! needs no hash. If the tree would be mostly empty, or an id is larger, all moves to a hash table whose entries are
+//! asked for a few references ahead.
+
+use crate::error::Trouble;
+use crate::flat::{self, AHEAD};
+use crate::number::{at, low32, narrow};
+
+/// Low bits of an id, which choose the entry of a leaf.
+const LEAF: u32 = 12;
+/// Leaves that ids below 2^32 can have.
+const LEAVES: usize = 1 << (32 - LEAF);
+/// Leaves that are never too many.
+const FREE_LEAVES: usize = 1 << 10;
+
+/// Gives ids their numbers.
+pub(crate) struct Dense {
+    table: Table,
+    /// Ids by number, kept for the case that a hash table takes over.
+    ids: Vec<u64>,
+}
+
+enum Table {
+    Radix(Radix),
+    Hash(Hash),
+}
+
+struct Radix {
+    /// Place of a leaf in `leaves`, 0 for none.
+    tops: Vec<u32>,
+    /// Numbers plus 1, one leaf after the other; the first leaf is empty.
+    leaves: Vec<u32>,
+}
+
+struct Hash {
+    /// Numbers plus 1; a power of two of them, at most half in use.
+    slots: Vec<(u64, u32)>,
+}
+
+/// Fibonacci hashing (Knuth, volume 3, 6.4): the upper bits of a product with 2^64 / φ.
+#[inline]
+fn spread(id: u64, bits: u32) -> usize {
+    at(low32(
+        (id ^ (id >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits),
+    ))
+}
+
+impl Dense {
+    pub fn new() -> Self {
+        Self {
+            table: Table::Radix(Radix {
+                tops: flat::zeroed(LEAVES),
+                leaves: flat::zeroed(1 << LEAF),
+            }),
+            ids: Vec::new(),
+        }
+    }
+
+    /// Numbers given so far.
+    pub fn pages(&self) -> u32 {
+        narrow(self.ids.len())
+    }
+
+    /// Appends the numbers of `ids` to `out`.
+    pub fn number(&mut self, ids: &[u64], out: &mut Vec<u32>) -> Result<(), Trouble> {
+        let mut done = 0;
+        if let Table::Radix(radix) = &mut self.table {
+            done = radix.number(ids, &mut self.ids, out);
+            if done < ids.len() {
+                self.table = Table::Hash(Hash::of(&self.ids));
+            }
+        }
+        if let Table::Hash(hash) = &mut self.table {
+            hash.number(&ids[done..], &mut self.ids, out);
+        }
+        if self.ids.len() > at(crate::MOST_PAGES) {
+            return Err(Trouble::TooManyPages);
+        }
+        Ok(())
+    }
+}
+
+impl Radix {
+    /// Numbers ids as long as they fit the tree; returns how many did.
+    fn number(&mut self, ids: &[u64], known: &mut Vec<u64>, out: &mut Vec<u32>) -> usize {
+        for (place, &id) in ids.iter().enumerate() {
+            let Some(top) = usize::try_from(id >> LEAF).ok().filter(|top| *top < LEAVES) else {
+                return place;
+            };
+            if let Some(&next) = ids.get(place + AHEAD) {
+                let top = usize::try_from(next >> LEAF).unwrap_or(0) & (LEAVES - 1);
+                let low = low32(next & ((1 << LEAF) - 1));
+                flat::soon(&self.leaves, (self.tops[top] << LEAF) | low);
+            }
+            let low = at(low32(id & ((1 << LEAF) - 1)));
+            let mut leaf = at(self.tops[top]);
+            if leaf == 0 {
+                leaf = self.leaves.len() >> LEAF;
+                // At least one entry in 16 has to be in use.
+                if leaf > FREE_LEAVES.max(known.len() >> (LEAF - 4)) {
+                    return place;
+                }
+                self.leaves.resize((leaf + 1) << LEAF, 0);
+                self.tops[top] = narrow(leaf);
+            }
+            let entry = &mut self.leaves[(leaf << LEAF) | low];
+            if *entry == 0 {
+                known.push(id);
+                *entry = narrow(known.len());
+            }
+            out.push(*entry - 1);
+        }
+        ids.len()
+    }
+}
+
+impl Hash {
+    fn of(ids: &[u64]) -> Self {
+        let slots = (ids.len() * 4).next_power_of_two().max(1 << 16);
+        let mut hash = Self {
+            slots: flat::zeroed(slots),
+        };
+        for (number, &id) in ids.iter().enumerate() {
+            let slot = hash.find(id);
+            hash.slots[slot] = (id, narrow(number) + 1);
+        }
+        hash
+    }
+
+    /// The slot of an id, or the empty one where it belongs.
+    #[inline]
+    fn find(&self, id: u64) -> usize {
+        let mut slot = spread(id, self.slots.len().trailing_zeros());
+        while self.slots[slot].1 != 0 && self.slots[slot].0 != id {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        slot
+    }
+
+    fn number(&mut self, ids: &[u64], known: &mut Vec<u64>, out: &mut Vec<u32>) {
+        for (place, &id) in ids.iter().enumerate() {
+            if let Some(&next) = ids.get(place + AHEAD) {
+                let slot = spread(next, self.slots.len().trailing_zeros());
+                flat::soon(&self.slots, narrow(slot));
+            }
+            let mut slot = self.find(id);
+            if self.slots[slot].1 == 0 {
+                if known.len() * 2 >= self.slots.len() {
+                    *self = Self::of(known);
+                    slot = self.find(id);
+                }
+                known.push(id);
+                self.slots[slot] = (id, narrow(known.len()));
+            }
+            out.push(self.slots[slot].1 - 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn ids_of_any_size_and_density_get_numbers_in_order_of_first_use() {
+        let mut rng = pagetide_reference::Rng::new(3);
+        // Compact, sparse below 2^32, beyond it, and a change between them.
+        for spans in [
+            [3000, 3000],
+            [1 << 31, 1 << 31],
+            [u64::MAX, 10],
+            [100, u64::MAX],
+        ] {
+            let mut dense = Dense::new();
+            let mut model = HashMap::new();
+            for span in spans {
+                let pool: Vec<u64> = (0..40_000).map(|_| rng.below(span)).collect();
+                let ids: Vec<u64> = (0..100_000)
+                    .map(|_| pool[at(rng.below_u32(40_000))])
+                    .collect();
+                let mut out = Vec::new();
+                dense.number(&ids, &mut out).unwrap();
+                for (id, number) in ids.iter().zip(out) {
+                    let next = narrow(model.len());
+                    assert_eq!(number, *model.entry(*id).or_insert(next));
+                }
+            }
+            assert_eq!(at(dense.pages()), model.len());
+        }
+    }
+}

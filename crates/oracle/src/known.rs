@@ -1,0 +1,136 @@
+//! References of scenarios that follow from their parameters.
+
+use std::collections::BTreeMap;
+
+use pagetide_reference::{Pattern, Zipf};
+use thiserror::Error;
+
+use crate::error::TraceError;
+use crate::trace::Trace;
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// References beyond this are kept on disk.
+const MOST_IN_MEMORY: u64 = 1 << 30;
+
+/// Why a scenario's references are not known.
+#[derive(Debug, Error)]
+pub enum Unknown {
+    /// They do not follow from its parameters.
+    #[error(
+        "the references of {scenario} do not follow from its parameters; patterns, kv and file:PATH have known references"
+    )]
+    Scenario {
+        /// The scenario.
+        scenario: String,
+    },
+    /// A parameter is missing or cannot be read.
+    #[error("the references of {scenario} cannot be made: its parameter {parameter} is `{value}`")]
+    Parameter {
+        /// The scenario.
+        scenario: String,
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The pattern refuses its range or length.
+    #[error(transparent)]
+    Pattern(#[from] pagetide_reference::StringError),
+    /// The file that holds them cannot be used.
+    #[error(transparent)]
+    File(#[from] TraceError),
+}
+
+/// The references of a scenario with resolved parameters, its first filling of memory included.
+///
+/// Of kv these are the parent's; what the child reads for the snapshot and the copies it causes are not in it.
+pub fn known(
+    scenario: &str,
+    as_written: bool,
+    params: &BTreeMap<String, String>,
+    seed: u64,
+) -> Result<Trace, Unknown> {
+    let asked = Asked { scenario, params };
+    if params.contains_key("pattern") {
+        return asked.pattern(as_written, seed);
+    }
+    if scenario == "kv" {
+        return asked.kv(seed);
+    }
+    Err(Unknown::Scenario {
+        scenario: scenario.to_owned(),
+    })
+}
+
+struct Asked<'a> {
+    scenario: &'a str,
+    params: &'a BTreeMap<String, String>,
+}
+
+impl Asked<'_> {
+    fn value(&self, parameter: &'static str) -> &str {
+        self.params.get(parameter).map_or("", String::as_str)
+    }
+
+    fn read<T: std::str::FromStr>(&self, parameter: &'static str) -> Result<T, Unknown> {
+        let value = self.value(parameter);
+        value.parse().map_err(|_| Unknown::Parameter {
+            scenario: self.scenario.to_owned(),
+            parameter,
+            value: value.to_owned(),
+        })
+    }
+
+    /// A size or number of pages in canonical text: `8192`, or `64M` where the unit is bytes.
+    fn bytes(&self, parameter: &'static str) -> Result<u64, Unknown> {
+        let value = self.value(parameter);
+        let (digits, shift) = match value.as_bytes().last() {
+            Some(b'K') => (&value[..value.len() - 1], 10),
+            Some(b'M') => (&value[..value.len() - 1], 20),
+            Some(b'G') => (&value[..value.len() - 1], 30),
+            _ => (value, 0),
+        };
+        let wrong = || Unknown::Parameter {
+            scenario: self.scenario.to_owned(),
+            parameter,
+            value: value.to_owned(),
+        };
+        let number: u64 = digits.parse().map_err(|_| wrong())?;
+        number.checked_mul(1 << shift).ok_or_else(wrong)
+    }
+
+    fn pattern(&self, as_written: bool, seed: u64) -> Result<Trace, Unknown> {
+        let pattern: Pattern = self.read("pattern")?;
+        let pattern = if as_written {
+            pattern.as_written()
+        } else {
+            pattern
+        };
+        let pages: u32 = self.read("pages")?;
+        let refs: u64 = self.read("refs")?;
+        let content: f64 = self.read("content")?;
+        let filled = self.value("mapping") == "anon" && content > 0.0;
+        let lead = if filled { pages } else { 0 };
+        if let Some(path) = pattern.path() {
+            return Ok(Trace::read_pages(path, pages, lead, MOST_IN_MEMORY)?);
+        }
+        let references = pattern.references(pages, refs, seed)?;
+        Ok(Trace::after_fill(lead, references, pages))
+    }
+
+    fn kv(&self, seed: u64) -> Result<Trace, Unknown> {
+        let pages = self.bytes("size")? / PAGE;
+        let pages = u32::try_from(pages).map_err(|_| Unknown::Parameter {
+            scenario: self.scenario.to_owned(),
+            parameter: "size",
+            value: self.value("size").to_owned(),
+        })?;
+        let pattern = Pattern::Zipf(Zipf {
+            exponent: self.read("exponent")?,
+            scatter: true,
+        });
+        let references = pattern.references(pages, self.read("operations")?, seed)?;
+        Ok(Trace::after_fill(pages, references, pages))
+    }
+}

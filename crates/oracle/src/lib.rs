@@ -1,0 +1,38 @@
+//! What an ideal or a textbook replacement policy would have done with the same references and memory.
+//!
+//! A [`Trace`] is a string of references with dense page numbers, read once and shared by all policies and sizes. A
+//! [`Choice`] names a policy with its parameters; [`simulate`] runs several of them at several sizes on all cores.
+//! [`curve`] computes the faults at every size in one pass, for LRU and for OPT.
+//!
+//! It knows nothing of kernels, scenarios, records or reports: a page is a number, memory is a number of pages.
+//!
+//! Begin reading at `policy.rs`, then any file in `policy/`; `tokens.rs` and `queue.rs` are what makes them fast.
+
+mod answer;
+pub mod curve;
+mod error;
+mod flat;
+mod ingest;
+mod known;
+mod number;
+mod policy;
+mod queue;
+mod run;
+mod sweep;
+mod tokens;
+mod trace;
+
+pub use answer::{Answer, Line, ask, headroom};
+pub use error::{ParameterError, TraceError, Trouble};
+pub use ingest::Format;
+pub use known::{Unknown, known};
+pub use policy::{About, Choice, POLICIES, Parameter, Simulator, find};
+pub use run::{Job, Outcome, simulate, workers};
+pub use sweep::sweep;
+pub use trace::Trace;
+
+/// Most distinct pages in a string: 2^28, a tebibyte of 4 KiB pages.
+pub const MOST_PAGES: u32 = 1 << 28;
+
+/// Most references in a string: times then fit 32 bits.
+pub const MOST_REFERENCES: u64 = u32::MAX as u64 - 1;

@@ -1,0 +1,51 @@
+//! Conversions between page numbers and indices, each in one place with its reason.
+
+/// A page or slot as an index into a slice.
+#[inline]
+pub(crate) const fn at(number: u32) -> usize {
+    number as usize
+}
+
+/// An index as a page or slot number; callers hold fewer than 2^32 of them.
+#[inline]
+pub(crate) const fn narrow(index: usize) -> u32 {
+    debug_assert!(index <= u32::MAX as usize);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "strings and tables are refused before they reach 2^32 entries"
+    )]
+    {
+        index as u32
+    }
+}
+
+/// The low 32 bits of a count that its caller keeps below 2^32.
+#[inline]
+pub(crate) const fn low32(number: u64) -> u32 {
+    debug_assert!(number <= u32::MAX as u64);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "times and sizes are refused before they reach 2^32"
+    )]
+    {
+        number as u32
+    }
+}
+
+/// The whole part of `x` as a number of pages; negative numbers give 0, large ones the maximum.
+#[inline]
+pub(crate) fn whole(x: f64) -> u32 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the language defines this cast as truncating and saturating, which is what is wanted"
+    )]
+    {
+        x as u32
+    }
+}
+
+/// `share` of `size` pages, rounded down, within `least` and `most`.
+pub(crate) fn part(size: u32, share: f64, least: u32, most: u32) -> u32 {
+    whole(f64::from(size) * share).clamp(least, most.max(least))
+}

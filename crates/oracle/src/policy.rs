@@ -1,0 +1,235 @@
+//! The policies: one file each, and the list of them.
+//!
+//! A policy is told of each reference in turn and says whether the page was in memory. It holds flat tables made at its
+//! start and allocates nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
+//! its name to the list below.
+
+use crate::error::ParameterError;
+use crate::flat::AHEAD;
+
+/// Declares the files and the list of policies, in the order in which tables show them.
+macro_rules! policies {
+    ($($file:ident),* $(,)?) => {
+        $(mod $file;)*
+
+        /// Every policy.
+        pub static POLICIES: &[&About] = &[$(&$file::ABOUT),*];
+    };
+}
+
+policies! {
+    opt,
+    lru,
+    fifo,
+    random,
+    clock,
+    two_q,
+    arc,
+    car,
+    lirs,
+    clock_pro,
+    s3_fifo,
+    sieve,
+    w_tinylfu,
+    active_inactive,
+    mglru,
+}
+
+/// What is known of a policy before it runs.
+#[derive(Debug)]
+pub struct About {
+    /// Its name, as it is written on the command line.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Where it was published, and which variant is taken where public code disagrees.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// Makes one.
+    make: fn(Setup<'_>) -> Box<dyn Simulator>,
+}
+
+/// A parameter of a policy.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// Its value unless another is given.
+    pub default: f64,
+    /// Smallest value.
+    pub least: f64,
+    /// Largest value.
+    pub most: f64,
+}
+
+/// What a policy is made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    /// Pages are below this number.
+    pub pages: u32,
+    /// Pages that fit in memory, at least 1 and at most 2^28.
+    pub size: u32,
+    values: &'a [f64],
+}
+
+impl Setup<'_> {
+    /// Value of the parameter with this place in [`About::parameters`].
+    pub fn value(&self, place: usize) -> f64 {
+        self.values[place]
+    }
+}
+
+/// A replacement policy.
+pub(crate) trait Policy: Send {
+    /// Takes one reference; returns whether the page was in memory.
+    fn touch(&mut self, page: u32) -> bool;
+
+    /// Hints that this page is referenced soon.
+    fn soon(&self, page: u32);
+}
+
+/// A policy with its memory, to which a string is fed piece by piece.
+pub trait Simulator: Send {
+    /// Takes the next references in order and returns how many of them were hits.
+    fn feed(&mut self, references: &[u32]) -> u64;
+}
+
+impl<P: Policy> Simulator for P {
+    fn feed(&mut self, references: &[u32]) -> u64 {
+        let mut hits = 0;
+        let known = references.len().saturating_sub(AHEAD);
+        for (place, &page) in references[..known].iter().enumerate() {
+            self.soon(references[place + AHEAD]);
+            hits += u64::from(self.touch(page));
+        }
+        for &page in &references[known..] {
+            hits += u64::from(self.touch(page));
+        }
+        hits
+    }
+}
+
+/// A policy and values for its parameters: `s3-fifo(small=0.05)`.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    about: &'static About,
+    values: Vec<f64>,
+}
+
+impl Choice {
+    /// Reads `name` or `name(parameter=value,…)`.
+    pub fn parse(text: &str) -> Result<Self, ParameterError> {
+        let text = text.trim();
+        let (name, inside) = match text.split_once('(') {
+            Some((name, rest)) => (name.trim(), rest.strip_suffix(')')),
+            None => (text, Some("")),
+        };
+        let about = find(name)?;
+        let mut choice = Self::default_of(about);
+        let inside = inside.ok_or_else(|| ParameterError::Unclosed {
+            text: text.to_owned(),
+        })?;
+        for part in inside.split(',').filter(|part| !part.trim().is_empty()) {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let number = value
+                .trim()
+                .parse()
+                .map_err(|_| ParameterError::NotANumber {
+                    parameter: key.trim().to_owned(),
+                    text: value.trim().to_owned(),
+                })?;
+            choice.set(key.trim(), number)?;
+        }
+        Ok(choice)
+    }
+
+    /// The best possible.
+    pub fn opt() -> Self {
+        Self::default_of(&opt::ABOUT)
+    }
+
+    /// A policy with its defaults.
+    pub fn default_of(about: &'static About) -> Self {
+        Self {
+            about,
+            values: about.parameters.iter().map(|p| p.default).collect(),
+        }
+    }
+
+    /// The policy.
+    pub fn about(&self) -> &'static About {
+        self.about
+    }
+
+    /// Sets a parameter.
+    pub fn set(&mut self, name: &str, value: f64) -> Result<(), ParameterError> {
+        let place = self.about.parameters.iter().position(|p| p.name == name);
+        let Some(place) = place else {
+            return Err(ParameterError::Unknown {
+                policy: self.about.name,
+                parameter: name.to_owned(),
+                known: self.about.parameters.iter().map(|p| p.name).collect(),
+            });
+        };
+        let parameter = &self.about.parameters[place];
+        if !(parameter.least..=parameter.most).contains(&value) {
+            return Err(ParameterError::Bounds {
+                parameter: parameter.name,
+                value,
+                least: parameter.least,
+                most: parameter.most,
+            });
+        }
+        self.values[place] = value;
+        Ok(())
+    }
+
+    /// Starts the policy with empty memory of `size` pages (from 1) for pages below `pages`.
+    ///
+    /// More memory than pages is the same as just enough: nothing is ever evicted.
+    pub fn start(&self, pages: u32, size: u32) -> Box<dyn Simulator> {
+        (self.about.make)(Setup {
+            pages,
+            size: size.clamp(1, crate::MOST_PAGES),
+            values: &self.values,
+        })
+    }
+}
+
+impl std::fmt::Display for Choice {
+    /// The name, and what differs from the defaults.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.about.name)?;
+        let mut before = "(";
+        for (parameter, value) in self.about.parameters.iter().zip(&self.values) {
+            #[expect(
+                clippy::float_cmp,
+                reason = "an untouched default is bit for bit itself"
+            )]
+            if *value != parameter.default {
+                write!(f, "{before}{}={value}", parameter.name)?;
+                before = ",";
+            }
+        }
+        f.write_str(if before == "," { ")" } else { "" })
+    }
+}
+
+/// The policy of this name.
+pub fn find(name: &str) -> Result<&'static About, ParameterError> {
+    POLICIES
+        .iter()
+        .find(|about| about.name == name)
+        .copied()
+        .ok_or_else(|| ParameterError::NoPolicy {
+            name: name.to_owned(),
+            near: POLICIES
+                .iter()
+                .map(|about| about.name)
+                .min_by_key(|known| strsim::damerau_levenshtein(name, known))
+                .filter(|known| strsim::damerau_levenshtein(name, known) <= 3),
+        })
+}

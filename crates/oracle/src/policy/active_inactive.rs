@@ -1,0 +1,153 @@
+//! Linux' two lists: second chance with an active and an inactive list, and refault distances.
+
+use super::{About, Parameter, Policy, Setup};
+use crate::flat;
+use crate::number::{at, whole};
+use crate::queue::{Place, Queue, push};
+
+pub(super) static ABOUT: About = About {
+    name: "active-inactive",
+    summary: "Linux without MGLRU, for anonymous memory: two lists, accessed bits, refault distances.",
+    source: "Linux 6.12, mm/vmscan.c (shrink_active_list, folio_check_references, inactive_is_low) and mm/workingset.c (workingset_test_recent). One kind of memory, one page table entry a page; reclaim frees `batch` pages at a time.",
+    parameters: &[Parameter {
+        name: "batch",
+        help: "pages freed at a time, SWAP_CLUSTER_MAX in Linux",
+        default: 32.0,
+        least: 1.0,
+        most: 1_000_000.0,
+    }],
+    make: |setup| Box::new(TwoLists::new(setup)),
+};
+
+const INACTIVE: u32 = 1;
+const ACTIVE: u32 = 2;
+
+struct TwoLists {
+    places: Vec<Place>,
+    /// The accessed bit of the page table entry.
+    accessed: Vec<bool>,
+    /// PG_referenced.
+    referenced: Vec<bool>,
+    /// Age when the page was evicted, 1 more than that; 0 if it never was.
+    shadow: Vec<u32>,
+    inactive: Queue,
+    active: Queue,
+    /// nonresident_age of the lruvec.
+    age: u32,
+    /// Refaults that were activated since active pages were last looked at.
+    activated: bool,
+    size: u32,
+    batch: u32,
+}
+
+impl TwoLists {
+    fn new(setup: Setup<'_>) -> Self {
+        let room = setup.size.min(setup.pages);
+        Self {
+            places: flat::zeroed(at(setup.pages)),
+            accessed: flat::zeroed(at(setup.pages)),
+            referenced: flat::zeroed(at(setup.pages)),
+            shadow: flat::zeroed(at(setup.pages)),
+            inactive: Queue::new(room),
+            active: Queue::new(room),
+            age: 0,
+            activated: false,
+            size: setup.size,
+            batch: whole(setup.value(0)).min(setup.size),
+        }
+    }
+
+    /// inactive_is_low(): the ratio is 1 below a gigabyte, √(10 × gigabytes) above.
+    fn inactive_is_low(&self) -> bool {
+        let gigabytes = (self.inactive.len() + self.active.len()) >> 18;
+        let ratio = if gigabytes == 0 {
+            1
+        } else {
+            (10 * gigabytes).isqrt()
+        };
+        u64::from(self.inactive.len()) * u64::from(ratio) < u64::from(self.active.len())
+    }
+
+    /// shrink_active_list(): every page is deactivated; its accessed bit is cleared on the way.
+    fn deactivate(&mut self, count: u32) {
+        for _ in 0..count {
+            let Some(page) = self.active.pop() else {
+                return;
+            };
+            self.accessed[at(page)] = false;
+            push(&mut self.inactive, INACTIVE, page, &mut self.places);
+        }
+    }
+
+    /// shrink_inactive_list() on one page; whether it was evicted.
+    fn scan_one(&mut self) -> bool {
+        let Some(page) = self.inactive.pop() else {
+            return false;
+        };
+        let was = std::mem::take(&mut self.referenced[at(page)]);
+        if std::mem::take(&mut self.accessed[at(page)]) {
+            self.referenced[at(page)] = true;
+            if was {
+                self.age = self.age.wrapping_add(1);
+                push(&mut self.active, ACTIVE, page, &mut self.places);
+            } else {
+                push(&mut self.inactive, INACTIVE, page, &mut self.places);
+            }
+            return false;
+        }
+        self.places[at(page)] = Place::default();
+        // workingset_eviction() ages first and packs the age afterwards.
+        self.shadow[at(page)] = self.age.wrapping_add(1).max(1);
+        self.age = self.age.wrapping_add(1);
+        true
+    }
+
+    fn reclaim(&mut self) {
+        let mut freed = 0;
+        while freed < self.batch && self.inactive.len() + self.active.len() > 0 {
+            if self.inactive_is_low() || std::mem::take(&mut self.activated) {
+                self.deactivate(self.batch.max(1));
+            }
+            if self.inactive.len() == 0 {
+                self.deactivate(self.batch.max(1));
+            }
+            for _ in 0..self.batch {
+                freed += u32::from(self.scan_one());
+                if freed == self.batch {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Policy for TwoLists {
+    #[inline]
+    fn touch(&mut self, page: u32) -> bool {
+        if self.places[at(page)] != Place::default() {
+            self.accessed[at(page)] = true;
+            return true;
+        }
+        if self.inactive.len() + self.active.len() >= self.size {
+            self.reclaim();
+        }
+        self.accessed[at(page)] = true;
+        self.referenced[at(page)] = false;
+        let shadow = std::mem::take(&mut self.shadow[at(page)]);
+        let recent = shadow != 0 && self.age.wrapping_sub(shadow - 1) <= self.active.len();
+        if recent {
+            self.age = self.age.wrapping_add(1);
+            self.activated = true;
+            push(&mut self.active, ACTIVE, page, &mut self.places);
+        } else {
+            push(&mut self.inactive, INACTIVE, page, &mut self.places);
+        }
+        false
+    }
+
+    #[inline]
+    fn soon(&self, page: u32) {
+        flat::soon(&self.places, page);
+        flat::soon(&self.accessed, page);
+    }
+}

@@ -1,0 +1,202 @@
+//! LIRS: pages are ranked by the distance between their last two uses.
+
+use super::{About, Parameter, Policy, Setup};
+use crate::flat;
+use crate::number::{at, part};
+use crate::queue::{Place, Queue, pop, push};
+
+pub(super) static ABOUT: About = About {
+    name: "lirs",
+    summary: "Keeps pages whose last two uses were close together; a small queue serves the others.",
+    source: "Jiang, Zhang, \"LIRS: an efficient low inter-reference recency set replacement policy\", SIGMETRICS 2002. The stack holds at most stack × memory pages; beyond, those evicted first are forgotten. A hit on a queued page that left the stack keeps its status, as in the paper; libCacheSim demotes a page there.",
+    parameters: &[
+        Parameter {
+            name: "queue",
+            help: "size of the queue, share of memory",
+            default: 0.01,
+            least: 0.0,
+            most: 0.99,
+        },
+        Parameter {
+            name: "stack",
+            help: "most pages in the stack, multiple of memory",
+            default: 2.0,
+            least: 1.0,
+            most: 100.0,
+        },
+    ],
+    make: |setup| Box::new(Lirs::new(setup)),
+};
+
+/// Kinds of pages in the stack.
+const NEAR: u32 = 1;
+const FAR: u32 = 2;
+const GONE: u32 = 3;
+/// Lists beside the stack.
+const QUEUED: u32 = 1;
+const FORGOTTEN_NEXT: u32 = 2;
+
+/// In the paper's words: near is LIR, far is resident HIR, gone is non-resident HIR.
+struct Lirs {
+    /// Kind and slot in the stack.
+    stacked: Vec<Place>,
+    /// Slot in the queue, or among the pages that are gone.
+    listed: Vec<Place>,
+    stack: Queue,
+    queue: Queue,
+    gone: Queue,
+    near: u32,
+    most_near: u32,
+    most_queued: u32,
+    most_stacked: u32,
+}
+
+impl Lirs {
+    fn new(setup: Setup<'_>) -> Self {
+        let size = setup.size;
+        let queued = part(size, setup.value(0), 1, size);
+        let stacked = part(size, setup.value(1), size, u32::MAX - 1);
+        let room = setup.pages.min(stacked.saturating_add(1));
+        Self {
+            stacked: flat::zeroed(at(setup.pages)),
+            listed: flat::zeroed(at(setup.pages)),
+            stack: Queue::new(room),
+            queue: Queue::new(queued.saturating_add(1).min(setup.pages)),
+            gone: Queue::new(room),
+            near: 0,
+            most_near: size - queued,
+            most_queued: queued,
+            most_stacked: stacked,
+        }
+    }
+
+    /// Appends to the stack keep the kinds of the pages they move.
+    fn push_stack(&mut self, page: u32, kind: u32) {
+        let place = self.stacked[at(page)];
+        if place.list() != 0 {
+            self.stack.remove(place.slot());
+            self.stacked[at(page)] = Place::default();
+        }
+        let stacked = &mut self.stacked;
+        let slot = self.stack.push(page, |page, slot| {
+            stacked[at(page)] = Place::new(stacked[at(page)].list(), slot);
+        });
+        self.stacked[at(page)] = Place::new(kind, slot);
+    }
+
+    fn set_kind(&mut self, page: u32, kind: u32) {
+        self.stacked[at(page)] = Place::new(kind, self.stacked[at(page)].slot());
+    }
+
+    /// Removes what lies below the lowest near page.
+    fn prune(&mut self) {
+        while let Some(slot) = self.stack.oldest() {
+            let page = self.stack.page(slot);
+            match self.stacked[at(page)].list() {
+                NEAR => return,
+                GONE => {
+                    self.gone.remove(self.listed[at(page)].slot());
+                    self.listed[at(page)] = Place::default();
+                }
+                _ => {}
+            }
+            pop(&mut self.stack, &mut self.stacked);
+        }
+    }
+
+    /// The lowest near page becomes a far one at the end of the queue.
+    fn demote(&mut self) {
+        if let Some(page) = pop(&mut self.stack, &mut self.stacked) {
+            self.near -= 1;
+            push(&mut self.queue, QUEUED, page, &mut self.listed);
+        }
+        self.prune();
+    }
+
+    /// Evicts the oldest page of the queue.
+    fn evict(&mut self) {
+        if let Some(page) = pop(&mut self.queue, &mut self.listed)
+            && self.stacked[at(page)].list() == FAR
+        {
+            self.set_kind(page, GONE);
+            push(&mut self.gone, FORGOTTEN_NEXT, page, &mut self.listed);
+        }
+    }
+
+    fn promote(&mut self, page: u32) {
+        self.push_stack(page, NEAR);
+        self.near += 1;
+        if self.near > self.most_near {
+            self.demote();
+        }
+    }
+
+    fn miss(&mut self, page: u32, known: bool) {
+        if self.near < self.most_near {
+            self.push_stack(page, NEAR);
+            self.near += 1;
+            return;
+        }
+        if self.queue.len() == self.most_queued {
+            self.evict();
+        }
+        if known {
+            let place = std::mem::take(&mut self.listed[at(page)]);
+            self.gone.remove(place.slot());
+            self.promote(page);
+        } else if self.most_near > 0 {
+            self.push_stack(page, FAR);
+            push(&mut self.queue, QUEUED, page, &mut self.listed);
+        } else {
+            push(&mut self.queue, QUEUED, page, &mut self.listed);
+        }
+        while self.stack.len() > self.most_stacked {
+            let Some(oldest) = pop(&mut self.gone, &mut self.listed) else {
+                return;
+            };
+            self.stack.remove(self.stacked[at(oldest)].slot());
+            self.stacked[at(oldest)] = Place::default();
+        }
+    }
+}
+
+impl Policy for Lirs {
+    #[inline]
+    fn touch(&mut self, page: u32) -> bool {
+        match self.stacked[at(page)].list() {
+            NEAR => {
+                self.push_stack(page, NEAR);
+                self.prune();
+                true
+            }
+            FAR => {
+                let place = std::mem::take(&mut self.listed[at(page)]);
+                self.queue.remove(place.slot());
+                self.promote(page);
+                true
+            }
+            GONE => {
+                self.miss(page, true);
+                false
+            }
+            _ if self.listed[at(page)].list() == QUEUED => {
+                self.queue.remove(self.listed[at(page)].slot());
+                push(&mut self.queue, QUEUED, page, &mut self.listed);
+                if self.most_near > 0 {
+                    self.push_stack(page, FAR);
+                }
+                true
+            }
+            _ => {
+                self.miss(page, false);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn soon(&self, page: u32) {
+        flat::soon(&self.stacked, page);
+        flat::soon(&self.listed, page);
+    }
+}

@@ -1,0 +1,70 @@
+//! OPT, the best that any policy can do with demand paging.
+//!
+//! Keeping a page from one use to the next is an interval, and memory of C pages is C − 1 tokens beside the page in
+//! use. The most hits are the most intervals that the tokens can serve. Taking them in order of their ends, each by the
+//! token that became free last before its start, is optimal, and hits the same references as evicting the page whose
+//! next use is farthest. It needs no look into the future, so that a string can be streamed.
+
+use super::{About, Policy, Setup};
+use crate::flat;
+use crate::number::at;
+use crate::tokens::Tokens;
+
+pub(super) static ABOUT: About = About {
+    name: "opt",
+    summary: "The least faults that are possible: evicts the page whose next use is farthest.",
+    source: "Belady 1966 (MIN); Mattson et al. 1970 (OPT). As interval scheduling: Faigle, Nawijn, \"Note on scheduling intervals on-line\", Discrete Applied Mathematics 58, 1995",
+    parameters: &[],
+    make: |setup| Box::new(Opt::new(setup)),
+};
+
+struct Opt {
+    /// Time of the last reference, from 1; 0 for none.
+    last: Vec<u32>,
+    /// When tokens became free.
+    tokens: Tokens,
+    /// Tokens that were never used.
+    unused: u32,
+    now: u32,
+}
+
+impl Opt {
+    fn new(setup: Setup<'_>) -> Self {
+        Self {
+            last: flat::zeroed(at(setup.pages)),
+            tokens: Tokens::new(),
+            unused: setup.size - 1,
+            now: 0,
+        }
+    }
+}
+
+impl Policy for Opt {
+    #[inline]
+    fn touch(&mut self, page: u32) -> bool {
+        self.now += 1;
+        let last = std::mem::replace(&mut self.last[at(page)], self.now);
+        if last == 0 {
+            return false;
+        }
+        // The page has to be held from just after its last reference; if this is now, it needs no token.
+        let start = last + 1;
+        if start == self.now {
+            return true;
+        }
+        if let Some(free) = self.tokens.latest(start) {
+            self.tokens.remove(free);
+        } else if self.unused > 0 {
+            self.unused -= 1;
+        } else {
+            return false;
+        }
+        self.tokens.insert(self.now);
+        true
+    }
+
+    #[inline]
+    fn soon(&self, page: u32) {
+        flat::soon(&self.last, page);
+    }
+}

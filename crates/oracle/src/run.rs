@@ -1,0 +1,99 @@
+//! Several policies at several sizes, on all cores.
+
+use std::io;
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::policy::Choice;
+use crate::trace::Trace;
+
+/// One policy at one size.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The policy.
+    pub choice: Choice,
+    /// Memory in pages, at least 1.
+    pub size: u32,
+}
+
+/// What came out.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// References that found their page in memory.
+    pub hits: u64,
+    /// References that did not.
+    pub faults: u64,
+    /// Faults in each of the windows that were asked for, in order.
+    pub windows: Vec<u64>,
+    /// Processor time is about this, wall time exactly.
+    pub took: Duration,
+}
+
+/// Threads that this machine runs at once.
+pub fn workers() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Runs every job over the whole string; what fills memory first is not counted. There are `workers` of them at a time; outcomes come in the order of the jobs.
+///
+/// Faults are also counted in `windows` parts of the string of nearly equal length; at least 1.
+pub fn simulate(
+    trace: &Trace,
+    jobs: &[Job],
+    windows: u32,
+    workers: usize,
+) -> io::Result<Vec<Outcome>> {
+    let next = AtomicUsize::new(0);
+    let outcomes: Mutex<Vec<Option<io::Result<Outcome>>>> =
+        Mutex::new(jobs.iter().map(|_| None).collect());
+    thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, jobs.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(place) else { return };
+                    let outcome = run(trace, job, windows.max(1));
+                    if let Ok(mut outcomes) = outcomes.lock() {
+                        outcomes[place] = Some(outcome);
+                    }
+                }
+            });
+        }
+    });
+    outcomes
+        .into_inner()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|outcome| outcome.unwrap_or_else(|| Err(io::Error::other("a simulation did not end"))))
+        .collect()
+}
+
+fn run(trace: &Trace, job: &Job, windows: u32) -> io::Result<Outcome> {
+    let start = Instant::now();
+    let mut policy = job.choice.start(trace.pages(), job.size);
+    let mut hits = 0;
+    let mut faults_by_window = Vec::with_capacity(windows as usize);
+    let windows = u64::from(windows);
+    let lead = u64::from(trace.lead());
+    let counted = trace.references() - lead;
+    trace.each(0, lead, |references| {
+        policy.feed(references);
+    })?;
+    for window in 0..windows {
+        let first = lead + counted * window / windows;
+        let last = lead + counted * (window + 1) / windows;
+        let mut here = 0;
+        trace.each(first, last, |references| here += policy.feed(references))?;
+        hits += here;
+        faults_by_window.push(last - first - here);
+    }
+    Ok(Outcome {
+        hits,
+        faults: counted - hits,
+        windows: faults_by_window,
+        took: start.elapsed(),
+    })
+}

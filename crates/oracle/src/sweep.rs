@@ -1,0 +1,80 @@
+//! Trying a policy's parameters: every combination of ranges, on one string.
+
+use crate::error::ParameterError;
+use crate::policy::Choice;
+
+/// Most settings that one sweep tries.
+const MOST: usize = 1_000_000;
+
+/// Reads `small=0.01:0.5:50,ghost=0.5:2:4` and returns the policy with every combination of these values.
+///
+/// A range is FIRST:LAST:STEPS, both ends included, evenly spaced; a single value stands for itself.
+pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {
+    let mut all = vec![base.clone()];
+    for part in text.split(',') {
+        let wrong = || ParameterError::Range {
+            text: part.trim().to_owned(),
+        };
+        let (name, range) = part.split_once('=').ok_or_else(wrong)?;
+        let fields: Vec<f64> = range
+            .split(':')
+            .map(|field| field.trim().parse().map_err(|_| wrong()))
+            .collect::<Result<_, _>>()?;
+        let values: Vec<f64> = match fields[..] {
+            [value] => vec![value],
+            [first, last, steps] if steps >= 1.0 && steps <= MOST as f64 => {
+                let steps = crate::number::whole(steps);
+                (0..steps)
+                    .map(|step| {
+                        let share = f64::from(step) / f64::from(steps.max(2) - 1);
+                        first + (last - first) * share
+                    })
+                    .collect()
+            }
+            _ => return Err(wrong()),
+        };
+        if all.len().saturating_mul(values.len()) > MOST {
+            return Err(wrong());
+        }
+        let mut more = Vec::with_capacity(all.len() * values.len());
+        for choice in &all {
+            for value in &values {
+                let mut choice = choice.clone();
+                choice.set(name.trim(), *value)?;
+                more.push(choice);
+            }
+        }
+        all = more;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_every_combination_of_its_ranges_ends_included() {
+        let base = Choice::parse("s3-fifo").unwrap();
+        let all = sweep(&base, "small=0.1:0.3:3, ghost=1").unwrap();
+        let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), 3);
+        assert_eq!(names[0], "s3-fifo(ghost=1)");
+        assert_eq!(names[2], "s3-fifo(small=0.3,ghost=1)");
+    }
+
+    #[test]
+    fn a_range_that_makes_no_sense_is_refused() {
+        let base = Choice::parse("s3-fifo").unwrap();
+        for text in [
+            "small",
+            "small=a",
+            "small=0.1:0.3",
+            "small=0.1:0.3:0",
+            "tiny=1",
+            "small=2",
+        ] {
+            assert!(sweep(&base, text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A set of points in time that answers which is the latest one not after another: a bitmap with 64 branches a level.
+
+use crate::number::{at, narrow};
+
+/// Levels of the tree: 64^5 points and more than a string can have.
+const LEVELS: usize = 5;
+
+/// Points in time below 2^32; the set grows at its end only.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    levels: [Vec<u64>; LEVELS],
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tokens {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self {
+            levels: std::array::from_fn(|_| vec![0; 1]),
+        }
+    }
+
+    /// Empties the set and makes room for `points` points.
+    pub fn reset(&mut self, points: usize) {
+        let mut words = points.div_ceil(64).max(1);
+        for level in &mut self.levels {
+            level.clear();
+            level.resize(words, 0);
+            words = words.div_ceil(64);
+        }
+    }
+
+    /// Adds a point. It may be later than all before.
+    #[inline]
+    pub fn insert(&mut self, time: u32) {
+        if at(time >> 6) >= self.levels[0].len() {
+            self.grow(time);
+        }
+        let mut index = time;
+        for level in &mut self.levels {
+            let word = &mut level[at(index >> 6)];
+            let was = *word;
+            *word |= 1 << (index & 63);
+            if was != 0 {
+                return;
+            }
+            index >>= 6;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, time: u32) {
+        let mut words = (at(time >> 6) + 1).max(self.levels[0].len() * 2);
+        for level in &mut self.levels {
+            level.resize(words.max(level.len()), 0);
+            words = words.div_ceil(64);
+        }
+    }
+
+    /// Removes a point that is in the set.
+    #[inline]
+    pub fn remove(&mut self, time: u32) {
+        let mut index = time;
+        for level in &mut self.levels {
+            let word = &mut level[at(index >> 6)];
+            *word &= !(1 << (index & 63));
+            if *word != 0 {
+                return;
+            }
+            index >>= 6;
+        }
+    }
+
+    /// The latest point that is not after `time`.
+    #[inline]
+    pub fn latest(&self, time: u32) -> Option<u32> {
+        let last = self.levels[0].len() * 64 - 1;
+        let time = if at(time) > last { narrow(last) } else { time };
+        let word = self.levels[0][at(time >> 6)] & (u64::MAX >> (63 - (time & 63)));
+        if word != 0 {
+            return Some((time & !63) + 63 - word.leading_zeros());
+        }
+        self.latest_above(time >> 6)
+    }
+
+    /// The latest point in the words before `word`, by way of the levels above.
+    fn latest_above(&self, mut index: u32) -> Option<u32> {
+        for level in 1..LEVELS {
+            // Bits strictly before `index` within its word.
+            let below = (1_u64 << (index & 63)) - 1;
+            let word = self.levels[level][at(index >> 6)] & below;
+            if word != 0 {
+                let mut found = (index & !63) + 63 - word.leading_zeros();
+                for lower in (0..level).rev() {
+                    let bits = self.levels[lower][at(found)];
+                    found = found * 64 + 63 - bits.leading_zeros();
+                }
+                return Some(found);
+            }
+            index >>= 6;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_set_that_grows_a_point_at_a_time_keeps_them_all() {
+        let mut tokens = Tokens::new();
+        for time in 0..300_000 {
+            tokens.insert(time);
+            assert_eq!(tokens.latest(time), Some(time));
+        }
+        for time in 1..300_000 {
+            tokens.remove(time);
+        }
+        assert_eq!(tokens.latest(u32::MAX), Some(0));
+    }
+
+    #[test]
+    fn the_latest_point_is_that_of_an_ordered_set() {
+        let mut rng = pagetide_reference::Rng::new(2);
+        for range in [3, 70, 5000, 1 << 20] {
+            let mut tokens = Tokens::new();
+            let mut model = BTreeSet::new();
+            for _ in 0..30_000 {
+                let time = rng.below_u32(range);
+                if model.remove(&time) {
+                    tokens.remove(time);
+                } else {
+                    model.insert(time);
+                    tokens.insert(time);
+                }
+                let asked = rng.below_u32(range);
+                assert_eq!(
+                    tokens.latest(asked),
+                    model.range(..=asked).next_back().copied()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A string of references with dense page numbers, in memory or, if it is long, in a file of its own.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use pagetide_reference::References;
+
+use crate::error::{TraceError, Trouble};
+use crate::ingest::{self, Format};
+use crate::number::{at, low32};
+
+/// References that are handed on at a time where they lie in a file.
+const BLOCK: usize = 1 << 20;
+
+/// Where the references lie.
+#[derive(Debug)]
+enum Place {
+    Memory(Vec<u32>),
+    /// A file without a name, 4 bytes a reference.
+    Disk(File),
+}
+
+/// A string of references. Pages are numbered from 0 without gaps, or nearly so.
+#[derive(Debug)]
+pub struct Trace {
+    place: Place,
+    references: u64,
+    pages: u32,
+    distinct: u32,
+    /// First references that only fill memory, each to another page.
+    lead: u32,
+}
+
+impl Trace {
+    /// Takes references to pages below `pages`; the caller sees to it that they are.
+    pub fn of(references: Vec<u32>, pages: u32) -> Self {
+        let mut seen = vec![false; at(pages)];
+        let mut distinct = 0;
+        for &page in &references {
+            distinct += u32::from(!std::mem::replace(&mut seen[at(page)], true));
+        }
+        Self {
+            references: references.len() as u64,
+            place: Place::Memory(references),
+            pages,
+            distinct,
+            lead: 0,
+        }
+    }
+
+    /// Takes what a pattern makes over `pages` pages, after one touch of each page below `lead` in ascending order.
+    ///
+    /// The touches fill memory, as scenarios do before their first reference; their faults are not counted.
+    pub fn after_fill(lead: u32, mut references: References<'_>, pages: u32) -> Self {
+        let mut all: Vec<u32> = (0..lead).collect();
+        all.resize(
+            all.len() + usize::try_from(references.left()).unwrap_or(0),
+            0,
+        );
+        references.fill(&mut all[at(lead)..]);
+        Self {
+            lead,
+            ..Self::of(all, pages)
+        }
+    }
+
+    /// Reads one of our own files with its page numbers as they are, which have to be below `pages`; `lead` as for
+    /// [`after_fill`](Self::after_fill).
+    pub fn read_pages(path: &Path, pages: u32, lead: u32, most: u64) -> Result<Self, TraceError> {
+        let trouble = |reason| TraceError {
+            path: path.to_owned(),
+            reason,
+        };
+        let mut writer = Writer::new(most);
+        let read = |writer: &mut Writer| -> Result<(), Trouble> {
+            let fill: Vec<u32> = (0..lead).collect();
+            writer.take(&fill)?;
+            let mut reader =
+                pagetide_reference::open_file(path, pages).map_err(|error| error.reason)?;
+            let mut block = vec![0; 1 << 14];
+            loop {
+                let filled = reader.fill(&mut block)?;
+                writer.take(&block[..filled])?;
+                if filled < block.len() {
+                    return Ok(());
+                }
+            }
+        };
+        read(&mut writer).map_err(trouble)?;
+        let trace = writer.finish(pages).map_err(trouble)?;
+        Ok(Self { lead, ..trace })
+    }
+
+    /// Reads a file of any known format, compressed or not; `format` is told from its contents if not given.
+    ///
+    /// Page numbers are dense afterwards, in order of first use. More than `most` references are kept in a file
+    /// without a name in the folder for temporary files instead of memory.
+    pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, TraceError> {
+        let trouble = |reason| TraceError {
+            path: path.to_owned(),
+            reason,
+        };
+        let mut writer = Writer::new(most);
+        let distinct = ingest::read(path, format, |dense| writer.take(dense)).map_err(trouble)?;
+        writer.finish(distinct).map_err(trouble)
+    }
+
+    /// Number of references, those that fill memory included.
+    pub fn references(&self) -> u64 {
+        self.references
+    }
+
+    /// First references that only fill memory and whose faults are not counted.
+    pub fn lead(&self) -> u32 {
+        self.lead
+    }
+
+    /// Pages are below this number.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Pages that occur.
+    pub fn distinct(&self) -> u32 {
+        self.distinct
+    }
+
+    /// The references, if they are in memory.
+    pub fn in_memory(&self) -> Option<&[u32]> {
+        match &self.place {
+            Place::Memory(references) => Some(references),
+            Place::Disk(_) => None,
+        }
+    }
+
+    /// Hands on references `first..last` in order, in one piece or in several.
+    pub fn each(&self, first: u64, last: u64, mut take: impl FnMut(&[u32])) -> io::Result<()> {
+        match &self.place {
+            Place::Memory(references) => {
+                let range = usize::try_from(first).unwrap_or(0)..usize::try_from(last).unwrap_or(0);
+                take(&references[range]);
+            }
+            Place::Disk(file) => {
+                let mut bytes = vec![0; BLOCK * 4];
+                let mut block = Vec::with_capacity(BLOCK);
+                let mut from = first;
+                while from < last {
+                    let length = at(low32((last - from).min(BLOCK as u64)));
+                    file.read_exact_at(&mut bytes[..length * 4], from * 4)?;
+                    block.clear();
+                    block.extend(
+                        bytes[..length * 4]
+                            .as_chunks()
+                            .0
+                            .iter()
+                            .map(|&four| u32::from_le_bytes(four)),
+                    );
+                    take(&block);
+                    from += length as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects dense references, in memory up to a limit.
+struct Writer {
+    memory: Vec<u32>,
+    disk: Option<File>,
+    references: u64,
+    most: u64,
+}
+
+impl Writer {
+    fn new(most: u64) -> Self {
+        Self {
+            memory: Vec::new(),
+            disk: None,
+            references: 0,
+            most,
+        }
+    }
+
+    fn take(&mut self, dense: &[u32]) -> Result<(), Trouble> {
+        self.references += dense.len() as u64;
+        if self.references > crate::MOST_REFERENCES {
+            return Err(Trouble::TooLong);
+        }
+        self.memory.extend_from_slice(dense);
+        if self.references > self.most && (self.disk.is_none() || self.memory.len() >= BLOCK) {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        let file = match &mut self.disk {
+            Some(file) => file,
+            none => none.insert(nameless_file()?),
+        };
+        for block in self.memory.chunks(BLOCK) {
+            let bytes: Vec<u8> = block.iter().flat_map(|page| page.to_le_bytes()).collect();
+            file.write_all(&bytes)?;
+        }
+        self.memory = Vec::new();
+        Ok(())
+    }
+
+    fn finish(mut self, distinct: u32) -> Result<Trace, Trouble> {
+        if self.references == 0 {
+            return Err(Trouble::Empty);
+        }
+        if self.disk.is_some() {
+            self.spill()?;
+        }
+        Ok(Trace {
+            place: match self.disk {
+                Some(file) => Place::Disk(file),
+                None => Place::Memory(self.memory),
+            },
+            references: self.references,
+            pages: distinct,
+            distinct,
+            lead: 0,
+        })
+    }
+}
+
+/// A file that goes when it is closed.
+fn nameless_file() -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let folder = std::env::temp_dir();
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = open(&folder, flags, Mode::RUSR | Mode::WUSR).map_err(|error| {
+        io::Error::other(format!(
+            "no temporary file in {}: {error}",
+            folder.display()
+        ))
+    })?;
+    Ok(File::from(file))
+}

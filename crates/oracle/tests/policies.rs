@@ -1,0 +1,224 @@
+//! Every policy against its textbook form, OPT against brute force, curves against simulation at every size.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    clippy::unwrap_used,
+    reason = "textbook forms are written to be read"
+)]
+
+mod textbook;
+
+use std::collections::HashMap;
+
+use pagetide_oracle::{Choice, Job, POLICIES, Trace, curve, simulate};
+use pagetide_reference::Rng;
+
+/// Strings that find the edges: loops, one page, all distinct, random, skewed, with scans.
+fn strings() -> Vec<Vec<u32>> {
+    let mut rng = Rng::new(7);
+    let mut all = vec![
+        vec![0; 50],
+        (0..400).collect(),
+        (0..600).map(|i| i % 11).collect(),
+        (0..3000).map(|i| i % 101).collect(),
+        vec![0],
+    ];
+    for pages in [2, 5, 13, 60, 300] {
+        all.push((0..3000).map(|_| rng.below_u32(pages)).collect());
+        let skewed = |rng: &mut Rng| (f64::from(pages) * rng.unit_f64().powi(3)) as u32;
+        all.push((0..6000).map(|_| skewed(&mut rng)).collect());
+        // A hot core and scans through the rest.
+        all.push(
+            (0..6000)
+                .map(|i| {
+                    if i % 3 == 0 {
+                        pages / 2 + i / 3 % (pages / 2).max(1)
+                    } else {
+                        skewed(&mut rng)
+                    }
+                })
+                .collect(),
+        );
+        // Phases, each with pages of its own.
+        all.push(
+            (0..4000)
+                .map(|i| (i / 500) * 7 % pages + rng.below_u32(pages) / 3)
+                .collect(),
+        );
+    }
+    all
+}
+
+fn pages(string: &[u32]) -> u32 {
+    string.iter().max().map_or(0, |most| most + 1)
+}
+
+fn hits(name: &str, size: u32, string: &[u32]) -> u64 {
+    let choice = Choice::parse(name).unwrap();
+    // In pieces, so that where a piece ends makes no difference.
+    let mut policy = choice.start(pages(string), size);
+    string.chunks(700).map(|piece| policy.feed(piece)).sum()
+}
+
+const SIZES: [u32; 12] = [1, 2, 3, 4, 7, 10, 25, 40, 64, 100, 150, 400];
+
+#[test]
+fn every_policy_hits_as_its_textbook_form_does() {
+    for about in POLICIES {
+        for (number, string) in strings().iter().enumerate() {
+            for size in SIZES {
+                let Some(mut slow) = textbook::of(about.name, size as usize) else {
+                    continue;
+                };
+                let expected = string.iter().filter(|&&page| slow.touch(page)).count() as u64;
+                let found = hits(about.name, size, string);
+                assert_eq!(
+                    found, expected,
+                    "{} size {size} string {number}",
+                    about.name
+                );
+            }
+        }
+    }
+}
+
+/// The most hits that any choice of victims allows, by trying all of them.
+fn best(string: &[u32], size: usize) -> u64 {
+    fn go(
+        at: usize,
+        memory: u32,
+        string: &[u32],
+        size: usize,
+        known: &mut HashMap<(usize, u32), u64>,
+    ) -> u64 {
+        let Some(&page) = string.get(at) else {
+            return 0;
+        };
+        if let Some(&hits) = known.get(&(at, memory)) {
+            return hits;
+        }
+        let bit = 1 << page;
+        let hits = if memory & bit != 0 {
+            1 + go(at + 1, memory, string, size, known)
+        } else if (memory.count_ones() as usize) < size {
+            go(at + 1, memory | bit, string, size, known)
+        } else {
+            (0..32)
+                .filter(|victim| memory & (1 << victim) != 0)
+                .map(|victim| go(at + 1, memory & !(1 << victim) | bit, string, size, known))
+                .max()
+                .unwrap()
+        };
+        known.insert((at, memory), hits);
+        hits
+    }
+    go(0, 0, string, size, &mut HashMap::new())
+}
+
+#[test]
+fn opt_is_what_trying_every_victim_finds() {
+    let mut rng = Rng::new(11);
+    for _ in 0..3000 {
+        let pages = 2 + rng.below_u32(6);
+        let length = 1 + rng.below_u32(24);
+        let string: Vec<u32> = (0..length).map(|_| rng.below_u32(pages)).collect();
+        for size in 1..=4 {
+            assert_eq!(
+                hits("opt", size, &string),
+                best(&string, size as usize),
+                "{string:?} size {size}"
+            );
+        }
+    }
+}
+
+#[test]
+fn both_curves_are_simulation_at_every_size() {
+    let mut rng = Rng::new(13);
+    let mut all = strings();
+    for _ in 0..400 {
+        let pages = 1 + rng.below_u32(40);
+        let length = 1 + rng.below_u32(200);
+        all.push((0..length).map(|_| rng.below_u32(pages)).collect());
+    }
+    for string in all {
+        let range = pages(&string);
+        let lru = curve::lru(&string, range);
+        let opt = curve::opt(&string, range);
+        for size in 1..=range + 2 {
+            let faults = |name| string.len() as u64 - hits(name, size, &string);
+            assert_eq!(
+                lru.faults(size),
+                faults("lru"),
+                "lru size {size} {string:?}"
+            );
+            assert_eq!(
+                opt.faults(size),
+                faults("opt"),
+                "opt size {size} {string:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_policy_beats_opt() {
+    for (number, string) in strings().iter().enumerate() {
+        for size in SIZES {
+            let most = hits("opt", size, string);
+            for about in POLICIES {
+                let found = hits(about.name, size, string);
+                assert!(
+                    found <= most,
+                    "{} size {size} string {number}: {found} > {most}",
+                    about.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_for_all_pages_leaves_first_uses_alone_to_fault() {
+    for string in strings() {
+        let mut distinct = string.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let reuses = (string.len() - distinct.len()) as u64;
+        // These keep some of memory for pages of one kind, or decide at a door.
+        for about in POLICIES.iter().filter(|about| about.name != "w-tinylfu") {
+            assert_eq!(
+                hits(about.name, distinct.len() as u32, &string),
+                reuses,
+                "{}",
+                about.name
+            );
+        }
+    }
+}
+
+#[test]
+fn several_jobs_at_once_find_what_each_finds_alone() {
+    let string = &strings()[12];
+    let trace = Trace::of(string.clone(), pages(string));
+    let jobs: Vec<Job> = POLICIES
+        .iter()
+        .flat_map(|about| {
+            [5, 20].map(|size| Job {
+                choice: Choice::default_of(about),
+                size,
+            })
+        })
+        .collect();
+    let outcomes = simulate(&trace, &jobs, 7, 3).unwrap();
+    for (job, outcome) in jobs.iter().zip(outcomes) {
+        assert_eq!(
+            outcome.hits,
+            hits(job.choice.about().name, job.size, string)
+        );
+        assert_eq!(outcome.windows.len(), 7);
+        assert_eq!(outcome.windows.iter().sum::<u64>(), outcome.faults);
+    }
+}
