@@ -253,6 +253,7 @@ pub(crate) fn note_for(
             })
             .collect(),
         entries: Vec::new(),
+        imported: None,
         looks: match (&campaign.sampling.until, &before) {
             // Looks that were planned stay as they are, whatever has become of the trials they were planned by.
             (Until::Sure { cap, looks }, Some(note))

@@ -15,6 +15,9 @@ use crate::explain::Explained;
 pub struct Comparison {
     /// The campaign it is about; `None` for records that were named one by one.
     pub campaign: Option<String>,
+    /// Why the first variant is the baseline, where that was found when results of others were imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// The variants.
     pub columns: Vec<Column>,
     /// The cells: what is the same for all columns.
@@ -45,8 +48,9 @@ pub struct Column {
     pub invalid: usize,
     /// Trials that are planned and have no record yet.
     pub pending: usize,
-    /// Whether one campaign ran it and the baseline: their blocks belong together, and noisy trials are paired by them.
-    pub one_campaign: bool,
+    /// Whether its sampling units and those of the baseline belong together, so that noisy trials are paired by them: one
+    /// campaign ran both, or something in imported results pairs them.
+    pub paired: bool,
 }
 
 /// One cell: a scenario with parameters, memory and swap, under every variant.
@@ -278,6 +282,36 @@ pub enum Caution {
         a: String,
         /// The other column.
         b: String,
+    },
+    /// Imported results of which one variant was recorded after the other.
+    #[error(
+        "{a} and {b} were recorded one after the other, as their times say: what drifted in between counts as a difference, and no test can tell; let them take turns"
+    )]
+    Sessions {
+        /// The baseline.
+        a: String,
+        /// The other column.
+        b: String,
+    },
+    /// Imported results that do not tell in which order they were recorded.
+    #[error(
+        "nothing says that {a} and {b} took turns, so they count as recorded one after the other: what drifted in between would be a difference; if they did take turns, import them with --interleaved or with a column `started`"
+    )]
+    UnknownOrder {
+        /// The baseline.
+        a: String,
+        /// The other column.
+        b: String,
+    },
+    /// Imported results that took turns in one and the same order.
+    #[error(
+        "{first} ran before {second} in every pair: what drifts steadily, or what a trial leaves behind for the next, counts as a difference; change the order by chance"
+    )]
+    OneOrder {
+        /// The column that was always first.
+        first: String,
+        /// The other.
+        second: String,
     },
     /// Only one side has records of a cell.
     #[error("only {column} has records of {label}: left out")]

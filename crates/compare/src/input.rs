@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_record::{ArenaKind, Pass};
-use pagetide_store::Store;
-use pagetide_store::{CampaignNote, CellNote, Row};
+use pagetide_store::{CampaignNote, CellNote, Imported, Row, Store};
 
 use crate::comparison::Caution;
 use crate::difference::differences;
@@ -31,6 +30,10 @@ pub(crate) struct InputColumn {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub campaign: Option<String>,
+    /// How its trials belong together, where others recorded them.
+    pub imported: Option<Imported>,
+    /// Why the first column is the baseline, where that was found on import.
+    pub baseline: Option<String>,
     pub columns: Vec<InputColumn>,
     pub cells: Vec<CellNote>,
     /// Looks of a sequential plan; empty for a fixed number of trials.
@@ -106,6 +109,8 @@ impl Input {
                 None => column.pending += 1,
             }
         }
+        let baseline = note.imported.as_ref().filter(|_| columns.is_none());
+        let baseline = baseline.map(|imported| imported.baseline.clone());
         let columns = match columns {
             None => all,
             Some(chosen) => chosen
@@ -120,6 +125,8 @@ impl Input {
             .max();
         Ok(Self {
             campaign: Some(id),
+            imported: note.imported.clone(),
+            baseline,
             columns,
             cells: note.cells.clone(),
             looks: note.looks.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_quantity::{Metric, Unit, Value};
 use pagetide_record::ArenaKind;
-use pagetide_store::Store;
+use pagetide_store::{Imported, Store};
 use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
 use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by};
@@ -15,6 +15,7 @@ use crate::comparison::{
 };
 use crate::error::CompareError;
 use crate::input::{Input, Placed};
+use crate::turns;
 
 /// Error rate of the primary metrics of a comparison together.
 pub const ALPHA: f64 = 0.05;
@@ -34,6 +35,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     {
         cautions.push(Caution::TooEarly { units: look.units });
     }
+    let imported = imported(store, input)?;
     let columns: Vec<Column> = input
         .columns
         .iter()
@@ -46,7 +48,10 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
                 valid,
                 invalid: column.trials.len() - valid,
                 pending: column.pending,
-                one_campaign: campaigns_agree(input, place),
+                paired: is_one_campaign(input, place)
+                    && imported
+                        .as_ref()
+                        .is_none_or(|imported| turns::pairs(imported, input, place)),
             }
         })
         .collect();
@@ -83,9 +88,10 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         cautions.push(Caution::Pending { trials: pending });
     }
     cautions.extend(circumstances(input));
-    cautions.extend(apart(input, &columns));
+    cautions.extend(apart(input, imported.as_ref()));
     let mut comparison = Comparison {
         campaign: input.campaign.clone(),
+        baseline: input.baseline.clone(),
         columns,
         cells,
         alpha: ALPHA,
@@ -135,18 +141,39 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     cautions
 }
 
-/// Columns of results with noise that have no blocks in common with the baseline.
-fn apart(input: &Input, columns: &[Column]) -> impl Iterator<Item = Caution> {
+/// Columns of results with noise that did not take turns with the baseline.
+fn apart(input: &Input, imported: Option<&Imported>) -> Vec<Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();
         trials.any(|t| t.row.cell.subject.arena.kind != ArenaKind::Exact)
     };
-    (1..columns.len())
-        .filter(move |&column| noisy(0) && noisy(column) && !columns[column].one_campaign)
-        .map(|column| Caution::Apart {
-            a: columns[0].name.clone(),
-            b: columns[column].name.clone(),
+    (1..input.columns.len())
+        .filter(|&column| noisy(0) && noisy(column))
+        .filter_map(|column| match imported {
+            _ if !is_one_campaign(input, column) => Some(Caution::Apart {
+                a: input.columns[0].name.clone(),
+                b: input.columns[column].name.clone(),
+            }),
+            Some(imported) => turns::caution(imported, input, column),
+            None => None,
         })
+        .collect()
+}
+
+/// How the trials belong together, where all are of one campaign that others recorded.
+fn imported(store: &Store, input: &Input) -> Result<Option<Imported>, CompareError> {
+    if input.campaign.is_some() {
+        return Ok(input.imported.clone());
+    }
+    let mut trials = input.columns.iter().flat_map(|column| &column.trials);
+    let Some(first) = trials.next() else {
+        return Ok(None);
+    };
+    if trials.any(|trial| trial.row.campaign != first.row.campaign) {
+        return Ok(None);
+    }
+    let note = store.campaign(&first.row.campaign)?;
+    Ok(note.and_then(|note| note.imported))
 }
 
 fn side(trials: &[Placed]) -> Side {
@@ -263,7 +290,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                     primary: row.primary,
                     margin: margins.get(&row.name).copied().map(Margin::Relative),
                     scale: pagetide_verdict::sample::Scale::Auto,
-                    data: data(cell, row, column, comparison.columns[column].one_campaign),
+                    data: data(cell, row, column, comparison.columns[column].paired),
                 });
             }
         }
@@ -306,8 +333,8 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
     Ok(())
 }
 
-/// Whether blocks of a column and of the baseline belong together: they ran in the same campaign.
-fn campaigns_agree(input: &Input, column: usize) -> bool {
+/// Whether a column and the baseline are of one campaign.
+fn is_one_campaign(input: &Input, column: usize) -> bool {
     let of = |column: usize| -> BTreeSet<&str> {
         input.columns[column]
             .trials
@@ -320,7 +347,7 @@ fn campaigns_agree(input: &Input, column: usize) -> bool {
 }
 
 /// The values of a metric in the baseline and another column, in the shape in which they were sampled.
-fn data(cell: &Cell, row: &MetricRow, column: usize, one_campaign: bool) -> Data {
+fn data(cell: &Cell, row: &MetricRow, column: usize, paired: bool) -> Data {
     let exact = cell
         .subject
         .as_ref()
@@ -331,7 +358,7 @@ fn data(cell: &Cell, row: &MetricRow, column: usize, one_campaign: bool) -> Data
         return by_seed(sides, values);
     }
     let [a, b] = [0, 1].map(|side| units(sides[side], values[side]));
-    if !one_campaign {
+    if !paired {
         return Data::NestedUnpaired {
             a: a.into_values().map(|(values, _)| values).collect(),
             b: b.into_values().map(|(values, _)| values).collect(),

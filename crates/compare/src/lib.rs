@@ -21,6 +21,8 @@ mod pairs;
 mod power;
 mod select;
 mod tails;
+mod turns;
+pub mod version;
 
 pub use calibration::{CalibrationError, CalibrationNote};
 pub use comparison::{

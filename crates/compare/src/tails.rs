@@ -57,9 +57,9 @@ pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, Compa
             continue;
         };
         for (column, other) in (1..).zip(others) {
-            let one_campaign = comparison.columns[column].one_campaign;
+            let paired = comparison.columns[column].paired;
             for name in names(baseline) {
-                let Some(data) = pair(baseline, other, &name, exact, one_campaign) else {
+                let Some(data) = pair(baseline, other, &name, exact, paired) else {
                     continue;
                 };
                 all.push(Tails {
@@ -129,9 +129,9 @@ fn units<'a>(trials: &'a [Trial], name: &str, exact: bool) -> Units<'a> {
     units
 }
 
-fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, one_campaign: bool) -> Option<Pooled> {
+fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Option<Pooled> {
     let (a, mut b) = (units(a, name, exact), units(b, name, exact));
-    if !(exact || one_campaign) {
+    if !(exact || paired) {
         let [a, b] = [a, b]
             .map(|side| -> Vec<Vec<Bin>> { side.into_values().map(|(bins, _)| bins).collect() });
         return (!a.is_empty() && !b.is_empty()).then_some(Pooled::Unpaired(a, b));

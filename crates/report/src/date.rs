@@ -1,5 +1,7 @@
 //! Dates in UTC and spans of time, as text.
 
+use std::time::Duration;
+
 use pagetide_quantity::Nanos;
 
 /// Days from the civil era's start to 1970-01-01.
@@ -44,6 +46,67 @@ pub fn ago(moment: Nanos) -> String {
     format!("{} ago", about(Nanos(passed)))
 }
 
+/// A point in time from seconds since 1970 (`1777636800.25`) or a date with a time (`2026-05-01T12:00:00Z`, also with a
+/// blank, without the `Z`, or with an offset such as `+02:00`); `None` where it is neither, or before 1970.
+pub fn parse(text: &str) -> Option<Nanos> {
+    if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        let seconds = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
+        return u64::try_from(seconds.as_nanos()).ok().map(Nanos);
+    }
+    let (date, time) = text.split_once(['T', ' '])?;
+    let [year, month, day] = numbers(date, '-')?;
+    let (time, offset) = match time.find(['Z', '+', '-']) {
+        Some(place) => time.split_at(place),
+        None => (time, "Z"),
+    };
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = numbers(clock, ':')?;
+    let is_valid = (1970..10_000).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second <= 60;
+    if !is_valid {
+        return None;
+    }
+    let fraction: f64 = format!("0.{fraction}").parse().ok()?;
+    let seconds = days(year, month, day)? * 86_400 + hour * 3600 + minute * 60 + second;
+    let seconds = match offset.split_at_checked(1)? {
+        ("Z", "") => seconds,
+        (sign, rest) => {
+            let [hours, minutes] = numbers(rest, ':')?;
+            let offset = hours * 3600 + minutes * 60;
+            match sign {
+                "+" => seconds.checked_sub(offset)?,
+                "-" => seconds + offset,
+                _ => return None,
+            }
+        }
+    };
+    let exact = Duration::from_secs(seconds) + Duration::try_from_secs_f64(fraction).ok()?;
+    u64::try_from(exact.as_nanos()).ok().map(Nanos)
+}
+
+/// So many numbers of at most four digits between separators.
+fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]> {
+    let all: Vec<u64> = text
+        .split(between)
+        .map(|part| part.parse().ok().filter(|number| *number < 10_000))
+        .collect::<Option<_>>()?;
+    all.try_into().ok()
+}
+
+/// Days from 1970-01-01 to a date from then on: Howard Hinnant's `days_from_civil`.
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    let year = year - u64::from(month <= 2);
+    let (era, year_of_era) = (year / 400, year % 400);
+    let shifted = (month + 9) % 12;
+    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * ERA + day_of_era).checked_sub(EPOCH_DAYS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +118,30 @@ mod tests {
         assert_eq!(about(Nanos::from_secs(121)), "3 min");
         assert_eq!(about(Nanos::from_secs(7260)), "2 h 1 min");
         assert_eq!(about(Nanos::from_secs(200_000)), "2 days");
+}
+
+    fn what_is_written_is_read_back() {
+        for seconds in [0, 951_782_399, 951_782_400, 4_107_542_400, 1_795_207_180] {
+            let at = Nanos::from_secs(seconds);
+            assert_eq!(parse(&utc(at)), Some(at));
+            assert_eq!(parse(&seconds.to_string()), Some(at));
+        }
+        let noon = parse("2026-05-01T12:00:00Z").unwrap();
+        assert_eq!(parse("2026-05-01 14:00:00+02:00"), Some(noon));
+        assert_eq!(
+            parse("2026-05-01T12:00:00.5"),
+            Some(Nanos(noon.0 + 500_000_000))
+        );
+        for wrong in [
+            "",
+            "soon",
+            "2026-13-01T00:00:00Z",
+            "2026-05-01",
+            "1.2.3",
+            "2026-05-01T12:00Zulu",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -9,10 +9,14 @@ pub mod mmtests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pagetide_compare::version::by_version;
+use pagetide_quantity::Nanos;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
-use pagetide_store::{CampaignNote, CellNote, Entry};
+use pagetide_store::{CampaignNote, CellNote, Entry, Imported};
+
+use crate::draw::clean;
 
 /// Why something cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +49,33 @@ pub enum ImportError {
     },
     /// A column is missing.
     #[error(
-        "{path} has no column `{column}`: the first line must name at least scenario, variant, metric and value"
+        "{path} has no column `{column}`: the first line must name scenario, variant, metric, value and what --pair names"
     )]
     NoColumn {
         /// The file.
         path: PathBuf,
         /// The column.
-        column: &'static str,
+        column: String,
+    },
+    /// A line does not say what pairs it.
+    #[error(
+        "{path} line {line}: the column `{column}`, which pairs trials, is empty: fill it in every line"
+    )]
+    NoBlock {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: u64,
+        /// The column.
+        column: String,
+    },
+    /// There is no such variant.
+    #[error("there is no variant {name} to be the baseline: there are {known}")]
+    NoVariant {
+        /// What was asked for, cut.
+        name: String,
+        /// Those there are.
+        known: String,
     },
     /// A cell cannot be read.
     #[error("{path} line {line}: `{text}` in column `{column}` is not {wanted}")]
@@ -91,10 +115,43 @@ pub enum ImportError {
     },
 }
 
-/// Makes a campaign of imported records, so that `compare` finds their variants by name; the first variant is the
-/// baseline. The records are told which campaign they belong to and become sampling units of their own, numbered within
-/// cell and variant. `generation` is one more than that of the last campaign of this name in the store, 1 for the first.
-pub fn note(name: &str, generation: u32, records: &mut [Record]) -> CampaignNote {
+/// Records of others, and what pairs them.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The records.
+    pub records: Vec<Record>,
+    /// For each record, what those of other variants must share to make a pair with it; without meaning where
+    /// `paired_by` is `None`.
+    pub blocks: Vec<String>,
+    /// What pairs records, such as `seed`; `None` where nothing does.
+    pub paired_by: Option<String>,
+    /// Whether that makes pairs of what was recorded apart as well.
+    pub lasting: bool,
+    /// Why the first variant is the baseline, where neither time nor the user says which is.
+    pub first: &'static str,
+}
+
+/// What the user says of records of others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said<'a> {
+    /// The baseline.
+    pub baseline: Option<&'a str>,
+    /// Whether the variants took turns.
+    pub interleaved: bool,
+}
+
+/// Makes a campaign of imported records, so that `compare` finds their variants by name. The baseline comes first: the one
+/// that was named, or the first by time, or else the first. The records are told which campaign they belong to and become
+/// sampling units, equal ones where they make a pair. `generation` is one more than that of the last campaign of this name
+/// in the store, 1 for the first.
+pub fn note(
+    name: &str,
+    generation: u32,
+    batch: &mut Batch,
+    said: Said<'_>,
+) -> Result<CampaignNote, ImportError> {
+    let (variants, baseline) = variants(batch, said)?;
+    let records = &mut batch.records;
     let mut note = CampaignNote {
         name: name.to_owned(),
         generation,
@@ -105,35 +162,87 @@ pub fn note(name: &str, generation: u32, records: &mut [Record]) -> CampaignNote
             .min()
             .unwrap_or_default(),
         arena: ArenaKind::Host,
+        variants,
+        imported: Some(Imported {
+            paired_by: batch.paired_by.clone(),
+            lasting: batch.lasting,
+            interleaved: said.interleaved,
+            baseline,
+        }),
         ..CampaignNote::default()
     };
     let id = note.id();
-    let mut cells: Vec<String> = Vec::new();
-    let mut units: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-    for record in records {
+    let mut cells: BTreeMap<String, usize> = BTreeMap::new();
+    // Units by cell and block, and what each cell, variant and unit has already.
+    let mut units: BTreeMap<(usize, String), u32> = BTreeMap::new();
+    let mut sizes: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut taken: BTreeMap<(usize, usize, u32), u32> = BTreeMap::new();
+    // In the order of time, so that trials that resemble the one before can be told.
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    order.sort_by_key(|&place| records[place].wall.started);
+    for place in order {
+        let record = &mut records[place];
         let subject = &record.subject;
-        let name = &subject.variant.name;
-        let variant = position(&mut note.variants, name);
-        let cell = position(&mut cells, &subject.cell());
-        if cell == note.cells.len() {
+        let variant = position(&mut note.variants, &subject.variant.name);
+        let cell = *cells.entry(subject.cell()).or_insert_with(|| {
             note.cells.push(CellNote {
                 label: subject.cell_label(),
                 ..CellNote::default()
             });
-        }
-        let unit = units.entry((cell, variant)).or_default();
+            note.cells.len() - 1
+        });
+        let block = match &batch.paired_by {
+            Some(_) => batch.blocks[place].clone(),
+            None => place.to_string(),
+        };
+        let unit = *units.entry((cell, block)).or_insert_with(|| {
+            let size = sizes.entry(cell).or_default();
+            *size += 1;
+            *size - 1
+        });
+        let repetition = taken.entry((cell, variant, unit)).or_default();
         note.entries.push(Entry {
             key: subject.key(),
             cell,
             variant,
-            unit: *unit,
-            repetition: 0,
+            unit,
+            repetition: *repetition,
         });
-        record.wall.unit = *unit;
+        record.wall.unit = unit;
+        record.wall.repetition = *repetition;
         record.wall.campaign.clone_from(&id);
-        *unit = unit.saturating_add(1);
+        *repetition += 1;
     }
-    note
+    Ok(note)
+}
+
+/// The names of all variants, the baseline first, and why it is that.
+fn variants(batch: &Batch, said: Said<'_>) -> Result<(Vec<String>, String), ImportError> {
+    let mut begun: Vec<(String, Nanos)> = Vec::new();
+    for record in &batch.records {
+        let (name, started) = (&record.subject.variant.name, record.wall.started);
+        match begun.iter_mut().find(|(known, _)| known == name) {
+            Some((_, first)) => *first = started.min(*first),
+            None => begun.push((name.clone(), started)),
+        }
+    }
+    let mut why = batch.first;
+    if begun.iter().all(|(_, first)| *first > Nanos(0)) {
+        begun.sort_by(|x, y| x.1.cmp(&y.1).then_with(|| by_version(&x.0, &y.0)));
+        why = "the first by time";
+    }
+    let mut names: Vec<String> = begun.into_iter().map(|(name, _)| name).collect();
+    if let Some(wanted) = said.baseline {
+        let Some(place) = names.iter().position(|name| name == wanted) else {
+            return Err(ImportError::NoVariant {
+                name: clean(wanted, 80, false),
+                known: clean(&names.join(", "), 400, false),
+            });
+        };
+        names[..=place].rotate_right(1);
+        why = "as asked for";
+    }
+    Ok((names, why.to_owned()))
 }
 
 /// Place of a text in a list, to which it is added where it is new.

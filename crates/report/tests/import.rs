@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pagetide_quantity::{Unit, Value};
 use pagetide_record::{ArenaKind, Record, RecordReader, RecordWriter};
-use pagetide_report::import::{csv, mmtests};
+use pagetide_report::import::{Said, csv, mmtests};
 
 /// What run-mmtests.sh writes of one test.
 fn stamps(test: &str, elapsed: f64, swapped: u64) -> String {
@@ -39,7 +39,7 @@ fn mmtests_runs_become_records_that_can_be_stored() {
             }
         }
     }
-    let records = mmtests::import(dir.path()).unwrap();
+    let records = mmtests::import(dir.path()).unwrap().records;
     assert_eq!(records.len(), 4);
     let first = &records[0];
     assert_eq!(first.subject.scenario, "stutter");
@@ -73,7 +73,9 @@ fn mmtests_runs_become_records_that_can_be_stored() {
     assert_eq!(back.record(), &record);
 
     // One run named alone is the same.
-    let one = mmtests::import(&dir.path().join("work/log/6.12-patched")).unwrap();
+    let one = mmtests::import(&dir.path().join("work/log/6.12-patched"))
+        .unwrap()
+        .records;
     assert_eq!(one.len(), 2);
 }
 
@@ -84,7 +86,7 @@ fn a_test_that_ended_with_an_error_is_invalid() {
     fs::create_dir_all(&path).unwrap();
     let text = format!("{}test exit :: stutter 2\n", stamps("stutter", 1.0, 0));
     fs::write(path.join("tests-timestamp"), text).unwrap();
-    let records = mmtests::import(dir.path()).unwrap();
+    let records = mmtests::import(dir.path()).unwrap().records;
     assert!(!records[0].is_valid());
     assert_eq!(records[0].subject.seed, 3);
 }
@@ -111,7 +113,7 @@ fn noise_in_the_place_of_results_is_no_panic() {
     noise.extend(b"\ntest begin :: x soon\ntime :: y a user b system c elapsed\ntime :: z NaN user 1 system inf elapsed\n");
     noise.extend(data::hostile().as_bytes());
     fs::write(path.join("tests-timestamp"), &noise).unwrap();
-    let records = mmtests::import(dir.path()).unwrap();
+    let records = mmtests::import(dir.path()).unwrap().records;
     assert!(
         records
             .iter()
@@ -144,7 +146,9 @@ fn exported_samples_come_back_as_they_were() {
     let records = [first, second, silent];
     let mut bytes = Vec::new();
     pagetide_report::csv::samples(&mut bytes, &records).unwrap();
-    let back = csv::read(Path::new("samples.csv"), bytes.as_slice()).unwrap();
+    let back = csv::read(Path::new("samples.csv"), bytes.as_slice(), None)
+        .unwrap()
+        .records;
     assert_eq!(back.len(), 3);
     assert!(back[2].results.metrics.is_empty());
     for (a, b) in records.iter().zip(&back) {
@@ -174,7 +178,9 @@ fn exported_samples_come_back_as_they_were() {
 #[test]
 fn a_short_csv_is_enough() {
     let text = "metric,value,unit,variant,scenario\nread,1.5,ms,old,bench\nread,1.25,ms,old,bench\nread,1,ms,new,bench\n";
-    let records = csv::read(Path::new("x.csv"), text.as_bytes()).unwrap();
+    let records = csv::read(Path::new("x.csv"), text.as_bytes(), None)
+        .unwrap()
+        .records;
     assert_eq!(records.len(), 3);
     assert_eq!(records[1].subject.seed, 2);
     let metric = records[1].metric("read").unwrap();
@@ -206,7 +212,7 @@ fn bad_csv_is_refused_with_line_and_column() {
         (format!("{head}a,b,1,m\n"), "not readable as CSV"),
         (head.to_owned(), "no lines of results"),
     ] {
-        let error = csv::read(Path::new("x.csv"), text.as_bytes())
+        let error = csv::read(Path::new("x.csv"), text.as_bytes(), None)
             .unwrap_err()
             .to_string();
         assert!(error.contains(wanted), "{error}");
@@ -229,13 +235,13 @@ fn imported_results_are_compared_by_the_same_rules() {
         "scenario,variant,seed,metric,value,unit\n{}",
         lines.concat()
     );
-    let mut records = csv::read(Path::new("x.csv"), text.as_bytes()).unwrap();
-    let note = pagetide_report::import::note("theirs", 1, &mut records);
+    let mut batch = csv::read(Path::new("x.csv"), text.as_bytes(), None).unwrap();
+    let note = pagetide_report::import::note("theirs", 1, &mut batch, Said::default()).unwrap();
     assert_eq!(note.variants, ["old", "new"]);
     assert_eq!((note.cells.len(), note.entries.len()), (1, 24));
     let dir = tempfile::tempdir().unwrap();
     let mut store = pagetide_store::Store::open(dir.path()).unwrap();
-    for record in &mut records {
+    for record in &mut batch.records {
         let writer = store.writer().unwrap();
         store.add(writer, record).unwrap();
     }

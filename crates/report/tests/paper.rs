@@ -32,6 +32,7 @@ fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
     let cells: Vec<Cell> = vec![data::cell(scenario, &[], SwapSpec::Zram, metrics)];
     Comparison {
         campaign: None,
+        baseline: None,
         columns: vec![
             data::column("before", "2.6.29", &[]),
             data::column("after", "2.6.30", &[]),

@@ -26,7 +26,7 @@ mod select;
 mod store;
 
 pub use error::StoreError;
-pub use note::{CampaignLock, CampaignNote, CellNote, Entry, is_campaign_name};
+pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Imported, is_campaign_name};
 pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
 pub use select::{Filter, Point};

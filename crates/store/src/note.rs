@@ -38,6 +38,22 @@ pub struct CampaignNote {
     /// Numbers of sampling units at which it looks at its results, where it samples until it is sure; else empty.
     #[serde(default)]
     pub looks: Vec<u64>,
+    /// How its trials belong together, where they were recorded by others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
+}
+
+/// How trials that were recorded by others belong together. Their units are equal where they make a pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// What pairs trials of different variants, such as `seed`; `None` where nothing does.
+    pub paired_by: Option<String>,
+    /// Whether that makes pairs of trials recorded apart as well: a seed does, the number of an iteration does not.
+    pub lasting: bool,
+    /// Whether the user said that the variants took turns. Otherwise the starts of the trials tell, where they are known.
+    pub interleaved: bool,
+    /// Why the first variant is the baseline, such as "the first by time".
+    pub baseline: String,
 }
 
 /// How a campaign judges a cell.

@@ -52,6 +52,7 @@ pub mod serial;
 pub mod sign_flip;
 pub mod signed_rank;
 pub mod tail;
+mod tie;
 
 pub use error::{Result, Side, StatError};
 pub use interval::{EXACT_PAIRS, EXACT_UNPAIRED, Interval, Test};

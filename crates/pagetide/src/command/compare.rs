@@ -43,7 +43,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), args.anyway)?;
     let title = match (&args.a, &args.b, &comparison.campaign) {
         (Some(a), Some(b), _) => format!("{b} against {a}"),
-        (_, _, Some(campaign)) => campaign.clone(),
+        (_, _, Some(campaign)) => match (&comparison.baseline, comparison.columns.first()) {
+            (Some(why), Some(baseline)) => {
+                format!("{campaign}, against {} ({why})", baseline.name)
+            }
+            _ => campaign.clone(),
+        },
         _ => "comparison".to_owned(),
     };
     args.judged

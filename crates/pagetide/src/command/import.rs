@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
-use pagetide_record::Record;
-use pagetide_report::import::{csv, mmtests, note};
-use pagetide_store::Store;
-use pagetide_store::is_campaign_name;
+use pagetide_report::import::{Batch, Said, csv, mmtests, note};
+use pagetide_store::{Imported as Pairing, Store, is_campaign_name};
 use serde::Serialize;
 
 use crate::exit::{End, Usage};
@@ -19,15 +17,24 @@ use crate::output::Output;
 #[command(after_long_help = "\
 Examples:
   pagetide import mmtests ~/mmtests/work/log
-  pagetide import csv results.csv
+  pagetide import mmtests ~/mmtests/work/log --baseline vanilla
+  pagetide import csv results.csv --pair host
 
-A CSV file names its columns in the first line: at least scenario, variant, metric and value.")]
+A CSV file names its columns in the first line: at least scenario, variant, metric and value. Trials of equal seed are
+paired, or those with the same value in the column of --pair; without either, nothing is paired. A column `started`
+(seconds since 1970, or a date) tells whether the variants took turns; without it, say so with --interleaved.")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
     /// Name of the campaign the results become [default: that of the file or folder]
     #[arg(long, value_name = "NAME", global = true)]
     name: Option<String>,
+    /// Variant that the others are set against [default: the first by time]
+    #[arg(long, value_name = "VARIANT", global = true)]
+    baseline: Option<String>,
+    /// The variants took turns, although no times in the results say so
+    #[arg(long, global = true)]
+    interleaved: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -41,6 +48,9 @@ enum What {
     Csv {
         /// The file
         file: PathBuf,
+        /// Column whose equal values make pairs of trials [default: seed]
+        #[arg(long, value_name = "COLUMN")]
+        pair: Option<String>,
     },
 }
 
@@ -49,13 +59,32 @@ struct Imported {
     campaign: String,
     records: usize,
     variants: Vec<String>,
+    pairing: Option<Pairing>,
+}
+
+impl Imported {
+    /// What is the baseline, and what pairs the trials.
+    fn meaning(&self) -> String {
+        let (Some(pairing), Some(baseline)) = (&self.pairing, self.variants.first()) else {
+            return String::new();
+        };
+        let pairs = match &pairing.paired_by {
+            Some(what) => format!("trials are paired by {what}"),
+            None => "nothing pairs the trials (--pair COLUMN)".to_owned(),
+        };
+        format!("Baseline is {baseline}, {}; {pairs}.", pairing.baseline)
+    }
 }
 
 /// Imports.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let (records, path) = match &args.what {
+    let (batch, path) = match &args.what {
         What::Mmtests { folder } => (mmtests::import(folder)?, folder),
-        What::Csv { file } => (csv::import(file)?, file),
+        What::Csv { file, pair } => (csv::import(file, pair.as_deref())?, file),
+    };
+    let said = Said {
+        baseline: args.baseline.as_deref(),
+        interleaved: args.interleaved,
     };
     let name = match &args.name {
         Some(name) if is_campaign_name(name) => name.clone(),
@@ -67,14 +96,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         None => name_of(path),
     };
     let mut store = places.store()?;
-    let imported = add(&mut store, &name, records)?;
+    let imported = add(&mut store, &name, batch, said)?;
     if out.json {
         out.json(&imported)?;
     } else {
         out.quoting(&format!(
-            "{} records of {} are in the store\nNext:\n  pagetide compare {}\n  pagetide list records --campaign {}\n",
+            "{} records of {} are in the store\n{}\nNext:\n  pagetide compare {}\n  pagetide list records --campaign {}\n",
             imported.records,
             imported.variants.join(", "),
+            imported.meaning(),
             imported.campaign,
             imported.campaign
         ))?;
@@ -98,16 +128,17 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-fn add(store: &mut Store, name: &str, mut records: Vec<Record>) -> Result<Imported> {
+fn add(store: &mut Store, name: &str, mut batch: Batch, said: Said<'_>) -> Result<Imported> {
     let last = store.latest_of(name)?;
     let generation = last.map_or(1, |note| note.generation.max(1) + 1);
-    let note = note(name, generation, &mut records);
+    let note = note(name, generation, &mut batch, said)?;
     let imported = Imported {
         campaign: note.id(),
-        records: records.len(),
+        records: batch.records.len(),
         variants: note.variants.clone(),
+        pairing: note.imported.clone(),
     };
-    for record in &mut records {
+    for record in &mut batch.records {
         let writer = store.writer()?;
         store.add(writer, record)?;
     }

@@ -46,13 +46,14 @@ pub fn single(record: &Record) -> Comparison {
     let exact = subject.arena.kind == ArenaKind::Exact;
     Comparison {
         campaign: None,
+        baseline: None,
         columns: vec![Column {
             name: subject.variant.name.clone(),
             variant: Some(subject.variant.clone()),
             valid: usize::from(record.is_valid()),
             invalid: usize::from(!record.is_valid()),
             pending: 0,
-            one_campaign: true,
+            paired: true,
         }],
         cells: vec![Cell {
             label: subject.cell_label(),

@@ -1,8 +1,9 @@
 //! Results as CSV in long form, a line for each trial and metric.
 //!
 //! Columns by name, in any order: `scenario`, `variant`, `metric` and `value` must be there; `seed`, `unit`, `direction`,
-//! `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing` and `invalid` may be. Without a seed, lines are numbered
-//! within their scenario, variant and metric. What [`crate::csv::samples`] writes can be read back.
+//! `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing`, `invalid` and `started` may be. Trials
+//! of equal seed make pairs, or those that share the value of a column named by the user. Without either, lines are numbered
+//! within their scenario, variant and metric, and nothing pairs them. What [`crate::csv::samples`] writes can be read back.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,11 +12,12 @@ use std::path::Path;
 use pagetide_quantity::{Direction, Metric, Unit, Value};
 use pagetide_record::{Invalid, KernelId, Record, Variant};
 
-use super::{ImportError, record};
+use super::{Batch, ImportError, record};
+use crate::date;
 use crate::draw::clean;
 
 /// Columns that may be there.
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "scenario",
     "variant",
     "metric",
@@ -32,6 +34,7 @@ const COLUMNS: [&str; 16] = [
     "valid",
     "missing",
     "invalid",
+    "started",
 ];
 
 /// One line, by column.
@@ -39,6 +42,8 @@ struct Line<'a> {
     path: &'a Path,
     number: u64,
     cells: BTreeMap<&'static str, String>,
+    /// What pairs it, where the user named a column for that.
+    block: Option<String>,
 }
 
 impl Line<'_> {
@@ -74,17 +79,17 @@ impl Line<'_> {
     }
 }
 
-/// Reads a file.
-pub fn import(path: &Path) -> Result<Vec<Record>, ImportError> {
+/// Reads a file. Pairs are made by the column `pair`, or by seed.
+pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
     let file = std::fs::File::open(path).map_err(|source| ImportError::Io {
         path: path.to_owned(),
         source,
     })?;
-    read(path, file)
+    read(path, file, pair)
 }
 
-/// Reads CSV; `path` is named in errors.
-pub fn read(path: &Path, reader: impl Read) -> Result<Vec<Record>, ImportError> {
+/// Reads CSV; `path` is named in errors. Pairs are made by the column `pair`, or by seed.
+pub fn read(path: &Path, reader: impl Read, pair: Option<&str>) -> Result<Batch, ImportError> {
     let no_csv = |error: csv::Error| ImportError::NoCsv {
         path: path.to_owned(),
         why: error.to_string(),
@@ -93,26 +98,29 @@ pub fn read(path: &Path, reader: impl Read) -> Result<Vec<Record>, ImportError> 
         .trim(csv::Trim::All)
         .from_reader(reader);
     let heads = reader.headers().map_err(no_csv)?.clone();
+    let place_of = |name: &str| {
+        heads
+            .iter()
+            .position(|head| head.eq_ignore_ascii_case(name))
+    };
     let places: BTreeMap<&'static str, usize> = COLUMNS
         .iter()
-        .filter_map(|name| {
-            let place = heads
-                .iter()
-                .position(|head| head.eq_ignore_ascii_case(name))?;
-            Some((*name, place))
-        })
+        .filter_map(|name| Some((*name, place_of(name)?)))
         .collect();
+    let no_column = |column: &str| ImportError::NoColumn {
+        path: path.to_owned(),
+        column: clean(column, 40, false),
+    };
     for column in ["scenario", "variant", "metric", "value"] {
         if !places.contains_key(column) {
-            return Err(ImportError::NoColumn {
-                path: path.to_owned(),
-                column,
-            });
+            return Err(no_column(column));
         }
     }
-    let mut records: Vec<Record> = Vec::new();
-    let mut known: BTreeMap<String, usize> = BTreeMap::new();
-    let mut runs: BTreeMap<String, u64> = BTreeMap::new();
+    let pair_place = match pair {
+        Some(name) => Some(place_of(name).ok_or_else(|| no_column(name))?),
+        None => None,
+    };
+    let mut table = Table::default();
     for row in reader.records() {
         let row = row.map_err(no_csv)?;
         let line = Line {
@@ -122,17 +130,32 @@ pub fn read(path: &Path, reader: impl Read) -> Result<Vec<Record>, ImportError> 
                 .iter()
                 .filter_map(|(name, place)| Some((*name, unquoted(row.get(*place)?))))
                 .collect(),
+            block: pair_place.map(|place| row.get(place).unwrap_or_default().to_owned()),
         };
-        take(&line, &mut records, &mut known, &mut runs)?;
+        if let (Some(""), Some(column)) = (line.block.as_deref(), pair) {
+            return Err(ImportError::NoBlock {
+                path: path.to_owned(),
+                line: line.number,
+                column: clean(column, 40, false),
+            });
+        }
+        table.take(&line)?;
     }
-    if records.is_empty() {
+    if table.records.is_empty() {
         return Err(ImportError::Nothing {
             path: path.to_owned(),
             what: "lines of results",
             remedy: "give a line for each trial and metric below the heads",
         });
     }
-    Ok(records)
+    let by_seed = places.contains_key("seed").then_some("seed");
+    Ok(Batch {
+        records: table.records,
+        blocks: table.blocks,
+        paired_by: pair.or(by_seed).map(str::to_owned),
+        lasting: true,
+        first: "the first in the file",
+    })
 }
 
 /// The text behind the apostrophe that keeps spreadsheets from running it.
@@ -143,21 +166,116 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// Adds a line's value to its record.
-fn take(
-    line: &Line,
-    records: &mut Vec<Record>,
-    known: &mut BTreeMap<String, usize>,
-    runs: &mut BTreeMap<String, u64>,
-) -> Result<(), ImportError> {
-    let (unit, factor) = unit(line)?;
-    let direction = match line.get("direction") {
-        "" | "lower" => Direction::Lower,
-        "higher" => Direction::Higher,
-        "neutral" => Direction::Neutral,
-        _ => return Err(line.bad("direction", "lower, higher or neutral")),
-    };
-    let value = match line.get("value") {
+/// What was read so far.
+#[derive(Default)]
+struct Table {
+    records: Vec<Record>,
+    /// What pairs each record.
+    blocks: Vec<String>,
+    /// Place of each trial's record.
+    known: BTreeMap<String, usize>,
+    /// Lines without a seed, by trial and metric.
+    runs: BTreeMap<String, u64>,
+    /// Trials without a seed, by all that else tells them apart.
+    unseeded: BTreeMap<String, u64>,
+}
+
+impl Table {
+    /// Adds a line's value to its record.
+    fn take(&mut self, line: &Line) -> Result<(), ImportError> {
+        let (unit, factor) = unit(line)?;
+        let direction = match line.get("direction") {
+            "" | "lower" => Direction::Lower,
+            "higher" => Direction::Higher,
+            "neutral" => Direction::Neutral,
+            _ => return Err(line.bad("direction", "lower, higher or neutral")),
+        };
+        let value = value(line, factor)?;
+        let Some(record) = self.record(line)? else {
+            return Ok(());
+        };
+        if !line.flag("valid", true)? && record.is_valid() {
+            let why = match line.get("invalid") {
+                "" => "the imported file marks this trial as invalid",
+                why => why,
+            };
+            record.results.invalid.push(Invalid::Scenario {
+                why: why.to_owned(),
+            });
+        }
+        // An invalid trial that measured nothing has a line all the same.
+        if !record.is_valid() && line.get("metric").is_empty() && line.get("value").is_empty() {
+            return Ok(());
+        }
+        let name = line.text("metric")?;
+        if record.metric(name).is_some() {
+            return Err(ImportError::Twice {
+                path: line.path.to_owned(),
+                line: line.number,
+                metric: clean(name, 40, false),
+            });
+        }
+        record.results.metrics.push(Metric {
+            name: name.to_owned(),
+            unit,
+            direction,
+            primary: line.flag("primary", true)?,
+            value,
+        });
+        Ok(())
+    }
+
+    /// The record of a line's trial, begun where the line is its first.
+    fn record(&mut self, line: &Line) -> Result<Option<&mut Record>, ImportError> {
+        // Everything that tells one trial from another, but for the seed.
+        let parts = [
+            "scenario",
+            "variant",
+            "kernel",
+            "params",
+            "memory",
+            "swap",
+            "as_written",
+        ]
+        .map(|column| line.get(column));
+        let place = serde_json::to_string(&parts).unwrap_or_default();
+        let block = line.block.clone();
+        let key = if line.cells.contains_key("seed") {
+            format!("{place}{}", line.get("seed"))
+        } else {
+            let of = format!("{place}{block:?}");
+            let run = self
+                .runs
+                .entry(format!("{of}{}", line.get("metric")))
+                .or_default();
+            *run += 1;
+            format!("{of}{run}")
+        };
+        if let Some(&index) = self.known.get(&key) {
+            return Ok(self.records.get_mut(index));
+        }
+        let seed = if line.cells.contains_key("seed") {
+            line.get("seed").parse().map_err(|_| {
+                line.bad(
+                    "seed",
+                    "a whole number, such as 3, as in every line or none",
+                )
+            })?
+        } else {
+            let run = self.unseeded.entry(place).or_default();
+            *run += 1;
+            *run
+        };
+        self.records.push(start(line, seed)?);
+        self.blocks.push(block.unwrap_or_else(|| seed.to_string()));
+        self.known.insert(key, self.records.len() - 1);
+        Ok(self.records.last_mut())
+    }
+}
+
+/// A line's value in the metric's unit.
+fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
+    Ok(match line.get("value") {
         "" if line.get("missing").is_empty() => {
             Value::Absent("no value in the imported file".to_owned())
         }
@@ -166,71 +284,7 @@ fn take(
             Ok(value) if value.is_finite() => Value::Number(value * factor),
             _ => return Err(line.bad("value", "a number, such as 12.5")),
         },
-    };
-    // Everything that tells one trial from another, but for the seed.
-    let parts = [
-        "scenario",
-        "variant",
-        "kernel",
-        "params",
-        "memory",
-        "swap",
-        "as_written",
-    ]
-    .map(|column| line.get(column));
-    let place = serde_json::to_string(&parts).unwrap_or_default();
-    let seed = match line.get("seed") {
-        "" => {
-            let run = runs
-                .entry(format!("{place}{}", line.get("metric")))
-                .or_default();
-            *run += 1;
-            *run
-        }
-        text => text
-            .parse()
-            .map_err(|_| line.bad("seed", "a whole number, such as 3"))?,
-    };
-    let key = format!("{place}{seed}");
-    let index = if let Some(index) = known.get(&key) {
-        *index
-    } else {
-        records.push(start(line, seed)?);
-        known.insert(key, records.len() - 1);
-        records.len() - 1
-    };
-    let Some(record) = records.get_mut(index) else {
-        return Ok(());
-    };
-    if !line.flag("valid", true)? && record.is_valid() {
-        let why = match line.get("invalid") {
-            "" => "the imported file marks this trial as invalid",
-            why => why,
-        };
-        record.results.invalid.push(Invalid::Scenario {
-            why: why.to_owned(),
-        });
-    }
-    // An invalid trial that measured nothing has a line all the same.
-    if !record.is_valid() && line.get("metric").is_empty() && line.get("value").is_empty() {
-        return Ok(());
-    }
-    let name = line.text("metric")?;
-    if record.metric(name).is_some() {
-        return Err(ImportError::Twice {
-            path: line.path.to_owned(),
-            line: line.number,
-            metric: clean(name, 40, false),
-        });
-    }
-    record.results.metrics.push(Metric {
-        name: name.to_owned(),
-        unit,
-        direction,
-        primary: line.flag("primary", true)?,
-        value,
-    });
-    Ok(())
+    })
 }
 
 /// A record for the trial a line is the first of.
@@ -263,6 +317,14 @@ fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
             .get("swap")
             .parse()
             .map_err(|_| line.bad("swap", "zram, ssd, ssd:80us or none"))?;
+    }
+    if !line.get("started").is_empty() {
+        record.wall.started = date::parse(line.get("started")).ok_or_else(|| {
+            line.bad(
+                "started",
+                "seconds since 1970 or a date, such as 2026-05-01T12:00:00Z",
+            )
+        })?;
     }
     "csv".clone_into(&mut record.wall.campaign);
     Ok(record)

@@ -10,10 +10,11 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use pagetide_compare::version::by_version;
 use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
 use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 
-use super::{ImportError, record};
+use super::{Batch, ImportError, record};
 
 /// Largest file that is read.
 const LARGEST: u64 = 64 << 20;
@@ -53,7 +54,7 @@ struct Test {
 }
 
 /// Reads all runs below `folder`: mmtests' own folder, its `work/log`, or one run.
-pub fn import(folder: &Path) -> Result<Vec<Record>, ImportError> {
+pub fn import(folder: &Path) -> Result<Batch, ImportError> {
     let mut records = Vec::new();
     for run in runs(folder)? {
         let name = run.file_name().map_or_else(
@@ -73,7 +74,17 @@ pub fn import(folder: &Path) -> Result<Vec<Record>, ImportError> {
             remedy: "give the folder work/log, which has a folder for each run with iter-0, iter-1, …",
         });
     }
-    Ok(records)
+    Ok(Batch {
+        blocks: records
+            .iter()
+            .map(|record| record.subject.seed.to_string())
+            .collect(),
+        records,
+        paired_by: Some("iteration".to_owned()),
+        // The third run of one day has nothing in common with the third of another.
+        lasting: false,
+        first: "the first by version, as no times are known",
+    })
 }
 
 /// The folders inside a folder, by name.
@@ -89,7 +100,8 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
             all.push(path);
         }
     }
-    all.sort();
+    // Runs are named after kernels more often than not.
+    all.sort_by(|a, b| by_version(&a.to_string_lossy(), &b.to_string_lossy()));
     Ok(all)
 }
 

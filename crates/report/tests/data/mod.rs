@@ -265,6 +265,7 @@ pub fn mglru() -> Comparison {
     let swapbench = swapbench.iter().map(|s| row(s, 6, &mut draw)).collect();
     let mut comparison = Comparison {
         campaign: Some("quick".to_owned()),
+        baseline: None,
         columns,
         cells: vec![
             cell(
@@ -315,7 +316,7 @@ pub fn column(name: &str, release: &str, settings: &[(&str, &str)]) -> Column {
         valid: 8,
         invalid: 0,
         pending: 0,
-        one_campaign: true,
+        paired: true,
     }
 }
 
@@ -429,6 +430,7 @@ pub fn kernels() -> Comparison {
     let metrics = shapes.iter().map(|s| row(s, 6, &mut draw)).collect();
     Comparison {
         campaign: Some("kernels".to_owned()),
+        baseline: None,
         columns: vec![
             column("6.1", "6.1.0-50-cloud-amd64", &[]),
             column("6.12", "6.12.117+deb12-cloud-amd64", &[]),

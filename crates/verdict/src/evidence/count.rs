@@ -6,6 +6,7 @@ use crate::error::{Result, Side, StatError};
 use crate::interval::{Interval, Test};
 use crate::judgement::{EffectKind, Methods};
 use crate::proportion::{self, PairedOutcomes};
+use crate::rank_sum;
 use crate::sample::{Count, CountPair, MetricSample};
 
 /// Points in the metric's unit: 100 to the whole for percent.
@@ -87,7 +88,9 @@ pub(super) fn weigh_unpaired(
         shares(Side::A, a, &sample.unit)?,
         shares(Side::B, b, &sample.unit)?,
     );
-    let mut evidence = unpaired::from_working(EffectKind::Difference, &shares_a, &shares_b, look)?;
+    let test = rank_sum::test(&shares_a, &shares_b)?;
+    let mut evidence =
+        unpaired::from_working(EffectKind::Difference, &shares_a, &shares_b, test, look)?;
     if !(single(a) && single(b)) {
         evidence.methods.estimator = "Hodges-Lehmann shift of shares".into();
         return Ok(evidence);

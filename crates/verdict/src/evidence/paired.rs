@@ -8,6 +8,7 @@ use crate::outlier;
 use crate::sample::{MetricSample, Pair, UnitPair};
 use crate::sign_flip;
 use crate::signed_rank::{self, Zeros};
+use crate::tie;
 
 pub(super) fn weigh(sample: &MetricSample, pairs: &[Pair], look: Look) -> Result<Evidence> {
     let a: Vec<f64> = pairs.iter().map(|pair| pair.a).collect();
@@ -24,6 +25,11 @@ pub(super) fn weigh_nested(
     units: &[UnitPair],
     look: Look,
 ) -> Result<Evidence> {
+    // Single values are judged as they are: their logarithms would lose ties.
+    let single: Option<Vec<Pair>> = units.iter().map(single).collect();
+    if let Some(pairs) = single {
+        return weigh(sample, &pairs, look);
+    }
     let all = |side: fn(&UnitPair) -> &Vec<f64>| units.iter().flat_map(side).copied().collect();
     let (every_a, every_b): (Vec<f64>, Vec<f64>) = (all(|unit| &unit.a), all(|unit| &unit.b));
     let (kind, note) = choose_kind(sample, &every_a, &every_b)?;
@@ -44,6 +50,18 @@ pub(super) fn weigh_nested(
     );
     evidence.notes.extend(note);
     Ok(evidence)
+}
+
+/// The pair of a unit without repetitions.
+fn single(unit: &UnitPair) -> Option<Pair> {
+    let ([a], [b]) = (unit.a.as_slice(), unit.b.as_slice()) else {
+        return None;
+    };
+    Some(Pair {
+        a: *a,
+        b: *b,
+        identical: unit.identical,
+    })
 }
 
 /// Back from the working scale.
@@ -71,7 +89,8 @@ pub(super) fn from_values(
 ) -> Result<Evidence> {
     let differences = effects(kind, a, b)?;
     let estimate = signed_rank::estimate(&differences, look.level)?;
-    let test = signed_rank::test(&differences, Zeros::Pratt)?;
+    let places = tie::places(kind, a, b, &differences);
+    let test = signed_rank::test(&places, Zeros::Pratt)?;
     let p_sign_flip = (look.resamples > 0)
         .then(|| sign_flip::test(&differences, look.resamples, look.seed))
         .transpose()?
@@ -97,7 +116,7 @@ pub(super) fn from_values(
         n: differences.len() as u64,
         n_b: None,
         identical_pairs: Some(identical_pairs),
-        no_difference: differences.iter().all(|&d| d == 0.0),
+        no_difference: places.iter().all(|&place| place == 0.0),
         a: summary(a)?,
         b: summary(b)?,
         outliers,

@@ -12,10 +12,13 @@ use crate::outlier;
 use crate::rank_sum;
 use crate::sample::MetricSample;
 use crate::serial::{self, Dependence};
+use crate::tie;
 
 pub(super) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
     let (kind, note) = choose_kind(sample, a, b)?;
-    let mut evidence = from_working(kind, &working(kind, a), &working(kind, b), look)?;
+    // Ranks are those of the values: logarithms of large neighbours are equal.
+    let test = rank_sum::test(a, b)?;
+    let mut evidence = from_working(kind, &working(kind, a), &working(kind, b), test, look)?;
     evidence.a = summary(a)?;
     evidence.b = summary(b)?;
     evidence.notes.extend(note);
@@ -28,18 +31,19 @@ pub(super) fn weigh_nested(
     b: &[Vec<f64>],
     look: Look,
 ) -> Result<Evidence> {
+    if let (Some(a), Some(b)) = (single(a), single(b)) {
+        return weigh(sample, &a, &b, look);
+    }
     let flat = |units: &[Vec<f64>]| -> Vec<f64> { units.iter().flatten().copied().collect() };
     let (kind, note) = choose_kind(sample, &flat(a), &flat(b))?;
     let logs = |units: &[Vec<f64>]| -> Vec<Vec<f64>> {
         units.iter().map(|unit| working(kind, unit)).collect()
     };
     let (units_a, units_b) = (logs(a), logs(b));
-    let mut evidence = from_working(
-        kind,
-        &nested::aggregate(&units_a)?,
-        &nested::aggregate(&units_b)?,
-        look,
-    )?;
+    let (a, b) = (nested::aggregate(&units_a)?, nested::aggregate(&units_b)?);
+    let [places_a, places_b] = tie::common_places(&a, &b);
+    let test = rank_sum::test(&places_a, &places_b)?;
+    let mut evidence = from_working(kind, &a, &b, test, look)?;
     evidence.components = nested::components(&units_a).ok();
     evidence
         .methods
@@ -49,9 +53,23 @@ pub(super) fn weigh_nested(
     Ok(evidence)
 }
 
-/// Evidence from two groups on the working scale.
-pub(super) fn from_working(kind: EffectKind, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
-    let test = rank_sum::test(a, b)?;
+/// The values of units that have no repetitions.
+fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
+    let one = |unit: &Vec<f64>| match unit.as_slice() {
+        [value] => Some(*value),
+        _ => None,
+    };
+    units.iter().map(one).collect()
+}
+
+/// Evidence from two groups on the working scale, and the test of their ranks.
+pub(super) fn from_working(
+    kind: EffectKind,
+    a: &[f64],
+    b: &[f64],
+    test: Test,
+    look: Look,
+) -> Result<Evidence> {
     let estimate = rank_sum::estimate(a, b, look.level)?;
     let finite = |value: f64| {
         if value.is_finite() {

@@ -1,0 +1,146 @@
+//! Did imported variants take turns? What was recorded one after the other carries whatever drifted in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagetide_quantity::Nanos;
+use pagetide_store::Imported;
+
+use crate::comparison::Caution;
+use crate::input::{Input, Placed};
+
+/// Fewest pairs of which one order is no chance: with six, it would come in one case of thirty-two.
+const FEWEST_ORDERED: usize = 6;
+
+/// What the starts of the trials of two columns say.
+enum Order {
+    /// Not all of them are known.
+    Unknown,
+    /// One column came after the other.
+    Sessions,
+    /// They took turns; true where the baseline was always first, false where always last, `None` where neither.
+    Turns(Option<bool>),
+}
+
+/// Whether trials of a column and of the baseline make pairs.
+pub(crate) fn pairs(imported: &Imported, input: &Input, column: usize) -> bool {
+    imported.paired_by.is_some()
+        && match order(imported, input, column) {
+            Order::Turns(_) => true,
+            Order::Unknown => imported.lasting || imported.interleaved,
+            Order::Sessions => imported.lasting,
+        }
+}
+
+/// What should be known of the order in which a column and the baseline were recorded.
+pub(crate) fn caution(imported: &Imported, input: &Input, column: usize) -> Option<Caution> {
+    let [a, b] = [0, column].map(|column| input.columns[column].name.clone());
+    match order(imported, input, column) {
+        Order::Turns(None) => None,
+        Order::Turns(Some(true)) => Some(Caution::OneOrder {
+            first: a,
+            second: b,
+        }),
+        Order::Turns(Some(false)) => Some(Caution::OneOrder {
+            first: b,
+            second: a,
+        }),
+        // Times are believed more than words.
+        Order::Unknown if imported.interleaved => None,
+        Order::Unknown => Some(Caution::UnknownOrder { a, b }),
+        Order::Sessions => Some(Caution::Sessions { a, b }),
+    }
+}
+
+fn order(imported: &Imported, input: &Input, column: usize) -> Order {
+    let sides = [0, column].map(|column| &input.columns[column].trials);
+    if sides.iter().any(|side| side.is_empty())
+        || sides
+            .iter()
+            .flat_map(|side| side.iter())
+            .any(|trial| trial.row.started == Nanos(0))
+    {
+        return Order::Unknown;
+    }
+    let cells: BTreeSet<usize> = sides[0].iter().map(|trial| trial.cell).collect();
+    let mut first = Vec::new();
+    let mut changes = Changes::default();
+    for cell in cells {
+        let of_cell = sides.map(|side| -> Vec<&Placed> {
+            side.iter().filter(|trial| trial.cell == cell).collect()
+        });
+        if of_cell[1].is_empty() {
+            continue;
+        }
+        if imported.paired_by.is_some() {
+            let Some(firsts) = blocks(&of_cell) else {
+                return Order::Sessions;
+            };
+            first.extend(firsts);
+        } else {
+            changes.add(&of_cell);
+        }
+    }
+    if !changes.are_by_chance() {
+        return Order::Sessions;
+    }
+    let all = |first: &[bool], side| first.iter().all(|of_pair| *of_pair == side);
+    match first.len() {
+        pairs if pairs < FEWEST_ORDERED => Order::Turns(None),
+        _ if all(&first, true) => Order::Turns(Some(true)),
+        _ if all(&first, false) => Order::Turns(Some(false)),
+        _ => Order::Turns(None),
+    }
+}
+
+/// For each pair, whether the baseline was first; `None` where another trial ran between those of a pair.
+fn blocks(sides: &[Vec<&Placed>; 2]) -> Option<Vec<bool>> {
+    // First and last start of each unit and side.
+    let mut units: BTreeMap<u32, [Option<[Nanos; 2]>; 2]> = BTreeMap::new();
+    for (side, trials) in sides.iter().enumerate() {
+        for trial in trials {
+            let started = trial.row.started;
+            let span = &mut units.entry(trial.unit).or_default()[side];
+            let [from, to] = span.unwrap_or([started; 2]);
+            *span = Some([from.min(started), to.max(started)]);
+        }
+    }
+    let mut spans: Vec<([Nanos; 2], bool)> = units
+        .into_values()
+        .filter_map(|[a, b]| {
+            let (a, b) = (a?, b?);
+            Some(([a[0].min(b[0]), a[1].max(b[1])], a[0] < b[0]))
+        })
+        .collect();
+    spans.sort_unstable();
+    let disjoint = spans.windows(2).all(|pair| pair[0].0[1] < pair[1].0[0]);
+    (disjoint && !spans.is_empty()).then(|| spans.into_iter().map(|(_, first)| first).collect())
+}
+
+/// How often the trials of two sides change, in the order of time, over all cells (Wald and Wolfowitz 1940).
+#[derive(Default)]
+struct Changes {
+    seen: f64,
+    mean: f64,
+    variance: f64,
+}
+
+impl Changes {
+    fn add(&mut self, sides: &[Vec<&Placed>; 2]) {
+        let mut all: Vec<(Nanos, bool)> = sides
+            .iter()
+            .zip([true, false])
+            .flat_map(|(side, own)| side.iter().map(move |trial| (trial.row.started, own)))
+            .collect();
+        all.sort_unstable();
+        self.seen += all.windows(2).filter(|pair| pair[0].1 != pair[1].1).count() as f64;
+        let [n, m] = [&sides[0], &sides[1]].map(|side| side.len() as f64);
+        let mean = 2.0 * n * m / (n + m);
+        self.mean += mean;
+        self.variance += (mean * (mean - 1.0) / (n + m - 1.0).max(1.0)).max(0.0);
+    }
+
+    /// Whether they change about as often as in random order: at most one standard deviation fewer times than expected.
+    fn are_by_chance(&self) -> bool {
+        self.seen >= self.mean - self.variance.sqrt()
+    }
+}
