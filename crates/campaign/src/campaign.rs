@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use pagetide_arena::VariantSpec;
+use pagetide_compare::ALPHA;
+use pagetide_verdict::signed_rank::smallest_p;
 
-/// Seeds for each variant and cell where a campaign names no number: the least with which a paired test can reach 5 %.
-pub const DEFAULT_SEEDS: u32 = 6;
+/// Seeds for each variant and cell where a campaign names no number and has at most six primary metrics.
+pub const DEFAULT_SEEDS: u32 = 8;
+/// Fewest seeds with which a single primary metric can be decided.
+const FEWEST_SEEDS: u32 = 6;
 /// Most seeds of a campaign that samples until it is sure, where it names no cap.
 pub const DEFAULT_CAP: u32 = 40;
 
@@ -50,6 +54,13 @@ impl Campaign {
         let mut name = names.join("-");
         name.truncate(LONGEST);
         format!("{name}-{digits}")
+    }
+
+    /// Raises the number of seeds, where nobody asked for one, to what so many primary metrics need.
+    pub fn enough(&mut self, primaries: usize) {
+        if let Until::Enough(seeds) = &mut self.sampling.until {
+            *seeds = seeds_for(primaries).max(DEFAULT_SEEDS);
+        }
     }
 }
 
@@ -98,7 +109,7 @@ impl Default for Sampling {
         Self {
             first_seed: 1,
             repetitions: 1,
-            until: Until::Blocks(DEFAULT_SEEDS),
+            until: Until::Enough(DEFAULT_SEEDS),
         }
     }
 }
@@ -109,6 +120,8 @@ impl Default for Sampling {
 pub enum Until {
     /// After this many blocks: so many seeds (or sampling units) for each variant and cell.
     Blocks(u32),
+    /// After this many blocks, which nobody asked for: [`Campaign::enough`] raises it to what the primary metrics need.
+    Enough(u32),
     /// When every primary metric is decided, or after `cap` blocks.
     Sure {
         /// Most blocks.
@@ -123,17 +136,24 @@ impl Until {
     /// The number of blocks after which it ends at the latest.
     pub fn cap(&self) -> u32 {
         match self {
-            Self::Blocks(blocks) => *blocks,
+            Self::Blocks(blocks) | Self::Enough(blocks) => *blocks,
             Self::Sure { cap, .. } => *cap,
         }
     }
+}
+
+/// The fewest seeds with which the clearest result decides each of so many primary metrics, which share one error rate.
+pub fn seeds_for(primaries: usize) -> u32 {
+    (1..=64)
+        .find(|&seeds| smallest_p(u64::from(seeds)) * primaries.max(1) as f64 <= ALPHA)
+        .unwrap_or(64)
 }
 
 /// `looks` sample sizes up to `cap`, evenly spaced, the first not below the least that can decide anything.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
-        .map(|look| (cap * look).div_ceil(looks).max(DEFAULT_SEEDS.min(cap)))
+        .map(|look| (cap * look).div_ceil(looks).max(FEWEST_SEEDS.min(cap)))
         .collect();
     sizes.dedup();
     sizes

@@ -38,9 +38,7 @@ use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
 use pagetide_store::is_campaign_name;
 use toml::de::{DeTable, DeValue};
 
-use crate::campaign::{
-    Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
-};
+use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
 use pagetide_arena::VariantSpec;
 
 pub use error::{FileError, Problem};
@@ -553,10 +551,9 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
                 return Err(item.value(&"it belongs to until = \"sure\"; add that, or remove this"));
             }
         }
-        sampling.until = Until::Blocks(match seeds {
-            Some(item) => item.count(1..=MOST)?,
-            None => DEFAULT_SEEDS,
-        });
+        if let Some(item) = seeds {
+            sampling.until = Until::Blocks(item.count(1..=MOST)?);
+        }
         return Ok(sampling);
     };
     choice(&item, &[("sure", ())])?;

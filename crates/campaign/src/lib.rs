@@ -17,6 +17,7 @@ mod variants;
 
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
+    seeds_for,
 };
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary, without_spaces};

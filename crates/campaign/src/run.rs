@@ -116,7 +116,7 @@ pub fn run(
     let _lock = store.lock_campaign(&campaign.name)?;
     let mut run = Run::begin(campaign, arena, store, options, watch)?;
     let finished = match &campaign.sampling.until {
-        Until::Blocks(blocks) => run.blocks(0..*blocks)?,
+        Until::Blocks(blocks) | Until::Enough(blocks) => run.blocks(0..*blocks)?,
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
     };
     Ok(Outcome {

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use pagetide_arena::VariantSpec;
 use pagetide_campaign::{
-    Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, VariantChange, Vocabulary, pair,
-    variants, without_spaces,
+    Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, VariantChange,
+    Vocabulary, pair, variants, without_spaces,
 };
 use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
@@ -59,7 +59,7 @@ pub struct CampaignArgs {
         help_heading = "Workload"
     )]
     pub scale: Option<f64>,
-    /// Seeds for each variant [default: 6]
+    /// Seeds for each variant [default: 8, or as many as the primary metrics need]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Sampling")]
     pub seeds: Option<u32>,
     /// First seed; the others follow it
@@ -177,10 +177,8 @@ impl CampaignArgs {
                 looks: Vec::new(),
             }
         } else {
-            Until::Blocks(
-                self.seeds
-                    .unwrap_or(pagetide_campaign::campaign::DEFAULT_SEEDS),
-            )
+            self.seeds
+                .map_or(Until::Enough(DEFAULT_SEEDS), Until::Blocks)
         }
     }
 

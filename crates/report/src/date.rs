@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(about(Nanos::from_secs(121)), "3 min");
         assert_eq!(about(Nanos::from_secs(7260)), "2 h 1 min");
         assert_eq!(about(Nanos::from_secs(200_000)), "2 days");
-}
+    }
 
     fn what_is_written_is_read_back() {
         for seconds in [0, 951_782_399, 951_782_400, 4_107_542_400, 1_795_207_180] {

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use pagetide_campaign::{Campaign, Options, StateWriter, file, run as run_campaign};
+use pagetide_campaign::{
+    Campaign, Options, StateWriter, Until, file, run as run_campaign, seeds_for,
+};
 use pagetide_compare::{compare_note, medians};
 use pagetide_store::Store;
 use pagetide_store::{CampaignNote, RunEnd};
@@ -55,6 +57,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let say = progress.clone();
     let arena = places.arena(campaign.arena, &args.arena, move |text| say.say(text))?;
     let mut store = places.store()?;
+    if let Some(text) = power(&campaign) {
+        progress.say(&text);
+    }
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: args.fresh,
@@ -108,8 +113,47 @@ fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> 
     })
 }
 
-/// The campaign that the words stand for.
+/// The campaign that the words stand for, with as many seeds as it needs where nobody said how many.
 pub fn asked_for(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
+    let mut campaign = named(what, args)?;
+    let primaries = primaries(&campaign);
+    campaign.enough(primaries);
+    Ok(campaign)
+}
+
+/// Primary metrics that are judged together: those of every cell under every variant but the baseline.
+fn primaries(campaign: &Campaign) -> usize {
+    let of_cell = |cell: pagetide_campaign::Cell| match &cell.primary {
+        Some(primary) => primary.len(),
+        None => pagetide_scenario::find(&cell.scenario).map_or(0, |definition| {
+            definition.metrics.iter().filter(|m| m.primary).count()
+        }),
+    };
+    let of_cells: usize = campaign.cells().map(of_cell).sum();
+    of_cells * campaign.variants.len().saturating_sub(1)
+}
+
+/// What the number of seeds can decide, said before anything runs; `None` where nothing is compared.
+fn power(campaign: &Campaign) -> Option<String> {
+    let primaries = primaries(campaign);
+    let metrics = match primaries {
+        0 => return None,
+        1 => "1 primary metric".to_owned(),
+        many => format!("{many} primary metrics"),
+    };
+    let needed = seeds_for(primaries);
+    match campaign.sampling.until {
+        Until::Blocks(seeds) if seeds < needed => Some(format!(
+            "{seeds} seeds for each variant cannot decide {metrics} together, however clear the result: {needed} are needed"
+        )),
+        Until::Blocks(seeds) | Until::Enough(seeds) => Some(format!(
+            "{seeds} seeds for each variant; {needed} are the fewest that can decide {metrics} together"
+        )),
+        Until::Sure { .. } => None,
+    }
+}
+
+fn named(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
     let vocabulary = vocabulary();
     let is_file = |word: &String| {
         Path::new(word)
