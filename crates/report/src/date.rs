@@ -120,6 +120,7 @@ mod tests {
         assert_eq!(about(Nanos::from_secs(200_000)), "2 days");
     }
 
+    #[test]
     fn what_is_written_is_read_back() {
         for seconds in [0, 951_782_399, 951_782_400, 4_107_542_400, 1_795_207_180] {
             let at = Nanos::from_secs(seconds);
