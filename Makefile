@@ -36,7 +36,7 @@ web:
 	web/check-stale.sh
 
 unit:
-	$(CARGO) test --workspace --quiet
+	CARGO="$(CARGO)" crates/testing/run.sh
 
 bench: build bench-page
 	$(CARGO) run --release --quiet --package pagetide-scenario --example touch_cost

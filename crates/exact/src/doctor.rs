@@ -217,8 +217,10 @@ mod tests {
     #[test]
     fn the_guest_that_tries_kvm_ends_as_expected_under_emulation() {
         let Ok(emulator) = Emulator::find() else {
-            println!("skipped: QEMU is not installed");
-            return;
+            return pagetide_testing::skip(
+                pagetide_testing::Need::Emulator,
+                "QEMU is not installed",
+            );
         };
         runs_under(&emulator, "tcg").unwrap();
         let why = runs_under(&emulator, "nonsense").unwrap_err();

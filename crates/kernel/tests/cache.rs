@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef};
+use pagetide_testing::{Need, skip};
 use sample::Deb;
 
 const RELEASE: &str = "6.1.0-9-cloud-amd64";
@@ -24,13 +25,11 @@ fn resolve(cache: &Cache, reference: &str) -> Result<Kernel, KernelError> {
     )
 }
 
-/// Not a test of its own: what this program does when another test starts it again as a second process.
+/// What this program does when another test starts it again as a second process.
 #[test]
+#[ignore = "started by other tests"]
 fn second_process() {
-    let Ok(root) = std::env::var("PAGETIDE_TEST_ROOT") else {
-        println!("skipped: only does something when another test starts it");
-        return;
-    };
+    let root = std::env::var("PAGETIDE_TEST_ROOT").unwrap();
     let reference = std::env::var("PAGETIDE_TEST_REFERENCE").unwrap();
     let kernel = resolve(&Cache::open(root).unwrap(), &reference).unwrap();
     println!("digest {}", kernel.digest);
@@ -38,7 +37,7 @@ fn second_process() {
 
 fn start(root: &Path, reference: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "second_process", "--nocapture"])
+        .args(["--ignored", "--exact", "second_process", "--nocapture"])
         .env("PAGETIDE_TEST_ROOT", root)
         .env("PAGETIDE_TEST_REFERENCE", reference)
         .stdout(Stdio::piped())
@@ -220,7 +219,7 @@ impl Drop for Small {
 fn a_full_cache_folder_is_named_with_a_remedy_and_left_clean() {
     let small = match Small::mount("size=64k") {
         Ok(small) => small,
-        Err(why) => return println!("skipped: {why}"),
+        Err(why) => return skip(Need::Root, why),
     };
     let folder = tempfile::tempdir().unwrap();
     let mut deb = Deb::kernel(RELEASE, "1-1");

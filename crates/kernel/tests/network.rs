@@ -8,7 +8,10 @@ use pagetide_kernel::{Cache, Freshness, KernelRef, Need, Step};
 #[test]
 fn bookworms_kernel_is_fetched_once_and_boots_with_what_the_guest_needs() {
     if std::env::var_os("PAGETIDE_TEST_NETWORK").is_none_or(|value| value != "1") {
-        return println!("skipped: PAGETIDE_TEST_NETWORK=1 is not set");
+        return pagetide_testing::skip(
+            pagetide_testing::Need::Network,
+            "PAGETIDE_TEST_NETWORK=1 is not set",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(folder.path()).unwrap();

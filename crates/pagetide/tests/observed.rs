@@ -130,7 +130,8 @@ fn lab_with(kernel: &str) -> Option<Lab> {
     let lab = Lab::that_runs()?;
     let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
     if !output.status.success() {
-        println!("skipped: {kernel} cannot be had: {}", text(&output.stderr));
+        let why = format!("{kernel} cannot be had: {}", text(&output.stderr));
+        pagetide_testing::skip(pagetide_testing::Need::Kernels, why);
         return None;
     }
     Some(lab)

@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 
 use common::{Lab, one_sentence, text, told};
+use pagetide_testing::{Need, skip};
 
 #[test]
 fn help_and_version_are_answers_and_end_with_zero() {
@@ -193,7 +194,10 @@ fn package(lab: &Lab, name: &str, control: &str) -> Option<Vec<u8>> {
         Ok(output) if output.status.success() => Some(fs::read(&file).unwrap()),
         Ok(output) => panic!("{}", text(&output.stderr)),
         Err(error) => {
-            println!("skipped: dpkg-deb cannot be run ({error})");
+            skip(
+                Need::PackageTools,
+                format!("dpkg-deb cannot be run ({error})"),
+            );
             None
         }
     }
@@ -272,7 +276,10 @@ fn a_cache_that_cannot_be_written_is_named() {
             .unwrap();
         let err = text(&output.stderr);
         if !err.contains("pagetide: ") {
-            println!("skipped: a mount of one's own is not possible here: {err}");
+            skip(
+                Need::Root,
+                format!("a mount of one's own is not possible here: {err}"),
+            );
             continue;
         }
         assert_eq!(output.status.code(), Some(2), "{err}");

@@ -22,6 +22,7 @@ use pagetide_probe::trace::{
     Capture, EventName, FieldAccess, Instance, TraceFile, TraceSettings, Tracefs,
 };
 use pagetide_quantity::Nanos;
+use pagetide_testing::{Need, skip};
 
 /// Held by tests that put the machine under pressure: one at a time is enough for it.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -32,13 +33,14 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Says why a test does not run; that is no reason to try again.
 #[allow(clippy::unnecessary_wraps)] // It is what such a test gives.
-fn skipped(why: impl std::fmt::Display) -> Option<()> {
-    println!("skipped: {why}");
+fn skipped(need: Need, why: impl std::fmt::Display) -> Option<()> {
+    skip(need, why);
     Some(())
 }
 
-/// The child's part of [`support::Pressure::start`]; does nothing when it is run as a test.
+/// The child's part of [`support::Pressure::start`].
 #[test]
+#[ignore = "started by other tests"]
 fn workload() {
     support::workload();
 }
@@ -57,14 +59,14 @@ fn prepare(name: &str, events: &[&[EventName]]) -> Option<(support::Pressure, Ca
     let pressure = match support::Pressure::new(name, 64, 192) {
         Ok(pressure) => pressure,
         Err(why) => {
-            println!("skipped: {why}");
+            skip(Need::MemoryGroup, why);
             return None;
         }
     };
     match capture(events) {
         Ok(capture) => Some((pressure, capture)),
         Err(error) => {
-            println!("skipped: {error}");
+            skip(Need::Tracing, error);
             None
         }
     }
@@ -172,13 +174,13 @@ fn swapped_on_a_device() -> Option<()> {
     let pressure = match support::Pressure::on_device("device", 64, 192) {
         Ok(pressure) => pressure,
         Err(why) => {
-            return skipped(why);
+            return skipped(Need::Swap, why);
         }
     };
     let mut capture = match capture(&[RECLAIM_EVENTS, BLOCK_EVENTS]) {
         Ok(capture) => capture,
         Err(error) => {
-            return skipped(error);
+            return skipped(Need::Tracing, error);
         }
     };
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
@@ -200,26 +202,30 @@ fn swapped_on_a_device() -> Option<()> {
     Some(())
 }
 
-/// A process that holds an instance until it is killed; does nothing when it is run as a test.
+/// A process that holds an instance until it is killed.
 #[test]
+#[ignore = "started by another test"]
 fn hold() {
-    if std::env::var_os("PAGETIDE_PROBE_HOLD").is_some() {
-        let mut held = capture(&[RECLAIM_EVENTS]).unwrap();
-        held.start().unwrap();
-        println!("holding {}", held.instance().path().display());
-        std::thread::sleep(Duration::from_mins(1));
-    }
+    let mut held = capture(&[RECLAIM_EVENTS]).unwrap();
+    held.start().unwrap();
+    println!("holding {}", held.instance().path().display());
+    std::thread::sleep(Duration::from_mins(1));
 }
 
 #[test]
 fn an_instance_of_a_killed_process_is_removed_by_the_next_start() {
     let tracefs = match Tracefs::open() {
         Ok(tracefs) => tracefs,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return skip(Need::Tracing, error),
     };
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hold", "--nocapture", "--test-threads=1"])
-        .env("PAGETIDE_PROBE_HOLD", "1")
+        .args([
+            "--ignored",
+            "--exact",
+            "hold",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -251,14 +257,17 @@ fn the_sums_of_compaction_agree_with_vmstat() {
     let _alone = alone();
     let mut capture = match capture(&[RECLAIM_EVENTS]) {
         Ok(capture) => capture,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return skip(Need::Tracing, error),
     };
     let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
     capture.start().unwrap();
     let before = vmstat.sample().unwrap().counters.clone();
     let capture = support::Background::new(capture, Duration::from_millis(20));
     if let Err(error) = std::fs::write("/proc/sys/vm/compact_memory", "1") {
-        return println!("skipped: compaction could not be asked for ({error})");
+        return skip(
+            Need::Root,
+            format!("compaction could not be asked for ({error})"),
+        );
     }
     let after = vmstat.sample().unwrap().counters.clone();
     let trace = capture.finish().unwrap();
@@ -330,7 +339,10 @@ fn counts_of_perf() -> Option<()> {
     let _alone = alone();
     let works = Command::new("perf").arg("--version").output();
     if !works.is_ok_and(|output| output.status.success()) {
-        return skipped("perf is not installed (Debian's package linux-perf)");
+        return skipped(
+            Need::Perf,
+            "perf is not installed (Debian's package linux-perf)",
+        );
     }
     let Some((pressure, mut capture)) = prepare("perf", &[RECLAIM_EVENTS]) else {
         return Some(());
@@ -367,7 +379,7 @@ fn counts_of_perf() -> Option<()> {
     let perf = match perf_counts(&text) {
         Ok(counts) => counts,
         Err(why) => {
-            return skipped(why);
+            return skipped(Need::Perf, why);
         }
     };
     let formats = trace.formats().unwrap();
@@ -391,7 +403,7 @@ fn counts_of_perf() -> Option<()> {
 fn nothing_of_an_instance_is_left_when_it_is_dropped() {
     let mut capture = match capture(&[RECLAIM_EVENTS]) {
         Ok(capture) => capture,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return skip(Need::Tracing, error),
     };
     let path = capture.instance().path().to_owned();
     capture.start().unwrap();

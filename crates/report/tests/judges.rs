@@ -9,7 +9,7 @@
 mod data;
 mod judge;
 
-use judge::{Python, Tool, Why, have, kunit, promtool, python};
+use judge::{Python, Tool, Why, kunit, promtool, python};
 use pagetide_compare::Values;
 use pagetide_quantity::{Nanos, Series, Unit};
 use pagetide_report::trace::{self, Counter, Slice, Trace, Track};
@@ -22,7 +22,7 @@ macro_rules! need {
         match $tool {
             Ok(tool) => tool,
             Err(Why(why)) => {
-                println!("skipped: {why}");
+                pagetide_testing::skip(pagetide_testing::Need::Judges, why);
                 return;
             }
         }
@@ -237,14 +237,6 @@ print(json.dumps({'silent': silent, 'kinds': [str(t[c].dtype) for c in ['median'
 }
 
 #[test]
-fn the_tools_that_are_missing_are_named() {
-    // Not a check of a format: says once, in every run's output, which judges sat.
-    for (name, found) in have() {
-        println!("{name}: {found}");
-    }
-}
-
-#[test]
 fn duckdb_reads_parquet_back() {
     let python = need!(python("duckdb"));
     let mut invalid = data::record();
@@ -364,10 +356,7 @@ fn check_trace(text: &str) -> (usize, usize) {
 
 #[test]
 fn a_trace_keeps_the_rules_of_its_format() {
-    // Perfetto's package of the Python index carries no trace processor: it fetches one at run time from elsewhere.
-    println!(
-        "skipped: Perfetto's trace processor is not in its package; the format's rules are checked instead"
-    );
+    // Perfetto's package of the Python index carries no trace processor, so the format's own rules are the judge.
     let mut draw = data::Draw(5);
     let mut at = || Nanos(draw.below(1_000_000_000));
     let evil = data::hostile();

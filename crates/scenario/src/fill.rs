@@ -164,7 +164,10 @@ mod tests {
         for algorithm in ["lzo-rle", "lz4", "zstd"] {
             for content in [0.1, 0.35, 0.5, 0.75] {
                 let Some(zram) = Zram::new(algorithm) else {
-                    println!("skipped: no idle zram device with {algorithm}");
+                    pagetide_testing::skip(
+                        pagetide_testing::Need::Swap,
+                        format!("no idle zram device with {algorithm}"),
+                    );
                     continue;
                 };
                 let mut device = std::fs::File::options()

@@ -219,7 +219,10 @@ fn three_passes_of_blocks_are_asked_for_and_each_attempt_is_recorded() {
         .iter()
         .any(|warning| matches!(warning, Warning::NotOnThisKernel { .. }))
     {
-        println!("skipped: no transparent huge pages here");
+        pagetide_testing::skip(
+            pagetide_testing::Need::HugePages,
+            "no transparent huge pages here",
+        );
         return;
     }
     let attempts = run.series("attempts");

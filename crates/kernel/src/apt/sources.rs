@@ -232,7 +232,10 @@ mod tests {
     {
         use crate::apt::{Apt, Archive, Wanted, candidates};
         if std::env::var_os("PAGETIDE_TEST_NETWORK").is_none_or(|value| value != "1") {
-            return println!("skipped: PAGETIDE_TEST_NETWORK=1 is not set");
+            return pagetide_testing::skip(
+                pagetide_testing::Need::Network,
+                "PAGETIDE_TEST_NETWORK=1 is not set",
+            );
         }
         for own in ["bookworm", "trixie"] {
             let mut sites = sites(&format!("deb http://deb.debian.org/debian {own} main\n"));

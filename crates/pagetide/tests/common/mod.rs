@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use assert_cmd::Command;
+use pagetide_testing::{Need, skip};
 use tempfile::TempDir;
 
 /// The kernel the tests run on.
@@ -98,12 +99,15 @@ impl Lab {
             .output()
             .is_err()
         {
-            println!("skipped: QEMU is not installed");
+            skip(Need::Emulator, "QEMU is not installed");
             return None;
         }
         let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
         if !output.status.success() {
-            println!("skipped: {kernel} cannot be had: {}", text(&output.stderr));
+            skip(
+                Need::Kernels,
+                format!("{kernel} cannot be had: {}", text(&output.stderr)),
+            );
             return None;
         }
         Some(lab)

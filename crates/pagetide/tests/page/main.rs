@@ -22,7 +22,7 @@ fn browser() -> Option<&'static Path> {
     match FOUND.get_or_init(find) {
         Ok(chromium) => Some(chromium),
         Err(why) => {
-            println!("skipped: {why}");
+            pagetide_testing::skip(pagetide_testing::Need::Browser, why);
             None
         }
     }

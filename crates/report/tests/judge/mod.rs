@@ -229,17 +229,3 @@ pub fn kunit() -> Result<Tool, Why> {
     }
     Ok(Tool::at(folder))
 }
-
-/// Which programs are there.
-pub fn have() -> Vec<(&'static str, String)> {
-    let say = |found: Result<(), Why>| match found {
-        Ok(()) => "there".to_owned(),
-        Err(Why(why)) => format!("skipped: {why}"),
-    };
-    vec![
-        ("kunit_parser", say(kunit().map(|_| ()))),
-        ("kcidb-io", say(python("kcidb-io").map(|_| ()))),
-        ("promtool", say(promtool().map(|_| ()))),
-        ("duckdb", say(python("duckdb").map(|_| ()))),
-    ]
-}

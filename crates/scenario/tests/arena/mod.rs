@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use pagetide_quantity::Series;
 use pagetide_record::wire;
 use pagetide_scenario::Outcome;
+use pagetide_testing::{Need, skip};
 
 /// What a run left behind.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Pressure {
 
     fn limited(mib: u64) -> Option<Self> {
         let skipped = |why: &str| {
-            println!("skipped: {why}");
+            skip(Need::MemoryGroup, why);
             None
         };
         // SAFETY: no arguments.
@@ -125,7 +126,7 @@ fn swap_file() -> Option<tempfile::NamedTempFile> {
     if ready {
         return Some(file);
     }
-    println!("skipped: no swap file can be used here");
+    skip(Need::Swap, "no swap file can be used here");
     None
 }
 
