@@ -28,9 +28,6 @@ struct Tally {
 }
 
 fn main() -> Result<ExitCode, Fault> {
-    if std::process::id() == 1 {
-        pagetide_guest::main();
-    }
     let mut arguments = std::env::args().skip(1);
     let repeats: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let side_by_side: usize = arguments.next().map_or(Ok(1), |text| text.parse())?;

@@ -14,9 +14,6 @@ use pagetide_record::{MemorySpec, Pass, RecordWriter, SwapSpec};
 type Fault = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Fault> {
-    if std::process::id() == 1 {
-        pagetide_guest::main();
-    }
     let mut arguments = std::env::args().skip(1);
     let seeds: u64 = arguments.next().map_or(Ok(6), |text| text.parse())?;
     let kernel = arguments

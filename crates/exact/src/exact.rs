@@ -4,8 +4,6 @@
 //! snapshot of its guest at the ready point.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pagetide_arena::{
@@ -16,16 +14,16 @@ use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_guest::swap::ssd_params;
 use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::subject::{SSD_LATENCY, hex};
+use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
     ArenaKind, ArenaSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject, SwapSpec,
 };
 use pagetide_scenario::Needs;
-use sha2::{Digest, Sha256};
 
 use crate::emulator::Emulator;
-use crate::error::{ExactError, io};
+use crate::error::ExactError;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
+use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshots};
 use crate::trial;
 
@@ -40,8 +38,6 @@ type Files = Vec<(String, Vec<u8>)>;
 /// The exact arena on this machine.
 pub struct Exact {
     options: Options,
-    /// The program that becomes the guest's `/init`: the one that is running.
-    program: PathBuf,
     emulator: Emulator,
     snapshots: Snapshots,
     guest: String,
@@ -70,14 +66,11 @@ impl Exact {
     ) -> Result<Self, ExactError> {
         let emulator = Emulator::find()?;
         let snapshots = Snapshots::open(&options.cache, options.cache_limit)?;
-        let program = std::env::current_exe().map_err(io("finding", "this very program"))?;
-        let guest = digest_of(&program)?;
         Ok(Self {
             options,
-            program,
             emulator,
             snapshots,
-            guest,
+            guest: program::digest(),
             kernels: Mutex::default(),
             machine: host::machine(),
             say: Box::new(say),
@@ -283,12 +276,6 @@ fn last_part(name: &str) -> &str {
     name.rsplit(['.', '/']).next().unwrap_or(name)
 }
 
-/// SHA-256 of a file, in hex.
-fn digest_of(path: &Path) -> Result<String, ExactError> {
-    let bytes = fs::read(path).map_err(io("reading", path.display().to_string()))?;
-    Ok(hex(&Sha256::digest(bytes)))
-}
-
 impl Arena for Exact {
     fn kind(&self) -> ArenaKind {
         ArenaKind::Exact
@@ -395,7 +382,7 @@ impl Arena for Exact {
                 ));
             }
             Ok(Contents {
-                program: self.program.clone(),
+                program: PROGRAM,
                 files,
             })
         };

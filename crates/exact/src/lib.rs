@@ -16,6 +16,7 @@ pub mod initrd;
 pub mod machine;
 pub mod memory;
 pub mod monitor;
+pub mod program;
 pub mod snapshot;
 pub mod trial;
 

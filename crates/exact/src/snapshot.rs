@@ -40,7 +40,7 @@ pub struct Recipe {
     pub kernel: String,
     /// Emulator, with its version.
     pub emulator: String,
-    /// Digest of the tool's own binary.
+    /// Digest of the guest's program.
     pub guest: String,
     /// Arguments of the emulator.
     pub arguments: Vec<String>,
@@ -61,8 +61,8 @@ impl Recipe {
 
 /// What goes into the guest's initial file system.
 pub struct Contents {
-    /// The tool's own binary.
-    pub program: PathBuf,
+    /// What runs as `/init`.
+    pub program: &'static [u8],
     /// Files by name and content.
     pub files: Vec<(String, Vec<u8>)>,
 }
@@ -393,7 +393,7 @@ fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result
     for folder in ["dev", "proc", "sys", "mnt", "modules"] {
         archive.folder(folder)?;
     }
-    archive.file("init", true, &fs::read(&contents.program)?)?;
+    archive.file("init", true, contents.program)?;
     archive.file(
         BOOT_SPEC.trim_start_matches('/'),
         false,

@@ -1,8 +1,8 @@
 //! What runs as PID 1 of a guest: prepares swap and memory, applies settings, supervises the scenario.
 //!
-//! The tool's own static binary is `/init` of the guest; when it finds itself to be PID 1 it calls [`main`]. What it
-//! is told lies in two places: [`spec::BootSpec`] in the initial file system (what the snapshot depends on) and
-//! [`spec::Order`] through the emulator's configuration ports (what differs from trial to trial). What it answers
+//! The package's program is `/init` of the guest and calls [`main`]; the tool carries it and uses the library for what is
+//! said between the two. What it is told lies in two places: [`spec::BootSpec`] in the initial file system (what the
+//! snapshot depends on) and [`spec::Order`] through the emulator's configuration ports (what differs from trial to trial). What it answers
 //! goes through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every fault becomes a sentence in the
 //! results.
 //!

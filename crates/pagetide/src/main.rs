@@ -2,7 +2,6 @@
 //!
 //! What a user can type is defined in [`cli`], each command in its file under `command/`; help, man page and
 //! completions come from those definitions. How a command ends, and with which exit code, is decided in [`exit`] alone.
-//! The same program is the guest's `/init`: as PID 1 it never gets here.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody reads: see `output`.
 
@@ -29,9 +28,6 @@ mod vocabulary;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::process::id() == 1 {
-        pagetide_guest::main();
-    }
     exit::of(|| {
         let cli = cli::parse()?;
         command::run(cli)

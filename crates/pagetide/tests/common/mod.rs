@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use pagetide_testing::{Need, skip};
@@ -30,34 +30,10 @@ pub const TINY: [&str; 8] = [
     "refs=12000",
 ];
 
-/// The program without its debug information: it is also the guest's `/init`, and what it weighs, small guests lack.
+/// The program.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let built = assert_cmd::cargo::cargo_bin("pagetide");
-        let data = fs::metadata(&built).unwrap();
-        let made = data.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let stripped = folder.join(format!("pagetide-{}", made.as_nanos()));
-        if stripped.exists() {
-            return stripped;
-        }
-        let part = folder.join(format!("pagetide-{}.part", std::process::id()));
-        let done = std::process::Command::new("objcopy")
-            .arg("--strip-debug")
-            .args([&built, &part])
-            .status();
-        match done {
-            Ok(status) if status.success() => {
-                fs::rename(&part, &stripped).unwrap();
-                stripped
-            }
-            _ => {
-                println!("objcopy cannot be run: the program keeps its debug information");
-                built
-            }
-        }
-    })
+    PROGRAM.get_or_init(|| assert_cmd::cargo::cargo_bin("pagetide"))
 }
 
 /// Where a test works.

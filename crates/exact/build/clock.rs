@@ -2,15 +2,16 @@
 
 use std::env;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
+
+use crate::variable;
 
 const SOURCE: &str = "preload/clock.rs";
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Compiles it to this file.
+pub fn build(out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={SOURCE}");
-    let variable = |name: &str| env::var_os(name).ok_or(format!("cargo did not set {name}"));
-    let out = PathBuf::from(variable("OUT_DIR")?).join("clock.so");
     let mut rustc = Command::new(variable("RUSTC")?);
     // Not the flags of the workspace: the rest is linked statically, this must not be.
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--target"]);
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         option.push(linker);
         rustc.arg("-C").arg(option);
     }
-    let status = rustc.arg("-o").arg(&out).arg(SOURCE).status()?;
+    let status = rustc.arg("-o").arg(out).arg(SOURCE).status()?;
     if status.success() {
         Ok(())
     } else {

@@ -1,0 +1,44 @@
+//! Builds what the exact arena carries beside its own code: the emulator's clock, and the guest's program.
+
+mod clock;
+mod guest;
+
+use std::env;
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    clock::build(&out.join("clock.so"))?;
+
+    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let workspace = here.ancestors().nth(2).ok_or("the workspace is gone")?;
+    let recipe = guest::Recipe {
+        workspace: workspace.to_owned(),
+        folder: common_folder(&out).join("guest-program"),
+        cargo: variable("CARGO")?.into(),
+        rustc: variable("RUSTC")?.into(),
+        home: guest::home()?,
+        cargo_home: guest::cargo_home()?,
+    };
+    let built = recipe.build()?;
+    fs::copy(&built, out.join("guest"))?;
+    for source in recipe.sources()? {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
+    println!("cargo::rerun-if-changed=build");
+    Ok(())
+}
+
+/// The folder that builds of every profile share, so that all embed the same program and it is built once.
+fn common_folder(out: &Path) -> &Path {
+    out.ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").exists())
+        .unwrap_or(out)
+}
+
+fn variable(name: &str) -> Result<OsString, String> {
+    env::var_os(name).ok_or(format!("cargo did not set {name}"))
+}

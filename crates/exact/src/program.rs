@@ -1,0 +1,12 @@
+//! The guest's program, built before this crate and carried in it (see `build/guest.rs`).
+
+use pagetide_record::subject::hex;
+use sha2::{Digest, Sha256};
+
+/// What runs as `/init` of every guest.
+pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
+
+/// SHA-256 of [`PROGRAM`] in hex: part of every record, and of every snapshot's name.
+pub fn digest() -> String {
+    hex(&Sha256::digest(PROGRAM))
+}
