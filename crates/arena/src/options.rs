@@ -14,6 +14,8 @@ pub struct Options {
     pub cache_limit: Bytes,
     /// End a trial that does not move for this long, wall time.
     pub hang_wall: Duration,
+    /// Most that the trace of an observed trial may take; what comes after is lost, and the trial explains nothing.
+    pub trace_limit: Bytes,
     /// Most trials side by side; `None` for as many as there are processors.
     pub jobs: Option<usize>,
     /// Ask the package archive again, although the kernels are known.
@@ -24,12 +26,16 @@ impl Options {
     /// Total size of snapshots on disk, unless chosen otherwise.
     pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
 
+    /// Most that a trace may take, unless chosen otherwise.
+    pub const TRACE_LIMIT: Bytes = Bytes(960 << 20);
+
     /// The choices of somebody who made none, with this cache: two minutes of patience.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),
             cache_limit: Self::CACHE_LIMIT,
             hang_wall: Duration::from_mins(2),
+            trace_limit: Self::TRACE_LIMIT,
             jobs: None,
             refresh: false,
         }

@@ -59,6 +59,12 @@ pub enum ObservationError {
         /// Its pass.
         pass: Pass,
     },
+    /// Its trace has gaps.
+    #[error("at least {events} trace events were lost: raise --trace-limit, or shorten the trial")]
+    LostEvents {
+        /// How many, at least.
+        events: u64,
+    },
     /// A section of the record could not be read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -124,8 +130,8 @@ pub fn observe(
     })
 }
 
-/// The other pass of the same trial: the newest valid record of the same subject and seed, observed for a timed one and timed
-/// for an observed one.
+/// The other pass of the same trial: the newest record of the same subject and seed, observed for a timed one and timed for
+/// an observed one. It is a valid one if there is any; the reader of an invalid one says why it explains nothing.
 pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     let mut subject = row.subject();
     subject.pass = match subject.pass {
@@ -134,7 +140,8 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     };
     let rows = store.by_keys(&[subject.key()])?;
     // Newest first.
-    Ok(rows.into_iter().find(Row::is_valid))
+    let valid = rows.iter().position(Row::is_valid).unwrap_or(0);
+    Ok(rows.into_iter().nth(valid))
 }
 
 /// The observation of a record, timed or observed, and of its partner in the store.

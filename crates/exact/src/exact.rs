@@ -193,7 +193,7 @@ impl Exact {
             region_at: machine.region_at,
             region_size: REGION.0,
             trace_at: machine.region_at + REGION.0,
-            trace_size: TRACE.0,
+            trace_size: self.options.trace_limit.0.min(TRACE.0),
             spare: SPARE,
             modules,
             swap: subject.swap,

@@ -16,7 +16,7 @@ use pagetide_guest::tracearea;
 use pagetide_guest::workload::OUTCOME;
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
-use pagetide_probe::trace::write_pieces;
+use pagetide_probe::trace::{Losses, TraceFile, write_pieces};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
@@ -259,11 +259,14 @@ impl Run<'_> {
         let mut report = None;
         let mut outcome = None;
         let mut log = "".into();
+        let mut losses = Losses::default();
         for frame in wire::frames(output.bytes()) {
             match frame.kind {
                 Kind::Results => report = serde_json::from_slice::<Report>(frame.bytes).ok(),
                 Kind::Blob if frame.name == OUTCOME => outcome = Some(frame.bytes),
-                Kind::Blob if frame.name == tracearea::FRAME => trace(frame.bytes, output, sink)?,
+                Kind::Blob if frame.name == tracearea::FRAME => {
+                    losses = trace(frame.bytes, output, sink)?;
+                }
                 Kind::Blob if frame.name == LOG => log = String::from_utf8_lossy(frame.bytes),
                 Kind::Series => sink.stream(
                     "series",
@@ -280,6 +283,14 @@ impl Run<'_> {
             }
         }
         let mut results = report.map(|report| report.finish(outcome, &log, needs_pressure));
+        if losses.any() {
+            // A gap of unknown size and a damaged piece hide one event at least.
+            let events = losses.events + losses.gaps_unknown + losses.damaged;
+            results
+                .get_or_insert_with(Results::default)
+                .invalid
+                .push(Invalid::LostEvents { events });
+        }
         if output.region().head().full.load(Ordering::Acquire) != 0 {
             let full = Invalid::Full {
                 what: "the output region".to_owned(),
@@ -294,8 +305,8 @@ impl Run<'_> {
     }
 }
 
-/// Puts the trace of an observed trial together and into the record.
-fn trace(contents: &[u8], output: &Output, sink: &mut RecordWriter) -> Result<(), ArenaError> {
+/// Puts the trace of an observed trial together and into the record. Returns what it lost.
+fn trace(contents: &[u8], output: &Output, sink: &mut RecordWriter) -> Result<Losses, ArenaError> {
     let fault = |why: String| ArenaError::broken(ExactError::Trace { why });
     let contents: tracearea::Contents =
         serde_json::from_slice(contents).map_err(|why| fault(why.to_string()))?;
@@ -311,7 +322,12 @@ fn trace(contents: &[u8], output: &Output, sink: &mut RecordWriter) -> Result<()
     let mut packed = Vec::new();
     write_pieces(&contents.meta, cpus.into_iter().map(of_cpu), &mut packed)
         .map_err(|why| fault(why.to_string()))?;
-    Ok(sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?)
+    sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?;
+    let trace = TraceFile::read(packed.as_slice()).map_err(|why| fault(why.to_string()))?;
+    let mut events = trace.events();
+    // What the buffers themselves tell of gaps is known once all have been walked.
+    events.by_ref().for_each(drop);
+    Ok(events.losses().plus(trace.meta.losses))
 }
 
 /// Says why there are no results, from what was seen outside.

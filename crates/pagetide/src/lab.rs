@@ -46,6 +46,14 @@ pub struct ArenaArgs {
         help_heading = "Running"
     )]
     pub timeout: Nanos,
+    /// Most that the trace of an observed trial may take
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "960M",
+        help_heading = "Running"
+    )]
+    pub trace_limit: Bytes,
     /// Ask the package archive for newer kernels
     #[arg(long, help_heading = "Running")]
     pub refresh: bool,
@@ -85,6 +93,7 @@ impl StoreArgs {
         let options = Options {
             cache: self.cache_folder()?,
             cache_limit: args.cache_limit,
+            trace_limit: args.trace_limit,
             hang_wall: Duration::from_nanos(args.timeout.0),
             jobs: args.jobs.map(usize::from),
             refresh: args.refresh,

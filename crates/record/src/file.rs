@@ -212,7 +212,16 @@ impl RecordWriter {
 
     /// Completes the record: fills in its digest and sections, writes it, brings it to the disk and gives the file its
     /// name, `ID.record` in its folder. Returns the path.
-    pub fn finish(mut self, record: &mut Record) -> Result<PathBuf, FileError> {
+    pub fn finish(self, record: &mut Record) -> Result<PathBuf, FileError> {
+        self.complete(record, true)
+    }
+
+    /// As [`RecordWriter::finish`], but leaves it to the caller to bring the file to the disk: for many records at once.
+    pub fn finish_unsynced(self, record: &mut Record) -> Result<PathBuf, FileError> {
+        self.complete(record, false)
+    }
+
+    fn complete(mut self, record: &mut Record, sync: bool) -> Result<PathBuf, FileError> {
         record.schema = SCHEMA;
         record.sections = std::mem::take(&mut self.sections);
         record.digest = Record::digest_of(&record.results, &record.sections);
@@ -222,7 +231,10 @@ impl RecordWriter {
             self.put("record", "", json.len() as u64, &json[..])?;
             self.put("end", "", 0, io::empty())?;
             self.file.flush()?;
-            self.file.get_ref().sync_data()
+            if sync {
+                self.file.get_ref().sync_data()?;
+            }
+            Ok(())
         })()
         .map_err(io_at("writing record", &part))?;
         let path = part.with_file_name(format!("{}.record", record.id()));
@@ -305,16 +317,21 @@ impl RecordReader {
             path: path.to_owned(),
             why,
         };
-        let mut magic = [0; 8];
-        file.read_exact(&mut magic)
-            .map_err(|_| damaged("it is too short"))?;
-        if &magic != FILE_MAGIC {
-            return Err(damaged("it does not begin as one"));
-        }
         let length = file
             .metadata()
             .map_err(io_at("reading record", path))?
             .len();
+        let mut magic = [0; 8];
+        file.read_exact(&mut magic).map_err(|_| {
+            damaged(if length == 0 {
+                "it is empty"
+            } else {
+                "it is too short"
+            })
+        })?;
+        if &magic != FILE_MAGIC {
+            return Err(damaged("it does not begin as one"));
+        }
         let places = places(&mut file, length).map_err(damaged)?;
         let mut reader = Self {
             path: path.to_owned(),

@@ -86,7 +86,9 @@ pub enum Invalid {
     )]
     NoReclaim,
     /// Trace events were lost.
-    #[error("{events} trace events were lost: enlarge the trace buffer")]
+    #[error(
+        "at least {events} trace events were lost: raise --trace-limit or shorten the trial, or it explains nothing"
+    )]
     LostEvents {
         /// How many.
         events: u64,
@@ -98,16 +100,6 @@ pub enum Invalid {
     Halted {
         /// Number of times the idle loop ran.
         times: u64,
-    },
-    /// There was not as much free memory as the subject says.
-    #[error(
-        "{wanted} of free memory was asked for but the guest had {found}: choose a larger --memory total"
-    )]
-    MemoryShort {
-        /// Free memory asked for.
-        wanted: Bytes,
-        /// Free memory found.
-        found: Bytes,
     },
     /// The output region, a disk or a file system was full.
     #[error("{what} was full after {size}: shorten the scenario or raise the limit")]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_record::FileError;
 
+use crate::proof::Disagreement;
 use crate::store::FORMAT;
 
 /// Why the store could not do what was asked.
@@ -64,6 +65,38 @@ pub enum StoreError {
         path: PathBuf,
         /// SQLite's reason.
         source: rusqlite::Error,
+    },
+    /// A row of the index does not say what its record said.
+    #[error(
+        "the index {path} does not agree with record {id}: run `pagetide store rebuild`, which asks the records"
+    )]
+    Disagrees {
+        /// The index.
+        path: PathBuf,
+        /// The record, as far as it is known.
+        id: String,
+    },
+    /// The file of a record is gone.
+    #[error("the file {path} of record {id} is gone, deleted by hand: it is left out from now on")]
+    Gone {
+        /// The record.
+        id: String,
+        /// Where it lay.
+        path: PathBuf,
+    },
+    /// The store can only be read.
+    #[error("the store {path} can be read but not written: free space there, or make it writable")]
+    ReadOnly {
+        /// The store's folder.
+        path: PathBuf,
+    },
+    /// The file that says of which format a store is says nothing.
+    #[error("{path} is {what}: remove it, the store's records are kept and it is made anew")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
     },
     /// A record file cannot be read or written.
     #[error(transparent)]
@@ -153,6 +186,14 @@ pub(crate) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ 
     use rusqlite::ErrorCode as Code;
     move |source| {
         let path = path.to_owned();
+        if let rusqlite::Error::FromSqlConversionFailure(_, _, why) = &source
+            && let Some(Disagreement { id }) = why.downcast_ref()
+        {
+            return StoreError::Disagrees {
+                path,
+                id: id.clone(),
+            };
+        }
         match source.sqlite_error_code() {
             Some(
                 Code::DiskFull

@@ -17,8 +17,11 @@
 //!
 //! This crate knows nothing of arenas, statistics or reports. Begin reading at [`Store`].
 
+mod catch_up;
 mod error;
 mod note;
+mod proof;
+mod read_only;
 mod row;
 mod running;
 mod schema;

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::Nanos;
 use pagetide_record::ArenaKind;
+use pagetide_record::subject::hex;
+use sha2::{Digest, Sha256};
 
 use crate::error::{StoreError, at};
 
@@ -178,8 +180,30 @@ fn file(folder: &Path, id: &str) -> PathBuf {
 /// Writes a note so that a reader sees the old one or the new one, never half of one.
 pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
     let path = file(folder, &note.id());
-    let json = serde_json::to_vec(note).unwrap_or_default();
+    let mut json = serde_json::to_vec(note).unwrap_or_default();
+    let check = check(&json);
+    // The last member is the check of all that stands before it, so that rot is told from a note.
+    json.pop();
+    json.extend_from_slice(check.as_bytes());
     crate::store::replace(&path, &json)
+}
+
+/// The member that ends a note: a check over the note without it.
+fn check(json: &[u8]) -> String {
+    format!(r#","check":"{}"}}"#, &hex(&Sha256::digest(json))[..16])
+}
+
+/// Whether a note is what was written. Notes of before there was a check have none.
+fn is_whole(bytes: &[u8]) -> bool {
+    let length = check(b"").len();
+    let Some(at) = bytes.len().checked_sub(length) else {
+        return true;
+    };
+    let (note, tail) = bytes.split_at(at);
+    if !tail.starts_with(br#","check":""#) {
+        return true;
+    }
+    check(&[note, b"}"].concat()).as_bytes() == tail
 }
 
 /// Reads a note; `None` where there is none.
@@ -190,18 +214,33 @@ pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, Stor
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("reading", &path)(error)),
     };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| StoreError::Note {
-            path,
-            why: error.to_string(),
-        })
+    let wrong = |why: String| StoreError::Note {
+        path: path.clone(),
+        why,
+    };
+    if bytes.is_empty() {
+        return Err(wrong("it is empty".to_owned()));
+    }
+    if !is_whole(&bytes) {
+        return Err(wrong("its check differs".to_owned()));
+    }
+    let note: CampaignNote =
+        serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+    if note.id() != id {
+        return Err(wrong(format!("it speaks of campaign {}", note.id())));
+    }
+    Ok(Some(note))
 }
 
 /// Identities of all campaigns, the one that was last written first.
 pub(crate) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(at("reading", folder)(error)),
+    };
+    for entry in entries {
         let entry = entry.map_err(at("reading", folder))?;
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else {

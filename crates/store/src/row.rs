@@ -5,6 +5,8 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use crate::proof;
+
 use pagetide_quantity::Nanos;
 use pagetide_quantity::{Direction, Metric, Unit, Value};
 use pagetide_record::Invalid;
@@ -127,69 +129,116 @@ fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+impl Row {
+    /// The row of a record; its place is not known yet.
+    pub(crate) fn of(record: &Record) -> Self {
+        let subject = &record.subject;
+        let (wall, reasons) = (&record.wall, &record.results.invalid);
+        Self {
+            row: 0,
+            id: record.id(),
+            key: subject.key(),
+            digest: record.digest.clone(),
+            cell: Arc::new(CellInfo {
+                hash: subject.cell(),
+                subject: cell_subject(subject),
+            }),
+            variant: Arc::new(subject.variant.clone()),
+            cmdline: subject.arena.cmdline.as_str().into(),
+            guest: subject.arena.guest.as_str().into(),
+            campaign: wall.campaign.as_str().into(),
+            seed: subject.seed,
+            unit: wall.unit,
+            repetition: wall.repetition,
+            started: wall.started,
+            wall: wall.total,
+            elapsed: record.results.elapsed,
+            invalid: record.why_invalid().map(Into::into),
+            accident: !reasons.is_empty() && reasons.iter().all(Invalid::is_accident),
+            warnings: u32::try_from(record.results.warnings.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// The metrics of a record as the index keeps them: of a name that stands twice the first; the record has both.
+pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
+    let mut kept: Vec<&Metric> = Vec::new();
+    let head = |metric: &Metric| (metric.unit, metric.direction, metric.primary);
+    for metric in &record.results.metrics {
+        let same = |known: &&Metric| known.name == metric.name && head(known) == head(metric);
+        if !kept.iter().any(same) {
+            kept.push(metric);
+        }
+    }
+    kept
+}
+
+/// Id of the cell's row, adding it where it is new, and the proof of its texts.
+fn cell(index: &Connection, cell: &CellInfo) -> rusqlite::Result<(i64, u64)> {
+    let known: Option<(i64, String)> = index
+        .prepare_cached("SELECT id, subject FROM cell WHERE hash = ?1")?
+        .query_row([&cell.hash], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((id, subject)) = known {
+        return Ok((id, proof::of_texts(&[&cell.hash, &subject])));
+    }
+    let subject = json(&cell.subject);
+    let id = index
+        .prepare_cached("INSERT INTO cell (hash, scenario, subject) VALUES (?1, ?2, ?3)")?
+        .insert(params![cell.hash, cell.subject.scenario, subject])?;
+    Ok((id, proof::of_texts(&[&cell.hash, &subject])))
+}
+
 /// Adds a record; a record that is there already is left as it is. Belongs into a transaction.
 pub(crate) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()> {
-    let subject = &record.subject;
-    let cell = subject.cell();
-    let known = index
-        .prepare_cached("SELECT id FROM cell WHERE hash = ?1")?
-        .query_row([&cell], |row| row.get(0))
-        .optional()?;
-    let cell: i64 = if let Some(id) = known {
-        id
-    } else {
-        index
-            .prepare_cached("INSERT INTO cell (hash, scenario, subject) VALUES (?1, ?2, ?3)")?
-            .insert(params![
-                cell,
-                subject.scenario,
-                json(&cell_subject(subject))
-            ])?
-    };
+    let row = Row::of(record);
+    let (cell, cell_proof) = cell(index, &row.cell)?;
+    let spec = json(&*row.variant);
     let variant = once(
         index,
         "SELECT id FROM variant WHERE name = ?1 AND spec = ?2",
         "INSERT INTO variant (name, spec) VALUES (?1, ?2)",
-        &[&subject.variant.name, &json(&subject.variant)],
+        &[&row.variant.name, &spec],
     )?;
-    let reasons = &record.results.invalid;
-    let invalid = match record.why_invalid() {
-        Some(why) => Some(text(index, &why)?),
+    let invalid = match &row.invalid {
+        Some(why) => Some(text(index, why)?),
         None => None,
     };
-    let wall = &record.wall;
+    let metrics = kept_metrics(record);
     let time = |time: Nanos| time.0.cast_signed();
     let added = index
         .prepare_cached(
             "INSERT OR IGNORE INTO record (id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit,
-             repetition, started, wall, elapsed, invalid, accident, warnings)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             repetition, started, wall, elapsed, invalid, accident, warnings, metrics, proof)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
         )?
         .execute(params![
-            record.id(),
-            subject.key(),
-            record.digest,
+            row.id,
+            row.key,
+            row.digest,
             cell,
             variant,
-            text(index, &subject.arena.cmdline)?,
-            text(index, &subject.arena.guest)?,
-            text(index, &wall.campaign)?,
-            subject.seed.cast_signed(),
-            wall.unit,
-            wall.repetition,
-            time(wall.started),
-            time(wall.total),
-            time(record.results.elapsed),
+            text(index, &row.cmdline)?,
+            text(index, &row.guest)?,
+            text(index, &row.campaign)?,
+            row.seed.cast_signed(),
+            row.unit,
+            row.repetition,
+            time(row.started),
+            time(row.wall),
+            time(row.elapsed),
             invalid,
-            !reasons.is_empty() && reasons.iter().all(Invalid::is_accident),
-            u32::try_from(record.results.warnings.len()).unwrap_or(u32::MAX),
+            row.accident,
+            row.warnings,
+            i64::try_from(metrics.len()).unwrap_or(i64::MAX),
+            proof::of_row(&row, cell_proof, proof::of_texts(&[&spec])),
         ])?;
     if added == 0 {
         return Ok(());
     }
-    let row = index.last_insert_rowid();
-    for metric in &record.results.metrics {
-        insert_metric(index, &subject.scenario, row, metric)?;
+    let number = index.last_insert_rowid();
+    for metric in metrics {
+        insert_metric(index, &record.subject.scenario, number, metric)?;
     }
     Ok(())
 }
@@ -200,26 +249,54 @@ fn insert_metric(
     row: i64,
     metric: &Metric,
 ) -> rusqlite::Result<()> {
-    let head = Head {
+    let head = json(&Head {
         unit: metric.unit,
         direction: metric.direction,
         primary: metric.primary,
-    };
+    });
     let definition = once(
         index,
         "SELECT id FROM definition WHERE scenario = ?1 AND name = ?2 AND head = ?3",
         "INSERT INTO definition (scenario, name, head) VALUES (?1, ?2, ?3)",
-        &[&scenario, &metric.name, &json(&head)],
+        &[&scenario, &metric.name, &head],
     )?;
-    let (value, absent) = match &metric.value {
+    let (value, why) = match &metric.value {
+        // The index keeps what is no number as no value at all.
+        Value::Number(value) if value.is_nan() => (None, None),
         Value::Number(value) => (Some(*value), None),
-        Value::Absent(why) => (None, Some(text(index, why)?)),
+        Value::Absent(why) => (None, Some(why.as_str())),
     };
-    // A scenario that names a metric twice keeps its first value here; the record has both.
+    let absent = why.map(|why| text(index, why)).transpose()?;
+    let of_definition = proof::of_texts(&[scenario, &metric.name, &head]);
     index
         .prepare_cached(
-            "INSERT OR IGNORE INTO metric (definition, record, value, absent) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO metric (definition, record, value, absent, proof) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute(params![definition, row, value, absent])?;
+        .execute(params![
+            definition,
+            row,
+            value,
+            absent,
+            proof::of_value(row, of_definition, value, why)
+        ])?;
+    Ok(())
+}
+
+/// Forgets a record. Belongs into a transaction.
+pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
+    let row: Option<i64> = index
+        .prepare_cached("SELECT row FROM record WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    if let Some(row) = row {
+        index
+            .prepare_cached(
+                "DELETE FROM metric WHERE definition IN (SELECT id FROM definition) AND record = ?1",
+            )?
+            .execute([row])?;
+        index
+            .prepare_cached("DELETE FROM record WHERE row = ?1")?
+            .execute([row])?;
+    }
     Ok(())
 }

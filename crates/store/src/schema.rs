@@ -3,12 +3,13 @@
 //! The index holds nothing that the record files do not say, so that it can be thrown away. What repeats is kept once:
 //! the cell (a [`Subject`](pagetide_record::Subject) without variant and seed), the variant, and long texts. A metric's
 //! definition belongs to a scenario, and values are ordered by definition first: a history is one walk over
-//! neighbouring rows, and a comparison looks up a few definitions for a few hundred records.
+//! neighbouring rows, and a comparison looks up a few definitions for a few hundred records. Rows and values carry a proof
+//! ([`crate::proof`]), and folders of records when they were last looked into ([`crate::catch_up`]).
 
 use rusqlite::Connection;
 
 /// Version of the tables; an index of another version is made anew from the files.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -41,7 +42,9 @@ CREATE TABLE record (
     elapsed INTEGER NOT NULL,
     invalid INTEGER REFERENCES text,
     accident INTEGER NOT NULL,
-    warnings INTEGER NOT NULL
+    warnings INTEGER NOT NULL,
+    metrics INTEGER NOT NULL,
+    proof INTEGER NOT NULL
 );
 CREATE INDEX record_key ON record (key);
 CREATE INDEX record_cell ON record (cell, started);
@@ -59,13 +62,15 @@ CREATE TABLE metric (
     record INTEGER NOT NULL,
     value REAL,
     absent INTEGER REFERENCES text,
+    proof INTEGER NOT NULL,
     PRIMARY KEY (definition, record)
 ) WITHOUT ROWID;
 CREATE TABLE damaged (path TEXT PRIMARY KEY, why TEXT NOT NULL);
+CREATE TABLE folder (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
 ";
 
 /// All tables, in an order in which they can be emptied.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "metric",
     "definition",
     "record",
@@ -73,6 +78,7 @@ const NAMES: [&str; 7] = [
     "cell",
     "text",
     "damaged",
+    "folder",
 ];
 
 /// Version of the tables in an open index; 0 for a new one.

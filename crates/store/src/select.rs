@@ -11,6 +11,7 @@ use pagetide_quantity::Nanos;
 use pagetide_quantity::{Metric, Value};
 use pagetide_record::{ArenaKind, Pass, Subject, Variant};
 
+use crate::proof::{self, Disagreement};
 use crate::row::{CellInfo, Head, Row};
 
 /// Which records are wanted; everything that is `None` does not matter.
@@ -46,13 +47,14 @@ pub struct Point {
 }
 
 const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
-                       wall, elapsed, invalid, accident, warnings";
+                       wall, elapsed, invalid, accident, warnings, record.proof";
 
 /// What is kept once, as far as it was met in one answer.
 struct Shared<'a> {
     index: &'a Connection,
-    cells: HashMap<i64, Arc<CellInfo>>,
-    variants: HashMap<i64, Arc<Variant>>,
+    /// With the proofs of the texts in which they are kept.
+    cells: HashMap<i64, (Arc<CellInfo>, u64)>,
+    variants: HashMap<i64, (Arc<Variant>, u64)>,
     texts: HashMap<i64, Arc<str>>,
 }
 
@@ -99,37 +101,40 @@ impl<'a> Shared<'a> {
         })
     }
 
-    fn cell(&mut self, id: i64) -> rusqlite::Result<Arc<CellInfo>> {
+    fn cell(&mut self, id: i64) -> rusqlite::Result<(Arc<CellInfo>, u64)> {
         shared(&mut self.cells, id, || {
             let (hash, subject): (String, String) = self
                 .index
                 .prepare_cached("SELECT hash, subject FROM cell WHERE id = ?1")?
                 .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let proof = proof::of_texts(&[&hash, &subject]);
             let subject: Subject = parse(1, &subject)?;
-            Ok(Arc::new(CellInfo { hash, subject }))
+            Ok((Arc::new(CellInfo { hash, subject }), proof))
         })
     }
 
-    fn variant(&mut self, id: i64) -> rusqlite::Result<Arc<Variant>> {
+    fn variant(&mut self, id: i64) -> rusqlite::Result<(Arc<Variant>, u64)> {
         shared(&mut self.variants, id, || {
             let spec: String = self
                 .index
                 .prepare_cached("SELECT spec FROM variant WHERE id = ?1")?
                 .query_row([id], |row| row.get(0))?;
-            Ok(Arc::new(parse(0, &spec)?))
+            Ok((Arc::new(parse(0, &spec)?), proof::of_texts(&[&spec])))
         })
     }
 
     /// A row whose first columns are [`COLUMNS`].
     fn row(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         let time = |column| row.get(column).map(|t: i64| Nanos(t.cast_unsigned()));
-        Ok(Row {
+        let (cell, cell_proof) = self.cell(row.get(4)?)?;
+        let (variant, variant_proof) = self.variant(row.get(5)?)?;
+        let read = Row {
             row: row.get(0)?,
             id: row.get(1)?,
             key: row.get(2)?,
             digest: row.get(3)?,
-            cell: self.cell(row.get(4)?)?,
-            variant: self.variant(row.get(5)?)?,
+            cell,
+            variant,
             cmdline: self.text(row.get(6)?)?,
             guest: self.text(row.get(7)?)?,
             campaign: self.text(row.get(8)?)?,
@@ -145,7 +150,11 @@ impl<'a> Shared<'a> {
                 .transpose()?,
             accident: row.get(16)?,
             warnings: row.get(17)?,
-        })
+        };
+        if proof::of_row(&read, cell_proof, variant_proof) != row.get::<_, i64>(18)? {
+            return Err(Disagreement { id: read.id }.into());
+        }
+        Ok(read)
     }
 
     fn rows(&mut self, sql: &str, values: &[Sql]) -> rusqlite::Result<Vec<Row>> {
@@ -262,6 +271,14 @@ pub(crate) fn by_prefix(
     )
 }
 
+/// Identities of all records, in no order.
+pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
+    index
+        .prepare_cached("SELECT id FROM record")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
 /// Identities of all cells.
 pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String>> {
     index
@@ -287,15 +304,33 @@ pub(crate) fn metrics(
     let rows = serde_json::to_string(rows).unwrap_or_default();
     let mut shared = Shared::new(index);
     let mut all = Vec::new();
-    for (definition, name, head) in definitions(index, scenario, None)? {
+    let mut counts: HashMap<i64, i64> = HashMap::new();
+    for definition in definitions(index, scenario, None)? {
         let mut statement = index.prepare_cached(
-            "SELECT record, metric.value, absent FROM json_each(?2) AS wanted
+            "SELECT record, metric.value, absent, metric.proof FROM json_each(?2) AS wanted
              CROSS JOIN metric ON definition = ?1 AND record = wanted.value",
         )?;
-        let mut found = statement.query(params![definition, rows])?;
+        let mut found = statement.query(params![definition.id, rows])?;
         while let Some(row) = found.next()? {
+            let of = row.get(0)?;
             let value = value(&mut shared, row.get(1)?, row.get(2)?)?;
-            all.push((row.get(0)?, metric(&name, head, value)));
+            let proof = definition.proof_of(of, &value);
+            if proof != row.get::<_, i64>(3)? {
+                return Err(disagreement(index, of));
+            }
+            *counts.entry(of).or_default() += 1;
+            all.push((of, definition.metric(value)));
+        }
+    }
+    // None must be missing either.
+    let mut statement = index.prepare_cached(
+        "SELECT row, metrics FROM json_each(?1) AS wanted CROSS JOIN record ON row = wanted.value",
+    )?;
+    let mut wanted = statement.query([rows])?;
+    while let Some(row) = wanted.next()? {
+        let of: i64 = row.get(0)?;
+        if counts.get(&of).copied().unwrap_or(0) != row.get::<_, i64>(1)? {
+            return Err(disagreement(index, of));
         }
     }
     Ok(all)
@@ -315,7 +350,7 @@ pub(crate) fn history(
         format!(" ORDER BY started DESC, record.row DESC LIMIT {limit}")
     });
     let sql = format!(
-        "SELECT {columns}, metric.value FROM metric CROSS JOIN record ON record.row = metric.record
+        "SELECT {columns}, metric.value, metric.proof FROM metric CROSS JOIN record ON record.row = metric.record
          WHERE definition = ?{definition} AND metric.value IS NOT NULL AND {conditions}{order}"
     );
     let scenarios = match &filter.scenario {
@@ -329,15 +364,18 @@ pub(crate) fn history(
     let mut points = Vec::new();
     values.push(Sql::Null);
     for scenario in scenarios {
-        for (id, name, head) in definitions(index, &scenario, Some(name))? {
-            values[definition - 1] = Sql::Integer(id);
+        for kept in definitions(index, &scenario, Some(name))? {
+            values[definition - 1] = Sql::Integer(kept.id);
             let mut statement = index.prepare_cached(&sql)?;
             let mut found = statement.query(params_from_iter(&values))?;
             while let Some(row) = found.next()? {
-                points.push(Point {
-                    record: shared.row(row)?,
-                    metric: metric(&name, head, Value::Number(row.get(18)?)),
-                });
+                let record = shared.row(row)?;
+                let value = Value::Number(row.get(19)?);
+                if kept.proof_of(record.row, &value) != row.get::<_, i64>(20)? {
+                    return Err(Disagreement { id: record.id }.into());
+                }
+                let metric = kept.metric(value);
+                points.push(Point { record, metric });
             }
         }
     }
@@ -351,18 +389,63 @@ pub(crate) fn history(
     Ok(points)
 }
 
+/// A metric's definition.
+struct Definition {
+    id: i64,
+    name: String,
+    head: Head,
+    /// Proof of its texts.
+    proof: u64,
+}
+
+impl Definition {
+    fn metric(&self, value: Value) -> Metric {
+        Metric {
+            name: self.name.clone(),
+            unit: self.head.unit,
+            direction: self.head.direction,
+            primary: self.head.primary,
+            value,
+        }
+    }
+
+    /// The proof that this value in this row must have.
+    fn proof_of(&self, row: i64, value: &Value) -> i64 {
+        let (number, absent) = match value {
+            Value::Number(number) => (Some(*number), None),
+            Value::Absent(why) => (None, Some(why.as_str())),
+        };
+        proof::of_value(row, self.proof, number, absent)
+    }
+}
+
+/// What is wrong about a row whose metrics are not what they were.
+fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
+    let id = index
+        .prepare_cached("SELECT id FROM record WHERE row = ?1")
+        .and_then(|mut of| of.query_row([row], |row| row.get(0)));
+    let id = id.unwrap_or_else(|_| format!("in row {row}"));
+    Disagreement { id }.into()
+}
+
 /// Definitions of a scenario's metrics, all or those of one name.
 fn definitions(
     index: &Connection,
     scenario: &str,
     name: Option<&str>,
-) -> rusqlite::Result<Vec<(i64, String, Head)>> {
+) -> rusqlite::Result<Vec<Definition>> {
     index
         .prepare_cached(
             "SELECT id, name, head FROM definition WHERE scenario = ?1 AND (?2 IS NULL OR name = ?2) ORDER BY id",
         )?
         .query_map(params![scenario, name], |row| {
-            Ok((row.get(0)?, row.get(1)?, parse(2, &row.get::<_, String>(2)?)?))
+            let (name, head): (String, String) = (row.get(1)?, row.get(2)?);
+            Ok(Definition {
+                id: row.get(0)?,
+                proof: proof::of_texts(&[scenario, &name, &head]),
+                head: parse(2, &head)?,
+                name,
+            })
         })?
         .collect()
 }
@@ -377,16 +460,6 @@ fn value(
         (None, Some(why)) => Value::Absent(shared.text(why)?.to_string()),
         (None, None) => Value::Absent(String::new()),
     })
-}
-
-fn metric(name: &str, head: Head, value: Value) -> Metric {
-    Metric {
-        name: name.to_owned(),
-        unit: head.unit,
-        direction: head.direction,
-        primary: head.primary,
-        value,
-    }
 }
 
 /// Median wall-clock time of the newest valid trials of a cell, or of a scenario where the cell is new.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use pagetide_quantity::Metric;
 use pagetide_quantity::Nanos;
@@ -16,7 +16,7 @@ use crate::note::{CampaignLock, CampaignNote};
 use crate::row::Row;
 use crate::running::RunState;
 use crate::select::{Filter, Point};
-use crate::{note, row, running, schema, select};
+use crate::{catch_up, note, read_only, row, running, schema, select};
 
 /// Version of the layout; a store of a later one is refused.
 pub const FORMAT: u32 = 1;
@@ -30,6 +30,7 @@ pub struct Store {
     root: PathBuf,
     database: PathBuf,
     index: Connection,
+    is_read_only: bool,
 }
 
 /// A record file that cannot be used.
@@ -75,9 +76,27 @@ impl Store {
         Ok(data.join("pagetide"))
     }
 
-    /// Opens a store, making it where there is none, and takes in what a killed process left behind.
+    /// Opens a store, making it where there is none, takes in what a killed process left behind, and brings the index up to
+    /// what lies in its folders. A store that cannot be written is opened to be read.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_format(root)?;
+        match Self::open_to_write(root) {
+            Err(StoreError::Folder { .. } | StoreError::IndexFull { .. })
+                if root.join("records").is_dir() =>
+            {
+                let database = root.join("index.sqlite");
+                Ok(Self {
+                    index: read_only::connect(root, &database)?,
+                    root: root.to_owned(),
+                    database,
+                    is_read_only: true,
+                })
+            }
+            other => other,
+        }
+    }
+
+    fn open_to_write(root: &Path) -> Result<Self, StoreError> {
         for folder in ["", "incoming", "records", "campaigns", "runs"] {
             let folder = root.join(folder);
             std::fs::create_dir_all(&folder).map_err(at("creating", &folder))?;
@@ -87,29 +106,54 @@ impl Store {
             replace(&format, format!("{FORMAT}\n").as_bytes())?;
         }
         let database = root.join("index.sqlite");
+        let open = |connection| Self {
+            root: root.to_owned(),
+            index: connection,
+            database: database.clone(),
+            is_read_only: false,
+        };
         let mut store = match connect(&database) {
-            Ok(connection) => Self {
-                root: root.to_owned(),
-                index: connection,
-                database,
-            },
+            Ok(connection) => open(connection),
             Err(StoreError::Index { .. }) => {
                 // A damaged index holds nothing that the files do not: make it anew.
                 remove_index(&database)?;
-                let index = connect(&database)?;
-                Self {
-                    root: root.to_owned(),
-                    index,
-                    database,
-                }
+                open(connect(&database)?)
             }
             Err(error) => return Err(error),
         };
         if schema::version(&store.index).map_err(index(&store.database))? != schema::VERSION {
-            store.fill(false)?;
+            store.transaction(|index| {
+                // Another process may have done so meanwhile.
+                if schema::version(index)? == schema::VERSION {
+                    return Ok(());
+                }
+                fill(index, root, false)
+            })?;
         }
         store.take_in()?;
+        store.catch_up()?;
         Ok(store)
+    }
+
+    /// Brings the index up to what lies in the folders of records.
+    fn catch_up(&self) -> Result<(), StoreError> {
+        let sorted = |trouble| match trouble {
+            Trouble::Index(error) => index(&self.database)(error),
+            Trouble::Store(error) => error,
+        };
+        let folders = catch_up::folders(&self.index, &self.root).map_err(sorted)?;
+        if folders.is_empty() || self.is_read_only {
+            return Ok(());
+        }
+        let bring = || -> Result<(), Trouble> {
+            let transaction =
+                Transaction::new_unchecked(&self.index, TransactionBehavior::Immediate)?;
+            catch_up::bring(&transaction, &self.root, &folders, |id| {
+                self.path(id).exists()
+            })?;
+            Ok(transaction.commit()?)
+        };
+        bring().map_err(sorted)
     }
 
     /// The store's folder.
@@ -132,11 +176,41 @@ impl Store {
         self.admit(&path, record)
     }
 
+    /// Adds many records without bulk sections, a thousand in one transaction, and brings them to the disk together.
+    pub fn add_all(&mut self, records: &mut [Record]) -> Result<(), StoreError> {
+        for some in records.chunks_mut(1000) {
+            let mut written = Vec::with_capacity(some.len());
+            for record in some.iter_mut() {
+                let path = self.writer()?.finish_unsynced(record);
+                written.push(path.map_err(StoreError::writing)?);
+            }
+            let incoming = self.root.join("incoming");
+            std::fs::File::open(&incoming)
+                .and_then(|folder| Ok(rustix::fs::syncfs(folder)?))
+                .map_err(at("writing", &incoming))?;
+            self.transaction(|index| {
+                for record in some.iter() {
+                    row::insert(index, record)?;
+                }
+                Ok(())
+            })?;
+            for (path, record) in written.iter().zip(some.iter()) {
+                self.settle(path, &record.id())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a record that [`RecordWriter::finish`] left at `path`, which lies in this store's `incoming`. Returns where
     /// it lies for good.
     pub fn admit(&mut self, path: &Path, record: &Record) -> Result<PathBuf, StoreError> {
         self.transaction(|index| Ok(row::insert(index, record)?))?;
-        let place = self.place(&record.id());
+        self.settle(path, &record.id())
+    }
+
+    /// Moves a record that is in the index to where it lies for good.
+    fn settle(&self, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
+        let place = self.place(id);
         if let Some(folder) = place.parent() {
             std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
         }
@@ -162,14 +236,66 @@ impl Store {
         })
     }
 
-    /// Makes the index anew from the files. Damaged files are listed and left out.
+    /// Makes the index anew from the files. Every section of every record is read: damaged files are listed and left out.
     pub fn rebuild(&mut self) -> Result<Rebuilt, StoreError> {
-        self.fill(true)?;
+        if self.is_read_only {
+            return Err(StoreError::ReadOnly {
+                path: self.root.clone(),
+            });
+        }
+        let root = self.root.clone();
+        self.transaction(|index| fill(index, &root, true))?;
         self.take_in()?;
         Ok(Rebuilt {
             records: self.count(&Filter::default())?,
             damaged: self.damaged()?,
         })
+    }
+
+    /// Reads every record whole and compares it with what the index says of it.
+    pub fn verify(&self) -> Result<Rebuilt, StoreError> {
+        self.catch_up()?;
+        let mut found = Rebuilt {
+            records: 0,
+            damaged: self.damaged()?,
+        };
+        let ids = select::all_ids(&self.index).map_err(index(&self.database))?;
+        for id in ids {
+            let path = self.path(&id);
+            match self.verify_one(&id) {
+                Ok(()) => found.records += 1,
+                Err(_) if found.damaged.iter().any(|known| known.path == path) => {}
+                Err(why) => found.damaged.push(Damaged {
+                    path,
+                    why: why.to_string(),
+                }),
+            }
+        }
+        Ok(found)
+    }
+
+    fn verify_one(&self, id: &str) -> Result<(), StoreError> {
+        let reader = RecordReader::open(&self.path(id))?;
+        reader.verify()?;
+        let disagrees = || StoreError::Disagrees {
+            path: self.database.clone(),
+            id: id.to_owned(),
+        };
+        let record = reader.record();
+        let mut found = select::by_prefix(&self.index, id, 1).map_err(index(&self.database))?;
+        let row = found.pop().ok_or_else(disagrees)?;
+        let metrics = self.metrics(&record.subject.scenario, &[row.row])?;
+        let same_metrics = metrics.len() == row::kept_metrics(record).len()
+            && row::kept_metrics(record)
+                .into_iter()
+                .all(|metric| metrics.iter().any(|(_, kept)| same(kept, metric)));
+        let of_record = Row {
+            row: row.row,
+            ..Row::of(record)
+        };
+        (row == of_record && same_metrics)
+            .then_some(())
+            .ok_or_else(disagrees)
     }
 
     /// Files that cannot be used and are still there.
@@ -200,8 +326,19 @@ impl Store {
         select::count(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// The record whose identity begins with `prefix`.
+    /// The record whose identity begins with `prefix`. Where the index has none, the folders are looked into once more: it may
+    /// have been copied in by hand.
     pub fn find(&self, prefix: &str) -> Result<Row, StoreError> {
+        match self.find_known(prefix) {
+            Err(StoreError::Unknown { .. }) => {
+                self.catch_up()?;
+                self.find_known(prefix)
+            }
+            found => found,
+        }
+    }
+
+    fn find_known(&self, prefix: &str) -> Result<Row, StoreError> {
         let prefix = prefix.to_ascii_lowercase();
         let hexadecimal = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_hexdigit());
         let mut found = if hexadecimal {
@@ -233,7 +370,7 @@ impl Store {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
     }
 
-    /// Identities of all cells there are records of, [`Subject::cell`](crate::Subject::cell).
+    /// Identities of all cells there are records of, [`Subject::cell`](pagetide_record::Subject::cell).
     pub fn cell_hashes(&self) -> Result<HashSet<String>, StoreError> {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
@@ -273,8 +410,14 @@ impl Store {
     pub fn load(&self, id: &str) -> Result<RecordReader, StoreError> {
         match RecordReader::open(&self.path(id)) {
             Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                // It was moved between the look and the opening.
-                Ok(RecordReader::open(&self.path(id))?)
+                // It was moved between the look and the opening, or it is gone.
+                let path = self.path(id);
+                if path.exists() {
+                    return Ok(RecordReader::open(&path)?);
+                }
+                self.catch_up()?;
+                let id = id.to_owned();
+                Err(StoreError::Gone { id, path })
             }
             other => Ok(other?),
         }
@@ -333,11 +476,7 @@ impl Store {
     }
 
     fn place(&self, id: &str) -> PathBuf {
-        let folder = id.get(..2).unwrap_or("xx");
-        self.root
-            .join("records")
-            .join(folder)
-            .join(format!("{id}.record"))
+        place(&self.root, id)
     }
 
     fn transaction<T>(
@@ -355,21 +494,6 @@ impl Store {
         run().map_err(|trouble| match trouble {
             Trouble::Index(error) => index(&self.database)(error),
             Trouble::Store(error) => error,
-        })
-    }
-
-    /// Fills the index from all files, in one transaction; unless `anew`, only where nobody else has done so.
-    fn fill(&mut self, anew: bool) -> Result<(), StoreError> {
-        let root = self.root.clone();
-        self.transaction(|index| {
-            if !anew && schema::version(index)? == schema::VERSION {
-                return Ok(());
-            }
-            schema::create(index)?;
-            for path in all_files(&root)? {
-                enter(index, &path)?;
-            }
-            Ok(())
         })
     }
 
@@ -407,25 +531,72 @@ impl Store {
             }
         }
         if path.exists() {
-            self.transaction(|index| Ok(enter(index, path)?))?;
+            let root = self.root.clone();
+            self.transaction(|index| Ok(enter(index, &root, path, false)?))?;
         }
         Ok(())
     }
 }
 
-/// Enters one file into the index, or into the list of damaged ones. Belongs into a transaction.
-fn enter(index: &Connection, path: &Path) -> rusqlite::Result<()> {
-    match RecordReader::open(path) {
-        Ok(reader) => row::insert(index, reader.record()),
+/// Makes an index anew from all files; `whole` reads every section of each. Belongs into a transaction.
+pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), Trouble> {
+    schema::create(index)?;
+    for path in all_files(root)? {
+        enter(index, root, &path, whole)?;
+    }
+    Ok(())
+}
+
+/// Whether two metrics are the same; what is no number equals itself.
+fn same(kept: &Metric, metric: &Metric) -> bool {
+    let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
+    let head = |m: &Metric| (m.name.clone(), m.unit, m.direction, m.primary);
+    kept == metric || (head(kept) == head(metric) && is_no_number(kept) && is_no_number(metric))
+}
+
+/// Enters one file into the index, or into the list of damaged ones; `whole` reads every section of it. Belongs into a
+/// transaction.
+pub(crate) fn enter(
+    index: &Connection,
+    root: &Path,
+    path: &Path,
+    whole: bool,
+) -> rusqlite::Result<()> {
+    let read = || -> Result<RecordReader, String> {
+        let reader = RecordReader::open(path).map_err(|why| why.to_string())?;
+        if whole {
+            reader.verify().map_err(|why| why.to_string())?;
+        }
+        let place = place(root, &reader.record().id());
+        if path.starts_with(root.join("records")) && path != place {
+            return Err(format!("its place is {}: move it there", place.display()));
+        }
+        Ok(reader)
+    };
+    match read() {
+        Ok(reader) => {
+            index
+                .prepare_cached("DELETE FROM damaged WHERE path = ?1")?
+                .execute([path.to_string_lossy()])?;
+            row::insert(index, reader.record())
+        }
         // It was moved to its place, where it is found as well.
         Err(_) if !path.exists() => Ok(()),
         Err(why) => {
             index
                 .prepare_cached("INSERT OR REPLACE INTO damaged (path, why) VALUES (?1, ?2)")?
-                .execute(params![path.to_string_lossy(), why.to_string()])?;
+                .execute(params![path.to_string_lossy(), why])?;
             Ok(())
         }
     }
+}
+
+/// Where a record lies for good.
+fn place(root: &Path, id: &str) -> PathBuf {
+    let folder = id.get(..2).unwrap_or("xx");
+    root.join("records")
+        .join(folder)
+        .join(format!("{id}.record"))
 }
 
 /// All complete record files. `incoming` is looked at first: what is moved meanwhile is then found in its place.
@@ -442,7 +613,7 @@ fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// What a folder holds, in no order.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     std::fs::read_dir(folder)
         .map_err(at("reading", folder))?
         .map(|entry| {
@@ -470,11 +641,19 @@ fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
     match std::fs::read_to_string(&path) {
         Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
+        Ok(text) if text.trim().is_empty() => Err(StoreError::Format {
+            path,
+            what: "empty",
+        }),
         Ok(text) => Err(StoreError::Newer {
             path: root.to_owned(),
             found: text.trim().chars().take(20).collect(),
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(StoreError::Format {
+            path,
+            what: "no text",
+        }),
         Err(error) => Err(at("opening", &path)(error)),
     }
 }

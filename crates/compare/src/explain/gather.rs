@@ -76,7 +76,11 @@ impl Gatherer<'_> {
             return Ok((Explanation::identical(&a, &b), Vec::new()));
         }
         let mut notes = Vec::new();
-        for pair in paired([self.passes(&sides[0])?, self.passes(&sides[1])?]) {
+        let passes = [
+            self.passes(&sides[0], &mut notes)?,
+            self.passes(&sides[1], &mut notes)?,
+        ];
+        for pair in paired(passes) {
             if a.passes.len() == MOST {
                 break;
             }
@@ -115,12 +119,23 @@ impl Gatherer<'_> {
     }
 
     /// Seeds that were observed too, with the records of the observed passes.
-    fn passes(&self, trials: &[&TrialRef]) -> Result<Vec<(u64, String)>, CompareError> {
+    fn passes(
+        &self,
+        trials: &[&TrialRef],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<(u64, String)>, CompareError> {
         let mut found = Vec::new();
         for trial in trials {
             let row = self.store.find(&trial.record)?;
-            if let Some(observed) = partner(self.store, &row)? {
-                found.push((trial.seed, observed.id));
+            match partner(self.store, &row)? {
+                Some(observed) if observed.is_valid() => found.push((trial.seed, observed.id)),
+                Some(observed) => notes.push(format!(
+                    "observed record {} (seed {}) was left out: {}",
+                    short(&observed.id),
+                    trial.seed,
+                    observed.invalid.as_deref().unwrap_or_default()
+                )),
+                None => {}
             }
         }
         Ok(found)
@@ -153,6 +168,11 @@ impl Gatherer<'_> {
     fn read(&self, id: &str) -> Result<Observed, ObservationError> {
         let reader = self.store.load(id)?;
         let observation = observe(&reader, None)?;
+        let losses = &observation.table.losses;
+        if losses.any() {
+            let events = losses.events + losses.gaps_unknown + losses.damaged;
+            return Err(ObservationError::LostEvents { events });
+        }
         Ok(observed(&observation, reader.record()))
     }
 

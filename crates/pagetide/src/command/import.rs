@@ -138,10 +138,7 @@ fn add(store: &mut Store, name: &str, mut batch: Batch, said: Said<'_>) -> Resul
         variants: note.variants.clone(),
         pairing: note.imported.clone(),
     };
-    for record in &mut batch.records {
-        let writer = store.writer()?;
-        store.add(writer, record)?;
-    }
+    store.add_all(&mut batch.records)?;
     store.note(&note)?;
     Ok(imported)
 }

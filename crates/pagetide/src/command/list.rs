@@ -11,14 +11,13 @@ use pagetide_report::draw::{Align, Ink, clean};
 use pagetide_report::terminal::{RecordRow, Row};
 use pagetide_scenario::Definition;
 use pagetide_scenario::guide::{self, Paragraph};
-use pagetide_store::Filter;
-use pagetide_store::Store;
+use pagetide_store::{Filter, Store, StoreError};
 use serde::Serialize;
 
 use crate::command::kernel;
 use crate::exit::End;
 use crate::lab::StoreArgs;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::vocabulary::vocabulary;
 
 /// Folder in which ready-to-run campaign files lie.
@@ -221,8 +220,15 @@ impl Row for CampaignRow {
 fn campaigns(store: &Store, out: Output) -> Result<()> {
     let mut rows = Vec::new();
     for id in store.campaigns()? {
-        let Some(note) = store.campaign(&id)? else {
-            continue;
+        let note = match store.campaign(&id) {
+            Ok(Some(note)) => note,
+            Ok(None) => continue,
+            // One damaged note does not hide the others.
+            Err(error @ StoreError::Note { .. }) => {
+                say(&format!("campaign {id} is left out: {error}"));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
         };
         rows.push(CampaignRow {
             name: id,

@@ -2,9 +2,6 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use pagetide_store::Store;
-use pagetide_store::{Damaged, Filter};
-use serde::Serialize;
 
 use crate::exit::End;
 use crate::lab::StoreArgs;
@@ -25,30 +22,16 @@ pub struct Args {
 enum What {
     /// Make the index anew from the records
     Rebuild,
-    /// Read every record and compare its checksums and digest
+    /// Read every record, compare its checksums and digest, and the index with it
     Verify,
-}
-
-/// What was found.
-#[derive(Serialize)]
-struct Found {
-    records: u64,
-    damaged: Vec<Damaged>,
 }
 
 /// Does it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     let (found, did) = match args.what {
-        What::Rebuild => {
-            let rebuilt = store.rebuild()?;
-            let found = Found {
-                records: rebuilt.records,
-                damaged: rebuilt.damaged,
-            };
-            (found, "indexed")
-        }
-        What::Verify => (verify(&store)?, "whole"),
+        What::Rebuild => (store.rebuild()?, "indexed"),
+        What::Verify => (store.verify()?, "whole"),
     };
     if out.json {
         out.json(&found)?;
@@ -69,25 +52,4 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else {
         End::Open
     })
-}
-
-fn verify(store: &Store) -> Result<Found> {
-    let mut found = Found {
-        records: 0,
-        damaged: store.damaged()?,
-    };
-    for row in store.select(&Filter::default())? {
-        match store.load(&row.id).map(|reader| reader.verify()) {
-            Ok(Ok(())) => found.records += 1,
-            Ok(Err(why)) => found.damaged.push(Damaged {
-                path: store.path(&row.id),
-                why: why.to_string(),
-            }),
-            Err(why) => found.damaged.push(Damaged {
-                path: store.path(&row.id),
-                why: why.to_string(),
-            }),
-        }
-    }
-    Ok(found)
 }

@@ -1,0 +1,138 @@
+//! Bringing the index up to what lies in the store's folders: records deleted, added or copied in by hand.
+//!
+//! A folder whose time of change is the one that was noted when it was last looked into is passed over, so that opening a
+//! large store again costs one look at each of its 256 folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, params};
+
+use crate::error::Trouble;
+use crate::row;
+use crate::store::{enter, entries};
+
+/// A folder that changed this recently may change once more without its time of change telling.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A folder that is not as it was when it was last looked into.
+pub(crate) struct Folder {
+    name: String,
+    path: PathBuf,
+    /// When it changed, in nanoseconds since 1970; `None` where it is gone.
+    changed: Option<i64>,
+}
+
+/// When a folder changed, in nanoseconds since 1970.
+fn changed(path: &Path) -> Option<i64> {
+    let data = std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_dir)?;
+    Some(
+        data.mtime()
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(data.mtime_nsec()),
+    )
+}
+
+/// The folders of records that are not as the index knows them.
+pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Trouble> {
+    let mut there = BTreeMap::new();
+    for path in entries(&root.join("records"))? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let (Some(name), Some(changed)) = (name, changed(&path)) {
+            there.insert(name.to_owned(), (path.clone(), changed));
+        }
+    }
+    let known = index
+        .prepare_cached("SELECT name, changed FROM folder")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<BTreeMap<String, i64>>>()?;
+    let gone = known.keys().filter(|name| !there.contains_key(*name));
+    let gone: Vec<Folder> = gone
+        .map(|name| Folder {
+            name: name.clone(),
+            path: root.join("records").join(name),
+            changed: None,
+        })
+        .collect();
+    let other = there
+        .into_iter()
+        .filter(|(name, (_, changed))| known.get(name) != Some(changed))
+        .map(|(name, (path, changed))| Folder {
+            name,
+            path,
+            changed: Some(changed),
+        });
+    Ok(other.chain(gone).collect())
+}
+
+/// Identities of records that the index has and the folder has not, and files of which it is the other way round.
+pub(crate) fn differences(
+    index: &Connection,
+    folder: &Folder,
+) -> Result<(Vec<String>, Vec<PathBuf>), Trouble> {
+    let mut files = BTreeMap::new();
+    if folder.changed.is_some() {
+        for path in entries(&folder.path)? {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            if let (Some(stem), Some("record")) = (stem, path.extension().and_then(|e| e.to_str()))
+            {
+                files.insert(stem.to_owned(), path.clone());
+            }
+        }
+    }
+    // Identities are hexadecimal: every one that begins so lies before the beginning followed by `g`.
+    let ids = index
+        .prepare_cached("SELECT id FROM record WHERE id >= ?1 AND id < ?1 || 'g'")?
+        .query_map([&folder.name], |row| row.get(0))?
+        .collect::<rusqlite::Result<BTreeSet<String>>>()?;
+    let gone = ids.iter().filter(|id| !files.contains_key(*id));
+    let gone = gone.cloned().collect();
+    files.retain(|stem, _| !ids.contains(stem));
+    Ok((gone, files.into_values().collect()))
+}
+
+/// Enters what is new and forgets what is gone. `is_there` says whether a record's file is anywhere in the store. Belongs
+/// into a transaction.
+pub(crate) fn bring(
+    index: &Connection,
+    root: &Path,
+    folders: &[Folder],
+    is_there: impl Fn(&str) -> bool,
+) -> Result<(), Trouble> {
+    for folder in folders {
+        let (gone, new) = differences(index, folder)?;
+        for id in gone.iter().filter(|id| !is_there(id)) {
+            row::remove(index, id)?;
+        }
+        for path in &new {
+            enter(index, root, path, false)?;
+        }
+        note(index, folder)?;
+    }
+    Ok(())
+}
+
+/// Notes when a folder was looked into, unless it may change again within the same tick of the clock.
+fn note(index: &Connection, folder: &Folder) -> rusqlite::Result<()> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let settled = i64::try_from(now.saturating_sub(FRESH).as_nanos()).unwrap_or(i64::MAX);
+    match folder.changed {
+        Some(changed) if changed < settled => index
+            .prepare_cached("INSERT OR REPLACE INTO folder (name, changed) VALUES (?1, ?2)")?
+            .execute(params![folder.name, changed]),
+        // A time that no folder has: it is looked into again, and missed when it goes.
+        Some(_) => index
+            .prepare_cached("INSERT OR REPLACE INTO folder (name, changed) VALUES (?1, 0)")?
+            .execute([&folder.name]),
+        None => index
+            .prepare_cached("DELETE FROM folder WHERE name = ?1")?
+            .execute([&folder.name]),
+    }?;
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What proves that a row of the index still says what its record said.
+//!
+//! Every row carries a number worked out from all it says, by steps that lose nothing: whichever single value changes,
+//! the number changes too. It guards against rot and careless hands, not against forgery: for that there are the records
+//! themselves, each under a digest, and `pagetide store verify`, which compares both.
+
+use crate::row::Row;
+
+/// A proof in the making.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Proof(u64);
+
+impl Proof {
+    /// Nothing yet.
+    pub(crate) const fn new() -> Self {
+        Self(0x7061_6765_7469_6465)
+    }
+
+    /// Takes in a number. For a given state different numbers lead to different states.
+    pub(crate) const fn number(self, number: u64) -> Self {
+        // The multiplier of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self(mixed ^ (mixed >> 32))
+    }
+
+    /// Takes in a text.
+    pub(crate) fn text(self, text: &str) -> Self {
+        let (words, rest) = text.as_bytes().as_chunks::<8>();
+        let mut proof = self.number(text.len() as u64);
+        for word in words {
+            proof = proof.number(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        proof.number(u64::from_le_bytes(last))
+    }
+
+    /// As the index keeps it.
+    pub(crate) const fn kept(self) -> i64 {
+        self.0.cast_signed()
+    }
+}
+
+/// The proof of a row; `cell` and `variant` are the proofs of the texts in which these two are kept.
+pub(crate) fn of_row(row: &Row, cell: u64, variant: u64) -> i64 {
+    let mut proof = Proof::new();
+    for text in [
+        &*row.id,
+        &row.key,
+        &row.digest,
+        &row.cmdline,
+        &row.guest,
+        &row.campaign,
+    ] {
+        proof = proof.text(text);
+    }
+    let invalid = row.invalid.as_deref();
+    for number in [
+        cell,
+        variant,
+        row.seed,
+        u64::from(row.unit),
+        u64::from(row.repetition),
+        row.started.0,
+        row.wall.0,
+        row.elapsed.0,
+        u64::from(row.accident),
+        u64::from(row.warnings),
+        u64::from(invalid.is_some()),
+    ] {
+        proof = proof.number(number);
+    }
+    proof.text(invalid.unwrap_or_default()).kept()
+}
+
+/// The proof of texts that are kept once.
+pub(crate) fn of_texts(texts: &[&str]) -> u64 {
+    texts
+        .iter()
+        .fold(Proof::new(), |proof, text| proof.text(text))
+        .0
+}
+
+/// The proof of a metric's value in a row; `definition` is the proof of scenario, name and head.
+pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Option<&str>) -> i64 {
+    Proof::new()
+        .number(row.cast_unsigned())
+        .number(definition)
+        .number(u64::from(value.is_some()))
+        // SQLite keeps no sign of zero.
+        .number((value.unwrap_or_default() + 0.0).to_bits())
+        .text(absent.unwrap_or_default())
+        .kept()
+}
+
+/// A row of the index does not say what its record said.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("what it says of record {id} is not what it was told")]
+pub(crate) struct Disagreement {
+    /// The record, as far as it is known.
+    pub(crate) id: String,
+}
+
+impl From<Disagreement> for rusqlite::Error {
+    fn from(disagreement: Disagreement) -> Self {
+        Self::FromSqlConversionFailure(0, rusqlite::types::Type::Integer, Box::new(disagreement))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_of_one_value_changes_the_proof() {
+        let all = [
+            of_value(1, 2, Some(3.0), None),
+            of_value(2, 2, Some(3.0), None),
+            of_value(1, 3, Some(3.0), None),
+            of_value(1, 2, Some(3.5), None),
+            of_value(1, 2, None, None),
+            of_value(1, 2, None, Some("why")),
+            of_value(1, 2, Some(0.0), None),
+        ];
+        for (place, one) in all.iter().enumerate() {
+            assert!(!all[..place].contains(one), "{place}");
+        }
+        assert_ne!(of_texts(&["ab", "c"]), of_texts(&["a", "bc"]));
+        assert_ne!(of_texts(&["12345678"]), of_texts(&["12345678\0"]));
+    }
+}

@@ -1,0 +1,54 @@
+//! A store that cannot be written (read-only, or full to the last byte) can still be read.
+//!
+//! Its index is opened as a file that nobody changes. Where it lags behind the records, or is not there, one is made in
+//! memory.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::catch_up::{differences, folders};
+use crate::error::{StoreError, Trouble, index};
+use crate::schema;
+use crate::store::fill;
+
+/// An index to read from, for a store whose own cannot be opened for writing.
+pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreError> {
+    if let Ok(Some(kept)) = as_it_lies(root, database) {
+        return Ok(kept);
+    }
+    let made = Connection::open_in_memory().map_err(index(database))?;
+    match fill(&made, root, false) {
+        Ok(()) => Ok(made),
+        Err(Trouble::Index(error)) => Err(index(database)(error)),
+        Err(Trouble::Store(error)) => Err(error),
+    }
+}
+
+/// The index as it lies on the disk, if it says what the folders hold.
+fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, Trouble> {
+    let log = database.with_extension("sqlite-wal");
+    if std::fs::metadata(log).is_ok_and(|data| data.len() > 0) {
+        // What stands in the log would not be seen.
+        return Ok(None);
+    }
+    let path = database.to_string_lossy();
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    let kept = Connection::open_with_flags(
+        format!("file:{path}?immutable=1"),
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+    )?;
+    if schema::version(&kept)? != schema::VERSION {
+        return Ok(None);
+    }
+    for folder in folders(&kept, root)? {
+        let (gone, new) = differences(&kept, &folder)?;
+        if !gone.is_empty() || !new.is_empty() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(kept))
+}
