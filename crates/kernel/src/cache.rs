@@ -17,7 +17,9 @@ use crate::error::KernelError;
 use crate::kernel::Kernel;
 use crate::modules::files_under;
 use crate::pin::Pins;
-use crate::stage::{Stage, names};
+use crate::stage::Stage;
+use crate::step::{Step, Watch};
+use crate::stop::Stop;
 use crate::version;
 
 /// Where the cache lies: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`.
@@ -42,6 +44,7 @@ fn root_from(var: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, KernelErr
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
+    stop: Stop,
 }
 
 impl Cache {
@@ -55,7 +58,18 @@ impl Cache {
             fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;
         }
         Stage::clean(&root);
-        Ok(Self { root })
+        let stop = Stop::default();
+        Ok(Self { root, stop })
+    }
+
+    /// The same cache, in which fetching and unpacking end when `stop` is set.
+    #[must_use]
+    pub fn stopping_by(self, stop: Stop) -> Self {
+        Self { stop, ..self }
+    }
+
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// The folder all of it lies in.
@@ -136,12 +150,17 @@ impl Cache {
 
     /// Removes a kernel and every reference to it.
     pub fn remove(&self, digest: &Digest) -> Result<(), KernelError> {
+        self.put_away(digest)?;
+        self.pins().forget(digest)
+    }
+
+    /// Removes a kernel's files; references to it stay, as it may come back.
+    fn put_away(&self, digest: &Digest) -> Result<(), KernelError> {
         let folder = self.folder_of(digest);
         // Out of sight in one step; what an interruption leaves behind is cleared at the next start.
-        let stage = Stage::new(&self.root, &folder)?;
+        let stage = Stage::new(self, &folder)?;
         let gone = stage.folder().join("removed");
         fs::rename(&folder, &gone).map_err(KernelError::cache("removing", &folder))?;
-        self.pins().forget(digest)?;
         fs::remove_dir_all(&gone).map_err(KernelError::cache("removing", &folder))
     }
 
@@ -157,27 +176,30 @@ impl Cache {
 
     /// Reads all of a kernel again and compares it with its digest.
     pub fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
-        let mut sums = Vec::new();
-        for path in files_under(kernel.folder())? {
-            let name = path
-                .strip_prefix(kernel.folder())
-                .unwrap_or(&path)
-                .to_string_lossy()
-                .into_owned();
-            if name != names::FACTS && name != names::SYSTEM_MAP {
-                let bytes = fs::read(&path).map_err(KernelError::cache("reading", &path))?;
-                sums.push((name, Digest::of(&bytes)));
-            }
+        kernel.verify()
+    }
+
+    /// The kernel of this digest, proven to be what its digest says. One that is damaged is thrown away, and said to be.
+    pub(crate) fn proven(&self, digest: &Digest, watch: &mut Watch) -> Option<Kernel> {
+        if !self.folder_of(digest).exists() {
+            return None;
         }
-        let found = Digest::of_files(sums.iter().map(|(name, sum)| (name.as_str(), sum.as_str())));
-        if found == kernel.digest {
-            Ok(())
-        } else {
-            let what = format!("its content has digest {}", found.short());
-            Err(KernelError::CacheDamaged {
-                path: kernel.folder().to_owned(),
-                what,
-            })
+        let opened = self.get(digest);
+        let name = opened
+            .as_ref()
+            .map_or_else(|_| digest.short().to_owned(), |k| k.release.clone());
+        match opened.and_then(|kernel| kernel.verify().map(|()| kernel)) {
+            Ok(kernel) => Some(kernel),
+            Err(error) => {
+                let why = match error {
+                    KernelError::CacheDamaged { what, .. } => what,
+                    other => other.to_string(),
+                };
+                watch(&Step::Damaged { kernel: name, why });
+                // Where it cannot be removed, nothing can be put in its place either, and that is told then.
+                let _ = self.put_away(digest);
+                None
+            }
         }
     }
 }

@@ -162,6 +162,23 @@ pub enum KernelError {
         /// What does not fit.
         what: String,
     },
+    /// A kernel in the cache was damaged and is removed, and where it came from does not give it again.
+    #[error(
+        "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} does not give it again ({cause}): add another with `pagetide kernel add`"
+    )]
+    Lost {
+        /// The kernel's release.
+        release: String,
+        /// What did not fit.
+        why: String,
+        /// Where it came from.
+        reference: String,
+        /// Why it is not to be had there.
+        cause: String,
+    },
+    /// It was told to stop; what was half fetched or unpacked is gone.
+    #[error("fetching the kernel was stopped: the same command begins it again")]
+    Stopped,
     /// The machine has no apt.
     #[error(
         "fetching {package} needs apt, and {program} could not be started ({cause}): give a .deb, an image or a built tree instead"

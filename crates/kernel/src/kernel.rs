@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,13 @@ pub struct Kernel {
     folder: PathBuf,
 }
 
+/// The file of facts: they lie outside the kernel's digest, so they have one of their own.
+#[derive(Serialize, Deserialize)]
+struct Facts {
+    kernel: Kernel,
+    sum: Digest,
+}
+
 impl Kernel {
     pub(crate) fn new(
         folder: &Path,
@@ -72,8 +81,13 @@ impl Kernel {
             path: folder.to_owned(),
             what,
         };
-        let mut kernel: Self =
-            serde_json::from_slice(&text).map_err(|e| damaged(format!("{}: {e}", names::FACTS)))?;
+        let mut kernel = match serde_json::from_slice::<Facts>(&text) {
+            Ok(facts) if facts.sum == facts.kernel.sum() => facts.kernel,
+            Ok(_) => return Err(damaged(format!("{} was changed", names::FACTS))),
+            // Caches of earlier builds hold the facts alone.
+            Err(why) => serde_json::from_slice::<Self>(&text)
+                .map_err(|_| damaged(format!("{}: {why}", names::FACTS)))?,
+        };
         if folder.file_name().and_then(|name| name.to_str()) != Some(kernel.digest.as_str()) {
             return Err(damaged(
                 "the folder's name is not the kernel's digest".into(),
@@ -87,7 +101,16 @@ impl Kernel {
     }
 
     pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        let facts = Facts {
+            kernel: self.clone(),
+            sum: self.sum(),
+        };
+        serde_json::to_string_pretty(&facts).unwrap_or_default() + "\n"
+    }
+
+    /// What proves that the facts are those that were written.
+    fn sum(&self) -> Digest {
+        Digest::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// The boot image, to be given to a boot loader or emulator.
@@ -194,6 +217,50 @@ impl Kernel {
             _ => "lzo-rle".to_owned(),
         };
         self.modules_for(&[compressor.unwrap_or(&default), "zram"])
+    }
+
+    /// Reads all of its files again and compares them with its digest, on all processors.
+    pub fn verify(&self) -> Result<(), KernelError> {
+        let damaged = |what: String| KernelError::CacheDamaged {
+            path: self.folder.clone(),
+            what,
+        };
+        let mut files: Vec<(String, PathBuf)> = files_under(&self.folder)?
+            .into_iter()
+            .map(|path| {
+                let inner = path.strip_prefix(&self.folder).unwrap_or(&path);
+                (inner.to_string_lossy().into_owned(), path)
+            })
+            .collect();
+        files.retain(|(name, _)| name != names::FACTS && name != names::SYSTEM_MAP);
+        let sums = Mutex::new(Vec::with_capacity(files.len()));
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<(), KernelError> {
+            while let Some((name, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let bytes = fs::read(path).map_err(|why| damaged(format!("{name}: {why}")))?;
+                let sum = (name.as_str(), Digest::of(&bytes));
+                sums.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(sum);
+            }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or(Ok(())))
+                .fold(own, Result::and)
+        })?;
+        let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let found = Digest::of_files(sums.iter().map(|(name, sum)| (*name, sum.as_str())));
+        if found == self.digest {
+            Ok(())
+        } else {
+            Err(damaged(format!("its content has digest {}", found.short())))
+        }
     }
 
     /// Bytes its files take.

@@ -45,6 +45,7 @@ mod resolve;
 mod sample;
 mod stage;
 mod step;
+mod stop;
 mod suggest;
 mod tree;
 mod version;
@@ -61,6 +62,7 @@ pub use modules::Module;
 pub use need::{Missing, Need};
 pub use resolve::Freshness;
 pub use step::{Step, Watch};
+pub use stop::Stop;
 
 /// The three kernels a first run compares: Debian 12's 6.1, the same Debian's 6.12, and the newest in sid.
 ///

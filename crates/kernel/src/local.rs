@@ -139,11 +139,11 @@ impl Cache {
         let stamp = found.stamp()?;
         let unchanged = self.pins().get(&reference).filter(|pin| pin.stamp == stamp);
         if let (Freshness::Pinned, Some(pin)) = (freshness, unchanged)
-            && let Ok(kernel) = self.get(&pin.digest)
+            && let Some(kernel) = self.proven(&pin.digest, watch)
         {
             return Ok(kernel);
         }
-        let mut stage = Stage::new(self.root(), source.path())?;
+        let mut stage = Stage::new(self, source.path())?;
         let packages = match &found {
             Found::Packages { files, .. } => unpack_all(files, &mut stage, watch)?,
             Found::Files(gathered) => {

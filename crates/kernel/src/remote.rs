@@ -32,7 +32,7 @@ const TRIES: usize = 4;
 impl Cache {
     /// apt for a suite, or for the machine's own.
     pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut Watch) -> Result<Apt, KernelError> {
-        let programs = Programs::default();
+        let programs = Programs::stopping_by(self.stop().clone());
         let sites = Sites::of_machine(&programs, None)?;
         let (name, sources) = match suite {
             Some(suite) => (suite, sites.list_of(suite)),
@@ -58,13 +58,13 @@ impl Cache {
         watch: &mut Watch,
         open: impl FnOnce(&mut Watch) -> Result<A, KernelError>,
     ) -> Result<Kernel, KernelError> {
-        let pinned = self.pinned_as(&request.reference);
+        let pinned = self.pinned_as(&request.reference, watch);
         if let (Freshness::Pinned, Some(kernel)) = (request.freshness, &pinned) {
             return Ok(kernel.clone());
         }
         let fetched = open(watch).and_then(|mut archive| {
             // While the archive was busy, another process may have fetched the same.
-            let meanwhile = self.pinned_as(&request.reference);
+            let meanwhile = self.pinned_as(&request.reference, watch);
             match meanwhile.filter(|_| request.freshness == Freshness::Pinned) {
                 Some(kernel) => Ok(kernel),
                 None => self.fetch(&mut archive, request, watch),
@@ -149,7 +149,7 @@ impl Cache {
             .list()?
             .into_iter()
             .find(|kernel| kernel.origin.packages == packages);
-        match here {
+        match here.and_then(|kernel| self.proven(&kernel.digest, watch)) {
             Some(kernel) => Ok(kernel),
             None => self.take(archive, choice, reference, watch),
         }
@@ -164,7 +164,7 @@ impl Cache {
     ) -> Result<Kernel, KernelError> {
         let packages = choice.ids();
         let all = packages.join(" ");
-        let mut stage = Stage::new(self.root(), Path::new(&all))?;
+        let mut stage = Stage::new(self, Path::new(&all))?;
         for package in &choice.packages {
             watch(&Step::Fetching {
                 package: package.package.clone(),

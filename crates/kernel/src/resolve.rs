@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
 use crate::remote::Request;
-use crate::step::Watch;
+use crate::step::{Step, Watch};
 use crate::suggest::nearest;
 
 /// Whether what a reference stood for last time will do.
@@ -78,12 +78,50 @@ impl Cache {
 
     /// The kernel a reference was pinned to, if both are still here.
     pub fn pinned(&self, reference: &KernelRef) -> Option<Kernel> {
-        self.pinned_as(&reference.to_string())
+        let pin = self.pins().get(&reference.to_string())?;
+        self.get(&pin.digest).ok()
     }
 
-    pub(crate) fn pinned_as(&self, reference: &str) -> Option<Kernel> {
+    /// The kernel a reference was pinned to, if it is here and whole.
+    pub(crate) fn pinned_as(&self, reference: &str, watch: &mut Watch) -> Option<Kernel> {
         let pin = self.pins().get(reference)?;
-        self.get(&pin.digest).ok()
+        self.proven(&pin.digest, watch)
+    }
+
+    /// The kernel of this name in the cache, proven; a damaged one is had again from where it came.
+    fn named(&self, kernel: Kernel, watch: &mut Watch) -> Result<Kernel, KernelError> {
+        let mut why = String::new();
+        let proven = self.proven(&kernel.digest, &mut |step| {
+            if let Step::Damaged { why: what, .. } = step {
+                why.clone_from(what);
+            }
+            watch(step);
+        });
+        if let Some(kernel) = proven {
+            return Ok(kernel);
+        }
+        let reference = kernel.origin.reference;
+        let again = match reference.parse::<KernelRef>() {
+            // A name in the cache, which leads nowhere now.
+            Ok(KernelRef::Cached(name)) if !Path::new(&name).exists() => {
+                Err("it is no longer known".to_owned())
+            }
+            Ok(parsed) => self
+                .resolve(&parsed, Freshness::Pinned, watch)
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let cause = match again {
+            Ok(found) if found.digest == kernel.digest => return Ok(found),
+            Ok(found) => format!("it stands for {} today", found.release),
+            Err(cause) => cause,
+        };
+        Err(KernelError::Lost {
+            release: kernel.release,
+            why,
+            reference,
+            cause,
+        })
     }
 
     fn resolve_name(
@@ -93,7 +131,7 @@ impl Cache {
         watch: &mut Watch,
     ) -> Result<Kernel, KernelError> {
         if let Some(kernel) = self.find(name)? {
-            return Ok(kernel);
+            return self.named(kernel, watch);
         }
         if Path::new(name).exists() {
             return self.resolve_local(&local::Source::at(Path::new(name))?, freshness, watch);

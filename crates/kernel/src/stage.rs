@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::cache::Cache;
 use crate::config::Config;
 use crate::digest::{Digest, hex};
 use crate::error::KernelError;
@@ -18,6 +19,7 @@ use crate::kernel::{Kernel, Origin};
 use crate::lock::Lock;
 use crate::modules::Modules;
 use crate::pin::Pins;
+use crate::stop::Stop;
 
 /// Names of what a kernel's folder holds.
 pub mod names {
@@ -42,12 +44,14 @@ pub struct Stage {
     sums: BTreeMap<String, String>,
     /// Where the files come from, for messages.
     origin: PathBuf,
+    stop: Stop,
 }
 
 impl Stage {
-    /// Makes an empty one inside the cache at `root`, for files from `origin`.
-    pub fn new(root: &Path, origin: &Path) -> Result<Self, KernelError> {
+    /// Makes an empty one inside a cache, for files from `origin`.
+    pub fn new(cache: &Cache, origin: &Path) -> Result<Self, KernelError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
+        let root = cache.root();
         let tmp = root.join("tmp");
         let gate_path = root.join("lock");
         // Held while a folder exists that is not locked yet, so that no cleaner takes it for abandoned.
@@ -77,6 +81,7 @@ impl Stage {
             _lock: lock,
             sums,
             origin: origin.to_owned(),
+            stop: cache.stop().clone(),
         })
     }
 
@@ -122,6 +127,7 @@ impl Stage {
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 1 << 16];
         loop {
+            self.stop.check()?;
             let count = match from.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,
@@ -187,7 +193,7 @@ impl Stage {
                 .map(|(name, sum)| (name.as_str(), sum.as_str())),
         );
         let target = self.kernels.join(digest.as_str());
-        if let Ok(kernel) = Kernel::open(&target) {
+        if let Ok(kernel) = whole(&target) {
             return Ok(kernel);
         }
         let added = SystemTime::now()
@@ -213,7 +219,7 @@ impl Stage {
         fs::create_dir_all(&self.kernels).map_err(KernelError::cache("making", &self.kernels))?;
         match fs::rename(&self.folder, target) {
             Ok(()) => Ok(()),
-            Err(_) if Kernel::open(target).is_ok() => Ok(()),
+            Err(_) if whole(target).is_ok() => Ok(()),
             Err(_) if target.exists() => {
                 // What stands there is no whole kernel, which a rename alone never leaves behind: replace it.
                 fs::remove_dir_all(target).map_err(KernelError::cache("removing", target))?;
@@ -238,6 +244,13 @@ impl Stage {
             other => other,
         }
     }
+}
+
+/// The kernel in this folder of the cache, if all of it is what its digest says.
+fn whole(folder: &Path) -> Result<Kernel, KernelError> {
+    let kernel = Kernel::open(folder)?;
+    kernel.verify()?;
+    Ok(kernel)
 }
 
 impl Drop for Stage {

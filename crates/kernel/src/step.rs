@@ -37,6 +37,13 @@ pub enum Step {
         /// Its name.
         name: String,
     },
+    /// A kernel in the cache is not what it was when it was added; it is removed, and had again.
+    Damaged {
+        /// The kernel's release, or the start of its digest where not even that can be read.
+        kernel: String,
+        /// What does not fit.
+        why: String,
+    },
     /// The archive could not be asked, so the kernel of last time is used.
     KeptPinned {
         /// The kernel's release.
@@ -71,6 +78,10 @@ impl Display for Step {
                 write!(f, "passing over {package}, which is listed but not there")
             }
             Self::Unpacking { name } => write!(f, "unpacking {name}"),
+            Self::Damaged { kernel, why } => write!(
+                f,
+                "kernel {kernel} in the cache is damaged ({why}): removing it and getting it again"
+            ),
             Self::KeptPinned { release, reason } => {
                 write!(f, "using {release} from the cache, because {reason}")
             }

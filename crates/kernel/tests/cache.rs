@@ -161,6 +161,78 @@ fn a_damaged_kernel_in_the_cache_is_replaced_when_it_is_added_again() {
     cache.verify(&again).unwrap();
 }
 
+/// Flips one bit in the middle of a file.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_flipped_bit_in_any_file_of_a_kernel_is_found_said_and_mended_from_where_it_came() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path().join("cache")).unwrap();
+    let mut deb = Deb::kernel(RELEASE, "1-1");
+    deb.files.push((
+        format!("./lib/modules/{RELEASE}/kernel/lib/zsum.ko"),
+        sample::module(&["depends="]),
+    ));
+    let deb = deb.write(folder.path()).display().to_string();
+    let kernel = resolve(&cache, &deb).unwrap();
+    let module = kernel.folder().join("modules/kernel/lib/zsum.ko");
+    let files = [
+        kernel.image(),
+        kernel.folder().join("config"),
+        module.clone(),
+        kernel.folder().join("kernel.json"),
+    ];
+    for (path, name) in files.iter().flat_map(|path| {
+        // By where it came from, and by what it is called in the cache.
+        [(path, deb.as_str()), (path, RELEASE)]
+    }) {
+        let is_facts = path.ends_with("kernel.json");
+        if is_facts && name == RELEASE {
+            // What a kernel is called stands in that very file.
+            continue;
+        }
+        let good = fs::read(path).unwrap();
+        flip(path);
+        let mut said = Vec::new();
+        let again = cache
+            .resolve(&name.parse().unwrap(), Freshness::Pinned, &mut |step| {
+                said.push(step.to_string());
+            })
+            .unwrap();
+        assert_eq!(again.digest, kernel.digest, "{}", path.display());
+        if !is_facts {
+            assert_eq!(fs::read(path).unwrap(), good, "{}", path.display());
+        }
+        cache.verify(&again).unwrap();
+        let told = said.iter().filter(|line| line.contains("damaged")).count();
+        assert_eq!(told, 1, "{}: {said:?}", path.display());
+    }
+    fs::remove_file(&module).unwrap();
+    resolve(&cache, &deb).unwrap();
+    assert!(module.is_file(), "a lost file is found as well");
+}
+
+#[test]
+fn a_damaged_kernel_whose_source_is_gone_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path().join("cache")).unwrap();
+    let deb = Deb::kernel(RELEASE, "1-1").write(folder.path());
+    let kernel = resolve(&cache, &deb.display().to_string()).unwrap();
+    fs::remove_file(&deb).unwrap();
+    flip(&kernel.image());
+    let text = resolve(&cache, RELEASE).unwrap_err().to_string();
+    assert!(
+        text.contains(RELEASE) && text.contains("damaged") && text.contains("does not give"),
+        "{text}"
+    );
+    assert_eq!(cache.list().unwrap(), [], "it is no longer offered");
+}
+
 #[test]
 fn a_kernel_already_here_is_resolved_within_twenty_milliseconds() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,24 +1,36 @@
 //! apt in a folder of its own: its lists, caches and downloads are apart from the machine's, and nothing is installed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::SystemTime;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
 
 use crate::apt::Archive;
 use crate::deb::Control;
 use crate::error::KernelError;
 use crate::lock::Lock;
+use crate::stop::Stop;
 
 /// Where apt's programs are found.
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
     /// The folder they lie in; empty for the usual search path.
     pub folder: PathBuf,
+    /// Ends them.
+    pub stop: Stop,
 }
 
 impl Programs {
+    /// The usual ones, which end when `stop` is set.
+    pub fn stopping_by(stop: Stop) -> Self {
+        Self {
+            folder: PathBuf::new(),
+            stop,
+        }
+    }
+
     pub(super) fn run(
         &self,
         program: &str,
@@ -41,11 +53,52 @@ impl Programs {
         if let Some(config) = config {
             command.env("APT_CONFIG", config);
         }
-        command.output().map_err(|cause| KernelError::NoApt {
+        let fault = |cause| KernelError::NoApt {
             package: "Debian's kernels".to_owned(),
             program: program.to_owned(),
             cause,
-        })
+        };
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(fault)?;
+        self.finished(child)?.map_err(fault)
+    }
+
+    /// What a program printed until its end; it is killed when it shall stop.
+    fn finished(&self, mut child: Child) -> Result<io::Result<Output>, KernelError> {
+        fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                if let Some(mut pipe) = pipe {
+                    let _ = pipe.read_to_end(&mut bytes);
+                }
+                bytes
+            })
+        }
+        let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+        let mut pause = Duration::from_millis(1);
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) => {}
+                Err(cause) => return Ok(Err(cause)),
+            }
+            if let Err(stopped) = self.stop.check() {
+                // Its own children end when they find their pipes closed; nobody waits for them here.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(stopped);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        };
+        Ok(Ok(Output {
+            status,
+            stdout: stdout.join().unwrap_or_default(),
+            stderr: stderr.join().unwrap_or_default(),
+        }))
     }
 }
 
@@ -404,6 +457,8 @@ impl Archive for Apt {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -416,6 +471,7 @@ mod tests {
         }
         Programs {
             folder: folder.to_owned(),
+            stop: Stop::default(),
         }
     }
 
@@ -554,10 +610,33 @@ mod tests {
     }
 
     #[test]
+    fn an_apt_that_takes_long_ends_soon_after_it_is_told_to_stop() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let get = "exec sleep 60";
+        let mut programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", get)]);
+        let flag = Arc::new(AtomicBool::new(false));
+        programs.stop = Stop::by(Arc::clone(&flag));
+        let mut apt = Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        let timer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            flag.store(true, Ordering::Relaxed);
+        });
+        let began = std::time::Instant::now();
+        assert!(matches!(apt.update(), Err(KernelError::Stopped)));
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            began.elapsed()
+        );
+        timer.join().unwrap();
+    }
+
+    #[test]
     fn a_machine_without_apt_is_told_what_else_to_give() {
         let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let programs = Programs {
             folder: bin.path().to_owned(),
+            stop: Stop::default(),
         };
         let text = Apt::open(state.path(), "sid", "deb x\n", programs)
             .unwrap_err()
