@@ -38,18 +38,26 @@ web:
 unit:
 	CARGO="$(CARGO)" crates/testing/run.sh
 
-bench: build bench-page
-	$(CARGO) run --release --quiet --package pagetide-scenario --example touch_cost
-	$(CARGO) run --release --quiet --package pagetide-reference --example speed
-	$(CARGO) run --release --quiet --package pagetide-probe --example decode_speed
-	$(CARGO) run --release --quiet --package pagetide-probe --example live_overhead
-	$(CARGO) run --release --quiet --package pagetide-exact --example observed_overhead
-	$(CARGO) run --release --quiet --package pagetide-verdict --example calibrate
-	$(CARGO) run --release --quiet --package pagetide-compare --example hundred_thousand
-	$(CARGO) run --release --quiet --package pagetide-exact --example exactness -- 10 1
+# Every part runs, whatever became of those before it; one that cannot run here says why.
+bench: PACKAGES += $(TEST_PACKAGES)
+bench: build
+	@failed=; \
+	part() { echo "== $$*"; "$$@" || failed="$$failed $$*;"; }; \
+	example() { package=$$1; shift; part $(CARGO) run --release --quiet --package $$package --example "$$@"; }; \
+	part web/bench.sh; \
+	example pagetide-scenario touch_cost; \
+	example pagetide-reference speed; \
+	example pagetide-probe decode_speed; \
+	example pagetide-probe live_overhead; \
+	example pagetide-exact observed_overhead; \
+	example pagetide-verdict calibrate; \
+	example pagetide-compare hundred_thousand; \
+	example pagetide-exact exactness -- 10 1; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.
-bench-page:
+bench-page: PACKAGES += $(TEST_PACKAGES)
+bench-page: system
 	web/bench.sh
 
 # Installs what is missing, and says what; as root, or through sudo.

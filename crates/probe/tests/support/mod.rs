@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pagetide_probe::ProbeError;
 use pagetide_probe::trace::{Capture, TraceFile};
@@ -153,6 +153,14 @@ impl Pressure {
             .expect("the workload can be started")
     }
 
+    /// Lets the workload wait where its cgroup is full and nothing can be reclaimed at that moment (all of it is on its way to
+    /// swap), instead of having it killed. Source: kernel `Documentation/admin-guide/cgroup-v1/memory.rst`, OOM control.
+    #[allow(dead_code)] // Only the measurement of overhead needs it.
+    pub fn wait_when_full(&self) -> Result<(), String> {
+        fs::write(self.cgroup.join("memory.oom_control"), "1")
+            .map_err(|e| format!("the cgroup does not let its workload wait for memory: {e}"))
+    }
+
     fn undo(&self) {
         swap_off(&self.swap);
         // Loop devices over the file, ours or those of a run that was killed: `/dev/loop0: [fe00]:123 (/path)`.
@@ -237,10 +245,20 @@ pub fn unless_killed(test: impl Fn() -> Option<()>) {
     );
 }
 
-/// Waits for a child that toggles and gives its passes; `None` where it was killed.
+/// Waits for a child that toggles and gives its passes, those before its death where it was killed; and whether it was.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
-pub fn passes(child: Child) -> Option<Vec<Pass>> {
-    let passes = printed(child)?
+pub fn passes(mut child: Child, patience: Duration) -> (Vec<Pass>, bool) {
+    let began = Instant::now();
+    while child.try_wait().is_ok_and(|status| status.is_none()) {
+        if began.elapsed() > patience {
+            // It waits for memory that nobody gives back.
+            let _ = child.kill();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("a child can be waited for");
+    let killed = !output.status.success();
+    let passes = String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| {
             let mut words = line.strip_prefix("pass ")?.split(' ');
@@ -251,7 +269,7 @@ pub fn passes(child: Child) -> Option<Vec<Pass>> {
             })
         })
         .collect();
-    Some(passes)
+    (passes, killed)
 }
 
 /// Switches the events of an instance on or off, one by one, as they were switched on.
