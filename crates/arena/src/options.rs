@@ -1,6 +1,8 @@
 //! What a user may choose that changes no result.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pagetide_quantity::Bytes;
@@ -20,6 +22,8 @@ pub struct Options {
     pub jobs: Option<usize>,
     /// Ask the package archive again, although the kernels are known.
     pub refresh: bool,
+    /// Set by whoever wants no more: what runs outside of trials, such as fetching a kernel, ends as well.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Options {
@@ -38,6 +42,7 @@ impl Options {
             trace_limit: Self::TRACE_LIMIT,
             jobs: None,
             refresh: false,
+            stop: Arc::default(),
         }
     }
 }

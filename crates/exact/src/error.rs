@@ -84,14 +84,27 @@ pub enum ExactError {
         /// ", did you mean …?" or nothing.
         suggestion: String,
     },
-    /// A snapshot is not what it should be.
-    #[error("the snapshot {path} is damaged ({why}): remove the file and run again")]
-    Snapshot {
-        /// The file.
+    /// A guest was not restored from a snapshot whose files are as they were written.
+    #[error(
+        "the emulator did not restore the guest from {path} ({why}): run again, and look into the emulator if it stays so"
+    )]
+    Restore {
+        /// The snapshot's folder.
         path: PathBuf,
-        /// What is wrong.
+        /// What was seen of the emulator.
         why: String,
     },
+    /// A snapshot is removed again and again.
+    #[error(
+        "the snapshot {path} is gone as soon as it is made: is something else removing files there?"
+    )]
+    Vanished {
+        /// The snapshot's folder.
+        path: PathBuf,
+    },
+    /// It was told to stop.
+    #[error("stopped before the guest was ready: run again to go on from here")]
+    Stopped,
     /// The file system for a scenario could not be made.
     #[error("making a file system for the guest: {why}; apt-get install e2fsprogs")]
     FileSystem {

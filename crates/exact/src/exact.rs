@@ -12,7 +12,7 @@ use pagetide_arena::{
 use pagetide_guest::settings;
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_guest::swap::ssd_params;
-use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need};
+use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need, Stop};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
@@ -20,11 +20,12 @@ use pagetide_record::{
 };
 use pagetide_scenario::Needs;
 
+use crate::boot::Boot;
 use crate::emulator::Emulator;
 use crate::error::ExactError;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
 use crate::program::{self, PROGRAM};
-use crate::snapshot::{Contents, Recipe, Snapshots};
+use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
 use crate::trial;
 
 /// Compressor of zram: built into, or a module of, every kernel since 6.1, and cheap.
@@ -92,7 +93,8 @@ impl Exact {
         if let Some(kernel) = kernels.get(name) {
             return Ok(Arc::clone(kernel));
         }
-        let cache = Cache::open(&self.options.cache)?;
+        let cache =
+            Cache::open(&self.options.cache)?.stopping_by(Stop::by(self.options.stop.clone()));
         let reference: KernelRef = name.parse()?;
         let freshness = if self.options.refresh {
             Freshness::Refresh
@@ -164,7 +166,7 @@ impl Exact {
     fn kernel_of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
         let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
             ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
-            _ => ArenaError::refused(why),
+            why => ended(ArenaError::refused)(why),
         })?;
         for name in spec.settings.keys() {
             check_setting(name).map_err(ArenaError::wrong)?;
@@ -246,6 +248,21 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         wanted.push(Need::Tracing);
     }
     wanted
+}
+
+/// An error of the arena; being told to stop is one of its own.
+fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
+    move |why| match why {
+        ExactError::Stopped | ExactError::Kernel(KernelError::Stopped) => ArenaError::Stopped,
+        why => otherwise(why),
+    }
+}
+
+fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(
+        why.downcast_ref::<ExactError>(),
+        Some(ExactError::Restore { .. })
+    )
 }
 
 /// Refuses a setting whose name leads nowhere, with a suggestion.
@@ -373,8 +390,9 @@ impl Arena for Exact {
                 kept: host::KEPT,
             }));
         }
-        let (recipe, mut files) = self.recipe(subject, ready).map_err(ArenaError::broken)?;
+        let (recipe, files) = self.recipe(subject, ready).map_err(ArenaError::broken)?;
         let contents = || -> Result<Contents, ExactError> {
+            let mut files = files.clone();
             if let Some(size) = needs.filesystem {
                 files.push((
                     pagetide_guest::filesystem::PIECES.to_owned(),
@@ -386,29 +404,41 @@ impl Arena for Exact {
                 files,
             })
         };
-        let snapshot = self
-            .snapshots
-            .get(
-                &recipe,
-                kernel,
-                machine,
-                &self.emulator,
-                contents,
-                &mut |text| self.say(&text),
-            )
-            .map_err(|why| match why {
-                ExactError::FileSystem { .. } => ArenaError::broken(why),
-                _ => ArenaError::refused(why),
-            })?;
-        let run = trial::Run {
-            emulator: &self.emulator,
+        let boot = Boot {
+            recipe: &recipe,
             kernel,
             machine,
-            recipe: &recipe,
-            snapshot: &snapshot,
-            hang_wall: self.options.hang_wall,
+            emulator: &self.emulator,
+            patience: self.options.hang_wall,
+            progress,
         };
-        run.execute(subject, needs, HANG_VIRTUAL, &self.machine, sink, progress)
+        let snapshot = || {
+            self.snapshots
+                .get(&boot, &contents, &mut |text| self.say(&text))
+                .map_err(ended(|why| match why {
+                    ExactError::FileSystem { .. } => ArenaError::broken(why),
+                    _ => ArenaError::refused(why),
+                }))
+        };
+        let run = |snapshot: &Snapshot, sink: &mut RecordWriter| {
+            let run = trial::Run {
+                emulator: &self.emulator,
+                kernel,
+                machine,
+                recipe: &recipe,
+                snapshot,
+                hang_wall: self.options.hang_wall,
+            };
+            run.execute(subject, needs, HANG_VIRTUAL, &self.machine, sink, progress)
+        };
+        match run(&snapshot()?, sink) {
+            Err(ArenaError::Broken(why)) if is_restore(&*why) => {
+                self.say(&format!("{why}; booting the guest again"));
+                self.snapshots.discard(&recipe);
+                run(&snapshot()?, sink)
+            }
+            other => other,
+        }
     }
 }
 

@@ -7,16 +7,19 @@
 //! This crate knows nothing of campaigns, statistics or reports. Begin reading in [`exact`] (how a trial is prepared and
 //! run), then [`machine`] (what the emulated machine is) and [`snapshot`] (how a booted guest is kept).
 
+pub mod boot;
 pub mod clock;
 pub mod doctor;
 pub mod emulator;
 pub mod error;
 pub mod exact;
+pub mod guard;
 pub mod initrd;
 pub mod machine;
 pub mod memory;
 pub mod monitor;
 pub mod program;
+pub mod seal;
 pub mod snapshot;
 pub mod trial;
 

@@ -1,19 +1,27 @@
-//! The emulator's monitor, used only while a snapshot is made.
+//! The emulator's monitor, used only while a snapshot is made or restored.
 //! Protocol: QEMU `docs/interop/qmp-spec.rst`.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::error::{ExactError, io};
 
+/// How often is asked whether to go on waiting.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether to go on waiting for the emulator; asked several times a second.
+pub type Still<'a> = dyn FnMut() -> bool + 'a;
+
 /// One end of a monitor connection.
 pub struct Monitor {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
+    /// What came of the message that is being read.
+    line: Vec<u8>,
     events: Vec<Value>,
 }
 
@@ -24,10 +32,13 @@ impl Monitor {
         let writer = ours
             .try_clone()
             .map_err(io("making", "a monitor connection"))?;
+        ours.set_read_timeout(Some(LOOK))
+            .map_err(io("making", "a monitor connection"))?;
         Ok((
             Self {
                 reader: BufReader::new(ours),
                 writer,
+                line: Vec::new(),
                 events: Vec::new(),
             },
             theirs,
@@ -49,16 +60,23 @@ impl Monitor {
         theirs.as_raw_fd()
     }
 
-    /// Reads the next message, waiting until `deadline` at most; `None` at the connection's end or past the deadline.
-    fn message(&mut self, deadline: Instant) -> Option<Value> {
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
-        self.writer.set_read_timeout(Some(left)).ok()?;
-        let mut line = String::new();
-        match self.reader.read_line(&mut line) {
-            Ok(n) if n > 0 => serde_json::from_str(&line).ok(),
-            _ => None,
+    /// Reads the next message; `None` at the connection's end or when it is waited for no longer.
+    fn message(&mut self, still: &mut Still<'_>) -> Option<Value> {
+        loop {
+            // What came before a pause stays in `line`.
+            match self.reader.read_until(b'\n', &mut self.line) {
+                Ok(_) if self.line.ends_with(b"\n") => {
+                    let message = serde_json::from_slice(&self.line).ok();
+                    self.line.clear();
+                    return message;
+                }
+                Err(why)
+                    if matches!(
+                        why.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) && still() => {}
+                _ => return None,
+            }
         }
     }
 
@@ -67,13 +85,13 @@ impl Monitor {
         &mut self,
         name: &str,
         arguments: &Value,
-        deadline: Instant,
+        still: &mut Still<'_>,
     ) -> Result<Value, String> {
         let line = json!({ "execute": name, "arguments": arguments });
         writeln!(self.writer, "{line}").map_err(|why| format!("{name}: {why}"))?;
         loop {
             let message = self
-                .message(deadline)
+                .message(still)
                 .ok_or_else(|| format!("{name}: the emulator does not answer"))?;
             if let Some(value) = message.get("return") {
                 return Ok(value.clone());
@@ -102,9 +120,9 @@ impl Monitor {
     }
 
     /// Waits until a migration ended; the event that says it was completed, `None` if it was not.
-    pub fn migrated(&mut self, deadline: Instant) -> Option<Value> {
+    pub fn migrated(&mut self, still: &mut Still<'_>) -> Option<Value> {
         loop {
-            let event = self.event(&["MIGRATION"], deadline)?;
+            let event = self.event(&["MIGRATION"], still)?;
             match event.pointer("/data/status").and_then(Value::as_str) {
                 Some("completed") => return Some(event),
                 Some("failed" | "cancelled") => return None,
@@ -124,8 +142,8 @@ impl Monitor {
         self.writer.write_all(lines.as_bytes())
     }
 
-    /// Waits for an event of one of these names; `None` past the deadline or when the emulator ended.
-    pub fn event(&mut self, names: &[&str], deadline: Instant) -> Option<Value> {
+    /// Waits for an event of one of these names; `None` when it is waited for no longer or the emulator ended.
+    pub fn event(&mut self, names: &[&str], still: &mut Still<'_>) -> Option<Value> {
         let wanted = |event: &Value| {
             event
                 .get("event")
@@ -137,10 +155,39 @@ impl Monitor {
                 return Some(self.events.remove(at));
             }
             self.events.retain(wanted);
-            let message = self.message(deadline)?;
+            let message = self.message(still)?;
             if message.get("event").is_some() {
                 self.events.push(message);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_comes_in_pieces_is_put_together_and_a_silent_emulator_is_given_up() {
+        let (mut monitor, mut theirs) = Monitor::pair().unwrap();
+        let sender = std::thread::spawn(move || {
+            for piece in ["{\"event\": \"ST", "OP\", \"n\": 1}", "\n"] {
+                theirs.write_all(piece.as_bytes()).unwrap();
+                std::thread::sleep(LOOK * 2);
+            }
+            theirs
+        });
+        let event = monitor.event(&["STOP"], &mut || true).unwrap();
+        assert_eq!(event["n"], 1);
+        let theirs = sender.join().unwrap();
+        let mut asked = 0;
+        let mut still = || {
+            asked += 1;
+            asked < 3
+        };
+        assert_eq!(monitor.event(&["STOP"], &mut still), None);
+        assert_eq!(asked, 3);
+        drop(theirs);
+        assert_eq!(monitor.event(&["STOP"], &mut || true), None, "closed");
     }
 }

@@ -3,33 +3,33 @@
 //! A snapshot is a folder named by the digest of all it depends on, holding the guest's memory (`ram`, mapped privately
 //! when restored, so that trials side by side share what they do not change) and the devices' state (`state`). It is made
 //! under a lock that dies with its maker, in a folder of another name, and renamed when whole; users hold a shared lock
-//! on it, so that eviction never takes one that is in use.
+//! on it, so that eviction never takes one that is in use. Whoever takes one proves it first against its [`Seal`]; one that
+//! fails is thrown away and made again.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use pagetide_guest::spec::{BOOT_SPEC, BootSpec};
-use pagetide_kernel::Kernel;
+use pagetide_guest::spec::BootSpec;
 use pagetide_quantity::Bytes;
 use pagetide_record::subject::hex;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::FlockOperation;
 use serde::Serialize;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::emulator::{Emulator, Wiring};
+use crate::boot::Boot;
 use crate::error::{ExactError, io};
-use crate::initrd::Archive;
-use crate::machine::{CPU, MACHINE, MachineSpec};
-use crate::memory::{self, Output};
-use crate::monitor::Monitor;
+use crate::machine::{CPU, MACHINE};
+use crate::seal::{Identity, Seal};
 
-/// How long a guest may take to get ready, wall time.
-const BOOT_LIMIT: Duration = Duration::from_mins(5);
+/// The files of a snapshot.
+const FILES: [&str; 3] = ["ram", "state", "stub"];
+/// The file that says what they must be; written last.
+const SEAL: &str = "whole";
+/// How often a lock that somebody else holds is tried.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Snapshots not used for this long are removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 
@@ -79,15 +79,36 @@ pub struct Snapshot {
     _lock: File,
 }
 
+impl Snapshot {
+    /// Its folder.
+    pub fn folder(&self) -> PathBuf {
+        self.ram.parent().unwrap_or(&self.ram).to_owned()
+    }
+}
+
+/// What there is of a snapshot.
+#[derive(Debug)]
+enum Found {
+    Whole(Snapshot),
+    Damaged(String),
+    /// Somebody makes it or takes it away.
+    Busy,
+}
+
+/// What each file of a snapshot was when it was proven.
+type Proof = [Identity; FILES.len()];
+
 /// The folder of snapshots.
 #[derive(Clone, Debug)]
 pub struct Snapshots {
     root: PathBuf,
     limit: Bytes,
+    /// What this process has proven.
+    proven: Arc<Mutex<BTreeMap<String, Proof>>>,
 }
 
-/// Opens (and makes) a lock file and locks it.
-fn locked(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
+/// Opens (and makes) a lock file and locks it; `None` where somebody else holds it.
+fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -110,7 +131,11 @@ impl Snapshots {
         let root = cache.join("snapshots");
         fs::create_dir_all(&root)
             .map_err(io("making the snapshot folder", root.display().to_string()))?;
-        let snapshots = Self { root, limit };
+        let snapshots = Self {
+            root,
+            limit,
+            proven: Arc::default(),
+        };
         snapshots.sweep();
         Ok(snapshots)
     }
@@ -133,7 +158,7 @@ impl Snapshots {
             let Some(key) = name.strip_suffix(".making") else {
                 continue;
             };
-            if let Ok(Some(_lock)) = locked(
+            if let Ok(Some(_lock)) = try_lock(
                 &self.lock_path(key),
                 FlockOperation::NonBlockingLockExclusive,
             ) {
@@ -142,57 +167,97 @@ impl Snapshots {
         }
     }
 
-    /// Gives the snapshot of this recipe, making it first if need be. `saying` is told what is going on.
+    /// Returns the snapshot of a guest, booting it first if needed; one that is damaged is made again. Long steps go to
+    /// `say`.
     pub fn get(
         &self,
-        recipe: &Recipe,
-        kernel: &Kernel,
-        machine: &MachineSpec,
-        emulator: &Emulator,
-        contents: impl FnOnce() -> Result<Contents, ExactError>,
-        saying: &mut dyn FnMut(String),
+        boot: &Boot<'_>,
+        contents: &dyn Fn() -> Result<Contents, ExactError>,
+        say: &mut dyn FnMut(String),
     ) -> Result<Snapshot, ExactError> {
-        let key = recipe.key();
-        let lock_path = self.lock_path(&key);
-        if let Some(found) = self.found(&key)? {
-            return Ok(found);
-        }
-        {
-            let _making = locked(&lock_path, FlockOperation::LockExclusive)?;
-            if !self.is_whole(&key) {
-                saying(format!(
-                    "booting {} once ({})",
-                    kernel.release, machine.memory
-                ));
+        let key = boot.recipe.key();
+        let (release, memory) = (&boot.kernel.release, boot.machine.memory);
+        let mut made = false;
+        let mut damaged: Option<(Identity, String)> = None;
+        loop {
+            let seal = Identity::of(&self.folder(&key).join(SEAL)).ok();
+            // What was found damaged is not read again while it is in the way.
+            if let Some(seal) = seal
+                && damaged.as_ref().is_none_or(|(bad, _)| *bad != seal)
+            {
+                match self.found(&key)? {
+                    Found::Whole(snapshot) => return Ok(snapshot),
+                    Found::Damaged(why) => damaged = Some((seal, why)),
+                    Found::Busy => {}
+                }
+            } else if let Some(_making) =
+                self.lock(&key, FlockOperation::NonBlockingLockExclusive)?
+                && Identity::of(&self.folder(&key).join(SEAL)).ok() == seal
+            {
+                if std::mem::replace(&mut made, true) {
+                    return Err(ExactError::Vanished {
+                        path: self.folder(&key),
+                    });
+                }
+                say(match damaged.take() {
+                    Some((_, why)) => format!(
+                        "the snapshot of {release} ({memory}) is damaged ({why}): booting it again"
+                    ),
+                    None => format!("booting {release} once ({memory})"),
+                });
+                self.throw_away(&key);
                 self.evict();
-                self.make(&key, recipe, kernel, machine, emulator, &contents()?)?;
+                self.make(&key, boot, &contents()?)?;
+                continue;
             }
+            // Somebody else makes it, or still runs what was found damaged.
+            if boot.progress.is_stopped() {
+                return Err(ExactError::Stopped);
+            }
+            std::thread::sleep(PAUSE);
         }
-        self.found(&key)?.ok_or_else(|| ExactError::Snapshot {
-            path: self.folder(&key),
-            why: "it vanished while it was made".to_owned(),
-        })
     }
 
-    fn is_whole(&self, key: &str) -> bool {
-        self.folder(key).join("whole").exists()
+    fn lock(&self, key: &str, how: FlockOperation) -> Result<Option<File>, ExactError> {
+        try_lock(&self.lock_path(key), how)
     }
 
-    fn found(&self, key: &str) -> Result<Option<Snapshot>, ExactError> {
-        if !self.is_whole(key) {
-            return Ok(None);
+    /// Proves that a snapshot's files are what they must be; an error says which is not.
+    fn prove(&self, key: &str) -> Result<(), String> {
+        let folder = self.folder(key);
+        // Held while files are read, so that trials side by side do not all read them.
+        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = Vec::new();
+        for name in FILES {
+            let identity = Identity::of(&folder.join(name));
+            now.push(identity.map_err(|why| format!("{name}: {why}"))?);
         }
-        let lock = locked(&self.lock_path(key), FlockOperation::LockShared)?;
-        let (true, Some(lock)) = (self.is_whole(key), lock) else {
-            return Ok(None);
+        let now: Proof = now.try_into().map_err(|_| "files are missing".to_owned())?;
+        if proven.get(key) != Some(&now) {
+            proven.remove(key);
+            Seal::check(&folder.join(SEAL), key, &FILES)?;
+            proven.insert(key.to_owned(), now);
+        }
+        Ok(())
+    }
+
+    fn found(&self, key: &str) -> Result<Found, ExactError> {
+        let Some(lock) = self.lock(key, FlockOperation::NonBlockingLockShared)? else {
+            return Ok(Found::Busy);
         };
+        if !self.folder(key).join(SEAL).exists() {
+            return Ok(Found::Busy);
+        }
+        if let Err(why) = self.prove(key) {
+            return Ok(Found::Damaged(why));
+        }
         let folder = self.folder(key);
         // Eviction goes by the time of last use.
         let _ = File::options()
             .write(true)
-            .open(folder.join("whole"))
+            .open(folder.join(SEAL))
             .and_then(|file| file.set_modified(SystemTime::now()));
-        Ok(Some(Snapshot {
+        Ok(Found::Whole(Snapshot {
             ram: folder.join("ram"),
             state: folder.join("state"),
             stub: folder.join("stub"),
@@ -200,29 +265,33 @@ impl Snapshots {
         }))
     }
 
-    fn make(
-        &self,
-        key: &str,
-        recipe: &Recipe,
-        kernel: &Kernel,
-        machine: &MachineSpec,
-        emulator: &Emulator,
-        contents: &Contents,
-    ) -> Result<(), ExactError> {
+    fn make(&self, key: &str, boot: &Boot<'_>, contents: &Contents) -> Result<(), ExactError> {
         let making = self.root.join(format!("{key}.making"));
         let _ = fs::remove_dir_all(&making);
         fs::create_dir_all(&making).map_err(io("making", making.display().to_string()))?;
-        let result = boot(&making, recipe, kernel, machine, emulator, contents).and_then(|()| {
-            let ram = making.join("ram");
-            punch(&ram).map_err(io("thinning", ram.display().to_string()))?;
-            fs::write(making.join("whole"), key)
-                .map_err(io("writing", making.display().to_string()))?;
+        let result = boot.save(&making, contents).and_then(|()| {
+            Seal::of(key, &making, &FILES)
+                .and_then(|seal| seal.write(&making.join(SEAL)))
+                .map_err(io("sealing", making.display().to_string()))?;
             fs::rename(&making, self.folder(key)).map_err(io("naming snapshot", key))
         });
         if result.is_err() {
             let _ = fs::remove_dir_all(&making);
         }
         result
+    }
+
+    /// Forgets a snapshot that does not do what it should, so that it is made again. Nothing happens where others use it.
+    pub fn discard(&self, recipe: &Recipe) {
+        self.remove(&recipe.key());
+    }
+
+    /// Removes a snapshot's files; its lock is held.
+    fn throw_away(&self, key: &str) -> bool {
+        // First no longer whole, then gone: a reader never sees half of it.
+        let removed = fs::remove_file(self.folder(key).join(SEAL)).is_ok();
+        let _ = fs::remove_dir_all(self.folder(key));
+        removed
     }
 
     /// Snapshots with their size on disk and time of last use, least recently used first.
@@ -233,7 +302,7 @@ impl Snapshots {
         let mut all: Vec<_> = entries
             .flatten()
             .filter_map(|entry| {
-                let used = fs::metadata(entry.path().join("whole"))
+                let used = fs::metadata(entry.path().join(SEAL))
                     .and_then(|m| m.modified())
                     .ok()?;
                 Some((
@@ -262,13 +331,10 @@ impl Snapshots {
     /// Removes a snapshot that nobody uses; says whether it did.
     fn remove(&self, key: &str) -> bool {
         let lock_path = self.lock_path(key);
-        let Ok(Some(_lock)) = locked(&lock_path, FlockOperation::NonBlockingLockExclusive) else {
+        let Ok(Some(_lock)) = try_lock(&lock_path, FlockOperation::NonBlockingLockExclusive) else {
             return false;
         };
-        // First no longer whole, then gone: a reader never sees half of it.
-        let removed = fs::remove_file(self.folder(key).join("whole")).is_ok();
-        let _ = fs::remove_dir_all(self.folder(key));
-        removed
+        self.throw_away(key)
     }
 }
 
@@ -284,231 +350,24 @@ fn on_disk(folder: &Path) -> Bytes {
     )
 }
 
-/// Boots the guest to its ready point and saves it into `folder`.
-fn boot(
-    folder: &Path,
-    recipe: &Recipe,
-    kernel: &Kernel,
-    machine: &MachineSpec,
-    emulator: &Emulator,
-    contents: &Contents,
-) -> Result<(), ExactError> {
-    let fault = |why: String| ExactError::Boot {
-        kernel: kernel.release.clone(),
-        memory: machine.memory,
-        why,
-    };
-    let initrd = folder.join("initrd");
-    write_initrd(&initrd, &recipe.boot, contents)
-        .map_err(io("writing", initrd.display().to_string()))?;
-    let ram = folder.join("ram");
-    File::create(&ram)
-        .and_then(|file| file.set_len(machine.memory.0))
-        .map_err(io("writing", ram.display().to_string()))?;
-
-    let output = Output::new(
-        Bytes(recipe.boot.region_size),
-        Bytes(recipe.boot.trace_size),
-    )?;
-    let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
-    let trial = memory::holding("trial", b"{}")?;
-    let wiring = Wiring::new(
-        (&ram, true),
-        machine.memory.0,
-        output.file(),
-        output.whole(),
-        &console,
-        &trial,
-    );
-    let (mut monitor, theirs) = Monitor::pair()?;
-    let mut arguments = recipe.arguments.clone();
-    arguments.extend(wiring.arguments);
-    arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
-    arguments.extend(boot_files(&kernel.image(), Some(&initrd)));
-    let mut inherited = wiring.inherited;
-    inherited.push(theirs.as_raw_fd());
-    let mut running = emulator.start(&arguments, &inherited, &errors)?;
-    drop(theirs);
-
-    let deadline = Instant::now() + BOOT_LIMIT;
-    let (ignore, what) = Monitor::ignore_shared();
-    let greeted = monitor
-        .command("qmp_capabilities", &json!({}), deadline)
-        .and_then(|_| monitor.command(ignore, &what, deadline));
-    let ready = greeted.is_ok() && monitor.event(&["GUEST_PANICKED"], deadline).is_some();
-    if !ready {
-        running.kill();
-        return Err(fault(last_words(
-            &memory::text(&console),
-            &memory::text(&errors),
-        )));
-    }
-    let state = folder.join("state");
-    let quoted = state.display().to_string().replace('\'', "'\\''");
-    monitor
-        .command(
-            "migrate",
-            &json!({ "uri": format!("exec:cat >'{quoted}'") }),
-            deadline,
-        )
-        .map_err(&fault)?;
-    let saved = monitor
-        .migrated(deadline)
-        .ok_or_else(|| fault("saving it went wrong: is the disk full?".to_owned()))?;
-    emulator.proven(&saved)?;
-    let _ = monitor.command("quit", &json!({}), deadline);
-    let _ = running.wait();
-    let stub = folder.join("stub");
-    write_stub(&kernel.image(), &stub).map_err(io("writing", stub.display().to_string()))?;
-    // Nothing reads it any more.
-    std::fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
-}
-
-/// Arguments that name kernel and initial file system.
-pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
-    let text = |path: &Path| path.display().to_string();
-    let mut arguments = vec!["-kernel".to_owned(), text(image)];
-    if let Some(initrd) = initrd {
-        arguments.extend(["-initrd".to_owned(), text(initrd)]);
-    }
-    arguments
-}
-
-/// Writes the start of a kernel image, all of its setup code. A restored guest has its kernel in memory; the emulator only
-/// wants to see one to make the same devices, and reading 20 MB for that would take a tenth of the way to the guest.
-fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
-    /// Up to 64 sectors of setup code, the boot sector, and something of what follows.
-    /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
-    const LENGTH: u64 = 64 << 10;
-    io::copy(
-        &mut File::open(image)?.take(LENGTH),
-        &mut File::create(path)?,
-    )?;
-    Ok(())
-}
-
-fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result<()> {
-    let mut out = io::BufWriter::new(File::create(path)?);
-    let mut archive = Archive::new(&mut out);
-    for folder in ["dev", "proc", "sys", "mnt", "modules"] {
-        archive.folder(folder)?;
-    }
-    archive.file("init", true, contents.program)?;
-    archive.file(
-        BOOT_SPEC.trim_start_matches('/'),
-        false,
-        &serde_json::to_vec(boot)?,
-    )?;
-    for (name, bytes) in &contents.files {
-        archive.file(name.trim_start_matches('/'), false, bytes)?;
-    }
-    archive.finish()?;
-    out.flush()
-}
-
-/// What a guest that did not get ready said last: its own sentence, the kernel's panic, or the emulator's complaint.
-fn last_words(console: &str, errors: &str) -> String {
-    let own = console
-        .lines()
-        .rev()
-        .find(|line| line.contains("pagetide:"));
-    let panic = console
-        .lines()
-        .find(|line| line.contains("Kernel panic") || line.contains("System is deadlocked"));
-    let complaint = errors
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty() && !line.contains("warning:"));
-    let out_of_memory = console.contains("out of memory") || console.contains("Out of memory");
-    let hint = if out_of_memory {
-        "; raise --memory"
-    } else {
-        "; if it boots with more, raise --memory"
-    };
-    // Not what only moves the cursor.
-    let legible = |line: &&str| line.chars().filter(|c| c.is_alphanumeric()).count() > 3;
-    match (own, panic, complaint) {
-        (Some(line), _, _) => line.split_once("pagetide:").map_or(line, |(_, rest)| rest).trim().to_owned(),
-        (_, Some(line), _) => format!("{}{hint}", line.trim()),
-        (_, _, Some(line)) => format!("the emulator said `{}`", line.trim()),
-        _ => match console.lines().rev().find(legible) {
-            Some(line) => format!("it was last heard saying `{}`{hint}", line.trim()),
-            None => "nothing was heard of it; is this an x86-64 kernel? If --memory total is used, raise it".to_owned(),
-        },
-    }
-}
-
-/// Gives back the zero pages of a file: most of a fresh guest's memory.
-fn punch(path: &Path) -> io::Result<()> {
-    const CHUNK: usize = 1 << 20;
-    const PAGE: usize = 4096;
-    let file = File::options().read(true).write(true).open(path)?;
-    let length = file.metadata()?.len();
-    let mut buffer = vec![0_u8; CHUNK];
-    let (mut at, mut hole): (u64, Option<u64>) = (0, None);
-    let dig = |from: u64, to: u64| {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        rustix::fs::fallocate(&file, flags, from, to - from)
-    };
-    while at < length {
-        let n = file.read_at(&mut buffer, at)?;
-        if n == 0 {
-            break;
-        }
-        for (index, page) in buffer[..n].chunks(PAGE).enumerate() {
-            let from = at + (index * PAGE) as u64;
-            let zero = page.iter().all(|byte| *byte == 0);
-            match (zero, hole) {
-                (true, None) => hole = Some(from),
-                (false, Some(start)) => {
-                    // A file system that cannot dig holes keeps a larger file; nothing else changes.
-                    if dig(start, from).is_err() {
-                        return Ok(());
-                    }
-                    hole = None;
-                }
-                _ => {}
-            }
-        }
-        at += n as u64;
-    }
-    if let Some(start) = hole {
-        let _ = dig(start, length);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn zero_pages_are_given_back_and_content_stays() {
-        use std::os::unix::fs::MetadataExt;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("ram");
-        let mut content = vec![0_u8; 3 << 20];
-        content[1 << 20] = 7;
-        fs::write(&path, &content).unwrap();
-        File::open(&path).unwrap().sync_all().unwrap();
-        punch(&path).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), content);
-        assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
-    }
+    const LIMIT: Bytes = Bytes(8 << 30);
 
-    #[test]
-    fn last_words_prefer_the_guests_own_sentence() {
-        assert_eq!(last_words("noise\npagetide: no device\n", "x"), "no device");
-        assert!(
-            last_words("[ 1.0] Kernel panic - not syncing: Out of memory\n", "")
-                .contains("raise --memory")
-        );
-        assert!(last_words("", "qemu: bad option\n").contains("bad option"));
-        let silent = last_words("[ 0.1] Loading\n\r\n\u{1b}[m \n", "");
-        assert!(
-            silent.contains("Loading") && silent.contains("raise --memory"),
-            "{silent}"
-        );
+    /// A folder with one snapshot that is whole, and its key.
+    fn one() -> (tempfile::TempDir, Snapshots) {
+        let dir = tempfile::tempdir().unwrap();
+        let snapshots = Snapshots::open(dir.path(), LIMIT).unwrap();
+        let folder = snapshots.folder("key");
+        fs::create_dir(&folder).unwrap();
+        for name in FILES {
+            fs::write(folder.join(name), name.repeat(5000)).unwrap();
+        }
+        let seal = Seal::of("key", &folder, &FILES).unwrap();
+        seal.write(&folder.join(SEAL)).unwrap();
+        (dir, snapshots)
     }
 
     #[test]
@@ -517,8 +376,42 @@ mod tests {
         let root = dir.path().join("snapshots");
         fs::create_dir_all(root.join("abc.making")).unwrap();
         fs::write(root.join("abc.making/ram"), "x").unwrap();
-        let snapshots = Snapshots::open(dir.path(), Bytes(8 << 30)).unwrap();
+        let snapshots = Snapshots::open(dir.path(), LIMIT).unwrap();
         assert!(!root.join("abc.making").exists());
         assert!(snapshots.list().is_empty());
+    }
+
+    #[test]
+    fn a_snapshot_is_proven_before_its_first_use_and_again_when_a_file_changed() {
+        let (_dir, snapshots) = one();
+        for _ in 0..2 {
+            assert!(matches!(snapshots.found("key").unwrap(), Found::Whole(_)));
+        }
+        for name in FILES {
+            let path = snapshots.folder("key").join(name);
+            let good = fs::read(&path).unwrap();
+            let mut bad = good.clone();
+            bad[777] ^= 8;
+            fs::write(&path, &bad).unwrap();
+            match snapshots.found("key").unwrap() {
+                Found::Damaged(why) => assert!(why.starts_with(name), "{why}"),
+                other => panic!("{name}: {other:?}"),
+            }
+            fs::write(&path, &good).unwrap();
+            assert!(matches!(snapshots.found("key").unwrap(), Found::Whole(_)));
+        }
+    }
+
+    #[test]
+    fn a_snapshot_that_is_being_made_is_not_called_damaged() {
+        let (_dir, snapshots) = one();
+        let made = snapshots
+            .lock("key", FlockOperation::NonBlockingLockExclusive)
+            .unwrap();
+        assert!(made.is_some());
+        assert!(matches!(snapshots.found("key").unwrap(), Found::Busy));
+        drop(made);
+        assert!(matches!(snapshots.found("key").unwrap(), Found::Whole(_)));
+        assert!(matches!(snapshots.found("other").unwrap(), Found::Busy));
     }
 }

@@ -26,12 +26,14 @@ use pagetide_scenario::Needs;
 
 use serde_json::json;
 
+use crate::boot::boot_files;
 use crate::emulator::{Emulator, Running, Wiring};
 use crate::error::{ExactError, io};
+use crate::guard::{End, Guard};
 use crate::machine::MachineSpec;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
-use crate::snapshot::{Recipe, Snapshot, boot_files};
+use crate::snapshot::{Recipe, Snapshot};
 
 /// How often the guest is looked at while nothing is expected.
 const LOOK: Duration = Duration::from_millis(2);
@@ -99,9 +101,12 @@ impl Run<'_> {
         let (console, errors, trial) = files.map_err(ArenaError::broken)?;
         // The monitor is not spoken to again: a word from outside would bring host timing in.
         let (mut running, _monitor) = self
-            .start(&output, &console, &errors, &trial)
-            .map_err(ArenaError::broken)?;
-        let seen = self.watch(&mut running, &output, progress);
+            .start(&output, &console, &errors, &trial, progress)
+            .map_err(|why| match why {
+                ExactError::Stopped => ArenaError::Stopped,
+                why => ArenaError::broken(why),
+            })?;
+        let seen = self.watch(&mut running, &output, &console, progress);
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
@@ -139,6 +144,7 @@ impl Run<'_> {
         console: &File,
         errors: &File,
         trial: &File,
+        progress: &dyn Progress,
     ) -> Result<(Running, Monitor), ExactError> {
         let state = File::open(&self.snapshot.state).map_err(io(
             "opening snapshot",
@@ -163,10 +169,14 @@ impl Run<'_> {
         let mut inherited = wiring.inherited;
         inherited.extend([state.as_raw_fd(), theirs.as_raw_fd()]);
         let running = self.emulator.start(&arguments, &inherited, errors)?;
+        // Only the emulator holds its end now, so that its death is noticed.
+        drop(theirs);
+        let patience = RESTORE_LIMIT.min(self.hang_wall);
+        let mut guard = Guard::new(progress, patience, console, output, None, running.id());
         let (ignore, what) = Monitor::ignore_shared();
         let from = json!({ "uri": format!("fd:{}", state.as_raw_fd()) });
-        let fault = |why: &str| ExactError::Snapshot {
-            path: self.snapshot.state.clone(),
+        let fault = |why: &str| ExactError::Restore {
+            path: self.snapshot.folder(),
             why: format!(
                 "{why}; {}",
                 memory::text(errors).lines().last().unwrap_or_default()
@@ -179,9 +189,12 @@ impl Run<'_> {
                 ("migrate-incoming", from),
             ])
             .map_err(|_| fault("the emulator closed its monitor"))?;
-        let restored = monitor
-            .migrated(Instant::now() + RESTORE_LIMIT)
-            .ok_or_else(|| fault("it was not restored"))?;
+        let restored = monitor.migrated(&mut || guard.still());
+        let restored = restored.ok_or_else(|| match guard.end() {
+            Some(End::Stopped) => ExactError::Stopped,
+            Some(_) => fault("it did not end"),
+            None => fault("it gave up"),
+        })?;
         self.emulator.proven(&restored)?;
         // The guest was paused at its ready point and is so still: this is the last word from outside.
         monitor
@@ -191,7 +204,13 @@ impl Run<'_> {
     }
 
     /// Watches the guest until it ends, hangs or is stopped.
-    fn watch(&self, running: &mut Running, output: &Output, progress: &dyn Progress) -> Seen {
+    fn watch(
+        &self,
+        running: &mut Running,
+        output: &Output,
+        console: &File,
+        progress: &dyn Progress,
+    ) -> Seen {
         let head = output.region().head();
         let mut seen = Seen {
             status: None,
@@ -200,7 +219,14 @@ impl Run<'_> {
             running_at: None,
             ended_at: None,
         };
-        let (mut moved_at, mut moved) = (Instant::now(), (0, 0));
+        let mut guard = Guard::new(
+            progress,
+            self.hang_wall,
+            console,
+            output,
+            None,
+            running.id(),
+        );
         let mut reported = Instant::now();
         loop {
             let now = Instant::now();
@@ -219,31 +245,23 @@ impl Run<'_> {
                 seen.status = Some(status);
                 return seen;
             }
-            let (clock, done) = (
-                head.clock.load(Ordering::Acquire),
-                head.done.load(Ordering::Acquire),
-            );
-            if (clock, done) != moved {
-                (moved_at, moved) = (now, (clock, done));
-            } else if now.duration_since(moved_at) > self.hang_wall {
-                seen.hung = Some(now.duration_since(moved_at));
+            if !guard.still() {
                 running.kill();
+                match guard.end() {
+                    Some(End::Stopped) => seen.stopped = true,
+                    Some(End::Hung(span)) => seen.hung = Some(span),
+                    Some(End::Panicked) | None => {}
+                }
                 return seen;
             }
             if now.duration_since(reported) >= REPORT {
                 reported = now;
-                let total = head.total.load(Ordering::Acquire);
                 progress.step(Step {
                     phase,
-                    done,
-                    total,
-                    clock: Nanos(clock),
+                    done: head.done.load(Ordering::Acquire),
+                    total: head.total.load(Ordering::Acquire),
+                    clock: Nanos(head.clock.load(Ordering::Acquire)),
                 });
-            }
-            if progress.is_stopped() {
-                running.kill();
-                seen.stopped = true;
-                return seen;
             }
             std::thread::sleep(LOOK);
         }

@@ -155,7 +155,7 @@ pub enum KernelError {
     #[error("no place for the kernel cache is known: set PAGETIDE_CACHE or HOME")]
     NoCacheRoot,
     /// A kernel in the cache is not what its folder name says.
-    #[error("{} in the kernel cache is damaged ({what}): remove that kernel and add it again", path.display())]
+    #[error("{} in the kernel cache is damaged ({what}): run again, and it is removed and had anew", path.display())]
     CacheDamaged {
         /// The kernel's folder or a file in it.
         path: PathBuf,

@@ -1,28 +1,50 @@
-//! Ctrl-C: the first stops what runs in order, the second ends the program at once.
+//! Ctrl-C: the first stops what runs in order, the second ends the program at once. What does not end in order soon is ended
+//! all the same: every file is written so that a kill loses nothing, and emulators end with their parent.
 
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
 
-/// Exit code of a program that was told twice: it could not do its work.
+/// Exit code of a program that was told to end and could not finish its work.
 const UNABLE: i32 = 2;
+/// How long it may take to end in order; two seconds are what a user is promised.
+const ORDERLY: Duration = Duration::from_millis(1500);
 
 /// Whether the user has asked to stop.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Listens from now on. Whatever the program does, it ends within two seconds of the first signal.
     pub fn listen() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let (mut signals, told) = UnixStream::pair()?;
+        // Who runs it under nohup wants it to outlive the terminal.
+        let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
             // In this order: the first signal finds the flag unset and sets it, the second finds it set and ends.
             flag::register_conditional_shutdown(signal, UNABLE, Arc::clone(&stop))?;
             flag::register(signal, Arc::clone(&stop))?;
+            low_level::pipe::register(signal, told.try_clone()?)?;
         }
+        std::thread::Builder::new()
+            .name("interrupt".to_owned())
+            .spawn(move || {
+                if signals.read_exact(&mut [0]).is_ok() {
+                    std::thread::sleep(ORDERLY);
+                    // Standard error may be closed, or nobody reads it.
+                    let _ = writeln!(
+                        io::stderr(),
+                        "pagetide: stopped: what is stored stays, and the same command goes on from here"
+                    );
+                    low_level::exit(UNABLE);
+                }
+            })?;
         Ok(Self(stop))
     }
 
@@ -30,4 +52,19 @@ impl Interrupt {
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// The flag that is set when it is asked for.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// Whether a signal is ignored already. Source: proc_pid_status(5), `SigIgn`.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

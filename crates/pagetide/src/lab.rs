@@ -12,6 +12,7 @@ use pagetide_record::{ArenaKind, Maker};
 use pagetide_store::Store;
 
 use crate::arenas;
+use crate::interrupt::Interrupt;
 
 /// Which store to use.
 #[derive(Args, Clone, Debug, Default)]
@@ -83,11 +84,12 @@ impl StoreArgs {
         Ok(Cache::open(self.cache_folder()?)?)
     }
 
-    /// Opens the arena of this kind; `say` is told of long steps.
+    /// Opens the arena of this kind; `say` is told of long steps, `interrupt` ends them.
     pub fn arena(
         &self,
         kind: ArenaKind,
         args: &ArenaArgs,
+        interrupt: &Interrupt,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Box<dyn Arena>> {
         let options = Options {
@@ -97,6 +99,7 @@ impl StoreArgs {
             hang_wall: Duration::from_nanos(args.timeout.0),
             jobs: args.jobs.map(usize::from),
             refresh: args.refresh,
+            stop: interrupt.flag(),
         };
         arenas::open(kind, options, Box::new(say))
     }

@@ -18,6 +18,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::Router;
 use axum::middleware;
@@ -136,16 +137,31 @@ impl Server {
             let listener =
                 tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Serve)?;
             axum::serve(listener, router(self.shared))
-                .with_graceful_shutdown(async {
-                    // An error means that no signal will come: then it serves for ever.
-                    if tokio::signal::ctrl_c().await.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                })
+                .with_graceful_shutdown(told_to_end())
                 .await
                 .map_err(ServeError::Serve)
         })
     }
+}
+
+/// Waits for Ctrl-C or the signal to terminate.
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        // No signal will come: then it serves for ever.
+        return std::future::pending().await;
+    };
+    std::future::poll_fn(|context| {
+        if interrupt.poll_recv(context).is_ready() || terminate.poll_recv(context).is_ready() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// Sixteen random bytes as text.

@@ -63,9 +63,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let seeds = campaign.sampling.until.cap();
     campaign.sampling.until = Until::Blocks(seeds.saturating_mul(args.campaigns));
 
-    let progress = Progress::new(Interrupt::listen()?);
+    let interrupt = Interrupt::listen()?;
+    let progress = Progress::new(interrupt.clone());
     let say = progress.clone();
-    let arena = places.arena(campaign.arena, &args.arena, move |text| say.say(text))?;
+    let arena = places.arena(campaign.arena, &args.arena, &interrupt, move |text| {
+        say.say(text);
+    })?;
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: false,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::campaign_of::CampaignArgs;
 use crate::command::run::asked_for;
 use crate::exit::End;
+use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, harmless, say};
 
@@ -65,7 +66,7 @@ impl Row for Planned {
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
-    let arena = places.arena(campaign.arena, &args.arena, say)?;
+    let arena = places.arena(campaign.arena, &args.arena, &Interrupt::default(), say)?;
     let store = places.store()?;
     let jobs = args.arena.jobs.map(usize::from);
     let cast = |take: &mut dyn FnMut(CellForecast)| {

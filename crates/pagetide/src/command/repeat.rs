@@ -45,10 +45,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let row = store.find(&args.record)?;
     let original = store.load(&row.id)?;
     let before = original.record();
-    let progress = Progress::new(Interrupt::listen()?);
+    let interrupt = Interrupt::listen()?;
+    let progress = Progress::new(interrupt.clone());
     let say = progress.clone();
     let kind = before.subject.arena.kind;
-    let arena = places.arena(kind, &args.arena, move |text| say.say(text))?;
+    let arena = places.arena(kind, &args.arena, &interrupt, move |text| say.say(text))?;
     if arena.has_noise() {
         return Err(Usage::error(format!(
             "record {} is of the {kind} arena, where no trial gives the same twice: only trials without noise can be repeated",

@@ -53,9 +53,12 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
-    let progress = Progress::new(Interrupt::listen()?);
+    let interrupt = Interrupt::listen()?;
+    let progress = Progress::new(interrupt.clone());
     let say = progress.clone();
-    let arena = places.arena(campaign.arena, &args.arena, move |text| say.say(text))?;
+    let arena = places.arena(campaign.arena, &args.arena, &interrupt, move |text| {
+        say.say(text);
+    })?;
     let mut store = places.store()?;
     if let Some(text) = power(&campaign) {
         progress.say(&text);

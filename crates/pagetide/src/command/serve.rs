@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use pagetide_serve::{Options, ServeError, Server};
 
 use crate::exit::End;
+use crate::interrupt::Interrupt;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
 
@@ -49,6 +50,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Serves until Ctrl-C.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    // A page in the making, or a connection that says nothing, holds the end up no longer than other commands' work.
+    let _interrupt = Interrupt::listen()?;
     // Making the store is as good as opening it.
     let folder = places.store()?.folder().to_owned();
     let folder =

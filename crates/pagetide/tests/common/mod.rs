@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 #![allow(dead_code, reason = "not every test binary uses everything")]
 
+pub mod rot;
 pub mod trial;
 
 use std::ffi::OsStr;

@@ -1,0 +1,428 @@
+//! Boots a guest to its ready point and saves it: how a snapshot is made.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use pagetide_arena::Progress;
+use pagetide_guest::spec::{BOOT_SPEC, BootSpec};
+use pagetide_kernel::Kernel;
+use pagetide_quantity::Bytes;
+use pagetide_record::wire::Phase;
+use rustix::fs::FallocateFlags;
+use serde_json::json;
+
+use crate::emulator::{Emulator, Running, Wiring};
+use crate::error::{ExactError, io};
+use crate::guard::{End, Guard, is_dead};
+use crate::initrd::Archive;
+use crate::machine::MachineSpec;
+use crate::memory::{self, Output};
+use crate::monitor::Monitor;
+use crate::snapshot::{Contents, Recipe};
+
+/// Lines of a console's end that an error quotes.
+const QUOTED: usize = 3;
+/// How long an emulator that closed its monitor has to end.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// A guest to be booted.
+pub struct Boot<'a> {
+    /// All the snapshot depends on.
+    pub recipe: &'a Recipe,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The machine.
+    pub machine: &'a MachineSpec,
+    /// The emulator.
+    pub emulator: &'a Emulator,
+    /// A guest that does not move for this long is given up.
+    pub patience: Duration,
+    /// Who may end it.
+    pub progress: &'a dyn Progress,
+}
+
+impl Boot<'_> {
+    /// Boots the guest to its ready point and saves it into `folder`.
+    pub fn save(&self, folder: &Path, contents: &Contents) -> Result<(), ExactError> {
+        // What boots now is in every trial from here on.
+        self.kernel.verify()?;
+        let (recipe, machine) = (self.recipe, self.machine);
+        let initrd = folder.join("initrd");
+        write_initrd(&initrd, &recipe.boot, contents)
+            .map_err(io("writing", initrd.display().to_string()))?;
+        let ram = folder.join("ram");
+        let memory_file = File::create(&ram).map_err(io("making", ram.display().to_string()))?;
+        memory_file
+            .set_len(machine.memory.0)
+            .map_err(io("sizing", ram.display().to_string()))?;
+        let output = Output::new(
+            Bytes(recipe.boot.region_size),
+            Bytes(recipe.boot.trace_size),
+        )?;
+        let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
+        // The item must be there for the guest to find; its content comes with the restore.
+        let trial = memory::holding("trial", b"{}")?;
+        let wiring = Wiring::new(
+            (&ram, true),
+            machine.memory.0,
+            output.file(),
+            output.whole(),
+            &console,
+            &trial,
+        );
+        let (mut monitor, theirs) = Monitor::pair()?;
+        let mut arguments = recipe.arguments.clone();
+        arguments.extend(wiring.arguments);
+        arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
+        arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));
+        let mut inherited = wiring.inherited;
+        inherited.push(theirs.as_raw_fd());
+        let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
+        drop(theirs);
+
+        let mut guard = Guard::new(
+            self.progress,
+            self.patience,
+            &console,
+            &output,
+            Some(&memory_file),
+            running.id(),
+        );
+        if !is_ready(&mut monitor, &mut guard, &output) {
+            return Err(self.fault(&guard, &mut running, &console, &errors));
+        }
+        let state = folder.join("state");
+        let quoted = state.display().to_string().replace('\'', "'\\''");
+        let uri = json!({ "uri": format!("exec:cat >'{quoted}'") });
+        let mut still = || guard.still();
+        let saved = match monitor.command("migrate", &uri, &mut still) {
+            Ok(_) => monitor.migrated(&mut still),
+            Err(why) => return Err(self.error(why)),
+        };
+        let Some(saved) = saved else {
+            return Err(match guard.end() {
+                Some(End::Stopped) => ExactError::Stopped,
+                _ => self.error("saving it went wrong: is the disk full?".to_owned()),
+            });
+        };
+        self.emulator.proven(&saved)?;
+        let _ = monitor.command("quit", &json!({}), &mut still);
+        let _ = running.wait();
+        let stub = folder.join("stub");
+        write_stub(&self.kernel.image(), &stub)
+            .map_err(io("writing", stub.display().to_string()))?;
+        punch(&ram).map_err(io("thinning", ram.display().to_string()))?;
+        // Nothing reads it any more.
+        fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
+    }
+
+    fn error(&self, why: String) -> ExactError {
+        ExactError::Boot {
+            kernel: self.kernel.release.clone(),
+            memory: self.machine.memory,
+            why,
+        }
+    }
+
+    /// Why the guest did not get ready.
+    fn fault(
+        &self,
+        guard: &Guard<'_>,
+        running: &mut Running,
+        console: &File,
+        errors: &File,
+    ) -> ExactError {
+        let began = Instant::now();
+        let mut status = running.ended();
+        while guard.end().is_none() && status.is_none() && began.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(5));
+            status = running.ended();
+        }
+        running.kill();
+        if guard.end() == Some(End::Stopped) {
+            return ExactError::Stopped;
+        }
+        let said = Said {
+            console: &memory::text(console),
+            errors: &memory::text(errors),
+            status,
+            hung: match guard.end() {
+                Some(End::Hung(span)) => Some(span),
+                _ => None,
+            },
+            cmdline: &self.machine.cmdline,
+        };
+        self.error(said.why())
+    }
+}
+
+/// Waits for the ready point.
+fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bool {
+    let (ignore, what) = Monitor::ignore_shared();
+    let mut still = || guard.still();
+    monitor
+        .command("qmp_capabilities", &json!({}), &mut still)
+        .and_then(|_| monitor.command(ignore, &what, &mut still))
+        .is_ok()
+        && monitor.event(&["GUEST_PANICKED"], &mut still).is_some()
+        // A kernel with a driver for that device says so as well when it does panic.
+        && output.region().phase() >= Phase::Ready
+}
+
+/// What is known of a guest that did not get ready.
+struct Said<'a> {
+    console: &'a str,
+    errors: &'a str,
+    status: Option<ExitStatus>,
+    hung: Option<Duration>,
+    cmdline: &'a str,
+}
+
+impl Said<'_> {
+    /// What happened, what was heard last, and the likely cause.
+    fn why(&self) -> String {
+        // Its memory is a file that is mapped: where there is no room for a page of it, the emulator gets this signal.
+        if self.status.and_then(|status| status.signal()) == Some(libc::SIGBUS) {
+            return "there was no room for its memory on the disk of the cache: free some, or set PAGETIDE_CACHE to a folder on another disk".to_owned();
+        }
+        let lines: Vec<String> = self
+            .console
+            .lines()
+            .map(legible)
+            // Not what only moves the cursor.
+            .filter(|line| line.chars().filter(|c| c.is_alphanumeric()).count() > 3)
+            .collect();
+        let own = lines
+            .iter()
+            .rev()
+            .find_map(|line| Some(line.split_once("pagetide:")?.1.trim().to_owned()));
+        if let Some(own) = own {
+            return own;
+        }
+        let dying = lines.iter().position(|line| {
+            is_dead(line) || line.contains("System is deadlocked") || line.contains("corrupt")
+        });
+        let complaint = self
+            .errors
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty() && !line.contains("warning:"));
+        let tail = match dying {
+            Some(at) => &lines[at..lines.len().min(at + QUOTED)],
+            None => &lines[lines.len().saturating_sub(QUOTED)..],
+        }
+        .join(" / ");
+        let hung = self
+            .hung
+            .map(|span| format!("nothing moved in it for {} s; ", span.as_secs()))
+            .unwrap_or_default();
+        match (tail.is_empty(), complaint) {
+            (_, Some(line)) if dying.is_none() => {
+                format!("{hung}the emulator said `{}`", legible(line))
+            }
+            (true, _) => format!(
+                "{hung}nothing was heard of it; is this an x86-64 kernel? {}",
+                self.cause()
+            ),
+            (false, _) => format!("{hung}it was last heard saying `{tail}`; {}", self.cause()),
+        }
+    }
+
+    /// The likely cause, and what to do.
+    fn cause(&self) -> String {
+        let cut = self
+            .cmdline
+            .split_whitespace()
+            .find(|word| word.starts_with("mem=") || word.starts_with("memmap="));
+        if let Some(argument) = cut {
+            return format!(
+                "the boot argument {argument} leaves it less memory than it was made with: leave it out"
+            );
+        }
+        if self.console.contains("-- System halted") {
+            return "its image is damaged: build or fetch it again".to_owned();
+        }
+        if self.console.to_lowercase().contains("out of memory") {
+            return "raise --memory".to_owned();
+        }
+        if self.hung.is_some() {
+            return "if it boots elsewhere, raise --memory, or --timeout where this machine is slow".to_owned();
+        }
+        "if it boots with more, raise --memory".to_owned()
+    }
+}
+
+/// A line without what would move a terminal's cursor.
+fn legible(line: &str) -> String {
+    line.chars()
+        .filter(|c| !c.is_control())
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+/// Arguments that name kernel and initial file system.
+pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
+    let text = |path: &Path| path.display().to_string();
+    let mut arguments = vec!["-kernel".to_owned(), text(image)];
+    if let Some(initrd) = initrd {
+        arguments.extend(["-initrd".to_owned(), text(initrd)]);
+    }
+    arguments
+}
+
+/// Writes the start of a kernel image, all of its setup code. A restored guest has its kernel in memory; the emulator only
+/// wants to see one to make the same devices, and reading 20 MB for that would take a tenth of the way to the guest.
+fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
+    /// Up to 64 sectors of setup code, the boot sector, and something of what follows.
+    /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
+    const LENGTH: u64 = 64 << 10;
+    io::copy(
+        &mut File::open(image)?.take(LENGTH),
+        &mut File::create(path)?,
+    )?;
+    Ok(())
+}
+
+fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result<()> {
+    let mut out = io::BufWriter::new(File::create(path)?);
+    let mut archive = Archive::new(&mut out);
+    for folder in ["dev", "proc", "sys", "mnt", "modules"] {
+        archive.folder(folder)?;
+    }
+    archive.file("init", true, contents.program)?;
+    archive.file(
+        BOOT_SPEC.trim_start_matches('/'),
+        false,
+        &serde_json::to_vec(boot)?,
+    )?;
+    for (name, bytes) in &contents.files {
+        archive.file(name.trim_start_matches('/'), false, bytes)?;
+    }
+    archive.finish()?;
+    out.flush()
+}
+
+/// Gives back the zero pages of a file: most of a fresh guest's memory.
+fn punch(path: &Path) -> io::Result<()> {
+    const CHUNK: usize = 1 << 20;
+    const PAGE: usize = 4096;
+    let file = File::options().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    let mut buffer = vec![0_u8; CHUNK];
+    let (mut at, mut hole): (u64, Option<u64>) = (0, None);
+    let dig = |from: u64, to: u64| {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&file, flags, from, to - from)
+    };
+    while at < length {
+        let n = file.read_at(&mut buffer, at)?;
+        if n == 0 {
+            break;
+        }
+        for (index, page) in buffer[..n].chunks(PAGE).enumerate() {
+            let from = at + (index * PAGE) as u64;
+            let zero = page.iter().all(|byte| *byte == 0);
+            match (zero, hole) {
+                (true, None) => hole = Some(from),
+                (false, Some(start)) => {
+                    // A file system that cannot dig holes keeps a larger file; nothing else changes.
+                    if dig(start, from).is_err() {
+                        return Ok(());
+                    }
+                    hole = None;
+                }
+                _ => {}
+            }
+        }
+        at += n as u64;
+    }
+    if let Some(start) = hole {
+        let _ = dig(start, length);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(console: &str, errors: &str, cmdline: &str, hung: Option<Duration>) -> String {
+        let status = None;
+        let said = Said {
+            console,
+            errors,
+            status,
+            hung,
+            cmdline,
+        };
+        said.why()
+    }
+
+    #[test]
+    fn zero_pages_are_given_back_and_content_stays() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ram");
+        let mut content = vec![0_u8; 3 << 20];
+        content[1 << 20] = 7;
+        fs::write(&path, &content).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        punch(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), content);
+        assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+    }
+
+    #[test]
+    fn last_words_prefer_the_guests_own_sentence() {
+        assert_eq!(
+            why("noise\npagetide: no device\n", "x", "", None),
+            "no device"
+        );
+        let panic = "[ 1.0] Kernel panic - not syncing: Out of memory\n[ 1.0] Call Trace:\n";
+        let said = why(panic, "", "quiet", None);
+        assert!(
+            said.contains("Call Trace") && said.contains("raise --memory"),
+            "{said}"
+        );
+        assert!(why("", "qemu: bad option\n", "", None).contains("bad option"));
+        let silent = why("[ 0.1] Loading\n\r\n\u{1b}[m \n", "", "", None);
+        assert!(
+            silent.contains("Loading") && silent.contains("raise --memory"),
+            "{silent}"
+        );
+        assert!(!silent.contains('\u{1b}'), "{silent}");
+    }
+
+    #[test]
+    fn the_likely_cause_is_told_from_the_console_and_the_command_line() {
+        let halted = "ZSTD-compressed data is corrupt\n\n -- System halted";
+        assert!(why(halted, "", "quiet", None).contains("its image is damaged"));
+        let minute = Some(Duration::from_mins(1));
+        let small = why("Poking KASLR\n", "", "quiet mem=8M", minute);
+        assert!(
+            small.contains("mem=8M") && small.contains("60 s"),
+            "{small}"
+        );
+        let slow = why("", "", "quiet", minute);
+        assert!(slow.contains("--timeout"), "{slow}");
+    }
+
+    #[test]
+    fn an_emulator_without_room_for_memory_is_told_from_a_kernel_that_does_not_boot() {
+        let said = Said {
+            console: "",
+            errors: "",
+            status: Some(ExitStatus::from_raw(libc::SIGBUS)),
+            hung: None,
+            cmdline: "",
+        };
+        assert!(said.why().contains("free some"), "{}", said.why());
+    }
+}

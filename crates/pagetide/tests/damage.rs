@@ -1,0 +1,143 @@
+//! Bit rot in the cache: what is damaged is found before it is used, thrown away and made again, and no record shows it.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use common::rot::{Random, flip, kernel_files};
+use common::{Lab, TINY};
+use serde_json::Value;
+
+/// Runs one tiny trial in a store of its own; gives the digest of its record and what was said.
+fn digest(lab: &Lab, kernel: &str) -> (String, String) {
+    let store = tempfile::tempdir().unwrap();
+    let store = store.path().to_str().unwrap();
+    let places = ["--store", store];
+    let run = [
+        &["run", "random", "--kernel", kernel, "--seeds", "1"],
+        &TINY[..],
+        &places,
+    ]
+    .concat();
+    let (_, said) = lab.ends(0, run);
+    let list = [&["list", "records", "--json"], &places[..]].concat();
+    let records: Value = serde_json::from_str(&lab.ends(0, list).0).unwrap();
+    assert!(records[0]["invalid"].is_null(), "{records}");
+    (records[0]["digest"].as_str().unwrap().to_owned(), said)
+}
+
+/// The folder of the only snapshot.
+fn snapshot(lab: &Lab) -> PathBuf {
+    let mut folders = fs::read_dir(lab.cache().join("snapshots"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.join("whole").exists());
+    let only = folders.next().unwrap();
+    assert_eq!(folders.next(), None);
+    only
+}
+
+/// The lines that speak of damage.
+fn damage(said: &str) -> Vec<&str> {
+    said.lines()
+        .filter(|line| line.contains("damaged"))
+        .collect()
+}
+
+/// The first module below a folder whose name begins so.
+fn module(folder: &Path, start: &str) -> PathBuf {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if entry.file_name().to_string_lossy().starts_with(start) {
+                return path;
+            }
+        }
+    }
+    panic!("there is no module {start}");
+}
+
+#[test]
+fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the_same() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    let lab = Lab::with_own_cache();
+    // Added from files, so that it can be had again without a network.
+    let kernel = kernel_files(&shared);
+    let (good, said) = digest(&lab, &kernel);
+    assert_eq!(damage(&said), Vec::<&str>::new());
+    let mut random = Random::new(13);
+
+    // Memory is most of a snapshot, and a flipped bit there changes results in silence.
+    flip(&snapshot(&lab).join("ram"), 200, &mut random);
+    let (found, said) = digest(&lab, &kernel);
+    assert_eq!(found, good, "{said}");
+    let lines = damage(&said);
+    assert!(
+        lines.len() == 1 && lines[0].contains("snapshot") && lines[0].contains("ram"),
+        "{said}"
+    );
+
+    // A copy cut short by a full disk.
+    let state = snapshot(&lab).join("state");
+    let half = fs::metadata(&state).unwrap().len() / 2;
+    File::options()
+        .write(true)
+        .open(&state)
+        .unwrap()
+        .set_len(half)
+        .unwrap();
+    let (found, said) = digest(&lab, &kernel);
+    assert_eq!(found, good, "{said}");
+    let lines = damage(&said);
+    assert!(lines.len() == 1 && lines[0].contains("state has"), "{said}");
+
+    // What the guest is booted from. The snapshot is whole, so nothing boots; but the next kernel would.
+    let folders: Vec<_> = fs::read_dir(lab.cache().join("kernels"))
+        .unwrap()
+        .flatten()
+        .collect();
+    let folder = folders[0].path();
+    for path in [
+        folder.join("image"),
+        module(&folder.join("modules"), "zram.ko"),
+    ] {
+        let before = fs::read(&path).unwrap();
+        flip(&path, 1, &mut random);
+        let (found, said) = digest(&lab, &kernel);
+        assert_eq!(found, good, "{said}");
+        let lines = damage(&said);
+        assert!(lines.len() == 1 && lines[0].contains("kernel 6."), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), before, "{}", path.display());
+    }
+
+    // All is whole again.
+    let (found, said) = digest(&lab, &kernel);
+    assert_eq!((found, damage(&said)), (good, Vec::new()));
+}
+
+#[test]
+fn flips_lie_where_a_file_has_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sparse");
+    let file = File::create(&path).unwrap();
+    file.set_len(64 << 20).unwrap();
+    file.write_all_at(&[7; 8192], 32 << 20).unwrap();
+    flip(&path, 20, &mut Random::new(1));
+    let mut data = vec![0; 8192];
+    File::open(&path)
+        .unwrap()
+        .read_exact_at(&mut data, 32 << 20)
+        .unwrap();
+    let flipped: u32 = data.iter().map(|byte| (byte ^ 7).count_ones()).sum();
+    assert!((10..=20).contains(&flipped), "{flipped}");
+}

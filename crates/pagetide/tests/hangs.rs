@@ -1,0 +1,283 @@
+//! Guests that never come, and signals in every phase: nothing is waited for longer than was said, and two seconds after
+//! Ctrl-C or SIGTERM every command has ended.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::rot::kernel_files;
+use common::{KERNEL, Lab, TINY, emulators_of, one_sentence, program, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What is promised after a signal.
+const PROMISED: Duration = Duration::from_secs(2);
+
+/// A boot that goes wrong has ended by then: a fifth of what it took to give one up that was not watched.
+const BOOT: Duration = Duration::from_mins(1);
+
+/// `run linear` at a tiny size on a kernel, with more arguments.
+fn tiny<'a>(kernel: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["run", "linear", "--seeds", "1", "--kernel", kernel],
+        &TINY[..],
+        more,
+    ]
+    .concat()
+}
+
+/// A copy of the tests' kernel image, changed, as a kernel that can be given.
+fn changed(shared: &Lab, lab: &Lab, change: impl FnOnce(&mut Vec<u8>)) -> String {
+    let kernel = kernel_files(shared);
+    let (image, rest) = kernel
+        .strip_prefix("image:")
+        .unwrap()
+        .split_once(',')
+        .unwrap();
+    let mut bytes = fs::read(image).unwrap();
+    change(&mut bytes);
+    let path = lab.folder().join("bzImage");
+    fs::write(&path, bytes).unwrap();
+    format!("image:{},{rest}", path.display())
+}
+
+/// Where the part of an image begins that runs first. Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
+fn start_of(image: &[u8]) -> usize {
+    (usize::from(image[0x1f1]) + 1) * 512
+}
+
+/// An image that boots into two bytes that jump to themselves.
+fn spinning(shared: &Lab, lab: &Lab) -> String {
+    changed(shared, lab, |image| {
+        let start = start_of(image);
+        image[start..start + 2].copy_from_slice(&[0xeb, 0xfe]);
+    })
+}
+
+#[test]
+fn a_guest_that_panics_in_boot_ends_at_once_with_its_last_words_and_the_likely_cause() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let began = Instant::now();
+    let (_, err) = lab.ends(2, tiny(KERNEL, &["--boot", "mem=8M"]));
+    one_sentence(
+        &err,
+        &["did not get ready", "panic", "mem=8M", "leave it out"],
+    );
+    assert!(began.elapsed() < stretched(BOOT), "{:?}", began.elapsed());
+}
+
+#[test]
+fn an_image_that_does_not_unpack_ends_at_once_and_is_called_damaged() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    let lab = Lab::with_own_cache();
+    let kernel = changed(&shared, &lab, |image| {
+        let at = image.len() / 2;
+        image[at] ^= 16;
+    });
+    let began = Instant::now();
+    let (_, err) = lab.ends(2, tiny(&kernel, &[]));
+    one_sentence(&err, &["did not get ready", "corrupt", "image is damaged"]);
+    assert!(began.elapsed() < stretched(BOOT), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_guest_that_makes_no_progress_in_boot_ends_after_the_timeout() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    let lab = Lab::with_own_cache();
+    let kernel = spinning(&shared, &lab);
+    let began = Instant::now();
+    let (_, err) = lab.ends(2, tiny(&kernel, &["--timeout", "4s"]));
+    one_sentence(
+        &err,
+        &[
+            "did not get ready",
+            "nothing moved in it for 4 s",
+            "--timeout",
+        ],
+    );
+    assert!(began.elapsed() < stretched(BOOT), "{:?}", began.elapsed());
+}
+
+/// The machine may be busy with other tests: what is promised is stretched by how many want each processor.
+fn stretched(promised: Duration) -> Duration {
+    let load = fs::read_to_string("/proc/loadavg").unwrap();
+    let load: f64 = load.split(' ').next().unwrap().parse().unwrap();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    promised.mul_f64((load / cpus as f64).max(1.0))
+}
+
+/// Sends the signal; the program must end, unable, within what is promised.
+fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
+    let limit = stretched(PROMISED);
+    let began = Instant::now();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > limit {
+            child.kill().unwrap();
+            panic!(
+                "{phase}: still there {:?} after {signal:?}",
+                began.elapsed()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = child.wait().unwrap();
+    let expected: &[i32] = if phase == "serving" { &[0, 2] } else { &[2] };
+    assert!(
+        status.code().is_some_and(|code| expected.contains(&code)),
+        "{phase}: {status}"
+    );
+    println!("{phase}: ended {:?} after {signal:?}", began.elapsed());
+}
+
+/// The program with these arguments, its output a pipe that nobody reads.
+fn start(lab: &Lab, arguments: &[&str], path: Option<&Path>) -> Child {
+    let mut command = Command::new(program());
+    command
+        .args(arguments)
+        .env("PAGETIDE_STORE", lab.store())
+        .env("PAGETIDE_CACHE", lab.cache())
+        .current_dir(lab.folder())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    if let Some(path) = path {
+        let usual = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{usual}", path.display()));
+    }
+    command.spawn().unwrap()
+}
+
+/// A folder with an `apt-get` that never ends, and the file it makes when it runs.
+fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
+    let (folder, seen) = (lab.folder().join("bin"), lab.folder().join("apt-runs"));
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("apt-get");
+    fs::write(
+        &path,
+        format!("#!/bin/sh\ntouch {}\nexec sleep 600\n", seen.display()),
+    )
+    .unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    (folder, seen)
+}
+
+const SOON: Duration = Duration::from_secs(90);
+
+#[test]
+fn a_signal_ends_a_run_within_two_seconds_while_a_kernel_is_fetched_or_unpacked() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    for signal in [Signal::INT, Signal::TERM] {
+        let lab = Lab::with_own_cache();
+        let (bin, seen) = endless_apt(&lab);
+        let child = start(&lab, &tiny("debian:sid", &[]), Some(&bin));
+        wait_until("a fetch", SOON, || seen.exists());
+        ends_soon("fetching", child, signal);
+    }
+    // A configuration nobody writes holds it in the middle of unpacking.
+    let lab = Lab::with_own_cache();
+    let pipe = lab.folder().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let kernel = kernel_files(&shared);
+    let (image, _) = kernel.split_once(",modules:").unwrap();
+    let kernel = format!("{image},config:{}", pipe.display());
+    let child = start(&lab, &tiny(&kernel, &[]), None);
+    let tmp = lab.cache().join("tmp");
+    wait_until("unpacking", SOON, || {
+        fs::read_dir(&tmp).is_ok_and(|mut entries| entries.next().is_some())
+    });
+    ends_soon("unpacking", child, Signal::TERM);
+}
+
+#[test]
+fn a_signal_ends_a_run_within_two_seconds_while_a_guest_boots_or_runs() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    let lab = Lab::with_own_cache();
+    let kernel = spinning(&shared, &lab);
+    for signal in [Signal::INT, Signal::TERM] {
+        let child = start(&lab, &tiny(&kernel, &[]), None);
+        let id = child.id();
+        wait_until("a boot", SOON, || !emulators_of(id).is_empty());
+        ends_soon("booting", child, signal);
+        assert_eq!(lab.in_the_making(), Vec::<PathBuf>::new());
+    }
+    let long = tiny(KERNEL, &["-p", "pages=40M", "-p", "refs=500000000"]);
+    let child = start(&shared, &long, None);
+    let id = child.id();
+    wait_until("a trial", SOON, || {
+        !shared.incoming().is_empty()
+            && shared.in_the_making().is_empty()
+            && !emulators_of(id).is_empty()
+    });
+    ends_soon("running", child, Signal::INT);
+    assert_eq!(shared.leftovers(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_signal_ends_a_run_within_two_seconds_while_its_results_are_written_and_nobody_reads_them() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let two = [
+        "--seeds",
+        "2",
+        "--vs",
+        "vm.swappiness=200",
+        "--as",
+        "samples",
+        "--exit-zero",
+    ];
+    let run = [&["run", "linear", "--kernel", KERNEL], &TINY[..], &two].concat();
+    lab.ends(0, run.clone());
+    let child = start(&lab, &run, None);
+    let pipe = child.stdout.as_ref().unwrap();
+    rustix::pipe::fcntl_setpipe_size(pipe, 4096).unwrap();
+    // Full: what more is written waits for a reader who does not come.
+    wait_until("a full pipe", SOON, || {
+        rustix::io::ioctl_fionread(pipe).is_ok_and(|waiting| waiting >= 4096)
+    });
+    ends_soon("writing", child, Signal::TERM);
+}
+
+#[test]
+fn a_signal_ends_serve_within_two_seconds_although_a_connection_says_nothing() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let lab = Lab::with_own_cache();
+        let mut child = start(&lab, &["serve", "--listen", "127.0.0.1:0"], None);
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("http://")
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap();
+        let mut silent = TcpStream::connect(address).unwrap();
+        // Half a question, and no more.
+        silent.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        ends_soon("serving", child, signal);
+        let _ = silent.read(&mut [0; 16]);
+    }
+}
