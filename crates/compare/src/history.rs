@@ -2,6 +2,9 @@
 //!
 //! Seeds differ far more from each other than kernels do, so a value is set against the median of its seed before
 //! changes are looked for; what is shown is the value itself.
+//!
+//! Seeds of one kernel share whatever sets that kernel apart, so they are no independent points: each kernel (and variant)
+//! is one, the median of its values, and a change lies between kernels. By dates, a point is what ran in a row.
 
 use std::collections::BTreeMap;
 
@@ -55,6 +58,8 @@ pub struct CellHistory {
     pub values: Vec<HistoryValue>,
     /// Where they change, in order.
     pub changes: Vec<Change>,
+    /// Kernels and variants, or runs of them: the points between which changes are looked for.
+    pub points: usize,
     /// Records that were left out because there are more than [`MOST`].
     pub left_out: usize,
 }
@@ -182,10 +187,8 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     points.drain(..left_out);
     if order == Order::Kernels {
         points.sort_by(|a, b| {
-            by_version(
-                &a.record.variant.kernel.release,
-                &b.record.variant.kernel.release,
-            )
+            let [x, y] = [a, b].map(|point| &point.record.variant);
+            by_version(&x.kernel.release, &y.kernel.release).then_with(|| x.name.cmp(&y.name))
         });
     }
     let first = &points[0];
@@ -207,18 +210,7 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
         })
         .collect();
     let is_ratio = values.iter().all(|value| value.value > 0.0);
-    let changes = change_points(&against_seed(&values, is_ratio), &Search::default())?
-        .into_iter()
-        .map(|change| {
-            let step = change.after - change.before;
-            Change {
-                at: change.at,
-                effect: if is_ratio { step.exp() } else { step },
-                is_ratio,
-                p: change.p,
-            }
-        })
-        .collect();
+    let (points, changes) = changes(&values, is_ratio)?;
     Ok(CellHistory {
         label,
         cell,
@@ -227,8 +219,42 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
         direction,
         values,
         changes,
+        points,
         left_out,
     })
+}
+
+/// The number of points, and where they change: values of one kernel and variant in a row are one point.
+fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change>), CompareError> {
+    let mut begins: Vec<usize> = Vec::new();
+    let mut points: Vec<Vec<f64>> = Vec::new();
+    for (at, value) in against_seed(values, is_ratio).into_iter().enumerate() {
+        let of = |at: usize| (&values[at].release, &values[at].variant);
+        match points.last_mut() {
+            Some(point) if of(at) == of(at - 1) => point.push(value),
+            _ => {
+                begins.push(at);
+                points.push(vec![value]);
+            }
+        }
+    }
+    let medians = points
+        .iter()
+        .map(|point| number::median(point))
+        .collect::<Result<Vec<f64>, _>>()?;
+    let found = change_points(&medians, &Search::default())?
+        .into_iter()
+        .map(|change| {
+            let step = change.after - change.before;
+            Change {
+                at: begins[change.at],
+                effect: if is_ratio { step.exp() } else { step },
+                is_ratio,
+                p: change.p,
+            }
+        })
+        .collect();
+    Ok((medians.len(), found))
 }
 
 /// Each value against the median of its seed: as the logarithm of a ratio, or as a difference.
@@ -253,4 +279,88 @@ fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
         .iter()
         .map(|value| scale(value.value) - medians[&value.seed])
         .collect()
+}
+
+/// Fewest points in which a change can be found: of fewer, no order is rare enough for 5 %.
+pub const FEWEST: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use pagetide_verdict::rng::Xoshiro;
+
+    use super::*;
+
+    /// Eight seeds, which differ by ten percent, of each kernel; kernels differ by one, and from one on by a step.
+    fn series(kernels: u64, step: f64, random: &mut Xoshiro) -> Vec<HistoryValue> {
+        let seeds: Vec<f64> = (0..8).map(|_| (0.1 * random.normal()).exp()).collect();
+        (0..kernels)
+            .flat_map(|kernel| {
+                let level = (0.01 * random.normal()).exp();
+                let level = if 2 * kernel >= kernels {
+                    level * step
+                } else {
+                    level
+                };
+                let noise: Vec<f64> = seeds
+                    .iter()
+                    .map(|seed| 1e9 * seed * level * (0.002 * random.normal()).exp())
+                    .collect();
+                noise
+                    .into_iter()
+                    .zip(0..)
+                    .map(move |(value, seed)| HistoryValue {
+                        record: String::new(),
+                        release: format!("6.{kernel}"),
+                        variant: "plain".into(),
+                        seed,
+                        started: Nanos(0),
+                        value,
+                    })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn kernels_that_differ_by_chance_show_a_change_in_five_percent_of_series_at_most() {
+        let mut random = Xoshiro::new(31);
+        let found = (0..100)
+            .filter(|_| {
+                let (points, found) = changes(&series(12, 1.0, &mut random), true).unwrap();
+                assert_eq!(points, 12);
+                !found.is_empty()
+            })
+            .count();
+        // Five of a hundred are expected; ten is more than two standard deviations above.
+        assert!(found <= 10, "{found}");
+    }
+
+    #[test]
+    fn a_step_between_kernels_is_found_at_the_first_value_after_it() {
+        let mut random = Xoshiro::new(32);
+        for _ in 0..20 {
+            let (_, found) = changes(&series(12, 1.08, &mut random), true).unwrap();
+            assert_eq!(
+                found.iter().map(|change| change.at).collect::<Vec<_>>(),
+                [48]
+            );
+            assert!((found[0].effect - 1.08).abs() < 0.02, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn fewer_kernels_than_can_tell_show_no_change() {
+        let mut random = Xoshiro::new(33);
+        let mut found = |count| {
+            changes(&series(count, 1.5, &mut random), true)
+                .unwrap()
+                .1
+                .len()
+        };
+        assert_eq!(found(FEWEST as u64 - 1), 0);
+        assert_eq!(found(FEWEST as u64), 1);
+        let (points, none) = changes(&series(1, 1.0, &mut random), true).unwrap();
+        assert!((points, none.len()) == (1, 0));
+    }
 }

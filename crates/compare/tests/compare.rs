@@ -574,6 +574,9 @@ fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
         ("7.2", 1.2),
         ("7.1", 1.2),
         ("6.6", 1.0),
+        ("6.18", 1.0),
+        ("7.4", 1.2),
+        ("7.3", 1.2),
     ] {
         for seed in 1..=6_u64 {
             let base = 1e6 * seed as f64;
@@ -591,12 +594,13 @@ fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
     let cell = &found.cells[0];
     assert_eq!(
         (found.cells.len(), cell.values.len(), cell.left_out),
-        (1, 30, 0)
+        (1, 48, 0)
     );
     assert_eq!(cell.changes.len(), 1, "{:?}", cell.changes);
     let change = cell.changes[0];
     assert_eq!(cell.values[change.at].release, "7.1");
-    assert_eq!(cell.values[change.at - 1].release, "6.12");
+    assert_eq!(cell.values[change.at - 1].release, "6.18");
+    assert_eq!(cell.points, 8);
     assert!(
         change.is_ratio && (change.effect - 1.2).abs() < 0.01,
         "{change:?}"

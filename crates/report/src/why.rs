@@ -2,9 +2,10 @@
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
-    Answer, Basis, Evidence, Explained, Explanation, Finding, Lead, Reading, Source,
+    Answer, Basis, Claim, Evidence, Explained, Explanation, Finding, Lead, Reading, Source,
 };
 use pagetide_quantity::Unit;
+use pagetide_verdict::judgement::EffectKind;
 
 use crate::about::{self, BASELINE};
 use crate::draw::clean::{clean, wrap};
@@ -56,8 +57,8 @@ pub fn statements(
     let mut all = vec![Statement::bare(head(comparison, explained, ascii))];
     for (number, finding) in (1..).zip(explanation.findings.iter().take(most)) {
         all.push(Statement {
-            claim: format!("{number}. {}", claim(finding, ascii)),
-            evidence: pieces_of(&finding.evidence, pieces, ascii),
+            claim: format!("{number}. {}", claim(explanation, finding, ascii)),
+            evidence: pieces_of(explanation, &finding.evidence, pieces, ascii),
         });
     }
     if let Some(rest) = rest(explanation, most, ascii) {
@@ -67,18 +68,14 @@ pub fn statements(
         if full {
             all.extend(explanation.leads.iter().map(|lead| Statement {
                 claim: format!("also changed, {}", lead.mechanism),
-                evidence: pieces_of(&lead.evidence, pieces, ascii),
+                evidence: pieces_of(explanation, &lead.evidence, pieces, ascii),
             }));
         } else {
             all.push(Statement::bare(leads(&explanation.leads)));
         }
     }
-    if explanation.contradicts_elapsed() {
-        let [a, b] = explanation.elapsed;
-        all.push(Statement::bare(format!(
-            "Caution: the timed trials differ the other way ({} in the mean)",
-            signed(b - a, ascii)
-        )));
+    if let Some(changed) = changed(explanation, most, ascii) {
+        all.push(Statement::bare(changed));
     }
     all.extend(explained.notes.iter().cloned().map(Statement::bare));
     all
@@ -89,98 +86,166 @@ fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
     let explanation = &explained.explanation;
     let name = |index: usize| clean(about::name(comparison, index), NAME, ascii);
     let subject = format!("Why {} against {}", name(explained.column), name(BASELINE));
-    let [a, b] = explanation.time;
-    let difference = match explanation.answer {
-        Answer::Identical => {
+    let claim = match (&explanation.claim, explanation.answer) {
+        (_, Answer::Identical) => {
             return format!("{subject}: no difference, the records are equal to the bit");
         }
-        Answer::NoDifference => format!("no difference, {}", both([a, b], Unit::Nanos, ascii)),
-        Answer::Explained | Answer::NotFound => {
-            let percent = if a > 0.0 {
-                format!(", {:+.1} %", 100.0 * (b - a) / a)
-            } else {
-                String::new()
-            };
-            let percent = if ascii {
-                percent
-            } else {
-                percent.replace('-', "−")
-            };
-            let missing = if explanation.answer == Answer::NotFound {
-                "no explanation found for "
-            } else {
-                ""
-            };
-            let arrow = both([a, b], Unit::Nanos, ascii);
-            format!("{missing}{arrow} ({}{percent})", signed(b - a, ascii))
+        (None, _) | (_, Answer::NotSure) => {
+            return format!("{subject}: no sure difference in time to explain");
         }
+        (Some(claim), _) => claim,
     };
-    let basis = match &explanation.basis {
+    let found = match explanation.answer {
+        Answer::Explained => "",
+        _ => "no sure cause found: ",
+    };
+    let [a, b] = explanation.time;
+    let of_time = format!(
+        "{} ({})",
+        both([a, b], Unit::Nanos, ascii),
+        percent(b - a, a, ascii)
+    );
+    let relation = match explanation.answer {
+        Answer::Contrary => "; these differ the other way, so they explain nothing",
+        _ if explanation.is_another_time() => {
+            "; not the same time, so read the rows as parts of this one"
+        }
+        _ => "",
+    };
+    format!(
+        "{subject}: {found}{}; in {}, {of_time}{relation}",
+        of_claim(claim, ascii),
+        basis(&explanation.basis)
+    )
+}
+
+/// What an explanation rests on.
+fn basis(basis: &Basis) -> String {
+    let (seeds, records, attempts) = match basis {
         Basis::Traced {
             seeds,
             records,
             attempts,
-        } => {
-            let passes = match (&seeds[..], records[0].len()) {
-                ([seed], _) => format!("the observed pass of seed {seed}"),
-                ([], 1) => "observed passes of different seeds".to_owned(),
-                ([], many) => format!("{many} observed passes of different seeds (mean)"),
-                (many, _) => format!("the observed passes of {} seeds (mean)", many.len()),
-            };
-            if *attempts {
-                format!("the attempts' time in {passes}")
-            } else {
-                format!("processes' time in {passes}, pauses left out")
-            }
-        }
+        } => (seeds, records, *attempts),
         Basis::Counters => {
-            "elapsed time; no pass of both was observed (--observe), so only time off the CPU is attributed".to_owned()
+            return "elapsed time of the timed trials (no pass of both was observed, --observe, so only time off the CPU is attributed)".to_owned();
         }
     };
-    format!("{subject}: {difference} of {basis}")
+    let passes = match (&seeds[..], records[0].len()) {
+        ([seed], _) => format!("the observed pass of seed {seed}"),
+        ([], 1) => "observed passes of different seeds".to_owned(),
+        ([], many) => format!("{many} observed passes of different seeds"),
+        (many, _) => format!("the observed passes of {} seeds", many.len()),
+    };
+    if attempts {
+        format!("the attempts' time of {passes}")
+    } else {
+        format!("all processes' time of {passes}")
+    }
 }
 
-fn claim(finding: &Finding, ascii: bool) -> String {
-    let share = if finding.share < 0.0 {
-        "works against it".to_owned()
-    } else {
-        format!("{:.0} % of it", 100.0 * finding.share)
+/// A claim with its verdict: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
+fn of_claim(claim: &Claim, ascii: bool) -> String {
+    let change = match claim.kind {
+        EffectKind::Ratio => percent(claim.effect - 1.0, 1.0, ascii),
+        EffectKind::Difference => percent(claim.difference(), claim.means[0], ascii),
     };
-    let spread = match &finding.each[..] {
-        [] | [_] => String::new(),
-        each => {
-            let low = each.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            format!(
-                "; by seed {} to {}",
-                signed(low, ascii),
-                signed(high, ascii)
-            )
-        }
+    let change = if change.is_empty() {
+        String::new()
+    } else {
+        format!(" ({change})")
     };
     format!(
-        "{} {} ({share}{spread})",
+        "{} {}, {}{change}",
+        clean(&claim.metric, NAME, ascii),
+        claim.verdict,
+        both(claim.means, claim.unit, ascii)
+    )
+}
+
+/// A difference as a percentage with its sign; empty where there is nothing to compare with.
+fn percent(difference: f64, of: f64, ascii: bool) -> String {
+    if of == 0.0 || !(difference / of).is_finite() {
+        return String::new();
+    }
+    let text = format!("{:+.1} %", 100.0 * difference / of.abs());
+    if ascii {
+        text
+    } else {
+        text.replace('-', "−")
+    }
+}
+
+/// A mechanism's effect in words: `47 ms less (62 %; 41 to 53 ms less)`.
+fn claim(explanation: &Explanation, finding: &Finding, ascii: bool) -> String {
+    let word = if finding.effect < 0.0 { "less" } else { "more" };
+    let [low, high] = finding.interval.map(f64::abs);
+    let scale = Scale::of_all(Unit::Nanos, [low, high]);
+    let sure = format!(
+        "surely {} to {}",
+        scale.show(low.min(high), ascii),
+        scale.show(low.max(high), ascii)
+    );
+    let share = match finding.share {
+        Some(share) if share <= 1.0 => format!("{:.0} % of it; ", 100.0 * share),
+        None if finding.effect * explanation.difference() < 0.0 => "against the rest; ".to_owned(),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {} {word} ({share}{sure})",
         finding.mechanism,
-        signed(finding.effect, ascii)
+        show(Unit::Nanos, finding.effect.abs(), ascii)
     )
 }
 
 /// What the findings shown leave over.
 fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
+    if explanation.answer == Answer::NotSure || explanation.answer == Answer::Identical {
+        return None;
+    }
     let hidden = explanation.findings.iter().skip(most);
     let other: f64 = hidden.map(|finding| finding.effect).sum::<f64>() + explanation.minor;
     let counts = |time: f64| time.abs() > 0.005 * explanation.difference().abs();
     let mut parts = Vec::new();
     if counts(other) {
-        parts.push(format!("other mechanisms {}", signed(other, ascii)));
-    }
-    if counts(explanation.unexplained) && explanation.answer != Answer::NoDifference {
         parts.push(format!(
-            "unexplained {}",
-            signed(explanation.unexplained, ascii)
+            "other, small or not sure in sign: {}",
+            moved(other, ascii)
         ));
     }
-    (!parts.is_empty()).then(|| parts.join(", "))
+    if counts(explanation.unexplained) {
+        parts.push(format!(
+            "unexplained: {}",
+            moved(explanation.unexplained, ascii)
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What else surely changed, where that is all there is to say, or in full.
+fn changed(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
+    let is_all = explanation.claim.is_none();
+    if explanation.changed.is_empty() || !(is_all || most == usize::MAX) {
+        return None;
+    }
+    let shown = most.saturating_mul(2);
+    let mut texts: Vec<String> = explanation
+        .changed
+        .iter()
+        .take(shown)
+        .map(|claim| of_claim(claim, ascii))
+        .collect();
+    let hidden = explanation.changed.len().saturating_sub(shown);
+    if hidden > 0 {
+        texts.push(format!("{hidden} more"));
+    }
+    Some(format!("surely changed: {}", texts.join("; ")))
+}
+
+/// A time that grew or shrank, in words.
+fn moved(time: f64, ascii: bool) -> String {
+    let word = if time < 0.0 { "less" } else { "more" };
+    format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
 }
 
 fn leads(leads: &[Lead]) -> String {
@@ -191,16 +256,22 @@ fn leads(leads: &[Lead]) -> String {
     format!("changed as well, without a time: {}", names.join(", "))
 }
 
-fn pieces_of(evidence: &[Evidence], most: usize, ascii: bool) -> Vec<String> {
+fn pieces_of(
+    explanation: &Explanation,
+    evidence: &[Evidence],
+    most: usize,
+    ascii: bool,
+) -> Vec<String> {
+    let is_traced = matches!(explanation.basis, Basis::Traced { .. });
     evidence
         .iter()
         .take(most)
-        .map(|piece| self::piece(piece, ascii))
+        .map(|piece| self::piece(piece, is_traced, ascii))
         .collect()
 }
 
 /// A piece of evidence: what, before, after.
-fn piece(evidence: &Evidence, ascii: bool) -> String {
+fn piece(evidence: &Evidence, is_traced: bool, ascii: bool) -> String {
     let values = match (&evidence.before, &evidence.after) {
         (Reading::Number(before), Reading::Number(after)) => {
             both([*before, *after], evidence.unit, ascii)
@@ -214,8 +285,8 @@ fn piece(evidence: &Evidence, ascii: bool) -> String {
         }
     };
     let source = match evidence.source {
-        Source::Observed => " (observed)",
-        Source::Timed | Source::Setting => "",
+        Source::Timed if is_traced => " (timed trials)",
+        Source::Timed | Source::Observed | Source::Setting => "",
     };
     format!("{} {values}{source}", evidence.name)
 }
@@ -296,19 +367,15 @@ pub fn explanations(comparison: &Comparison, look: &Look) -> String {
                 lines(&mut out, &head.line(), 0, Ink::Plain, look);
             }
             out.push_str(&parts(comparison, explained, look));
-            let trials = explained.explanation.trials;
             for statement in all {
                 lines(&mut out, &statement.claim, 2, Ink::Plain, look);
                 for piece in &statement.evidence {
                     lines(&mut out, piece, 5, Ink::Faint, look);
                 }
             }
-            if !explained.explanation.findings.is_empty() {
-                let text = format!(
-                    "Counters are means of {} and {} timed trials; (observed) comes from the traced passes.",
-                    trials[0], trials[1]
-                );
-                lines(&mut out, &text, 2, Ink::Faint, look);
+            let sources = sources(&explained.explanation);
+            if !sources.is_empty() {
+                lines(&mut out, &sources, 2, Ink::Faint, look);
             }
         }
     }
@@ -316,6 +383,20 @@ pub fn explanations(comparison: &Comparison, look: &Look) -> String {
         out.push_str("no explanation found: no cell has trials on both sides\n");
     }
     out
+}
+
+/// Which trials the effects and their evidence are of.
+fn sources(explanation: &Explanation) -> String {
+    let [a, b] = explanation.trials;
+    match (&explanation.findings[..], &explanation.basis) {
+        ([], _) => String::new(),
+        (_, Basis::Traced { .. }) => format!(
+            "Effects and counters are means of the observed passes, with intervals of 95 % over them; verdicts are of {a} and {b} timed trials."
+        ),
+        (_, Basis::Counters) => format!(
+            "Effects and counters are means of {a} and {b} timed trials, with intervals of 95 % over them."
+        ),
+    }
 }
 
 /// Where the time went, part by part.

@@ -8,12 +8,17 @@ mod data;
 use std::collections::BTreeMap;
 
 use pagetide_compare::Comparison;
-use pagetide_compare::explain::{Account, Ahead, Explained, Explanation, Observed, ObservedPass};
+use pagetide_compare::explain::{
+    Account, Ahead, Claim, Explained, Explanation, Observed, ObservedPass,
+};
 use pagetide_probe::meaning::Part;
+use pagetide_quantity::Unit;
 use pagetide_report::draw::Look;
 use pagetide_report::mail;
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::why::explanations;
+use pagetide_verdict::Verdict;
+use pagetide_verdict::judgement::EffectKind;
 
 /// A side of which so many pages came back from swap, by so many waits, and which had so much compaction (ms).
 fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bool) -> Account {
@@ -53,6 +58,7 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
     let queue = BTreeMap::from([(Ahead::Kswapd, 40e6 + pages * 4e3), (Ahead::Other, 20e6)]);
     Account {
         trials: 6,
+        singles: Vec::new(),
         elapsed: 900e6 + pages * 20e3,
         growth: growth.clone(),
         levels: of(&[
@@ -75,13 +81,53 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
     }
 }
 
-/// A comparison whose first cell is explained by these sides.
+/// A comparison whose first cell is explained by these sides, and whose timed trials surely differ in that time. One observed
+/// seed is taken for three that nearly agree.
 fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
     let mut comparison = data::mglru();
+    let thrice = |side: &Account| {
+        let mut side = side.clone();
+        if let [pass] = side.passes.as_slice() {
+            let pass = pass.clone();
+            side.passes = (1..4)
+                .map(|seed| {
+                    let mut pass = pass.clone();
+                    pass.seed = seed;
+                    for time in pass.observed.times.values_mut() {
+                        *time *= 1.0 + 0.001 * seed as f64;
+                    }
+                    pass
+                })
+                .collect();
+        }
+        side
+    };
+    let (a, b) = (thrice(a), thrice(b));
+    let means = [&a, &b].map(|side| {
+        let times: Vec<f64> = side
+            .passes
+            .iter()
+            .map(|pass| pass.observed.active())
+            .collect();
+        0.95 * times.iter().sum::<f64>() / times.len() as f64
+    });
+    let claim = Claim {
+        metric: "access-time".to_owned(),
+        unit: Unit::Nanos,
+        primary: true,
+        verdict: if means[1] < means[0] {
+            Verdict::Improved
+        } else {
+            Verdict::Regressed
+        },
+        means,
+        effect: means[1] / means[0],
+        kind: EffectKind::Ratio,
+    };
     comparison.explanations = vec![Explained {
         cell: 0,
         column: 1,
-        explanation: Explanation::of(a, b),
+        explanation: Explanation::of(&a, &b, &[claim]),
         notes: notes.iter().map(|&note| note.to_owned()).collect(),
     }];
     comparison
@@ -161,4 +207,46 @@ fn a_difference_without_a_cause_is_not_explained() {
     let times = &mut b.passes[0].observed.times;
     times.insert(Part::Unexplained, 700e6);
     insta::assert_snapshot!(under_the_table(&explained(&a, &b, &[]), &Look::plain(100)));
+}
+
+#[test]
+fn nothing_is_ranked_where_no_time_surely_differs() {
+    let a = side("0x0000", 9_000.0, 2_000.0, 4.0, false);
+    let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
+    let mut comparison = data::mglru();
+    let refaults = Claim {
+        metric: "refaults".to_owned(),
+        unit: Unit::Count,
+        primary: false,
+        verdict: Verdict::Regressed,
+        means: [9_000.0, 16_000.0],
+        effect: 16.0 / 9.0,
+        kind: EffectKind::Ratio,
+    };
+    comparison.explanations = vec![Explained {
+        cell: 0,
+        column: 1,
+        explanation: Explanation::of(&a, &b, &[refaults]),
+        notes: Vec::new(),
+    }];
+    insta::assert_snapshot!(under_the_table(&comparison, &Look::plain(100)));
+}
+
+#[test]
+fn shares_beyond_the_whole_are_not_printed() {
+    let mut a = side("0x0000", 9_000.0, 9_000.0, 4.0, false);
+    let mut b = side("0x0000", 4_000.0, 4_000.0, 4.0, false);
+    for (side, wait, swap) in [(&mut a, 85e3, "ssd:80us"), (&mut b, 140e3, "ssd:130us")] {
+        side.settings.insert("swap".to_owned(), swap.to_owned());
+        for pass in &mut side.passes {
+            let waits = pass.observed.growth["pgmajfault"];
+            pass.observed.times.insert(Part::IoWait, waits * wait);
+        }
+    }
+    let text = under_the_table(&explained(&a, &b, &[]), &Look::plain(100));
+    assert!(
+        text.contains("against the rest") && !text.contains("% of it"),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
 }

@@ -51,6 +51,7 @@ pub mod sequential;
 pub mod serial;
 pub mod sign_flip;
 pub mod signed_rank;
+pub mod student;
 pub mod tail;
 mod tie;
 

@@ -22,6 +22,9 @@ pub struct Account {
     pub levels: Amounts,
     /// Settings as read back, and the swap device as `swap`.
     pub settings: BTreeMap<String, String>,
+    /// Its timed trials one by one, each in the place of that which it is set against on the other side; empty where they
+    /// have no such order.
+    pub singles: Vec<Account>,
     /// Its observed passes, each in the place of that which it is set against on the other side.
     pub passes: Vec<ObservedPass>,
 }
@@ -51,6 +54,8 @@ pub struct Observed {
     pub others: Amounts,
     /// Growth of the vmstat counters over this very pass.
     pub growth: Amounts,
+    /// Means of what does not grow, as [`Account::levels`], in this very pass.
+    pub levels: Amounts,
     /// Rows of the reclaim table that have a number.
     pub rows: BTreeMap<RowId, f64>,
     /// Mean time of a read request from issue to completion, in nanoseconds, over all devices; `None` without any.
@@ -109,6 +114,11 @@ impl Observed {
             queue: mean_of(passes.clone().map(|pass| &pass.queue)),
             others: mean_of(passes.clone().map(|pass| &pass.others)),
             growth: mean_of(passes.clone().map(|pass| &pass.growth)),
+            levels: {
+                let mut levels = mean_of(passes.clone().map(|pass| &pass.levels));
+                levels.retain(|name, _| passes.clone().all(|pass| pass.levels.contains_key(name)));
+                levels
+            },
             rows: {
                 let mut rows = mean_of(passes.clone().map(|pass| &pass.rows));
                 rows.retain(|row, _| passes.clone().all(|pass| pass.rows.contains_key(row)));
@@ -199,12 +209,7 @@ impl Counted<'_> {
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
-    /// Pages read from files.
-    pub fn of_files(self) -> f64 {
-        (self.get("pgpgin") / KIB_IN_PAGE - self.get("pswpin")).max(0.0)
-    }
-
-    /// Those of them that came from swap.
+    /// Of the pages that are back, those that came from swap.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_probe::meaning::Part;
+use pagetide_probe::meaning::{Part, RowId};
 
 use super::account::{
     Account, Ahead, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT, Seen, mean_of,
@@ -20,6 +20,8 @@ use super::mechanism::Mechanism;
 const MEMORY: f64 = 0.01;
 /// Times of a request that differ by less than this share are of the same device: what remains is its queue.
 const ALIKE: f64 = 0.25;
+/// Times of a request that differ by less than this share tell of no queue.
+const QUEUE: f64 = 0.02;
 /// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
 const TICK: f64 = 4e6;
 
@@ -137,27 +139,29 @@ fn chain_of_waits(
     } else {
         effects.add(Mechanism::ReadAhead, waits);
     }
-    effects.add(slower_waits(accounts, counted), cost);
+    effects.add(slower_waits(accounts, requests, cost), cost);
     effects.unexplained += rest;
 }
 
-/// Whose doing it is that a wait took another time. zram has no latency: what waits there, waits for a page.
-fn slower_waits(accounts: [Seen<'_>; 2], counted: [Counted<'_>; 2]) -> Mechanism {
-    let zram = |account: &Seen<'_>| {
-        let swap = account.settings.get("swap");
-        swap.is_some_and(|swap| swap.starts_with("zram"))
-    };
-    let reads = |account: &Seen<'_>| account.observed?.read;
-    if accounts
-        .iter()
-        .all(|account| zram(account) && reads(account).is_none())
-        && counted
-            .iter()
-            .all(|side| side.of_files() < 0.01 * side.back())
-    {
-        Mechanism::LockedPages
-    } else {
-        Mechanism::DeviceLatency
+/// Whose doing it is that a wait took another time: the device's where the devices differ. One and the same device has the
+/// same latency, so that only its queue can grow, which the time of its requests shows; where nothing shows it, the cause is
+/// not known. `requests` is the mean time of a read request.
+fn slower_waits(accounts: [Seen<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
+    let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
+    if a != b {
+        return Mechanism::DeviceLatency;
+    }
+    // Devices that the tool itself simulates take the same time for every request.
+    let constant = a.is_some_and(|swap| swap.starts_with("zram") || swap.starts_with("ssd"));
+    match requests {
+        [Some(a), Some(b)] if (b - a) * cost > 0.0 && (b - a).abs() > QUEUE * a.max(b) => {
+            if constant {
+                Mechanism::DeviceQueue
+            } else {
+                Mechanism::DeviceLatency
+            }
+        }
+        _ => Mechanism::UnknownWaits,
     }
 }
 
@@ -174,7 +178,7 @@ fn waits_of_reads(
     let [Some(of_a), Some(of_b)] = requests else {
         let ([pages, cost], rest) = chain([back(0), times[0]], [back(1), times[1]]);
         effects.add(demand(accounts), pages);
-        effects.add(Mechanism::DeviceLatency, cost);
+        effects.add(slower_waits(accounts, requests, cost), cost);
         effects.unexplained += rest;
         return;
     };
@@ -191,7 +195,7 @@ fn waits_of_reads(
     let levels = |side: usize, request: f64| [back(side), back(side) * request, times[side]];
     let ([pages, request, waits], rest) = chain(levels(0, of_a), levels(1, of_b));
     effects.add(demand(accounts), pages);
-    effects.add(Mechanism::DeviceLatency, request);
+    effects.add(slower_waits(accounts, requests, request), request);
     effects.add(Mechanism::ReadAhead, waits);
     effects.unexplained += rest;
 }
@@ -275,8 +279,24 @@ impl Sides<'_> {
             ]
         };
         let ([pages, cost], rest) = chain(levels(0), levels(1));
-        self.add_pages(effects, Mechanism::WriteBack, pages);
-        effects.add(Mechanism::WriteBack, cost + rest);
+        // As much as the kernel says that it throttled reclaim; what else a task slept on is not recorded.
+        let throttled = self
+            .observed
+            .map(|side| side.rows.get(&RowId::TimeThrottled));
+        let all = pages + cost + rest;
+        let seen = match throttled {
+            [Some(a), Some(b)] if (b - a) * all > 0.0 => ((b - a) / all).min(1.0),
+            _ => 0.0,
+        };
+        for (mechanism, share) in [
+            (Mechanism::WriteBack, seen),
+            (Mechanism::ReclaimWaits, 1.0 - seen),
+        ] {
+            if share > 0.0 {
+                self.add_pages(effects, mechanism, share * pages);
+                effects.add(mechanism, share * (cost + rest));
+            }
+        }
     }
 
     fn compaction(&self, effects: &mut Effects) {

@@ -5,7 +5,7 @@ use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Ahead, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT, Seen,
+    Ahead, Amounts, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT, Seen,
 };
 use super::mechanism::Mechanism;
 
@@ -52,19 +52,27 @@ const CHANGE: f64 = 0.001;
 /// Collects what differs.
 struct Collector<'a> {
     sides: [Seen<'a>; 2],
+    /// What it is to speak for: positive where the other side is slower; 0 where it may be either.
+    effect: f64,
+    /// Which way a number goes with that: 1 the same, -1 the other, 0 either.
+    sense: f64,
     found: Vec<Evidence>,
 }
 
-/// All that speaks for this mechanism, the most telling first.
-pub fn evidence(mechanism: Mechanism, a: Seen<'_>, b: Seen<'_>) -> Vec<Evidence> {
+/// All that speaks for this effect of a mechanism, the most telling first. What moved against it is left out.
+pub fn evidence(mechanism: Mechanism, effect: f64, a: Seen<'_>, b: Seen<'_>) -> Vec<Evidence> {
     let mut all = Collector {
         sides: [a, b],
+        effect,
+        sense: 1.0,
         found: Vec::new(),
     };
     match mechanism {
         Mechanism::EvictionChoice | Mechanism::SharedMemory => {
             if mechanism == Mechanism::SharedMemory {
-                all.level("free-at-start", "free memory at the start", Unit::Bytes);
+                all.inverse(|all| {
+                    all.level("free-at-start", "free memory at the start", Unit::Bytes);
+                });
                 all.level("harness", "memory of the harness", Unit::Bytes);
             }
             all.counters(Unit::Pages, &["workingset_refault_anon"]);
@@ -74,37 +82,41 @@ pub fn evidence(mechanism: Mechanism, a: Seen<'_>, b: Seen<'_>) -> Vec<Evidence>
             all.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
         }
         Mechanism::ReadAhead | Mechanism::SwapLayout => {
-            all.counted("pages each wait brought", Unit::Ratio, |c| {
-                ratio(c.back(), c.get("pgmajfault"))
+            all.inverse(|all| {
+                all.counted("pages each wait brought", Unit::Ratio, |c| {
+                    ratio(c.back(), c.get("pgmajfault"))
+                });
             });
             if mechanism == Mechanism::SwapLayout {
-                all.level("contiguity", "contiguity on the device", Unit::Share);
+                all.inverse(|all| all.level("contiguity", "contiguity on the device", Unit::Share));
                 all.level("mean-jump", "mean jump on the device", Unit::Pages);
             } else {
                 all.settings(&["vm.page-cluster", "swap/vma_ra_enabled"]);
             }
-            all.counters(Unit::Pages, &["swap_ra"]);
-            all.counters(Unit::Pages, &["swap_ra_hit"]);
+            all.inverse(|all| {
+                all.counters(Unit::Pages, &["swap_ra"]);
+                all.counters(Unit::Pages, &["swap_ra_hit"]);
+            });
             all.counters(Unit::Count, &["pgmajfault"]);
         }
-        Mechanism::DeviceLatency => {
-            all.wait("time a wait for a device");
+        Mechanism::DeviceLatency | Mechanism::DeviceQueue => {
             all.request("time a read request", |observed| observed.read);
             all.request("time a write request", |observed| observed.write);
             all.settings(&["swap"]);
+            all.wait("time a wait for a device");
         }
-        Mechanism::LockedPages => {
+        Mechanism::UnknownWaits => {
+            all.time(Part::IoWait, "time blocked outside reclaim");
             all.wait("time a wait for a page");
-            all.counters(Unit::Pages, &["pswpout"]);
-            all.settings(&["lru_gen/enabled"]);
         }
+        Mechanism::ReclaimWaits => all.time(Part::ReclaimWait, "time blocked within reclaim"),
         Mechanism::WriteBack => {
-            all.time(Part::ReclaimWait, "waiting within reclaim");
             all.row(
                 RowId::TimeThrottled,
                 "time reclaim was throttled",
                 Unit::Nanos,
             );
+            all.time(Part::ReclaimWait, "time blocked within reclaim");
             all.request("time a write request", |observed| observed.write);
             all.counters(Unit::Pages, &["nr_throttled_written"]);
             all.counters(Unit::Pages, &["nr_vmscan_immediate_reclaim"]);
@@ -162,7 +174,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-impl Collector<'_> {
+impl<'a> Collector<'a> {
     /// What speaks for compaction.
     fn compaction(&mut self) {
         self.counters(Unit::Count, &["compact_stall"]);
@@ -176,15 +188,26 @@ impl Collector<'_> {
             &["compact_free_scanned", "compact_daemon_free_scanned"],
         );
         self.counters(Unit::Pages, &["pgmigrate_success"]);
+        // More huge pages may cost or save time.
+        self.sense = 0.0;
         self.counters(Unit::Count, &["thp_fault_alloc"]);
+        self.sense = 1.0;
         self.queued(Ahead::Kcompactd, "waiting for a CPU that kcompactd had");
-        self.level("success", "attempts that got their block", Unit::Share);
+        self.inverse(|all| all.level("success", "attempts that got their block", Unit::Share));
         self.level("unusable-1", "free memory in blocks too small", Unit::Share);
         self.settings(&["vm.compaction_proactiveness"]);
     }
 
+    /// Collects numbers that fall where the time grows.
+    fn inverse(&mut self, collect: impl FnOnce(&mut Self)) {
+        self.sense = -self.sense;
+        collect(self);
+        self.sense = -self.sense;
+    }
+
     fn push(&mut self, name: &str, unit: Unit, values: [f64; 2], source: Source) {
-        if way(values) != 0.0 {
+        let way = way(values);
+        if way != 0.0 && way * self.sense * self.effect >= 0.0 {
             let [before, after] = values;
             self.found.push(Evidence {
                 name: name.to_owned(),
@@ -196,42 +219,35 @@ impl Collector<'_> {
         }
     }
 
-    /// Numbers made from counters: of the timed trials, or of the observed pass where those are not known or tell the
-    /// contrary, since it is that pass whose time is explained.
+    /// The growth of counters in the trials whose time is explained: the observed passes, where there are any.
+    fn growth(&self) -> ([&'a Amounts; 2], Source) {
+        match self.sides.map(|side| side.observed) {
+            [Some(a), Some(b)] => ([&a.growth, &b.growth], Source::Observed),
+            _ => (self.sides.map(|side| &side.account.growth), Source::Timed),
+        }
+    }
+
+    /// Numbers made from counters.
     fn counted(&mut self, name: &str, unit: Unit, value: impl Fn(Counted<'_>) -> Option<f64>) {
-        let known = |[a, b]: [Option<f64>; 2]| Some([a?, b?]);
-        let timed = known(self.sides.map(|side| value(Counted(&side.growth))));
-        let observed = known(
-            self.sides
-                .map(|side| value(Counted(&side.observed?.growth))),
-        );
-        match (timed, observed) {
-            (Some(timed), Some(observed)) if way(observed) * way(timed) < 0.0 => {
-                self.push(name, unit, observed, Source::Observed);
-            }
-            (Some(timed), _) => self.push(name, unit, timed, Source::Timed),
-            (None, Some(observed)) => self.push(name, unit, observed, Source::Observed),
-            (None, None) => {}
+        let (growth, source) = self.growth();
+        if let [Some(a), Some(b)] = growth.map(|growth| value(Counted(growth))) {
+            self.push(name, unit, [a, b], source);
         }
     }
 
     /// Counters, summed; those that the kernels of both sides have.
     fn counters(&mut self, unit: Unit, names: &[&str]) {
-        let has = |growth: &super::account::Amounts, name: &str| growth.contains_key(name);
+        let (growth, _) = self.growth();
         let known: Vec<&str> = names
             .iter()
             .copied()
-            .filter(|name| self.sides.iter().all(|side| has(&side.growth, name)))
+            .filter(|name| growth.iter().all(|growth| growth.contains_key(*name)))
             .collect();
         // A sum is named after what is in it; counters that stayed at nothing are not.
         let shown: Vec<&str> = known
             .iter()
             .copied()
-            .filter(|name| {
-                self.sides
-                    .iter()
-                    .any(|side| Counted(&side.growth).get(name) > 0.0)
-            })
+            .filter(|name| growth.iter().any(|growth| Counted(growth).get(name) > 0.0))
             .collect();
         if !shown.is_empty() {
             self.counted(&shown.join(" + "), unit, |counted| {
@@ -242,7 +258,14 @@ impl Collector<'_> {
 
     /// A mean that is no counter.
     fn level(&mut self, key: &str, name: &str, unit: Unit) {
-        if let [Some(a), Some(b)] = self.sides.map(|side| side.levels.get(key).copied()) {
+        let observed = self
+            .sides
+            .map(|side| side.observed?.levels.get(key).copied());
+        if let [Some(a), Some(b)] = observed {
+            self.push(name, unit, [a, b], Source::Observed);
+        } else if let [Some(a), Some(b)] =
+            self.sides.map(|side| side.account.levels.get(key).copied())
+        {
             self.push(name, unit, [a, b], Source::Timed);
         }
     }

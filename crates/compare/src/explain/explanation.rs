@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use pagetide_probe::meaning::Part;
+use pagetide_verdict::student;
 use serde::Serialize;
 
 use super::account::{Account, Observed, ObservedPass, Seen};
+use super::claims::{Claim, explained};
 use super::effects::{Effects, of_counters, of_traces};
 use super::evidence::{Evidence, evidence};
 use super::mechanism::Mechanism;
 
-/// Difference in time, as a share, below which there is nothing to explain.
-const NOTHING: f64 = 0.001;
 /// A mechanism that accounts for less than this share of all effects is left to the rest.
 const MINOR: f64 = 0.02;
 /// The first mechanism must account for at least this share of all effects to count as an explanation.
@@ -25,6 +25,10 @@ const ATTEMPT_TIME: &str = "attempt-time";
 pub struct Explanation {
     /// What can be said at all.
     pub answer: Answer,
+    /// The time that surely differs in the timed trials, which the findings are about.
+    pub claim: Option<Claim>,
+    /// What else surely differs in the timed trials.
+    pub changed: Vec<Claim>,
     /// What it rests on.
     pub basis: Basis,
     /// Time that is explained, in nanoseconds: of the baseline and of the other side.
@@ -38,7 +42,7 @@ pub struct Explanation {
     pub parts: BTreeMap<Part, [f64; 2]>,
     /// Mechanisms, the one with the largest effect first.
     pub findings: Vec<Finding>,
-    /// Effects too small to name, together, in nanoseconds.
+    /// Effects too small to name or not sure in their sign, together, in nanoseconds.
     pub minor: f64,
     /// What no counter speaks for, in nanoseconds.
     pub unexplained: f64,
@@ -52,11 +56,13 @@ pub struct Explanation {
 pub enum Answer {
     /// The records are equal to the bit.
     Identical,
-    /// The times do not differ by as much as a thousandth.
-    NoDifference,
+    /// The timed trials show no sure difference in a time, so there is none to explain.
+    NotSure,
+    /// The observed passes differ the other way than the timed trials surely do.
+    Contrary,
     /// The findings say why.
     Explained,
-    /// Nothing found accounts for a tenth of it.
+    /// Nothing found is sure in its sign and accounts for a tenth of it.
     NotFound,
 }
 
@@ -83,13 +89,15 @@ pub struct Finding {
     /// Which.
     pub mechanism: Mechanism,
     /// By how much it makes the other side slower than the baseline, in nanoseconds; negative where faster. The mean over the
-    /// pairs of observed passes.
+    /// pairs of observed passes, or of timed trials where none was observed.
     pub effect: f64,
-    /// The same of each pair of observed passes, in their order: how far it can be relied upon. Empty without traces.
+    /// The interval of 95 % around that mean, by Student; it leaves out zero.
+    pub interval: [f64; 2],
+    /// The effect in each pair, in their order.
     pub each: Vec<f64>,
-    /// Of the whole difference; above 1 where others work against it.
-    pub share: f64,
-    /// What speaks for it; never empty.
+    /// Of the whole difference; `None` where others work against it, so that it is no part of the whole.
+    pub share: Option<f64>,
+    /// What speaks for it; never empty, and nothing that moved against it.
     pub evidence: Vec<Evidence>,
 }
 
@@ -108,10 +116,12 @@ impl Explanation {
         self.time[1] - self.time[0]
     }
 
-    /// Whether the observed passes differ the other way than the timed trials do.
-    pub fn contradicts_elapsed(&self) -> bool {
-        let elapsed = self.elapsed[1] - self.elapsed[0];
-        matches!(self.basis, Basis::Traced { .. }) && elapsed * self.difference() < 0.0
+    /// Whether what is explained is not of the size of the metric that surely differs: more than twice or less than half.
+    pub fn is_another_time(&self) -> bool {
+        self.claim.as_ref().is_some_and(|claim| {
+            let ratio = self.difference() / claim.difference();
+            !(0.5..=2.0).contains(&ratio)
+        })
     }
 
     /// What can be said of records that are equal to the bit.
@@ -140,6 +150,8 @@ impl Explanation {
         };
         Self {
             answer,
+            claim: None,
+            changed: Vec::new(),
             basis,
             time,
             elapsed,
@@ -152,16 +164,27 @@ impl Explanation {
         }
     }
 
-    /// Says why b's time differs from a's. Every pair of observed passes is explained for itself, and the mean is told.
-    pub fn of(a: &Account, b: &Account) -> Self {
+    /// Says why b's time differs from a's, where the timed trials say surely that it does. Every pair of observed passes is
+    /// explained for itself; what is sure in its sign over all of them is told.
+    pub fn of(a: &Account, b: &Account, claims: &[Claim]) -> Self {
         let pairs = a.passes.len().min(b.passes.len());
         let means = [a, b]
             .map(|side| Observed::mean(side.passes.iter().take(pairs).map(|pass| &pass.observed)));
         let [of_a, of_b] =
             [(a, &means[0]), (b, &means[1])].map(|(side, mean)| side.seen(mean.as_ref()));
-        let mut all = Self::between(of_a, of_b, Answer::NoDifference);
+        let mut all = Self::between(of_a, of_b, Answer::NotSure);
+        all.claim = explained(claims, all.time).cloned();
+        all.changed = claims
+            .iter()
+            .filter(|claim| Some(*claim) != all.claim.as_ref())
+            .cloned()
+            .collect();
+        let Some(claim) = &all.claim else {
+            return all;
+        };
         let whole = all.difference();
-        if whole.abs() <= NOTHING * all.time[0].max(all.time[1]) {
+        if whole * claim.difference() <= 0.0 {
+            all.answer = Answer::Contrary;
             all.unexplained = whole;
             return all;
         }
@@ -172,6 +195,12 @@ impl Explanation {
             .filter_map(|(x, y)| of_traces(a.seen(Some(&x.observed)), b.seen(Some(&y.observed))))
             .collect();
         if each.is_empty() {
+            let each: Vec<Effects> = a
+                .singles
+                .iter()
+                .zip(&b.singles)
+                .map(|(x, y)| of_counters(x, y))
+                .collect();
             all.rank([of_a, of_b], &of_counters(a, b), &each);
             all.lead([of_a, of_b]);
         } else {
@@ -189,27 +218,38 @@ impl Explanation {
         all
     }
 
-    /// Ranks the mean of effects; `each` is what it is the mean of.
+    /// Ranks effects; `each` is what their intervals are made of.
     fn rank(&mut self, [a, b]: [Seen<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
             effects.by.values().map(|effect| effect.abs()).sum::<f64>() + effects.unexplained.abs();
         self.unexplained = effects.unexplained;
         for (&mechanism, &effect) in effects.by.iter().filter(|(_, effect)| **effect != 0.0) {
-            let evidence = evidence(mechanism, a, b);
+            let of_pair = |pair: &Effects| pair.by.get(&mechanism).copied().unwrap_or(0.0);
+            let of_pairs: Vec<f64> = each.iter().map(of_pair).collect();
+            let evidence = evidence(mechanism, effect, a, b);
             if evidence.is_empty() {
                 self.unexplained += effect;
-            } else if effect.abs() < MINOR * all {
-                self.minor += effect;
-            } else {
-                let of_pair = |pair: &Effects| pair.by.get(&mechanism).copied().unwrap_or(0.0);
-                self.findings.push(Finding {
+                continue;
+            }
+            match sure(effect, &of_pairs) {
+                Some(interval) if effect.abs() >= MINOR * all => self.findings.push(Finding {
                     mechanism,
                     effect,
-                    each: each.iter().map(of_pair).collect(),
-                    share: effect / whole,
+                    interval,
+                    each: of_pairs,
+                    share: Some(effect / whole),
                     evidence,
-                });
+                }),
+                _ => self.minor += effect,
+            }
+        }
+        // Beside effects that work against it, no share is a part of the whole.
+        let against = effects.by.values().chain([&self.unexplained]);
+        let opposed: f64 = against.copied().filter(|effect| effect * whole < 0.0).sum();
+        if opposed.abs() > MINOR * whole.abs() {
+            for finding in &mut self.findings {
+                finding.share = None;
             }
         }
         // Larger first; of equals the order of the mechanisms, so that the same numbers give the same text.
@@ -227,7 +267,7 @@ impl Explanation {
             {
                 continue;
             }
-            let evidence = evidence(mechanism, a, b);
+            let evidence = evidence(mechanism, 0.0, a, b);
             if !evidence.is_empty() {
                 self.leads.push(Lead {
                     mechanism,
@@ -236,6 +276,13 @@ impl Explanation {
             }
         }
     }
+}
+
+/// The interval of an effect over pairs; `None` where it does not leave out zero on the side of the effect.
+fn sure(effect: f64, of_pairs: &[f64]) -> Option<[f64; 2]> {
+    let interval = student::interval(of_pairs).ok()?;
+    let leaves_out = |end: f64| end * effect > 0.0;
+    (leaves_out(interval.low) && leaves_out(interval.high)).then_some([interval.low, interval.high])
 }
 
 /// The basis of passes that are set against each other, place by place.

@@ -9,6 +9,7 @@ use pagetide_store::Store;
 use serde::Serialize;
 
 use super::account::{Account, Ahead, Amounts, Observed, ObservedPass};
+use super::claims::{Claim, claims};
 use super::explanation::Explanation;
 use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
@@ -45,7 +46,7 @@ pub fn explain(store: &Store, comparison: &Comparison) -> Result<Vec<Explained>,
             if baseline.trials.is_empty() || other.trials.is_empty() {
                 continue;
             }
-            let (explanation, notes) = gatherer.pair(baseline, other)?;
+            let (explanation, notes) = gatherer.pair(baseline, other, &claims(group, column))?;
             all.push(Explained {
                 cell,
                 column,
@@ -68,12 +69,17 @@ impl Gatherer<'_> {
         &mut self,
         baseline: &Side,
         other: &Side,
+        claims: &[Claim],
     ) -> Result<(Explanation, Vec<String>), CompareError> {
         let sides = common(baseline, other);
         let mut a = self.account(&sides[0])?;
         let mut b = self.account(&sides[1])?;
         if identical(&sides) {
             return Ok((Explanation::identical(&a, &b), Vec::new()));
+        }
+        if a.singles.len() != b.singles.len() {
+            a.singles.clear();
+            b.singles.clear();
         }
         let mut notes = Vec::new();
         let passes = [
@@ -89,7 +95,7 @@ impl Gatherer<'_> {
                 b.passes.push(y);
             }
         }
-        Ok((Explanation::of(&a, &b), notes))
+        Ok((Explanation::of(&a, &b, claims), notes))
     }
 
     /// What two observed passes tell; `None`, with a note, where they cannot be set against each other.
@@ -181,24 +187,37 @@ impl Gatherer<'_> {
         let share = 1.0 / trials.len().max(1) as f64;
         let mut levels: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for trial in trials {
-            let record = self.store.load(&trial.record)?.into_record();
+            let single = single(&self.store.load(&trial.record)?.into_record());
             account.trials += 1;
-            account.elapsed += record.results.elapsed.0 as f64 * share;
-            for (name, growth) in growth(&record) {
-                *account.growth.entry(name).or_default() += growth * share;
+            account.elapsed += single.elapsed * share;
+            for (name, growth) in &single.growth {
+                *account.growth.entry(name.clone()).or_default() += growth * share;
             }
-            for (name, level) in levels_of(&record) {
-                levels.entry(name).or_default().push(level);
+            for (name, level) in &single.levels {
+                levels.entry(name.clone()).or_default().push(*level);
             }
             if account.trials == 1 {
-                account.settings = settings(&record);
+                account.settings.clone_from(&single.settings);
             }
+            account.singles.push(single);
         }
         account.levels = levels
             .into_iter()
             .map(|(name, all)| (name, all.iter().sum::<f64>() / all.len() as f64))
             .collect();
         Ok(account)
+    }
+}
+
+/// What one timed trial tells.
+fn single(record: &Record) -> Account {
+    Account {
+        trials: 1,
+        elapsed: record.results.elapsed.0 as f64,
+        growth: growth(record),
+        levels: levels_of(record),
+        settings: settings(record),
+        ..Account::default()
     }
 }
 
@@ -308,6 +327,7 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
             .collect(),
         others,
         growth,
+        levels: levels_of(record),
         rows: observation
             .table
             .rows

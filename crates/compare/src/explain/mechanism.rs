@@ -16,13 +16,16 @@ pub enum Mechanism {
     ReadAhead,
     /// The same, where read-ahead is set alike and the pages lie differently on the device.
     SwapLayout,
-    /// How long one wait for the device took.
+    /// How long one wait for the device took, where the devices differ.
     DeviceLatency,
-    /// How long one wait took where nothing was read from a device that takes time: for pages that others had locked or
-    /// were writing.
-    LockedPages,
-    /// Waiting within reclaim, throttled or for pages under write-back.
+    /// How long requests waited at a device that is the same on both sides.
+    DeviceQueue,
+    /// Longer waits for pages that came back, of which nothing recorded tells what for.
+    UnknownWaits,
+    /// Waiting within reclaim that the kernel itself called throttling: for write-back, among others.
     WriteBack,
+    /// Waiting within reclaim of which nothing recorded tells what for.
+    ReclaimWaits,
     /// Reclaim done by the workload itself.
     DirectReclaim,
     /// What one reclaimed page cost to find.
@@ -39,14 +42,16 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::EvictionChoice,
         Self::SharedMemory,
         Self::ReadAhead,
         Self::SwapLayout,
         Self::DeviceLatency,
-        Self::LockedPages,
+        Self::DeviceQueue,
+        Self::UnknownWaits,
         Self::WriteBack,
+        Self::ReclaimWaits,
         Self::DirectReclaim,
         Self::ScanEfficiency,
         Self::Compaction,
@@ -67,10 +72,16 @@ impl Mechanism {
                 "how many waits the pages that came back took, with read-ahead set alike"
             }
             Self::DeviceLatency => "how long one wait for the device took",
-            Self::LockedPages => {
-                "how long one wait for a page took that others had locked or were writing, with no device to wait for"
+            Self::DeviceQueue => {
+                "how long requests waited at the device, which is the same on both sides"
             }
-            Self::WriteBack => "waiting within reclaim, throttled or for pages under write-back",
+            Self::UnknownWaits => {
+                "time blocked while pages came back that no request to a device accounts for; what the tasks slept on was not recorded"
+            }
+            Self::WriteBack => "time that the kernel throttled reclaim, mostly for write-back",
+            Self::ReclaimWaits => {
+                "time blocked within reclaim without throttling; what the tasks slept on was not recorded"
+            }
             Self::DirectReclaim => "reclaim that the workload had to do itself",
             Self::ScanEfficiency => "what it cost to find a page to reclaim",
             Self::Compaction => "compacting memory, and whether blocks were there",
@@ -89,8 +100,10 @@ impl fmt::Display for Mechanism {
             Self::ReadAhead => "swap-in I/O and read-ahead",
             Self::SwapLayout => "swap layout",
             Self::DeviceLatency => "device latency",
-            Self::LockedPages => "waits for locked pages",
-            Self::WriteBack => "write-back waits",
+            Self::DeviceQueue => "queueing at the device",
+            Self::UnknownWaits => "waits for pages, cause not recorded",
+            Self::WriteBack => "throttled reclaim (write-back)",
+            Self::ReclaimWaits => "waits within reclaim, cause not recorded",
             Self::DirectReclaim => "direct-reclaim stalls",
             Self::ScanEfficiency => "scan efficiency",
             Self::Compaction => "compaction and fragmentation",

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
-use pagetide_compare::history::Order;
+use pagetide_compare::history::{FEWEST, Order};
 use pagetide_compare::{CompareError, history};
 use pagetide_report::draw::Ink;
 use pagetide_report::terminal;
@@ -14,7 +14,8 @@ use crate::output::Output;
 
 /// Show a metric across kernels or dates, and where it changed
 ///
-/// Changes are found by E-divisive with permutation significance; each value is set against the median of its seed.
+/// Changes are found by E-divisive with permutation significance; each value is set against the median of its
+/// seed, and all values of one kernel count as one.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -47,9 +48,6 @@ enum By {
 
 /// Shows it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    if let Some(name) = &args.scenario {
-        pagetide_scenario::find(name)?;
-    }
     let store = places.store()?;
     let filter = Filter {
         scenario: args.scenario.clone(),
@@ -62,7 +60,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         By::Dates => Order::Dates,
     };
     let history = match history(&store, &args.metric, &filter, order) {
-        Err(CompareError::NoRecords { .. }) => return Err(nothing(args)),
+        Err(CompareError::NoRecords { .. }) => {
+            // Imported scenarios are known by their records alone.
+            if let Some(name) = &args.scenario
+                && store.select(&of_scenario(name))?.is_empty()
+            {
+                pagetide_scenario::find(name)?;
+            }
+            return Err(nothing(args));
+        }
         other => other?,
     };
     if out.json {
@@ -77,7 +83,13 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         );
         text.push('\n');
         text.push_str(&terminal::history(cell, &out.look));
-        if cell.changes.is_empty() {
+        if cell.points < FEWEST {
+            put!(
+                text,
+                "{} kernels or runs are too few to find a change among, which takes {FEWEST}: `pagetide compare` judges two\n",
+                cell.points
+            );
+        } else if cell.changes.is_empty() {
             text.push_str("no change found\n");
         }
         if cell.left_out > 0 {
@@ -87,6 +99,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     out.text(&text)?;
     Ok(End::Done)
+}
+
+/// All records of a scenario.
+fn of_scenario(name: &str) -> Filter {
+    Filter {
+        scenario: Some(name.to_owned()),
+        limit: Some(1),
+        ..Filter::default()
+    }
 }
 
 /// No record has the metric: which was meant?

@@ -1,0 +1,74 @@
+//! What is sure of a comparison's timed trials: only that may be explained.
+
+use pagetide_quantity::Unit;
+use pagetide_verdict::Verdict;
+use pagetide_verdict::judgement::EffectKind;
+use serde::Serialize;
+
+use crate::comparison::{Cell, MetricRow};
+
+/// A metric of which the timed trials say surely that it differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// Name of the metric.
+    pub metric: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// Whether it decides.
+    pub primary: bool,
+    /// The verdict: improved, regressed or changed.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// Means of the timed trials: of the baseline and of the other side.
+    pub means: [f64; 2],
+    /// B divided by A, or B minus A.
+    pub effect: f64,
+    /// Which of the two.
+    pub kind: EffectKind,
+}
+
+impl Claim {
+    /// The difference of the means, B minus A.
+    pub fn difference(&self) -> f64 {
+        self.means[1] - self.means[0]
+    }
+}
+
+/// What surely differs between a column of a cell and the baseline, metrics that decide first.
+pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
+    let of_row = |row: &MetricRow| {
+        let judgement = row.judgements.get(column.checked_sub(1)?)?.as_ref()?;
+        let effect = judgement.effect?;
+        judgement.verdict.is_difference().then(|| Claim {
+            metric: row.name.clone(),
+            unit: row.unit,
+            primary: row.primary,
+            verdict: judgement.verdict.clone(),
+            means: [&judgement.a, &judgement.b].map(|side| side.map_or(f64::NAN, |side| side.mean)),
+            effect: effect.estimate,
+            kind: effect.kind,
+        })
+    };
+    cell.metrics.iter().filter_map(of_row).collect()
+}
+
+/// A time is only explained by another if it is at least this share of it: a maximum or a quantile is not.
+const PART: f64 = 0.1;
+
+/// The claim that `time` (of both sides, in nanoseconds) explains: of the times that differ the same way and are a good
+/// part of it, the one whose difference is the most like it.
+pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
+    let distance = |claim: &Claim| {
+        let [own, whole] = [claim.difference(), time[1] - time[0]].map(|d| d.abs().max(1.0).ln());
+        (own - whole).abs()
+    };
+    claims
+        .iter()
+        .filter(|claim| claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed)
+        .filter(|claim| claim.means[0].max(claim.means[1]) >= PART * time[0].max(time[1]))
+        .min_by(|x, y| {
+            (!x.primary, distance(x))
+                .partial_cmp(&(!y.primary, distance(y)))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        })
+}
