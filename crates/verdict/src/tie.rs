@@ -68,11 +68,12 @@ pub(crate) fn common_places(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by(|&i, &j| all[i].total_cmp(&all[j]));
     let mut places = vec![0.0; all.len()];
-    let (mut place, mut start) = (0.0, f64::NEG_INFINITY);
+    let (mut place, mut start) = (0.0, None::<f64>);
     for &index in &order {
-        if all[index] - start > ROUNDING * all[index].abs().max(start.abs()) {
+        let value = all[index];
+        if start.is_none_or(|start| value - start > ROUNDING * value.abs().max(start.abs())) {
             place += 1.0;
-            start = all[index];
+            start = Some(value);
         }
         places[index] = place;
     }
@@ -127,6 +128,17 @@ mod tests {
         let effects: Vec<f64> = a.iter().zip(&b).map(|(a, b)| libm::log(b / a)).collect();
         let found = places(EffectKind::Ratio, &a, &b, &effects);
         let wanted = [1.0, -2.0, 0.0, 1.0];
+        assert!(
+            found.iter().zip(wanted).all(|(x, y)| (x - y).abs() < 0.5),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn groups_share_the_places_of_their_values() {
+        let [a, b] = common_places(&[0.3, 7.0, -1.0], &[0.1 + 0.2, 9.0]);
+        let wanted = [2.0, 3.0, 1.0, 2.0, 4.0];
+        let found: Vec<f64> = a.into_iter().chain(b).collect();
         assert!(
             found.iter().zip(wanted).all(|(x, y)| (x - y).abs() < 0.5),
             "{found:?}"
