@@ -2,7 +2,7 @@
 
 use pagetide_quantity::Nanos;
 
-use crate::plan::Planned;
+use crate::plan::PlannedTrial;
 use pagetide_arena::Step;
 
 /// Something that happened.
@@ -15,7 +15,7 @@ pub enum Event<'a> {
         /// Number of the trial in this run; the same in all its events.
         number: usize,
         /// The trial.
-        trial: &'a Planned,
+        trial: &'a PlannedTrial,
         /// Trials running now, this one included.
         side_by_side: usize,
     },
@@ -31,7 +31,7 @@ pub enum Event<'a> {
         /// Number of the trial.
         number: usize,
         /// The trial.
-        trial: &'a Planned,
+        trial: &'a PlannedTrial,
         /// Identity of its record.
         id: &'a str,
         /// Why its numbers must not be used, in one line; `None` where they may.

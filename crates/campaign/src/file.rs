@@ -140,7 +140,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
             &"use letters, digits, hyphens and underscores, beginning with a letter or digit",
         ));
     }
-    let shared = Shared::read(&top)?;
+    let shared = FileDefaults::read(&top)?;
     let variants = variants(&top, vocabulary)?;
     let scenarios = top
         .need("scenario", "a [[scenario]] table with a name")?
@@ -227,7 +227,7 @@ fn metrics_above(
 }
 
 /// What stands above all scenarios and holds for those that say nothing else.
-struct Shared {
+struct FileDefaults {
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
     swap_size: Option<Bytes>,
@@ -235,7 +235,7 @@ struct Shared {
     margins: BTreeMap<String, f64>,
 }
 
-impl Shared {
+impl FileDefaults {
     /// Reads the keys that the file and a scenario have in common.
     fn read(table: &Table<'_>) -> Result<Self, FileError> {
         Ok(Self {
@@ -417,7 +417,7 @@ fn settings(
 
 fn scenario(
     table: &Table<'_>,
-    shared: &Shared,
+    shared: &FileDefaults,
     vocabulary: &Vocabulary,
 ) -> Result<ScenarioSpec, FileError> {
     let item = table.need("name", "name = \"…\"")?;
@@ -431,7 +431,7 @@ fn scenario(
             known: known.join(", "),
         })
     })?;
-    let own = Shared::read(table)?;
+    let own = FileDefaults::read(table)?;
     let known_metric = |item: &Item<'_>, metric: &str| {
         if words.metrics.is_empty() || words.metrics.iter().any(|known| known == metric) {
             return Ok(());

@@ -5,6 +5,7 @@
 //! (the loop).
 
 pub mod campaign;
+mod command;
 pub mod event;
 pub mod file;
 mod forecast;
@@ -19,10 +20,11 @@ pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
     seeds_for,
 };
+pub use command::{maker, shell};
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary, without_spaces};
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
-pub use plan::{Cell, Planned};
+pub use plan::{Cell, PlannedTrial};
 pub use repeat::{RepeatError, prepare_again, run_again};
 pub use run::{Options, Outcome, RunError, run};
 pub use standing::StateWriter;

@@ -55,7 +55,7 @@ impl Cell {
 
 /// One trial in its place in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct PlannedTrial {
     /// Which cell, by its place in [`Plan::cells`].
     pub cell: usize,
     /// Which variant, by its place in the campaign.
@@ -170,7 +170,7 @@ impl Campaign {
     }
 
     /// The trials of some blocks in the order they run.
-    pub fn trials(&self, cells: &[Cell], blocks: Range<u32>) -> Vec<Planned> {
+    pub fn trials(&self, cells: &[Cell], blocks: Range<u32>) -> Vec<PlannedTrial> {
         let mut trials = Vec::new();
         for block in blocks {
             let order = self.order(cells.len(), block);
@@ -211,8 +211,8 @@ impl Campaign {
         variant: usize,
         place: (u32, u32),
         pass: Pass,
-    ) -> Planned {
-        Planned {
+    ) -> PlannedTrial {
+        PlannedTrial {
             cell,
             variant,
             block: place.0,
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    fn trials(campaign: &Campaign) -> Vec<Planned> {
+    fn trials(campaign: &Campaign) -> Vec<PlannedTrial> {
         let cells: Vec<Cell> = campaign.cells().collect();
         let trials = campaign.trials(&cells, 0..campaign.sampling.until.cap());
         assert_eq!(campaign.trial_count(), trials.len() as u64);

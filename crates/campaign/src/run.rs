@@ -17,7 +17,7 @@ use pagetide_store::{CampaignNote, CellNote, Entry, Store, StoreError};
 use crate::campaign::{Campaign, Until};
 use crate::event::{Event, Tally, Watch};
 use crate::forecast::{Times, shortened};
-use crate::plan::{Cell, Planned};
+use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
 use pagetide_arena::{Arena, ArenaError, Prepared, Progress, Step, Trial};
 
@@ -99,7 +99,7 @@ pub enum RunError {
 /// A planned trial that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub planned: Planned,
+    pub planned: PlannedTrial,
     pub prepared: Prepared,
     pub key: String,
     pub cell: String,
@@ -130,7 +130,11 @@ pub fn run(
 type Tried = HashMap<(usize, usize, Pass), Prepared>;
 
 /// Prepares trials, apart from those that are tried; refuses the first that cannot run.
-fn ready(arena: &dyn Arena, trials: Vec<Planned>, tried: &mut Tried) -> Result<Vec<Job>, RunError> {
+fn ready(
+    arena: &dyn Arena,
+    trials: Vec<PlannedTrial>,
+    tried: &mut Tried,
+) -> Result<Vec<Job>, RunError> {
     trials
         .into_iter()
         .map(|planned| {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pagetide_compare::{Overall, compare_campaign};
 
-use common::{Deed, Diary, Scripted, campaign, go};
+use common::{Act, Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
 use pagetide_campaign::{Basis, Nobody, RunError, Until, forecast};
 use pagetide_record::{ArenaKind, Invalid};
@@ -35,7 +35,7 @@ fn contents(folder: &Path) -> Vec<(String, String)> {
 #[test]
 fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
     let dir = tempfile::tempdir().unwrap();
-    let (campaign, arena) = (campaign(5), Scripted::default());
+    let (campaign, arena) = (campaign(5), ScriptedArena::default());
     let diary = Diary::default();
     let outcome = go(&campaign, &arena, dir.path(), 1, false, &diary).unwrap();
     let planned: Vec<Trial> = campaign
@@ -69,7 +69,7 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
 #[test]
 fn the_two_sides_of_a_pair_run_next_to_each_other_and_neither_always_first() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     go(&campaign(12), &arena, dir.path(), 1, false, &Nobody).unwrap();
     let mut off_first = 0;
     for pair in arena.begun().chunks(2) {
@@ -85,9 +85,9 @@ fn the_two_sides_of_a_pair_run_next_to_each_other_and_neither_always_first() {
 #[test]
 fn as_many_trials_as_asked_for_run_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         takes: Duration::from_millis(5),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     go(&campaign(3), &arena, dir.path(), 4, false, &Nobody).unwrap();
     assert_eq!(arena.most.load(Ordering::SeqCst), 4);
@@ -97,7 +97,7 @@ fn as_many_trials_as_asked_for_run_side_by_side() {
 #[test]
 fn nothing_runs_twice_unless_asked_afresh_and_more_seeds_run_only_what_is_new() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
     let again = go(&campaign(2), &arena, dir.path(), 2, false, &Nobody).unwrap();
     assert_eq!((again.tally.found, again.tally.ran), (16, 0));
@@ -117,7 +117,7 @@ fn nothing_runs_twice_unless_asked_afresh_and_more_seeds_run_only_what_is_new() 
 #[test]
 fn a_fresh_run_that_was_interrupted_goes_on_afresh() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     go(&campaign(2), &arena, dir.path(), 1, false, &Nobody).unwrap();
     let stop = Diary {
         stop_after: Some(5),
@@ -132,7 +132,7 @@ fn a_fresh_run_that_was_interrupted_goes_on_afresh() {
 #[test]
 fn a_kernel_against_itself_runs_both_sides() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     let mut same = campaign(3);
     same.variants[1].settings = same.variants[0].settings.clone();
     let outcome = go(&same, &arena, dir.path(), 2, false, &Nobody).unwrap();
@@ -144,10 +144,10 @@ fn a_kernel_against_itself_runs_both_sides() {
 #[test]
 fn with_noise_records_of_other_campaigns_do_not_count_and_a_unit_stays_in_one_piece() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         kind: ArenaKind::Vm,
         takes: Duration::from_millis(1),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let mut first = campaign(2);
     first.arena = ArenaKind::Vm;
@@ -173,13 +173,13 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     let accident = Invalid::EmulatorDied {
         how: "signal 9".into(),
     };
-    let arena = Scripted {
+    let arena = ScriptedArena {
         deeds: [
-            (("off".into(), 2), Deed::Invalid(Invalid::NoReclaim)),
-            (("on".into(), 1), Deed::Invalid(accident)),
+            (("off".into(), 2), Act::Invalid(Invalid::NoReclaim)),
+            (("on".into(), 1), Act::Invalid(accident)),
         ]
         .into(),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let outcome = go(&campaign(3), &arena, dir.path(), 1, false, &Nobody).unwrap();
     assert_eq!((outcome.tally.ran, outcome.tally.invalid), (24, 8));
@@ -191,7 +191,7 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     assert_eq!(store.count(&invalid).unwrap(), 8);
     drop(store);
     // What the trial itself did is as it is; what an accident spoilt is tried again.
-    let calm = Scripted::default();
+    let calm = ScriptedArena::default();
     let again = go(&campaign(3), &calm, dir.path(), 1, false, &Nobody).unwrap();
     assert_eq!((again.tally.found, again.tally.ran), (20, 4));
     assert!(
@@ -204,9 +204,9 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
 #[test]
 fn a_variant_that_cannot_run_is_refused_before_anything_runs() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         refuses: Some("5.10".into()),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let mut with_old = campaign(3);
     with_old.variants[1].kernel = "5.10".into();
@@ -224,7 +224,7 @@ fn a_variant_that_cannot_run_is_refused_before_anything_runs() {
 #[test]
 fn a_campaign_without_trials_is_refused_saying_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     let mut none = campaign(0);
     let mut told = Vec::new();
     for _ in 0..3 {
@@ -248,20 +248,20 @@ fn a_campaign_without_trials_is_refused_saying_what_is_missing() {
 #[test]
 fn a_broken_arena_ends_the_run_with_its_reason_and_keeps_what_is_stored() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         takes: Duration::from_millis(2),
         deeds: [(
             ("on".into(), 2),
-            Deed::Break("QEMU is gone: install it".into()),
+            Act::Break("QEMU is gone: install it".into()),
         )]
         .into(),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let error = go(&campaign(4), &arena, dir.path(), 2, false, &Nobody).unwrap_err();
     assert_eq!(error.to_string(), "QEMU is gone: install it");
     let stored = contents(dir.path()).len();
     assert!((8..14).contains(&stored), "{stored}");
-    let calm = Scripted::default();
+    let calm = ScriptedArena::default();
     let rest = go(&campaign(4), &calm, dir.path(), 2, false, &Nobody).unwrap();
     assert_eq!((rest.tally.found, rest.tally.ran), (stored, 32 - stored));
 }
@@ -269,9 +269,9 @@ fn a_broken_arena_ends_the_run_with_its_reason_and_keeps_what_is_stored() {
 #[test]
 fn stopping_ends_running_trials_and_leaves_no_half_record() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted {
-        deeds: [(("on".into(), 3), Deed::WaitForStop)].into(),
-        ..Scripted::default()
+    let arena = ScriptedArena {
+        deeds: [(("on".into(), 3), Act::WaitForStop)].into(),
+        ..ScriptedArena::default()
     };
     let stop = Diary {
         stop_after: Some(16),
@@ -292,7 +292,7 @@ fn two_runs_of_one_campaign_at_once_are_refused_but_two_campaigns_are_not() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let _running = store.lock_campaign("quick").unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     let error = go(&campaign(1), &arena, dir.path(), 1, false, &Nobody).unwrap_err();
     assert!(
         error
@@ -307,9 +307,9 @@ fn two_runs_of_one_campaign_at_once_are_refused_but_two_campaigns_are_not() {
 #[test]
 fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         takes: Duration::from_millis(20),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let first = Diary {
         stop_after: Some(0),
@@ -333,9 +333,9 @@ fn time_left_is_estimated_from_what_the_store_knows_of_a_cell() {
 fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(dir.path()).unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         takes: Duration::from_millis(20),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let look = |store: &Store, jobs, fresh| {
         let mut cells = Vec::new();
@@ -366,7 +366,7 @@ fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
 fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     let (mut cells, began) = (0_u64, std::time::Instant::now());
     let seeds = campaign(100_000);
     let whole = forecast(&seeds, &arena, &store, None, false, &mut |_| cells += 1).unwrap();
@@ -391,7 +391,7 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
 #[test]
 fn another_arena_is_refused_and_its_records_answer_for_none_here() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     go(&campaign(2), &arena, dir.path(), 1, false, &Nobody).unwrap();
     let mut other = campaign(2);
     other.arena = ArenaKind::Host;
@@ -401,9 +401,9 @@ fn another_arena_is_refused_and_its_records_answer_for_none_here() {
     let error = forecast(&other, &arena, &store, None, false, &mut |_| {}).unwrap_err();
     assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
     // The same campaign on an arena of that kind finds no record that the exact one made.
-    let host = Scripted {
+    let host = ScriptedArena {
         kind: ArenaKind::Host,
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let found = forecast(&other, &host, &store, None, false, &mut |_| {}).unwrap();
     assert_eq!((found.trials, found.found), (16, 0));
@@ -412,7 +412,7 @@ fn another_arena_is_refused_and_its_records_answer_for_none_here() {
 #[test]
 fn a_cell_that_stands_twice_under_two_names_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     let mut twice = campaign(2);
     let again = twice.scenarios[0].clone();
     twice.scenarios.push(again);
@@ -429,9 +429,9 @@ fn a_clear_effect_ends_sampling_at_the_first_look_and_none_runs_to_the_cap() {
         cap: 40,
         looks: Vec::new(),
     };
-    let clear = Scripted {
+    let clear = ScriptedArena {
         effect: [("on".to_owned(), 1.5)].into(),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let diary = Diary::default();
     go(&sure, &clear, dir.path(), 2, false, &diary).unwrap();
@@ -461,7 +461,7 @@ fn a_clear_effect_ends_sampling_at_the_first_look_and_none_runs_to_the_cap() {
     for scenario in &mut sure.scenarios {
         scenario.margins = [("run".to_owned(), 0.0000001)].into();
     }
-    let same = Scripted::default();
+    let same = ScriptedArena::default();
     go(&sure, &same, murky.path(), 2, false, &Nobody).unwrap();
     assert_eq!(same.begun().len(), 12 * 8, "no look was sure of nothing");
 }
@@ -473,9 +473,9 @@ fn sampling_that_was_interrupted_goes_on_to_the_same_end() {
         cap: 30,
         looks: Vec::new(),
     };
-    let arena = || Scripted {
+    let arena = || ScriptedArena {
         effect: [("on".to_owned(), 0.99)].into(),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     let whole = tempfile::tempdir().unwrap();
     go(&sure, &arena(), whole.path(), 1, false, &Nobody).unwrap();
@@ -504,9 +504,9 @@ fn sampling_that_was_interrupted_goes_on_to_the_same_end() {
 #[ignore = "run as a child by another test"]
 fn child_runs_the_campaign() {
     let folder = std::env::var("PAGETIDE_TEST_STORE").unwrap();
-    let arena = Scripted {
+    let arena = ScriptedArena {
         takes: Duration::from_millis(8),
-        ..Scripted::default()
+        ..ScriptedArena::default()
     };
     go(
         &campaign(100),
@@ -538,7 +538,7 @@ fn a_campaign_killed_thirty_times_ends_with_the_same_records_and_verdicts() {
     let whole = tempfile::tempdir().unwrap();
     go(
         &campaign(100),
-        &Scripted::default(),
+        &ScriptedArena::default(),
         whole.path(),
         2,
         false,
@@ -569,7 +569,7 @@ fn a_campaign_killed_thirty_times_ends_with_the_same_records_and_verdicts() {
         grew < 800,
         "the campaign was over before it was killed thirty times"
     );
-    let arena = Scripted::default();
+    let arena = ScriptedArena::default();
     let last = go(&campaign(100), &arena, killed.path(), 2, false, &Nobody).unwrap();
     assert_eq!(last.tally.found, grew);
     assert_eq!(contents(killed.path()), contents(whole.path()));

@@ -11,7 +11,7 @@ use crate::error::CompareError;
 
 /// A row in its place in the comparison.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct TrialRow {
     pub row: Row,
     pub cell: usize,
     pub unit: u32,
@@ -22,7 +22,7 @@ pub(crate) struct Placed {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InputColumn {
     pub name: String,
-    pub trials: Vec<Placed>,
+    pub trials: Vec<TrialRow>,
     pub pending: usize,
 }
 
@@ -100,7 +100,7 @@ impl Input {
             match best {
                 // An observed trial explains; its times carry the observer's cost.
                 Some(row) if row.cell.subject.pass == Pass::Observed => {}
-                Some(row) => column.trials.push(Placed {
+                Some(row) => column.trials.push(TrialRow {
                     row,
                     cell: entry.cell,
                     unit: entry.unit,
@@ -196,7 +196,7 @@ impl Input {
                 trials: (0..)
                     .zip(hashes)
                     .flat_map(|(cell, hash)| {
-                        cells[hash].iter().map(move |row| Placed {
+                        cells[hash].iter().map(move |row| TrialRow {
                             row: row.clone(),
                             cell,
                             unit: row.unit,

@@ -14,7 +14,7 @@ use crate::comparison::{
     Values,
 };
 use crate::error::CompareError;
-use crate::input::{Input, Placed};
+use crate::input::{Input, TrialRow};
 use crate::turns;
 
 /// Error rate of the primary metrics of a comparison together.
@@ -57,8 +57,8 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         .collect();
     let mut cells = Vec::with_capacity(input.cells.len());
     for (place, note) in input.cells.iter().enumerate() {
-        let of_cell = |column: &crate::input::InputColumn| -> Vec<Placed> {
-            let mut trials: Vec<Placed> = column
+        let of_cell = |column: &crate::input::InputColumn| -> Vec<TrialRow> {
+            let mut trials: Vec<TrialRow> = column
                 .trials
                 .iter()
                 .filter(|t| t.cell == place && u64::from(t.unit) < until)
@@ -67,7 +67,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
             trials.sort_by_key(|t| (t.row.seed, t.unit, t.repetition, t.row.started));
             trials
         };
-        let trials: Vec<Vec<Placed>> = input.columns.iter().map(of_cell).collect();
+        let trials: Vec<Vec<TrialRow>> = input.columns.iter().map(of_cell).collect();
         let first = trials.iter().flatten().next();
         let mut metrics = rows(store, &trials)?;
         for metric in &mut metrics {
@@ -176,7 +176,7 @@ fn imported(store: &Store, input: &Input) -> Result<Option<Imported>, CompareErr
     Ok(note.and_then(|note| note.imported))
 }
 
-fn side(trials: &[Placed]) -> Side {
+fn side(trials: &[TrialRow]) -> Side {
     let mut side = Side::default();
     for trial in trials {
         match &trial.row.invalid {
@@ -198,7 +198,7 @@ fn side(trials: &[Placed]) -> Side {
 }
 
 /// Values of all metrics of one cell, column by column.
-fn rows(store: &Store, trials: &[Vec<Placed>]) -> Result<Vec<MetricRow>, CompareError> {
+fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, CompareError> {
     // Where each valid record stands: its column, and its place among the valid ones.
     let mut places: HashMap<i64, (usize, usize)> = HashMap::new();
     let mut wanted: BTreeMap<&str, Vec<i64>> = BTreeMap::new();

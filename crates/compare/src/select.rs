@@ -13,7 +13,7 @@ use crate::judge::compare;
 const FEWEST_DIGITS: usize = 4;
 
 /// One side of a comparison.
-enum Named {
+enum Selection {
     /// A variant of a campaign, by its place.
     Variant(Box<CampaignNote>, usize),
     /// Records that belong together in no other way.
@@ -54,10 +54,12 @@ pub fn compare_two(
 ) -> Result<Comparison, CompareError> {
     match (resolve(store, a)?, resolve(store, b)?) {
         // Two variants of one campaign keep its margins, primary metrics and looks.
-        (Named::Variant(x, place_a), Named::Variant(y, place_b)) if x.id() == y.id() => compare(
-            store,
-            &Input::of_campaign(store, &x, Some(&[place_a, place_b]))?,
-        ),
+        (Selection::Variant(x, place_a), Selection::Variant(y, place_b)) if x.id() == y.id() => {
+            compare(
+                store,
+                &Input::of_campaign(store, &x, Some(&[place_a, place_b]))?,
+            )
+        }
         (x, y) => {
             let sides = [
                 (a.to_owned(), rows(store, x)?),
@@ -101,11 +103,11 @@ fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-fn resolve(store: &Store, given: &str) -> Result<Named, CompareError> {
+fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {
     if let Some((name, variant)) = given.split_once(':') {
         let note = campaign(store, Some(name))?;
         return match note.variants.iter().position(|v| v == variant) {
-            Some(place) => Ok(Named::Variant(Box::new(note), place)),
+            Some(place) => Ok(Selection::Variant(Box::new(note), place)),
             None => Err(CompareError::NoVariant {
                 campaign: note.id(),
                 variant: variant.to_owned(),
@@ -121,7 +123,7 @@ fn resolve(store: &Store, given: &str) -> Result<Named, CompareError> {
     if let Some(note) = &last
         && let Some(place) = note.variants.iter().position(|v| v == given)
     {
-        return Ok(Named::Variant(Box::new(note.clone()), place));
+        return Ok(Selection::Variant(Box::new(note.clone()), place));
     }
     let release = Filter {
         release: Some(given.to_owned()),
@@ -130,12 +132,12 @@ fn resolve(store: &Store, given: &str) -> Result<Named, CompareError> {
     };
     let rows = store.select(&release)?;
     if !rows.is_empty() {
-        return Ok(Named::Rows(rows));
+        return Ok(Selection::Rows(rows));
     }
     let digits = given.len() >= FEWEST_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
     if digits {
         match store.find(given) {
-            Ok(row) => return Ok(Named::Rows(vec![row])),
+            Ok(row) => return Ok(Selection::Rows(vec![row])),
             Err(StoreError::Unknown { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -148,10 +150,10 @@ fn resolve(store: &Store, given: &str) -> Result<Named, CompareError> {
 }
 
 /// The records of one side.
-fn rows(store: &Store, named: Named) -> Result<Vec<Row>, CompareError> {
+fn rows(store: &Store, named: Selection) -> Result<Vec<Row>, CompareError> {
     match named {
-        Named::Rows(rows) => Ok(rows),
-        Named::Variant(note, place) => {
+        Selection::Rows(rows) => Ok(rows),
+        Selection::Variant(note, place) => {
             let input = Input::of_campaign(store, &note, Some(&[place]))?;
             let trials = input.columns.into_iter().flat_map(|column| column.trials);
             Ok(trials.map(|placed| placed.row).collect())

@@ -6,7 +6,7 @@ use pagetide_quantity::Nanos;
 use pagetide_store::Imported;
 
 use crate::comparison::Caution;
-use crate::input::{Input, Placed};
+use crate::input::{Input, TrialRow};
 
 /// Fewest pairs of which one order is no chance: with six, it would come in one case of thirty-two.
 const FEWEST_ORDERED: usize = 6;
@@ -65,7 +65,7 @@ fn order(imported: &Imported, input: &Input, column: usize) -> Order {
     let mut first = Vec::new();
     let mut changes = Changes::default();
     for cell in cells {
-        let of_cell = sides.map(|side| -> Vec<&Placed> {
+        let of_cell = sides.map(|side| -> Vec<&TrialRow> {
             side.iter().filter(|trial| trial.cell == cell).collect()
         });
         if of_cell[1].is_empty() {
@@ -93,7 +93,7 @@ fn order(imported: &Imported, input: &Input, column: usize) -> Order {
 }
 
 /// For each pair, whether the baseline was first; `None` where another trial ran between those of a pair.
-fn blocks(sides: &[Vec<&Placed>; 2]) -> Option<Vec<bool>> {
+fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     // First and last start of each unit and side.
     let mut units: BTreeMap<u32, [Option<[Nanos; 2]>; 2]> = BTreeMap::new();
     for (side, trials) in sides.iter().enumerate() {
@@ -125,7 +125,7 @@ struct Changes {
 }
 
 impl Changes {
-    fn add(&mut self, sides: &[Vec<&Placed>; 2]) {
+    fn add(&mut self, sides: &[Vec<&TrialRow>; 2]) {
         let mut all: Vec<(Nanos, bool)> = sides
             .iter()
             .zip([true, false])

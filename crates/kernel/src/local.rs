@@ -13,7 +13,7 @@ use crate::kernel_ref::KernelRef;
 use crate::resolve::Freshness;
 use crate::stage::{Stage, names};
 use crate::step::{Step, Watch};
-use crate::tree::{Gathered, stamp_of};
+use crate::tree::{TreeFiles, stamp_of};
 
 /// What the files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ enum Found {
         files: Vec<PathBuf>,
         absent: Vec<String>,
     },
-    Files(Gathered),
+    Files(TreeFiles),
 }
 
 impl Found {
@@ -98,13 +98,13 @@ impl Found {
                 let (files, absent) = with_parts_beside(path)?;
                 Ok(Self::Packages { files, absent })
             }
-            Source::Tree(path) => Ok(Self::Files(Gathered::from_tree(path)?)),
+            Source::Tree(path) => Ok(Self::Files(TreeFiles::from_tree(path)?)),
             Source::Image {
                 image,
                 modules,
                 config,
             } => {
-                let gathered = Gathered::from_image(image, modules.as_deref(), config.as_deref())?;
+                let gathered = TreeFiles::from_image(image, modules.as_deref(), config.as_deref())?;
                 Ok(Self::Files(gathered))
             }
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::apt::{Apt, Archive, Choice, Programs, Sites, Wanted, candidates, with_parts};
+use crate::apt::{Apt, Archive, Choice, KernelQuery, Programs, Sites, candidates, with_parts};
 use crate::cache::Cache;
 use crate::error::KernelError;
 use crate::kernel::{Kernel, Origin};
@@ -18,7 +18,7 @@ pub struct Request {
     /// The reference, under which the answer is pinned.
     pub reference: String,
     /// What to look for.
-    pub wanted: Wanted,
+    pub wanted: KernelQuery,
     /// Whether last time's answer will do.
     pub freshness: Freshness,
 }

@@ -53,7 +53,7 @@ impl World {
         let mut steps = Vec::new();
         let request = Request {
             reference: reference.into(),
-            wanted: Wanted::Default,
+            wanted: KernelQuery::Default,
             freshness,
         };
         let mut watch = |step: &Step| steps.push(step.clone());

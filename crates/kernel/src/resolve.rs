@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::apt::Wanted;
+use crate::apt::KernelQuery;
 use crate::cache::Cache;
 use crate::error::KernelError;
 use crate::kernel::Kernel;
@@ -33,7 +33,7 @@ impl Cache {
         freshness: Freshness,
         watch: &mut Watch,
     ) -> Result<Kernel, KernelError> {
-        let remote = |wanted: Wanted, suite: Option<&Suite>, watch: &mut Watch| {
+        let remote = |wanted: KernelQuery, suite: Option<&Suite>, watch: &mut Watch| {
             let request = Request {
                 reference: reference.to_string(),
                 wanted,
@@ -61,7 +61,9 @@ impl Cache {
                 self.resolve_local(&source, freshness, watch)
             }
             KernelRef::Debian { suite, series } => {
-                let wanted = series.clone().map_or(Wanted::Default, Wanted::Series);
+                let wanted = series
+                    .clone()
+                    .map_or(KernelQuery::Default, KernelQuery::Series);
                 remote(wanted, Some(suite), watch)
             }
             KernelRef::Package {
@@ -69,7 +71,7 @@ impl Cache {
                 version,
                 suite,
             } => remote(
-                Wanted::Package(name.clone(), version.clone()),
+                KernelQuery::Package(name.clone(), version.clone()),
                 suite.as_ref(),
                 watch,
             ),

@@ -14,11 +14,11 @@ use crate::stage::{Stage, names};
 
 /// Files to be taken into the cache: the name there, the file here.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct TreeFiles {
     files: Vec<(String, PathBuf)>,
 }
 
-impl Gathered {
+impl TreeFiles {
     /// The files of a built kernel tree (or of a build folder made with `O=`).
     pub fn from_tree(tree: &Path) -> Result<Self, KernelError> {
         const IMAGE: &str = "arch/x86/boot/bzImage";
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_tree_that_was_not_built_says_what_to_do() {
         let tree = tempfile::tempdir().unwrap();
-        let text = Gathered::from_tree(tree.path()).unwrap_err().to_string();
+        let text = TreeFiles::from_tree(tree.path()).unwrap_err().to_string();
         assert!(text.contains("bzImage") && text.contains("make"), "{text}");
     }
 }

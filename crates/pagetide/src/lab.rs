@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use pagetide_arena::{Arena, Options, Trial};
+use pagetide_arena::{Arena, Options};
 use pagetide_kernel::{Cache, cache_root};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, Maker};
+use pagetide_record::ArenaKind;
 use pagetide_store::Store;
 
 use crate::arenas;
@@ -102,90 +102,5 @@ impl StoreArgs {
             stop: interrupt.flag(),
         };
         arenas::open(kind, options, Box::new(say))
-    }
-}
-
-/// With what a record is made: this version, and the command that repeats the trial.
-pub fn maker(trial: &Trial) -> Maker {
-    let variant = &trial.variant;
-    let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];
-    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    option("--kernel", variant.kernel.clone());
-    for argument in &variant.boot {
-        option("--boot", argument.clone());
-    }
-    for (name, value) in &variant.settings {
-        option("--set", format!("{name}={value}"));
-    }
-    for (name, value) in &trial.params {
-        option("--param", format!("{name}={value}"));
-    }
-    option("--memory", trial.memory.to_string());
-    option("--swap", trial.swap.to_string());
-    if let Some(size) = trial.swap_size {
-        option("--swap-size", size.0.to_string());
-    }
-    option("--first-seed", trial.seed.to_string());
-    option("--seeds", "1".into());
-    if trial.as_written {
-        words.push("--as-written".into());
-    }
-    Maker {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: shell(&words),
-    }
-}
-
-/// Words as a shell reads them.
-pub fn shell(words: &[String]) -> String {
-    let quoted: Vec<String> = words
-        .iter()
-        .map(|word| {
-            let is_plain = !word.is_empty()
-                && word
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
-            if is_plain {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        })
-        .collect();
-    quoted.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_split_or_obey_them() {
-        let words = ["pages=2 * memory", "vm.swappiness=10", "it's"].map(str::to_owned);
-        assert_eq!(
-            shell(&words),
-            r"'pages=2 * memory' vm.swappiness=10 'it'\''s'"
-        );
-    }
-
-    #[test]
-    fn the_command_in_a_record_names_all_that_was_given() {
-        let mut trial = Trial {
-            scenario: "linear".into(),
-            seed: 7,
-            as_written: true,
-            ..Trial::default()
-        };
-        trial.variant.kernel = "debian:sid".into();
-        trial
-            .variant
-            .settings
-            .insert("vm.swappiness".into(), "1".into());
-        let command = maker(&trial).command;
-        assert_eq!(
-            command,
-            "pagetide run linear --kernel debian:sid --set vm.swappiness=1 --memory 64M --swap zram --first-seed 7 \
-             --seeds 1 --as-written"
-        );
     }
 }

@@ -86,7 +86,7 @@ pub const VERSION: u32 = 1;
 
 /// A comparison with the name and version of its format before it.
 #[derive(Serialize)]
-struct Versioned<'a> {
+struct Document<'a> {
     format: &'static str,
     version: u32,
     title: &'a str,
@@ -98,7 +98,7 @@ struct Versioned<'a> {
 
 /// A comparison as JSON: everything, judgements with all that led to them.
 pub fn comparison(comparison: &Comparison, about: &About) -> String {
-    pretty(&Versioned {
+    pretty(&Document {
         format: "pagetide-comparison",
         version: VERSION,
         title: &about.title,

@@ -21,7 +21,7 @@ const BURST: usize = 32;
 
 /// What it suffered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Suffered {
+pub(crate) struct VictimReport {
     /// Accesses made.
     pub count: u64,
     /// Sum of their times.
@@ -106,13 +106,13 @@ impl Victim<'_> {
 }
 
 /// Ends a victim and says what it suffered.
-pub(crate) fn end(trial: &mut Trial<'_>, team: Team) -> Result<Suffered, Stop> {
+pub(crate) fn end(trial: &mut Trial<'_>, team: Team) -> Result<VictimReport, Stop> {
     team.ask_to_stop();
-    let mut all = Suffered::default();
+    let mut all = VictimReport::default();
     for ended in team.join()? {
         trial.account(ended.usage);
         let [count, sum, p99, max, refaults, ..] = ended.values;
-        all = Suffered {
+        all = VictimReport {
             count,
             sum,
             p99,

@@ -152,7 +152,7 @@ pub(crate) struct Notes {
 
 /// A member that ended well.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct WorkerEnd {
     /// What it reported.
     pub values: [u64; VALUES],
     /// What the kernel accounted to it.
@@ -311,13 +311,13 @@ impl Team {
     }
 
     /// Waits for all members to end, in their order.
-    pub(crate) fn join(mut self) -> Result<Vec<Ended>, Stop> {
+    pub(crate) fn join(mut self) -> Result<Vec<WorkerEnd>, Stop> {
         let mut ended = Vec::with_capacity(self.members.len());
         for number in 0..number::narrow(self.members.len() as u64) {
             let usage = self.reap(number, 0)?.unwrap_or_default();
             let slot = self.shared.slot(number);
             let values = std::array::from_fn(|index| slot.values[index].load(Ordering::Acquire));
-            ended.push(Ended { values, usage });
+            ended.push(WorkerEnd { values, usage });
         }
         Ok(ended)
     }

@@ -22,14 +22,14 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response {
     let mut response = match admitted(&shared, &request) {
-        Admitted::Yes => next.run(request).await,
-        Admitted::WithToken { clean } => welcome(&shared, &clean),
-        Admitted::WrongHost => (
+        Admission::Yes => next.run(request).await,
+        Admission::WithToken { clean } => welcome(&shared, &clean),
+        Admission::WrongHost => (
             StatusCode::MISDIRECTED_REQUEST,
             "This server answers under its own address only.\n",
         )
             .into_response(),
-        Admitted::No => (
+        Admission::No => (
             StatusCode::FORBIDDEN,
             "Open the address that `pagetide serve` printed: it carries this start's token.\n",
         )
@@ -51,7 +51,7 @@ pub(crate) async fn guard(
     response
 }
 
-enum Admitted {
+enum Admission {
     Yes,
     /// The token stood in the address; `clean` is the address without it.
     WithToken {
@@ -61,10 +61,10 @@ enum Admitted {
     No,
 }
 
-fn admitted(shared: &Shared, request: &Request<Body>) -> Admitted {
+fn admitted(shared: &Shared, request: &Request<Body>) -> Admission {
     // A page elsewhere could make its own name point here; it cannot change the name it asks under.
     if shared.address.ip().is_loopback() && !is_own_name(shared, request.headers()) {
-        return Admitted::WrongHost;
+        return Admission::WrongHost;
     }
     let query = request.uri().query().unwrap_or_default();
     let (given, rest): (Vec<&str>, Vec<&str>) = query
@@ -80,7 +80,7 @@ fn admitted(shared: &Shared, request: &Request<Body>) -> Admitted {
             rest if rest.is_empty() => path.to_owned(),
             rest => format!("{path}?{rest}"),
         };
-        return Admitted::WithToken { clean };
+        return Admission::WithToken { clean };
     }
     let name = cookie(shared);
     let known = request
@@ -91,7 +91,7 @@ fn admitted(shared: &Shared, request: &Request<Body>) -> Admitted {
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
         .any(|(key, value)| key == name && same(value, &shared.token));
-    if known { Admitted::Yes } else { Admitted::No }
+    if known { Admission::Yes } else { Admission::No }
 }
 
 fn is_own_name(shared: &Shared, headers: &HeaderMap) -> bool {

@@ -28,7 +28,7 @@ const OFFERED: u32 = 40;
 
 /// What is wanted.
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct HistoryQuery {
     #[serde(default)]
     metric: String,
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Page {
 
 pub(crate) async fn page(
     State(shared): State<Arc<Shared>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<HistoryQuery>,
 ) -> Response {
     answer(shared, move |store| {
         let mut page = Page {

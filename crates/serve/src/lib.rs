@@ -7,12 +7,15 @@
 //!
 //! Begin reading at [`Server`], then [`guard`] (who may ask) and [`pages`] (what is answered).
 
+mod address;
 mod campaigns;
 mod form;
 mod guard;
 mod history;
 mod pages;
 mod records;
+
+pub use address::{PORT, address};
 
 use std::io;
 use std::net::SocketAddr;

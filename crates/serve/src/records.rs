@@ -22,7 +22,7 @@ const OFFERED: usize = 20;
 
 /// Which records are wanted; empty fields do not matter.
 #[derive(Clone, Deserialize, Serialize)]
-pub(crate) struct Wanted {
+pub(crate) struct RecordQuery {
     #[serde(default)]
     scenario: String,
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Records {
 
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<RecordQuery>,
 ) -> Response {
     answer(shared, move |store| {
         let mut filter = Filter {
@@ -98,7 +98,7 @@ pub(crate) async fn list(
         rows.drain(..rows.len().min(skip as usize));
         let to = skip as usize + rows.len();
         let at = |page: u32| {
-            address(&Wanted {
+            address(&RecordQuery {
                 page,
                 ..wanted.clone()
             })
@@ -142,7 +142,7 @@ fn shown(row: Row) -> RecordRow {
 }
 
 /// The same list at another page.
-fn address(wanted: &Wanted) -> String {
+fn address(wanted: &RecordQuery) -> String {
     let pairs = [
         ("scenario", &wanted.scenario),
         ("variant", &wanted.variant),
@@ -171,7 +171,7 @@ fn percent(value: &str) -> String {
     })
 }
 
-fn fields(wanted: &Wanted, rows: &[Row], store: &Store) -> Vec<Field> {
+fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
     let known = |of: &dyn Fn(&Row) -> &str| -> BTreeSet<String> {
         rows.iter().map(|row| clean(of(row), NAME, false)).collect()
     };

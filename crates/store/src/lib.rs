@@ -33,4 +33,4 @@ pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Imported, is_campaig
 pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
 pub use select::{Filter, Point};
-pub use store::{Damaged, FORMAT, Rebuilt, Store};
+pub use store::{DamagedFile, FORMAT, Store, StoreReport};

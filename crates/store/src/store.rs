@@ -35,20 +35,20 @@ pub struct Store {
 
 /// A record file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Damaged {
+pub struct DamagedFile {
     /// The file.
     pub path: PathBuf,
     /// Why, in one sentence.
     pub why: String,
 }
 
-/// What a rebuild found.
+/// What rebuilding or verifying a store found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Rebuilt {
-    /// Records in the index.
+pub struct StoreReport {
+    /// Records that are whole.
     pub records: u64,
     /// Files that cannot be used; they stay where they are.
-    pub damaged: Vec<Damaged>,
+    pub damaged: Vec<DamagedFile>,
 }
 
 /// Gives a file new contents at once: a reader sees the old or the new ones.
@@ -237,7 +237,7 @@ impl Store {
     }
 
     /// Makes the index anew from the files. Every section of every record is read: damaged files are listed and left out.
-    pub fn rebuild(&mut self) -> Result<Rebuilt, StoreError> {
+    pub fn rebuild(&mut self) -> Result<StoreReport, StoreError> {
         if self.is_read_only {
             return Err(StoreError::ReadOnly {
                 path: self.root.clone(),
@@ -246,16 +246,16 @@ impl Store {
         let root = self.root.clone();
         self.transaction(|index| fill(index, &root, true))?;
         self.take_in()?;
-        Ok(Rebuilt {
+        Ok(StoreReport {
             records: self.count(&Filter::default())?,
             damaged: self.damaged()?,
         })
     }
 
     /// Reads every record whole and compares it with what the index says of it.
-    pub fn verify(&self) -> Result<Rebuilt, StoreError> {
+    pub fn verify(&self) -> Result<StoreReport, StoreError> {
         self.catch_up()?;
-        let mut found = Rebuilt {
+        let mut found = StoreReport {
             records: 0,
             damaged: self.damaged()?,
         };
@@ -265,7 +265,7 @@ impl Store {
             match self.verify_one(&id) {
                 Ok(()) => found.records += 1,
                 Err(_) if found.damaged.iter().any(|known| known.path == path) => {}
-                Err(why) => found.damaged.push(Damaged {
+                Err(why) => found.damaged.push(DamagedFile {
                     path,
                     why: why.to_string(),
                 }),
@@ -299,12 +299,12 @@ impl Store {
     }
 
     /// Files that cannot be used and are still there.
-    pub fn damaged(&self) -> Result<Vec<Damaged>, StoreError> {
-        let damaged = || -> rusqlite::Result<Vec<Damaged>> {
+    pub fn damaged(&self) -> Result<Vec<DamagedFile>, StoreError> {
+        let damaged = || -> rusqlite::Result<Vec<DamagedFile>> {
             self.index
                 .prepare_cached("SELECT path, why FROM damaged ORDER BY path")?
                 .query_map([], |row| {
-                    Ok(Damaged {
+                    Ok(DamagedFile {
                         path: PathBuf::from(row.get::<_, String>(0)?),
                         why: row.get(1)?,
                     })

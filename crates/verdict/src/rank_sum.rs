@@ -13,7 +13,7 @@ use crate::number::{
     all_finite, bisect_floats, floor_u64, median_of_sorted, not_empty, probability, sorted,
 };
 use crate::rank::rank;
-use crate::signed_rank::{Cut, Estimate, cut_of, two_sided_tail};
+use crate::signed_rank::{Cutoff, Estimate, cut_of, two_sided_tail};
 
 fn check(a: &[f64], b: &[f64]) -> Result<()> {
     not_empty("A in an unpaired comparison", a)?;
@@ -105,7 +105,7 @@ fn subset_sums(weights: &[u32], chosen: usize) -> (Vec<f64>, usize) {
 }
 
 /// Where the interval of level at least 1 − `alpha` cuts the sorted differences of `n` by `m` values.
-pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cut {
+pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     if n + m > EXACT_UNPAIRED {
         let (n, m) = (n as f64, m as f64);
         let mean = n * m / 2.0;
@@ -113,7 +113,7 @@ pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cut {
         let outside = (mean - 0.5 + normal::quantile(alpha / 2.0) * deviation).max(0.0);
         let outside = floor_u64(outside);
         let error = normal::two_sided((mean - 0.5 - outside as f64).max(0.0) / deviation);
-        return Cut { outside, error };
+        return Cutoff { outside, error };
     }
     cut_of(&untied(n, m), alpha)
 }
@@ -139,7 +139,7 @@ pub fn estimate(a: &[f64], b: &[f64], level: f64) -> Result<Estimate> {
     probability("a confidence level", level)?;
     let differences = Differences::new(sorted(a), sorted(b));
     let value = differences.median();
-    let Cut { outside, error } = cut(a.len(), b.len(), 1.0 - level);
+    let Cutoff { outside, error } = cut(a.len(), b.len(), 1.0 - level);
     if error >= 1.0 {
         return Ok(Estimate {
             value,

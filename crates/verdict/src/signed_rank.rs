@@ -133,7 +133,7 @@ fn sign_distribution(weights: &[u32]) -> Vec<f64> {
 
 /// Where the interval of level at least `level` cuts the sorted Walsh averages of `n` values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cut {
+pub(crate) struct Cutoff {
     /// Averages left out at each end.
     pub outside: u64,
     /// Two-sided error rate of the test that the interval inverts.
@@ -141,7 +141,7 @@ pub(crate) struct Cut {
 }
 
 /// The widest cut whose error rate is at most `alpha`; with too few values, nothing is cut and the error rate is larger.
-pub(crate) fn cut(n: usize, alpha: f64) -> Cut {
+pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     if n > EXACT_PAIRS {
         let n = n as f64;
         let mean = n * (n + 1.0) / 4.0;
@@ -149,14 +149,14 @@ pub(crate) fn cut(n: usize, alpha: f64) -> Cut {
         let outside = (mean - 0.5 + normal::quantile(alpha / 2.0) * deviation).max(0.0);
         let outside = floor_u64(outside);
         let error = normal::two_sided((mean - 0.5 - outside as f64).max(0.0) / deviation);
-        return Cut { outside, error };
+        return Cutoff { outside, error };
     }
     cut_of(untied(n), alpha)
 }
 
 /// As [`cut`], for the null distribution of any symmetric rank statistic that starts at 0.
-pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cut {
-    let mut best = Cut {
+pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
+    let mut best = Cutoff {
         outside: 0,
         error: (2.0 * distribution[0]).min(1.0),
     };
@@ -167,7 +167,7 @@ pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cut {
         if 2.0 * tail > alpha * (1.0 + 1e-12) {
             break;
         }
-        best = Cut {
+        best = Cutoff {
             outside,
             error: 2.0 * tail,
         };
@@ -201,7 +201,7 @@ pub fn estimate(differences: &[f64], level: f64) -> Result<Estimate> {
             interval: None,
         });
     }
-    let Cut { outside, error } = cut(n, 1.0 - level);
+    let Cutoff { outside, error } = cut(n, 1.0 - level);
     let interval = Interval {
         low: walsh.order_statistic(outside + 1),
         high: walsh.order_statistic(walsh.count() - outside),

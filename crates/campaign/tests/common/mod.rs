@@ -24,7 +24,7 @@ pub const TIME: MetricDef = MetricDef::time("run", "whole run").primary();
 
 /// What a scripted trial does instead of finishing well.
 #[derive(Clone, Debug)]
-pub enum Deed {
+pub enum Act {
     /// Produces an invalid record.
     Invalid(Invalid),
     /// Reports that the arena is broken.
@@ -34,7 +34,7 @@ pub enum Deed {
 }
 
 /// A scripted arena.
-pub struct Scripted {
+pub struct ScriptedArena {
     /// Kind it claims to be.
     pub kind: ArenaKind,
     /// Wall-clock time of a trial.
@@ -42,7 +42,7 @@ pub struct Scripted {
     /// Effect of a variant on the metric, by its name: factor on the baseline's value.
     pub effect: BTreeMap<String, f64>,
     /// What some seeds do under some variant instead.
-    pub deeds: BTreeMap<(String, u64), Deed>,
+    pub deeds: BTreeMap<(String, u64), Act>,
     /// A name of a kernel that this arena refuses.
     pub refuses: Option<String>,
     /// Trials in the order they were begun.
@@ -54,7 +54,7 @@ pub struct Scripted {
     pub most: AtomicUsize,
 }
 
-impl Default for Scripted {
+impl Default for ScriptedArena {
     fn default() -> Self {
         Self {
             kind: ArenaKind::Exact,
@@ -78,7 +78,7 @@ fn noise(text: &str) -> f64 {
     (hash >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-impl Arena for Scripted {
+impl Arena for ScriptedArena {
     fn kind(&self) -> ArenaKind {
         self.kind
     }
@@ -126,7 +126,7 @@ impl Arena for Scripted {
     }
 }
 
-impl Scripted {
+impl ScriptedArena {
     fn act(
         &self,
         trial: &Trial,
@@ -136,7 +136,7 @@ impl Scripted {
     ) -> Result<Finding, ArenaError> {
         let deed = self.deeds.get(&(trial.variant.name.clone(), trial.seed));
         let started = Instant::now();
-        while started.elapsed() < self.takes || matches!(deed, Some(Deed::WaitForStop)) {
+        while started.elapsed() < self.takes || matches!(deed, Some(Act::WaitForStop)) {
             if progress.is_stopped() {
                 return Err(ArenaError::Stopped);
             }
@@ -148,7 +148,7 @@ impl Scripted {
             });
             std::thread::sleep(Duration::from_millis(1));
         }
-        if let Some(Deed::Break(why)) = deed {
+        if let Some(Act::Break(why)) = deed {
             return Err(ArenaError::broken(why.clone()));
         }
         sink.section("blob", "log", subject.key().as_bytes())?;
@@ -160,7 +160,7 @@ impl Scripted {
         results
             .metrics
             .push(Metric::new(&TIME, base * own * effect));
-        if let Some(Deed::Invalid(why)) = deed {
+        if let Some(Act::Invalid(why)) = deed {
             results.invalid.push(why.clone());
         }
         Ok(Finding {
@@ -245,7 +245,7 @@ impl Watch for Diary {
 /// Runs with a maker that says nothing.
 pub fn go(
     campaign: &Campaign,
-    arena: &Scripted,
+    arena: &ScriptedArena,
     folder: &Path,
     jobs: usize,
     fresh: bool,

@@ -14,7 +14,7 @@ use crate::error::KernelError;
 
 #[cfg(test)]
 pub use select::double;
-pub use select::{Choice, Wanted, candidates, with_parts};
+pub use select::{Choice, KernelQuery, candidates, with_parts};
 pub use sources::Sites;
 pub use state::{Apt, Programs};
 

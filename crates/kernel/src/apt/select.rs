@@ -11,7 +11,7 @@ use crate::version;
 
 /// What to look for in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum KernelQuery {
     /// The newest cloud kernel of the suite's own series.
     Default,
     /// The newest cloud kernel of a series, or of a release that begins so.
@@ -41,14 +41,17 @@ const START: &str = "linux-image-";
 const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
 
 /// The packages that fit, best first: newest, and unsigned before signed; at least one. Nothing is fetched.
-pub fn candidates(archive: &dyn Archive, wanted: &Wanted) -> Result<Vec<Control>, KernelError> {
+pub fn candidates(
+    archive: &dyn Archive,
+    wanted: &KernelQuery,
+) -> Result<Vec<Control>, KernelError> {
     match wanted {
-        Wanted::Default => {
+        KernelQuery::Default => {
             let series = default_series(archive)?;
             newest(archive, series.as_deref())
         }
-        Wanted::Series(series) => newest(archive, Some(series)),
-        Wanted::Package(name, version) => Ok(vec![exact(archive, name, version.as_deref())?]),
+        KernelQuery::Series(series) => newest(archive, Some(series)),
+        KernelQuery::Package(name, version) => Ok(vec![exact(archive, name, version.as_deref())?]),
     }
 }
 
@@ -268,7 +271,7 @@ mod tests {
     use super::double::{Shelf, package};
     use super::*;
 
-    fn choose(archive: &dyn Archive, wanted: &Wanted) -> Result<Choice, KernelError> {
+    fn choose(archive: &dyn Archive, wanted: &KernelQuery) -> Result<Choice, KernelError> {
         with_parts(archive, candidates(archive, wanted)?.remove(0))
     }
 
@@ -320,14 +323,14 @@ mod tests {
         }
     }
 
-    fn first(shelf: &Shelf, wanted: &Wanted) -> String {
+    fn first(shelf: &Shelf, wanted: &KernelQuery) -> String {
         choose(shelf, wanted).unwrap().ids().remove(0)
     }
 
     #[test]
     fn a_suite_stands_for_the_newest_kernel_of_its_own_series() {
         assert_eq!(
-            first(&bookworm(), &Wanted::Default),
+            first(&bookworm(), &KernelQuery::Default),
             "linux-image-6.1.0-56-cloud-amd64-unsigned=6.1.192-2"
         );
     }
@@ -335,7 +338,7 @@ mod tests {
     #[test]
     fn a_series_is_not_taken_for_another_that_begins_alike() {
         let shelf = bookworm();
-        let of = |series: &str| first(&shelf, &Wanted::Series(series.into()));
+        let of = |series: &str| first(&shelf, &KernelQuery::Series(series.into()));
         assert_eq!(
             of("6.12"),
             "linux-image-6.12.117+deb12-cloud-amd64-unsigned=6.12.117-1~deb12u1"
@@ -360,14 +363,14 @@ mod tests {
             let name = format!("linux-image-{release}-cloud-amd64-unsigned");
             shelf.packages.push(package(&name, version, "kmod"));
         }
-        let of = |series: &str| first(&shelf, &Wanted::Series(series.into()));
+        let of = |series: &str| first(&shelf, &KernelQuery::Series(series.into()));
         assert!(of("6.12").ends_with("=6.12.117-1~deb12u1"));
         assert!(of("6.16").ends_with("=6.16.3-1~bpo12+1"));
     }
 
     #[test]
     fn a_series_that_is_not_there_is_answered_with_those_that_are() {
-        let text = choose(&bookworm(), &Wanted::Series("6.6".into()))
+        let text = choose(&bookworm(), &KernelQuery::Series("6.6".into()))
             .unwrap_err()
             .to_string();
         assert!(
@@ -399,7 +402,7 @@ mod tests {
                 packages,
                 ..Shelf::default()
             },
-            &Wanted::Default,
+            &KernelQuery::Default,
         )
         .unwrap()
         .ids();
@@ -417,13 +420,13 @@ mod tests {
 
     #[test]
     fn an_exact_package_or_version_that_is_not_there_is_answered_with_the_nearest() {
-        let slip = Wanted::Package("linux-image-6.1.0-56-cloud-amd46".into(), None);
+        let slip = KernelQuery::Package("linux-image-6.1.0-56-cloud-amd46".into(), None);
         let text = choose(&bookworm(), &slip).unwrap_err().to_string();
         assert!(
             text.contains("did you mean `linux-image-6.1.0-56-cloud-amd64`"),
             "{text}"
         );
-        let old = Wanted::Package(
+        let old = KernelQuery::Package(
             "linux-image-6.1.0-9-cloud-amd64-unsigned".into(),
             Some("6.1.19-1".into()),
         );

@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_cloud_kernel_of_the_security_suite_is_found_from_a_list_that_names_only_the_main_archive()
     {
-        use crate::apt::{Apt, Archive, Wanted, candidates};
+        use crate::apt::{Apt, Archive, KernelQuery, candidates};
         if std::env::var_os("PAGETIDE_TEST_NETWORK").is_none_or(|value| value != "1") {
             return pagetide_testing::skip(
                 pagetide_testing::Need::Network,
@@ -245,7 +245,7 @@ mod tests {
             let mut apt =
                 Apt::open(state.path(), "Debian bookworm", &list, Programs::default()).unwrap();
             assert_eq!(apt.update().unwrap(), Vec::<String>::new());
-            let found = candidates(&apt, &Wanted::Series("6.12".to_owned())).unwrap();
+            let found = candidates(&apt, &KernelQuery::Series("6.12".to_owned())).unwrap();
             assert!(found[0].version.contains("deb12"), "{}", found[0].id());
         }
     }

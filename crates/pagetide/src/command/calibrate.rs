@@ -1,7 +1,7 @@
 //! `pagetide calibrate`: a variant against itself, to measure an arena's noise and its false alarms.
 
 use anyhow::Result;
-use pagetide_campaign::{Options, Until, run as run_campaign};
+use pagetide_campaign::{Options, Until, maker, run as run_campaign};
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
@@ -9,7 +9,7 @@ use pagetide_report::terminal::calibration;
 use crate::campaign_of::CampaignArgs;
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
-use crate::lab::{ArenaArgs, StoreArgs, maker};
+use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;

@@ -1,12 +1,13 @@
 //! `pagetide compare`: two sides, or a whole campaign, judged.
 
 use anyhow::Result;
+use pagetide_campaign::shell;
 use pagetide_compare::{Comparison, compare_campaign, compare_two};
 use pagetide_store::Store;
 
 use crate::exit::{End, Usage};
 use crate::judged::JudgedArgs;
-use crate::lab::{StoreArgs, shell};
+use crate::lab::StoreArgs;
 use crate::output::Output;
 
 /// Compare B with A, or all variants of a campaign with its first

@@ -19,9 +19,9 @@ use crate::output::Output;
 pub struct Args {}
 
 #[derive(Serialize)]
-struct Shown(Piece);
+struct PieceRow(Piece);
 
-impl Row for Shown {
+impl Row for PieceRow {
     const HEADS: &'static [(&'static str, Align)] = &[
         ("arena", Align::Left),
         ("piece", Align::Left),
@@ -46,15 +46,15 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
         Some(folder) => folder.clone(),
         None => Store::default_folder()?,
     };
-    let pieces: Vec<Shown> = examine(&places.cache_folder()?, &store)
+    let pieces: Vec<PieceRow> = examine(&places.cache_folder()?, &store)
         .into_iter()
-        .map(Shown)
+        .map(PieceRow)
         .collect();
     out.list(&pieces, "")?;
     let works = !pieces.iter().any(|piece| piece.0.state == State::Missing);
     if !out.json {
         let mut text = String::from("\n");
-        for Shown(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
+        for PieceRow(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
             put!(text, "to mend {}: {}\n", piece.name, piece.remedy);
         }
         text.push_str(if works {

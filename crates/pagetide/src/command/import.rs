@@ -55,14 +55,14 @@ enum What {
 }
 
 #[derive(Serialize)]
-struct Imported {
+struct ImportSummary {
     campaign: String,
     records: usize,
     variants: Vec<String>,
     pairing: Option<Pairing>,
 }
 
-impl Imported {
+impl ImportSummary {
     /// What is the baseline, and what pairs the trials.
     fn meaning(&self) -> String {
         let (Some(pairing), Some(baseline)) = (&self.pairing, self.variants.first()) else {
@@ -128,11 +128,11 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-fn add(store: &mut Store, name: &str, mut batch: Batch, said: Said<'_>) -> Result<Imported> {
+fn add(store: &mut Store, name: &str, mut batch: Batch, said: Said<'_>) -> Result<ImportSummary> {
     let last = store.latest_of(name)?;
     let generation = last.map_or(1, |note| note.generation.max(1) + 1);
     let note = note(name, generation, &mut batch, said)?;
-    let imported = Imported {
+    let imported = ImportSummary {
         campaign: note.id(),
         records: batch.records.len(),
         variants: note.variants.clone(),

@@ -81,7 +81,7 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
             let mut missing = Vec::new();
             for reference in references {
                 match cache.resolve(&reference, freshness, &mut |step| say(&step.to_string())) {
-                    Ok(kernel) => added.push(Listed::of(&cache, &kernel)?),
+                    Ok(kernel) => added.push(KernelRow::of(&cache, &kernel)?),
                     Err(why) => missing.push((reference, why)),
                 }
             }
@@ -135,7 +135,7 @@ fn find(cache: &Cache, name: &str) -> Result<Kernel> {
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct KernelRow {
     release: String,
     digest: String,
     names: Vec<String>,
@@ -144,7 +144,7 @@ struct Listed {
     size: Bytes,
 }
 
-impl Listed {
+impl KernelRow {
     fn of(cache: &Cache, kernel: &Kernel) -> Result<Self> {
         let mut names = cache.references_to(&kernel.digest);
         if names.is_empty() {
@@ -161,7 +161,7 @@ impl Listed {
     }
 }
 
-impl Row for Listed {
+impl Row for KernelRow {
     const HEADS: &'static [(&'static str, Align)] = &[
         ("release", Align::Left),
         ("digest", Align::Left),
@@ -187,7 +187,7 @@ pub fn list(places: &StoreArgs, out: Output) -> Result<()> {
     let rows = cache
         .list()?
         .iter()
-        .map(|kernel| Listed::of(&cache, kernel))
+        .map(|kernel| KernelRow::of(&cache, kernel))
         .collect::<Result<Vec<_>>>()?;
     out.list(&rows, "no kernels: `pagetide kernel add` fetches some")
 }
@@ -209,7 +209,7 @@ const NEEDS: [Need; 12] = [
 ];
 
 fn show(cache: &Cache, kernel: &Kernel, verified: bool, out: Output) -> Result<()> {
-    let listed = Listed::of(cache, kernel)?;
+    let listed = KernelRow::of(cache, kernel)?;
     let lacks = kernel.lacks(&NEEDS)?;
     if out.json {
         let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();

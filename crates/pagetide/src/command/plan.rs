@@ -37,9 +37,9 @@ pub struct Args {
 const SHOWN: usize = 100;
 
 #[derive(Serialize)]
-struct Planned(CellForecast);
+struct CellRow(CellForecast);
 
-impl Row for Planned {
+impl Row for CellRow {
     const HEADS: &'static [(&'static str, Align)] = &[
         ("cell", Align::Left),
         ("trials", Align::Right),
@@ -84,7 +84,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         reckoned |= cell.basis == Basis::Reckoned;
         assumed |= cell.basis == Basis::Assumed;
         if rows.len() < SHOWN {
-            rows.push(Planned(cell));
+            rows.push(CellRow(cell));
         } else {
             more += 1;
         }

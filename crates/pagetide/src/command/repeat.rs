@@ -1,13 +1,13 @@
 //! `pagetide repeat`: the same trial once more, and whether its record is identical.
 
 use anyhow::Result;
-use pagetide_campaign::{prepare_again, run_again};
+use pagetide_campaign::{maker, prepare_again, run_again};
 use pagetide_compare::{Divergence, differences, first_divergence};
 use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
-use crate::lab::{ArenaArgs, StoreArgs, maker};
+use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::progress::Progress;
 

@@ -5,15 +5,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use pagetide_campaign::shell;
 use pagetide_compare::{CompareError, Comparison, compare_two, show_campaign};
 use pagetide_quantity::Bytes;
 use pagetide_report::About;
-use pagetide_report::html::{self, Assets, Written, single};
+use pagetide_report::html::{self, Assets, PageSummary, single};
 use pagetide_store::{Store, StoreError};
 use serde::Serialize;
 
 use crate::exit::{End, Usage};
-use crate::lab::{StoreArgs, shell};
+use crate::lab::StoreArgs;
 use crate::output::{Output, say};
 
 /// Write a page with verdicts, figures and provenance, to open in a browser or to mail
@@ -53,7 +54,7 @@ pub struct Args {
 
 /// What was written, for `--json`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Summary<'a> {
     file: &'a Path,
     title: &'a str,
     bytes: u64,
@@ -83,7 +84,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     })?;
     left_out(&written);
     if out.json {
-        out.json(&Told {
+        out.json(&Summary {
             file: &args.output,
             title: &about.title,
             bytes: written.bytes,
@@ -160,8 +161,8 @@ fn subject(args: &Args, store: &Store) -> Result<(Comparison, About)> {
 fn into_file(
     path: &Path,
     force: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<Written>,
-) -> Result<Written> {
+    write: impl FnOnce(&mut dyn Write) -> Result<PageSummary>,
+) -> Result<PageSummary> {
     if path.exists() && !force {
         return Err(Usage::error(format!(
             "{} is there already: name another file with -o, or replace it with --force",
@@ -191,7 +192,7 @@ fn into_file(
 }
 
 /// Tells what is not on the page; the page says so too.
-fn left_out(written: &Written) {
+fn left_out(written: &PageSummary) {
     for what in &written.omitted {
         say(&format!("not on the page: {what}"));
     }

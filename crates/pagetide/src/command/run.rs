@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use pagetide_campaign::{
-    Campaign, Options, StateWriter, Until, file, run as run_campaign, seeds_for,
+    Campaign, Options, StateWriter, Until, file, maker, run as run_campaign, seeds_for, shell,
 };
 use pagetide_compare::{compare_note, medians};
 use pagetide_store::Store;
@@ -14,7 +14,7 @@ use crate::campaign_of::CampaignArgs;
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
-use crate::lab::{ArenaArgs, StoreArgs, maker, shell};
+use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;

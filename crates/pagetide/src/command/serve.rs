@@ -1,17 +1,14 @@
 //! `pagetide serve`: the store in a browser.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
-use pagetide_serve::{Options, ServeError, Server};
+use pagetide_serve::{Options, PORT, ServeError, Server, address};
 
 use crate::exit::End;
 use crate::interrupt::Interrupt;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
-
-/// The port that is tried first, so that a tunnel can be set up once.
-const PORT: u16 = 8640;
 
 /// Show the store in a browser: browse, compare, follow a metric, watch, stop and resume campaigns
 ///
@@ -28,24 +25,6 @@ pub struct Args {
     /// Where to listen: a port, an address, or both [default: 127.0.0.1:8640, or a free port where that is taken]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
-}
-
-/// Reads a port, an address, or both.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(address);
-    }
-    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
-        return Ok((loopback, port).into());
-    }
-    if let Some(port) = text.strip_prefix("localhost") {
-        return address(if port.is_empty() { "127.0.0.1" } else { port });
-    }
-    text.trim_matches(['[', ']'])
-        .parse::<IpAddr>()
-        .map(|address| (address, PORT).into())
-        .map_err(|_| "write it as 9000, 127.0.0.1 or 127.0.0.1:9000".to_owned())
 }
 
 /// Serves until Ctrl-C.
@@ -82,27 +61,4 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     server.run()?;
     Ok(End::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_may_be_a_port_a_host_or_both() {
-        for (text, shown) in [
-            ("9000", "127.0.0.1:9000"),
-            (":9000", "127.0.0.1:9000"),
-            ("localhost", "127.0.0.1:8640"),
-            ("localhost:9000", "127.0.0.1:9000"),
-            ("127.0.0.1:0", "127.0.0.1:0"),
-            ("::1", "[::1]:8640"),
-            ("[::1]:9000", "[::1]:9000"),
-            ("0.0.0.0", "0.0.0.0:8640"),
-        ] {
-            assert_eq!(address(text).map(|a| a.to_string()).as_deref(), Ok(shown));
-        }
-        assert!(address("example.org").is_err());
-        assert!(address("localhost:http").is_err());
-    }
 }

@@ -54,7 +54,7 @@ pub fn write_binary(
             "the range or the number of references is out of bounds",
         ));
     }
-    let mut out = Summed {
+    let mut out = ChecksumWriter {
         out,
         sum: crc32fast::Hasher::new(),
         buffer: Vec::with_capacity(BUFFER),
@@ -93,13 +93,13 @@ pub fn write_binary(
 }
 
 /// A writer that sums up what passes.
-struct Summed<W> {
+struct ChecksumWriter<W> {
     out: W,
     sum: crc32fast::Hasher,
     buffer: Vec<u8>,
 }
 
-impl<W: Write> Summed<W> {
+impl<W: Write> ChecksumWriter<W> {
     fn number(&mut self, mut value: u64) {
         while value > 0x7f {
             self.buffer.push((value & 0x7f) as u8 | 0x80);
@@ -132,7 +132,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    fn put<W: Write>(self, out: &mut Summed<W>) -> io::Result<()> {
+    fn put<W: Write>(self, out: &mut ChecksumWriter<W>) -> io::Result<()> {
         if self.times == 0 {
             return Ok(());
         }

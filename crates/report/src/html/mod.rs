@@ -89,7 +89,7 @@ pub enum Assets<'a> {
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct PageSummary {
     /// Single accesses that can be looked at.
     pub accesses: u64,
     /// Bytes of the file.
@@ -99,8 +99,8 @@ pub struct Written {
 }
 
 /// Writes the page.
-pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<Written, HtmlError> {
-    let mut out = Counted { out, bytes: 0 };
+pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<PageSummary, HtmlError> {
+    let mut out = CountingWriter { out, bytes: 0 };
     out.write_all(page::before(input).as_bytes())?;
     let mut blobs = blob::Blobs::new(&mut out);
     let figures = figures::collect(input, &mut blobs)?;
@@ -111,7 +111,7 @@ pub fn write(input: &Input<'_>, out: &mut dyn Write) -> Result<Written, HtmlErro
         "<script type=\"application/json\" id=\"figures-data\">{json}</script>"
     )?;
     out.write_all(page::after(input, &figures.omitted).as_bytes())?;
-    Ok(Written {
+    Ok(PageSummary {
         accesses: figures.accesses,
         bytes: out.bytes,
         omitted: figures.omitted,
@@ -140,12 +140,12 @@ pub(crate) fn or_omit<T>(
 }
 
 /// Counts what passes.
-struct Counted<'a> {
+struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     bytes: u64,
 }
 
-impl Write for Counted<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.out.write(bytes)?;
         self.bytes += n as u64;

@@ -7,7 +7,7 @@ use pagetide_compare::explain::explain;
 use pagetide_record::Machine;
 use pagetide_store::Store;
 
-use super::{Assets, HtmlError, Input, Sources, Written, write};
+use super::{Assets, HtmlError, Input, PageSummary, Sources, write};
 use crate::about::About;
 use crate::format::machine;
 use crate::why;
@@ -20,7 +20,7 @@ pub fn of_store(
     about: &About,
     assets: Assets<'_>,
     out: &mut dyn Write,
-) -> Result<Written, HtmlError> {
+) -> Result<PageSummary, HtmlError> {
     let open = |id: &str| store.load(id).map_err(|error| error.to_string());
     let mut about = about.clone();
     if about.machine == Machine::default() {

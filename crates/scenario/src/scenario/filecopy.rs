@@ -22,7 +22,7 @@ use crate::number;
 use crate::params::{choice, params};
 use crate::scenario::patterns::Backing;
 use crate::trial::{Trial, metrics};
-use crate::victim::{self, Suffered, Victim};
+use crate::victim::{self, Victim, VictimReport};
 
 choice! {
     /// What is forgotten before each copy.
@@ -255,7 +255,7 @@ struct Sums {
     time: u64,
     copied: u64,
     compared: u64,
-    victim: Suffered,
+    victim: VictimReport,
     rows: Vec<[u64; 5]>,
 }
 
@@ -266,7 +266,7 @@ impl Filecopy {
         method: &Method,
         copied: &Copied,
         time: Nanos,
-        suffered: Option<Suffered>,
+        suffered: Option<VictimReport>,
         sums: &mut Sums,
     ) {
         let (time_name, refaults_name) = (

@@ -16,7 +16,7 @@ use crate::number;
 use crate::order::Order;
 use crate::params::{choice, params};
 use crate::trial::{COMPRESSED, Trial, metrics};
-use crate::workers::{Ended, Usage};
+use crate::workers::{Usage, WorkerEnd};
 
 choice! {
     /// In which order a process touches its pages.
@@ -218,7 +218,7 @@ impl Scenario for Swapbench {
 }
 
 impl Swapbench {
-    fn report(&self, trial: &mut Trial<'_>, ended: &[Ended]) {
+    fn report(&self, trial: &mut Trial<'_>, ended: &[WorkerEnd]) {
         let expected = self.size.pages().0 * u64::from(self.passes);
         let mut rows: Vec<[u64; 4]> = Vec::new();
         for (member, process) in ended.iter().zip(0_u64..) {
@@ -241,7 +241,7 @@ impl Swapbench {
             trial.metric(&format!("{name}-mean"), sum as f64 / count as f64);
             trial.time_metric(&format!("{name}-max"), Nanos(times.max().unwrap_or(0)));
         }
-        let sum = |of: fn(&Ended) -> u64| ended.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&WorkerEnd) -> u64| ended.iter().map(of).sum::<u64>() as f64;
         trial.metric("pages-written", sum(|member| member.values[0]));
         trial.metric("pages-read", sum(|member| member.values[1]));
         trial.metric("major-faults", sum(|member| member.usage.major_faults));
@@ -258,7 +258,7 @@ impl Swapbench {
 }
 
 /// What the kernel accounted to each process.
-pub(crate) fn usages(ended: &[Ended]) -> Series {
+pub(crate) fn usages(ended: &[WorkerEnd]) -> Series {
     let column = |of: fn(&Usage) -> u64| {
         ended
             .iter()

@@ -14,7 +14,7 @@ use crate::number;
 use crate::params::params;
 use crate::scenario::swapbench::{Way, usages};
 use crate::trial::{COMPRESSED, Trial, metrics};
-use crate::workers::Ended;
+use crate::workers::WorkerEnd;
 
 params! {
     /// Parameters, in the order the command line and the record show them.
@@ -132,7 +132,7 @@ impl Scenario for Usemem {
 }
 
 impl Usemem {
-    fn report(&self, trial: &mut Trial<'_>, ended: &[Ended]) {
+    fn report(&self, trial: &mut Trial<'_>, ended: &[WorkerEnd]) {
         let expected = self.size.pages().0 * u64::from(self.passes);
         let mut throughputs = Vec::with_capacity(ended.len());
         for member in ended {
@@ -148,7 +148,7 @@ impl Usemem {
         trial.metric("throughput-min", least);
         let slowest = ended.iter().map(|member| member.values[0]).max();
         trial.time_metric("write", Nanos(slowest.unwrap_or(0)));
-        let total = |of: fn(&Ended) -> u64| ended.iter().map(of).sum::<u64>() as f64;
+        let total = |of: fn(&WorkerEnd) -> u64| ended.iter().map(of).sum::<u64>() as f64;
         trial.metric("free", total(|member| member.values[2]));
         trial.metric("major-faults", total(|member| member.usage.major_faults));
         trial.metric("pages-written", total(|member| member.values[1]));
