@@ -118,7 +118,7 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
             let before = &error.as_bytes()[..valid];
             Err(FileError::Wrong {
                 file,
-                line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+                line: before.split(|byte| *byte == b'\n').count(),
                 problem: Box::new(Problem::NotText),
             })
         }

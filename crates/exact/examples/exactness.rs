@@ -38,7 +38,7 @@ fn main() -> Result<ExitCode, Fault> {
             .to_vec();
     }
     let exact = Exact::open(Options::new(pagetide_kernel::cache_root()?), |text| {
-        eprintln!("{text}")
+        eprintln!("{text}");
     })?;
     println!(
         "{}, {repeats} trials by each of {side_by_side} side by side",

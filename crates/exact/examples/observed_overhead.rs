@@ -20,7 +20,7 @@ fn main() -> Result<(), Fault> {
         .next()
         .unwrap_or_else(|| "debian:bookworm/6.12".to_owned());
     let exact = Exact::open(Options::new(pagetide_kernel::cache_root()?), |text| {
-        eprintln!("{text}")
+        eprintln!("{text}");
     })?;
     println!("exact overhead of observing, {kernel}, {seeds} seeds");
     println!("scenario            swap         median    least     most");

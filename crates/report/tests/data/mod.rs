@@ -87,7 +87,7 @@ pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
                 .as_str()
                 .unwrap()
                 .to_owned(),
-            direction: direction,
+            direction,
             primary,
             margin: None,
             scale: Scale::Auto,
