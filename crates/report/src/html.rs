@@ -36,11 +36,11 @@ pub use sources::{Sources, Why};
 pub use store::of_store;
 
 /// The script of the page, built by `web/build.sh`.
-pub const SCRIPT: &str = include_str!("bundle.js");
+pub const SCRIPT: &str = include_str!("html/bundle.js");
 /// The script of served pages that show what changes, built by `web/build.sh`.
-pub const LIVE: &str = include_str!("live.js");
+pub const LIVE: &str = include_str!("html/live.js");
 /// The style of the page, built by `web/build.sh`.
-pub const STYLE: &str = include_str!("bundle.css");
+pub const STYLE: &str = include_str!("html/bundle.css");
 
 /// A page that could not be made.
 #[derive(Debug, thiserror::Error)]
