@@ -47,6 +47,7 @@ bench: build
 	part web/bench.sh; \
 	example pagetide-scenario touch_cost; \
 	example pagetide-reference speed; \
+	example pagetide-oracle speed; \
 	example pagetide-probe decode_speed; \
 	example pagetide-probe live_overhead; \
 	example pagetide-exact observed_overhead; \

@@ -14,6 +14,7 @@ pub mod emulator;
 pub mod error;
 pub mod exact;
 pub mod guard;
+mod headroom;
 pub mod initrd;
 pub mod machine;
 pub mod memory;

@@ -30,6 +30,7 @@ use crate::boot::boot_files;
 use crate::emulator::{Emulator, Running, Wiring};
 use crate::error::{ExactError, io};
 use crate::guard::{End, Guard};
+use crate::headroom;
 use crate::machine::MachineSpec;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
@@ -119,6 +120,9 @@ impl Run<'_> {
             &memory::text(&console),
             &memory::text(&errors),
         );
+        if let Some(results) = &mut results {
+            headroom::add(results, subject);
+        }
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
         };

@@ -17,6 +17,7 @@ mod known;
 mod number;
 mod policy;
 mod queue;
+pub mod rmap;
 mod run;
 mod sweep;
 mod tokens;

@@ -1,5 +1,6 @@
 //! What a person sees in a terminal: verdicts, one record, lists.
 
+pub mod atlas;
 pub mod effect;
 pub mod list;
 pub mod notes;

@@ -5,6 +5,7 @@ use pagetide_compare::Caution;
 use super::escape::{LONG, text};
 use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, verdicts};
 use crate::about;
+use crate::draw::quantity;
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
 /// Everything before the data.
@@ -65,7 +66,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
          </section>\n",
     );
     reclaim::sections(input, &mut out);
-    headroom(&mut out);
+    headroom(input, &mut out);
     provenance::section(input, &mut out);
     out.push_str("</main>\n");
     out
@@ -111,13 +112,48 @@ fn why(input: &Input<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Where the oracle's answer will stand.
-fn headroom(out: &mut String) {
+/// How far each variant was from the best possible, cell by cell: the mean over its seeds.
+fn headroom(input: &Input<'_>, out: &mut String) {
     out.push_str(
-        "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n\
-         <p>How near these results are to those of an ideal page replacement with the same references and memory is not \
-         computed by this version.</p>\n</section>\n",
+        "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n",
     );
+    let mut rows = String::new();
+    for cell in &input.comparison.cells {
+        let mean = |name: &str, side: usize| {
+            let row = cell.metrics.iter().find(|row| row.name == name)?;
+            row.values.get(side)?.mean()
+        };
+        for (side, column) in input.comparison.columns.iter().enumerate() {
+            let Some(headroom) = mean("headroom", side) else {
+                continue;
+            };
+            let count = |name: &str| {
+                mean(name, side).map_or_else(String::new, |faults| quantity::grouped(faults, 0))
+            };
+            put!(
+                rows,
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                text(&cell.label, LONG),
+                text(&column.name, LONG),
+                count("major-faults"),
+                count("opt-faults"),
+                count("lru-faults"),
+                count("model-faults"),
+                quantity::grouped(headroom, 2)
+            );
+        }
+    }
+    if rows.is_empty() {
+        out.push_str("<p>The references of these scenarios are not known, so that the best possible is not known either.</p>\n");
+    } else {
+        put!(
+            out,
+            "<p>Major faults for each that an ideal page replacement (Belady's OPT) has with the same references and \
+             memory. Means over seeds.</p>\n<table>\n<thead><tr><th>scenario</th><th>variant</th><th>major \
+             faults</th><th>OPT</th><th>LRU</th><th>model</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+        );
+    }
+    out.push_str("</section>\n");
 }
 
 fn cautions(input: &Input<'_>, out: &mut String) {

@@ -1,0 +1,44 @@
+//! A disk of 2002: a head that seeks, a platter that turns, one request at a time.
+
+use super::Parameters;
+
+/// Swap on a disk; time is in nanoseconds from the start.
+pub(super) struct Disk {
+    parameters: Parameters,
+    /// Slot after the last one that was transferred.
+    head: u32,
+    free_at: u64,
+    slots: u32,
+}
+
+impl Disk {
+    pub fn new(parameters: &Parameters, slots: u32) -> Self {
+        Self {
+            parameters: *parameters,
+            head: 0,
+            free_at: 0,
+            slots,
+        }
+    }
+
+    /// Transfers `count` slots from `first` on, once the disk is free; returns when they are there.
+    ///
+    /// A transfer that follows the last one directly needs neither seek nor turn. Otherwise the seek grows with the square
+    /// root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994), and
+    /// the platter turns half round on average.
+    pub fn transfer(&mut self, now: u64, first: u32, count: u32) -> u64 {
+        let p = &self.parameters;
+        let start = now.max(self.free_at);
+        let mut time = u64::from(count) * p.transfer;
+        if first != self.head || start > self.free_at + p.turn {
+            let distance = f64::from(first.abs_diff(self.head).min(self.slots));
+            let third = f64::from(p.disk_pages) / 3.0;
+            let more =
+                p.seek_average.saturating_sub(p.seek_least) as f64 * (distance / third).sqrt();
+            time += p.seek_least + u64::from(crate::number::whole(more)) + p.turn / 2;
+        }
+        self.head = first + count;
+        self.free_at = start + time;
+        self.free_at
+    }
+}

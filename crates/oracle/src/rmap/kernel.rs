@@ -1,0 +1,169 @@
+//! What both kernels share: frames, swap slots, faults and reading around them.
+
+use super::Parameters;
+use super::disk::Disk;
+use crate::number::at;
+
+/// A page without a slot in swap.
+const NO_SLOT: u32 = u32::MAX;
+
+/// State of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Never touched.
+    New,
+    /// In memory and mapped.
+    Mapped,
+    /// In memory, not mapped: read around a fault, or on its way out.
+    Cached,
+    /// On the disk alone.
+    Swapped,
+}
+
+/// How a kernel chooses victims.
+pub(super) trait Reclaim {
+    /// A page came into memory; `mapped` tells whether it was asked for or read around another.
+    fn arrived(&mut self, page: u32, mapped: bool);
+
+    /// A page that was in memory unmapped is mapped again.
+    fn mapped_again(&mut self, page: u32);
+
+    /// Finds pages to go, about `batch`: appends them to `victims`. Returns how many pages were looked at.
+    ///
+    /// `accessed` holds the accessed bit of every page, which scanning clears.
+    fn scan(
+        &mut self,
+        batch: u32,
+        accessed: &mut [bool],
+        state: &[State],
+        victims: &mut Vec<u32>,
+    ) -> u64;
+}
+
+pub(super) struct Memory {
+    parameters: Parameters,
+    disk: Disk,
+    state: Vec<State>,
+    accessed: Vec<bool>,
+    /// Slot in swap; it is kept as long as the page does not change.
+    slot: Vec<u32>,
+    /// Pages by slot.
+    slots: Vec<u32>,
+    free: u32,
+    victims: Vec<u32>,
+    pub now: u64,
+    pub faults: u64,
+    pub written: u64,
+}
+
+impl Memory {
+    pub fn new(parameters: Parameters, disk: Disk, pages: u32) -> Self {
+        Self {
+            free: parameters.frames,
+            parameters,
+            disk,
+            state: vec![State::New; at(pages)],
+            accessed: vec![false; at(pages)],
+            slot: vec![NO_SLOT; at(pages)],
+            slots: Vec::new(),
+            victims: Vec::new(),
+            now: 0,
+            faults: 0,
+            written: 0,
+        }
+    }
+
+    /// One reference.
+    pub fn touch(&mut self, page: u32, policy: &mut impl Reclaim) {
+        self.now += self.parameters.touch;
+        match self.state[at(page)] {
+            State::Mapped => {}
+            State::Cached => {
+                self.now += self.parameters.fault;
+                policy.mapped_again(page);
+            }
+            State::New => {
+                self.now += self.parameters.fault;
+                self.take_frame(policy);
+                policy.arrived(page, true);
+            }
+            State::Swapped => {
+                self.now += self.parameters.fault;
+                self.faults += 1;
+                self.read(page, policy);
+            }
+        }
+        self.state[at(page)] = State::Mapped;
+        self.accessed[at(page)] = true;
+    }
+
+    /// Reads a page and those in the aligned slots around it.
+    fn read(&mut self, page: u32, policy: &mut impl Reclaim) {
+        let first = self.slot[at(page)] / self.parameters.around * self.parameters.around;
+        let last = (first + self.parameters.around).min(crate::number::narrow(self.slots.len()));
+        self.take_frame(policy);
+        self.now = self.disk.transfer(self.now, first, last - first);
+        policy.arrived(page, true);
+        self.state[at(page)] = State::Mapped;
+        for slot in first..last {
+            let other = self.slots[at(slot)];
+            if self.state[at(other)] == State::Swapped {
+                self.take_frame(policy);
+                policy.arrived(other, false);
+                self.state[at(other)] = State::Cached;
+                self.accessed[at(other)] = false;
+            }
+        }
+    }
+
+    /// Takes a free frame; reclaims some if there is none.
+    fn take_frame(&mut self, policy: &mut impl Reclaim) {
+        while self.free == 0 {
+            self.victims.clear();
+            let looked = policy.scan(
+                self.parameters.batch,
+                &mut self.accessed,
+                &self.state,
+                &mut self.victims,
+            );
+            self.now += looked * self.parameters.scan;
+            self.evict();
+        }
+        self.free -= 1;
+    }
+
+    /// Writes those victims that swap does not hold yet, in the order of their choice, and frees all.
+    fn evict(&mut self) {
+        let first = crate::number::narrow(self.slots.len());
+        for place in 0..self.victims.len() {
+            let page = self.victims[place];
+            if self.slot[at(page)] == NO_SLOT {
+                self.slot[at(page)] = crate::number::narrow(self.slots.len());
+                self.slots.push(page);
+                self.written += 1;
+            }
+            self.state[at(page)] = State::Swapped;
+            self.accessed[at(page)] = false;
+            self.free += 1;
+        }
+        let count = crate::number::narrow(self.slots.len()) - first;
+        if count > 0 {
+            // Frames are reused when their pages are on the disk.
+            self.now = self.disk.transfer(self.now, first, count);
+        }
+    }
+
+    /// Share of the pages in memory that are used more often than the median page.
+    pub fn often_used(&self, counts: &[u32]) -> f64 {
+        let mut sorted = counts.to_vec();
+        sorted.sort_unstable();
+        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+        let in_memory = |page: &usize| matches!(self.state[*page], State::Mapped | State::Cached);
+        let present: Vec<usize> = (0..self.state.len()).filter(in_memory).collect();
+        let often = present
+            .iter()
+            .filter(|page| counts[**page] > median)
+            .count();
+        often as f64 / present.len().max(1) as f64
+    }
+}

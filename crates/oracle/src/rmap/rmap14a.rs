@@ -1,0 +1,109 @@
+//! rmap14a: every page has an age, found through its reverse mapping.
+//!
+//! Source: Rik van Riel's patch to 2.4.19, mm/vmscan.c: age_page_up(), age_page_down(), refill_inactive_zone(),
+//! page_launder_zone().
+
+use std::collections::VecDeque;
+
+use super::kernel::{Reclaim, State};
+use crate::number::at;
+
+/// PAGE_AGE_START, PAGE_AGE_ADV, PAGE_AGE_DECL, PAGE_AGE_MAX.
+const START: u8 = 2;
+const UP: u8 = 3;
+const DOWN: u8 = 1;
+const MOST: u8 = 64;
+
+pub(super) struct Rmap {
+    age: Vec<u8>,
+    /// Pages in the order in which they are looked at.
+    active: VecDeque<u32>,
+    /// Pages whose age reached 0: used again before they go, they stay.
+    inactive: VecDeque<u32>,
+    /// Which list a page is on: 0 none, 1 active, 2 inactive.
+    list: Vec<u8>,
+}
+
+impl Rmap {
+    pub fn new(pages: u32) -> Self {
+        Self {
+            age: vec![0; at(pages)],
+            active: VecDeque::new(),
+            inactive: VecDeque::new(),
+            list: vec![0; at(pages)],
+        }
+    }
+
+    fn activate(&mut self, page: u32, age: u8) {
+        self.age[at(page)] = age;
+        self.list[at(page)] = 1;
+        self.active.push_back(page);
+    }
+}
+
+impl Reclaim for Rmap {
+    fn arrived(&mut self, page: u32, mapped: bool) {
+        if mapped {
+            self.activate(page, START);
+        } else {
+            self.list[at(page)] = 2;
+            self.inactive.push_back(page);
+        }
+    }
+
+    fn mapped_again(&mut self, page: u32) {
+        if self.list[at(page)] == 2 {
+            self.activate(page, START);
+        }
+    }
+
+    fn scan(
+        &mut self,
+        batch: u32,
+        accessed: &mut [bool],
+        state: &[State],
+        victims: &mut Vec<u32>,
+    ) -> u64 {
+        let batch = batch as usize;
+        let mut looked = 0;
+        while victims.len() < batch {
+            // refill_inactive_zone(): what is used gets older ages, what is not gets younger ones.
+            while self.inactive.len() < batch {
+                let Some(page) = self.active.pop_front() else {
+                    break;
+                };
+                if self.list[at(page)] != 1 || state[at(page)] == State::Swapped {
+                    continue;
+                }
+                looked += 1;
+                let age = &mut self.age[at(page)];
+                if std::mem::take(&mut accessed[at(page)]) {
+                    *age = (*age + UP).min(MOST);
+                } else {
+                    *age = age.saturating_sub(DOWN);
+                }
+                if *age == 0 {
+                    self.list[at(page)] = 2;
+                    self.inactive.push_back(page);
+                } else {
+                    self.active.push_back(page);
+                }
+            }
+            // page_launder_zone()
+            let Some(page) = self.inactive.pop_front() else {
+                break;
+            };
+            if self.list[at(page)] != 2 {
+                continue;
+            }
+            looked += 1;
+            if std::mem::take(&mut accessed[at(page)]) {
+                self.activate(page, START);
+            } else {
+                self.list[at(page)] = 0;
+                victims.push(page);
+            }
+        }
+        looked
+    }
+}

@@ -1,0 +1,96 @@
+//! `pagetide model`: comparisons that no current kernel can re-enact, as models.
+
+use anyhow::Result;
+use pagetide_oracle::rmap::{ABOUT, Parameters, Test, tests};
+use pagetide_report::draw::{Align, clean, count, grouped};
+use pagetide_report::terminal::Row;
+use serde::Serialize;
+
+use crate::exit::End;
+use crate::output::Output;
+
+/// Re-enact a historical comparison in a model: rmap is that of 2002, 2.4.19 against rmap14a
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  pagetide model rmap")]
+pub struct Args {
+    /// Which comparison
+    #[arg(value_enum)]
+    which: Which,
+    /// References of each test
+    #[arg(long, value_name = "N", default_value_t = 2_000_000)]
+    refs: u64,
+    /// Frames of memory [default: those of a machine of about 100 MB]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]
+    frames: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Which {
+    /// The virtual scan of 2.4.19 against the reverse mapping of rmap14a, under VM Regress
+    Rmap,
+}
+
+#[derive(Serialize)]
+struct TestRow(Test);
+
+impl Row for TestRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("order", Align::Left),
+        ("pages", Align::Right),
+        ("2.4.19", Align::Right),
+        ("rmap14a", Align::Right),
+        ("change", Align::Right),
+        ("reads from swap", Align::Right),
+        ("often used, kept", Align::Right),
+        ("the paper", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let Test { before, after, .. } = &self.0;
+        let seconds = |seconds| format!("{} s", grouped(seconds, 1));
+        let percent = |share: f64| format!("{} %", grouped(share * 100.0, 0));
+        vec![
+            self.0.order.to_owned(),
+            count(u64::from(self.0.pages)),
+            seconds(before.seconds),
+            seconds(after.seconds),
+            seconds(after.seconds - before.seconds),
+            format!("{} → {}", count(before.faults), count(after.faults)),
+            format!("{} → {}", percent(before.used_kept), percent(after.used_kept)),
+            self.0.paper.to_owned(),
+        ]
+    }
+}
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Model {
+    parameters: Parameters,
+    tests: Vec<Test>,
+    about: &'static str,
+}
+
+/// Runs the model.
+pub fn run(args: &Args, out: Output) -> Result<End> {
+    let Which::Rmap = args.which;
+    let mut parameters = Parameters::default();
+    parameters.frames = args.frames.unwrap_or(parameters.frames);
+    let tests = tests(&parameters, args.refs)?;
+    if out.json {
+        out.json(&Model {
+            parameters,
+            tests,
+            about: ABOUT,
+        })?;
+        return Ok(End::Done);
+    }
+    let rows: Vec<TestRow> = tests.into_iter().map(TestRow).collect();
+    out.list(&rows, "there are no tests")?;
+    out.text("\n")?;
+    for line in pagetide_report::draw::clean::wrap(ABOUT, out.look.width, out.look.ascii) {
+        out.text(&format!("{}\n", clean(&line, out.look.width, out.look.ascii)))?;
+    }
+    Ok(End::Done)
+}

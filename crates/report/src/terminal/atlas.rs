@@ -1,0 +1,142 @@
+//! The atlas: the distance of kernels from the best possible, as a table with bars.
+
+use serde::Serialize;
+
+use crate::draw::picture::bar;
+use crate::draw::quantity::{count, grouped};
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+
+/// Columns of a bar.
+const BAR: usize = 24;
+
+/// A kernel on a workload: sums over its trials.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Place {
+    /// The workload with its memory.
+    pub workload: String,
+    /// The variant.
+    pub variant: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// Trials.
+    pub trials: u64,
+    /// Major faults of the kernel.
+    pub faults: f64,
+    /// Faults of OPT.
+    pub opt: f64,
+    /// Faults of LRU.
+    pub lru: f64,
+    /// Faults of the model of the kernel's policy, where there is one.
+    pub model: f64,
+}
+
+impl Place {
+    /// Without trials yet.
+    pub fn new(workload: String, variant: String, kernel: String) -> Self {
+        Self {
+            workload,
+            variant,
+            kernel,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a trial.
+    pub fn add(&mut self, faults: f64, opt: f64, lru: f64, model: Option<f64>) {
+        self.trials += 1;
+        self.faults += faults;
+        self.opt += opt;
+        self.lru += lru;
+        self.model += model.unwrap_or(0.0);
+    }
+
+    /// Faults of the kernel for each of OPT.
+    pub fn headroom(&self) -> f64 {
+        if self.opt > 0.0 {
+            self.faults / self.opt
+        } else {
+            1.0
+        }
+    }
+}
+
+/// Draws all places; bars are faults, the kernel's and below it OPT's, against the most of the workload.
+pub fn draw(places: &[Place], look: &Look) -> String {
+    if places.is_empty() {
+        return "no record has known references and counted faults: `pagetide run smooth-sin-random` makes some\n".to_owned();
+    }
+    let mut grid = Grid::new([
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+    ]);
+    let heads = [
+        "",
+        "trials",
+        "faults",
+        "OPT",
+        "LRU",
+        "headroom",
+        "faults, of them unavoidable",
+    ];
+    grid.row(heads.map(|head| Cell::new(Ink::Strong, head)));
+    let mut before = "";
+    for place in places {
+        if place.workload != before {
+            before = &place.workload;
+            grid.gap();
+            let mut cells = vec![Cell::new(Ink::Strong, clean(before, 60, look.ascii))];
+            cells.resize_with(heads.len(), Cell::empty);
+            grid.row(cells);
+        }
+        let same = places
+            .iter()
+            .filter(|other| other.workload == place.workload);
+        let most = same.map(|other| other.faults.max(other.lru) / other.trials as f64);
+        let most = most.fold(1.0, f64::max);
+        let trials = place.trials as f64;
+        let length = |faults: f64| ((faults / trials / most) * BAR as f64).round();
+        let unavoidable = bar(length(place.opt) / BAR as f64, BAR, look);
+        let lost = (length(place.faults) - length(place.opt)).max(0.0) / BAR as f64;
+        let lost = if look.ascii { "." } else { "░" }.repeat(steps(lost));
+        let mean = |faults: f64| grouped(faults / trials, 0);
+        grid.row([
+            Cell::plain(format!("  {}", clean(&place.variant, 40, look.ascii))),
+            Cell::plain(count(place.trials)),
+            Cell::plain(mean(place.faults)),
+            Cell::plain(mean(place.opt)),
+            Cell::plain(mean(place.lru)),
+            Cell::plain(grouped(place.headroom(), 2)),
+            Cell::plain(unavoidable + &lost),
+        ]);
+    }
+    grid.draw(look, 0)
+}
+
+/// Columns that a share of a bar takes.
+fn steps(share: f64) -> usize {
+    (0..BAR)
+        .filter(|step| (*step as f64 + 0.5) / (BAR as f64) < share)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_twice_from_the_best_shows_as_much_lost_as_unavoidable() {
+        let mut place = Place::new("loop · 16M".into(), "mglru-on".into(), "6.12".into());
+        place.add(2000.0, 1000.0, 2000.0, None);
+        place.add(2200.0, 1100.0, 2200.0, None);
+        assert!((place.headroom() - 2.0).abs() < 1e-12);
+        let look = Look::of(|_| None, Some(100), true);
+        let text = draw(&[place], &look);
+        assert!(text.contains("2.00"), "{text}");
+        assert!(text.contains("############............"), "{text}");
+    }
+}
