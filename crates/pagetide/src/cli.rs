@@ -61,6 +61,8 @@ pub enum Command {
     Doctor(command::doctor::Args),
     References(command::references::Args),
     Ideal(Box<command::ideal::Args>),
+    Atlas(command::atlas::Args),
+    Model(command::model::Args),
     History(command::history::Args),
     Power(command::power::Args),
     Calibrate(Box<command::calibrate::Args>),

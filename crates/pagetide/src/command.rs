@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, and what it does with the libraries.
 
+pub mod atlas;
 pub mod calibrate;
 pub mod compare;
 pub mod doctor;
@@ -9,6 +10,7 @@ pub mod ideal;
 pub mod import;
 pub mod kernel;
 pub mod list;
+pub mod model;
 pub mod papers;
 pub mod plan;
 pub mod power;
@@ -43,6 +45,8 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Kernel(args) => kernel::run(args, &places, out),
         Command::Doctor(_) => doctor::run(&places, out),
         Command::Ideal(args) => ideal::run(&args, &places, out),
+        Command::Atlas(args) => atlas::run(&args, &places, out),
+        Command::Model(args) => model::run(&args, out),
         Command::References(args) => references::run(&args, &places, out),
         Command::History(args) => history::run(&args, &places, out),
         Command::Power(args) => power::run(&args, &places, out),

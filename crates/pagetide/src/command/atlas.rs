@@ -41,15 +41,25 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             let found = metrics.iter().find(|(_, metric)| metric.name == name);
             found.and_then(|(_, metric)| metric.value.number())
         };
-        let (Some(faults), Some(opt), Some(lru)) =
-            (value("major-faults"), value("opt-faults"), value("lru-faults"))
-        else {
+        let (Some(faults), Some(opt), Some(lru)) = (
+            value("major-faults"),
+            value("opt-faults"),
+            value("lru-faults"),
+        ) else {
             continue;
         };
         let workload = subject.cell_label();
-        let key = (workload.clone(), subject.memory.bytes().0, subject.variant.name.clone());
+        let key = (
+            workload.clone(),
+            subject.memory.bytes().0,
+            subject.variant.name.clone(),
+        );
         let place = map.entry(key).or_insert_with(|| {
-            Place::new(workload, subject.variant.name.clone(), subject.variant.kernel.release.clone())
+            Place::new(
+                workload,
+                subject.variant.name.clone(),
+                subject.variant.kernel.release.clone(),
+            )
         });
         place.add(faults, opt, lru, value("model-faults"));
     }

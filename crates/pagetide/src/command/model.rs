@@ -58,7 +58,11 @@ impl Row for TestRow {
             seconds(after.seconds),
             seconds(after.seconds - before.seconds),
             format!("{} → {}", count(before.faults), count(after.faults)),
-            format!("{} → {}", percent(before.used_kept), percent(after.used_kept)),
+            format!(
+                "{} → {}",
+                percent(before.used_kept),
+                percent(after.used_kept)
+            ),
             self.0.paper.to_owned(),
         ]
     }
@@ -90,7 +94,10 @@ pub fn run(args: &Args, out: Output) -> Result<End> {
     out.list(&rows, "there are no tests")?;
     out.text("\n")?;
     for line in pagetide_report::draw::clean::wrap(ABOUT, out.look.width, out.look.ascii) {
-        out.text(&format!("{}\n", clean(&line, out.look.width, out.look.ascii)))?;
+        out.text(&format!(
+            "{}\n",
+            clean(&line, out.look.width, out.look.ascii)
+        ))?;
     }
     Ok(End::Done)
 }
