@@ -114,9 +114,11 @@ fn ask_peer(peer: &Path, path: &Path, policy: &str, size: u32) -> Result<(f64, f
         word.trim_matches(',').parse().ok()
     };
     let times = String::from_utf8_lossy(&output.stderr).into_owned();
+    // The peer leaves a colour sequence, which ends in m, before it.
     let seconds = times
         .split_whitespace()
         .next_back()
+        .and_then(|text| text.rsplit('m').next())
         .and_then(|text| text.parse::<f64>().ok());
     match (seconds, after("cache size").and(after("miss ratio"))) {
         (Some(seconds), Some(ratio)) => {
