@@ -20,7 +20,9 @@ fn filled(at: &Path, seeds: u64) -> Vec<Record> {
         .map(|seed| {
             let mut record = record("linear", "a", seed, 0);
             let mut writer = store.writer().unwrap();
-            let noise: Vec<u8> = (0..5000_u64).map(|n| (n * n * seed) as u8).collect();
+            let noise: Vec<u8> = (0..5000_u64)
+                .map(|n| ((n * n * seed) & 0xff) as u8)
+                .collect();
             writer.section("blob", "log", &noise).unwrap();
             store.add(writer, &mut record).unwrap();
             record
