@@ -53,6 +53,19 @@ pub fn dated(event: &Value) -> bool {
     seconds.is_some_and(|seconds| (0..YEAR).contains(&seconds))
 }
 
+/// Whether the emulator moved the guest's clock other than by counting instructions before this state was saved.
+///
+/// A guest at its ready point is stopped, and until the emulator's main loop has taken note of that, it may find the CPU idle and
+/// move time on to the next timer: by up to a tick, by chance, and every trial from that snapshot would differ from those of
+/// another one. While a kernel boots without ever halting nothing else moves time, so there is none but by instructions.
+/// Format: QEMU `softmmu/cpu-timers.c`, `icount_vmstate_timers` (version, bias in nanoseconds, instructions).
+pub fn moved(state: &[u8]) -> bool {
+    const NAME: &[u8] = b"timer/icount";
+    let start = state.windows(NAME.len()).position(|part| part == NAME);
+    let bias = start.and_then(|at| state.get(at + NAME.len() + 4..at + NAME.len() + 12));
+    bias.is_some_and(|bias| bias != [0; 8])
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -68,5 +81,18 @@ mod tests {
         // What QEMU says where it has no clock.
         assert!(!dated(&event(-1)));
         assert!(!dated(&json!({ "event": "STOP" })));
+    }
+
+    #[test]
+    fn a_clock_that_was_moved_is_told_from_one_that_counted_instructions() {
+        let state = |bias: i64| {
+            let mut state = b"\x05\x0ctimer/icount\0\0\0\x01".to_vec();
+            state.extend(bias.to_be_bytes());
+            state.extend(2_366_164_948_i64.to_be_bytes());
+            state
+        };
+        assert!(!moved(&state(0)));
+        assert!(moved(&state(990_593)));
+        assert!(!moved(b"something else"));
     }
 }

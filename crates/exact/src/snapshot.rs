@@ -20,6 +20,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::boot::Boot;
+use crate::clock;
 use crate::error::{ExactError, io};
 use crate::machine::{CPU, MACHINE};
 use crate::seal::{Identity, Seal};
@@ -28,6 +29,8 @@ use crate::seal::{Identity, Seal};
 const FILES: [&str; 3] = ["ram", "state", "stub"];
 /// The file that says what they must be; written last.
 const SEAL: &str = "whole";
+/// How often a guest is booted until its clock was left alone.
+const BOOTS: u32 = 6;
 /// How often a lock that somebody else holds is tried.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Snapshots not used for this long are removed.
@@ -267,9 +270,22 @@ impl Snapshots {
 
     fn make(&self, key: &str, boot: &Boot<'_>, contents: &Contents) -> Result<(), ExactError> {
         let making = self.root.join(format!("{key}.making"));
-        let _ = fs::remove_dir_all(&making);
-        fs::create_dir_all(&making).map_err(io("making", making.display().to_string()))?;
-        let result = boot.save(&making, contents).and_then(|()| {
+        let again = || {
+            let _ = fs::remove_dir_all(&making);
+            fs::create_dir_all(&making).map_err(io("making", making.display().to_string()))
+        };
+        let result = (1..=BOOTS).try_fold(false, |is_kept, boots| {
+            if is_kept {
+                return Ok(true);
+            }
+            again()?;
+            boot.save(&making, contents)?;
+            let state = making.join("state");
+            let state = fs::read(&state).map_err(io("reading", state.display().to_string()))?;
+            // The last one is taken as it is: a kernel that waits while it boots has moved its clock rightly.
+            Ok(boots == BOOTS || !clock::moved(&state))
+        });
+        let result = result.and_then(|_| {
             Seal::of(key, &making, &FILES)
                 .and_then(|seal| seal.write(&making.join(SEAL)))
                 .map_err(io("sealing", making.display().to_string()))?;
