@@ -33,7 +33,7 @@ static CALLS: AtomicI64 = AtomicI64::new(0);
 /// Microseconds since 1970, where the clock starts. The main thread does not move it: how often that asks depends on the
 /// host.
 fn now() -> c_long {
-    // SAFETY: neither call can go wrong.
+    // SAFETY: neither call reads or writes memory of this process.
     let is_main = unsafe { syscall(GETTID) == c_long::from(getpid()) };
     if is_main {
         0

@@ -74,7 +74,7 @@ impl Emulator {
         let clock = Clock::new()?;
         let mut fds = inherited.to_vec();
         fds.push(clock.fd());
-        // SAFETY: getpid cannot go wrong.
+        // SAFETY: takes no arguments and writes no memory.
         let parent = unsafe { libc::getpid() };
         let mut command = Command::new(&self.program);
         command
@@ -85,7 +85,8 @@ impl Emulator {
             .stderr(stderr);
         // A signal typed at the terminal is ours to handle: the trial is ended by us, in order.
         command.process_group(0);
-        // SAFETY: between fork and exec only async-signal-safe calls are made, on descriptors that are open.
+        // SAFETY: between fork and exec only async-signal-safe calls are made, on descriptors that stay open until then,
+        // and nothing is allocated.
         unsafe {
             command.pre_exec(move || {
                 // However this process ends, the emulator ends with it.

@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex};
 use pagetide_arena::{
     Arena, ArenaError, Finding, Options, Prepared, Progress, Trial, VariantSpec, host,
 };
-use pagetide_guest::settings;
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
-use pagetide_guest::swap::ssd_params;
+use pagetide_harness::settings;
 use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need, Stop};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::SSD_LATENCY;
@@ -262,6 +261,17 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     matches!(
         why.downcast_ref::<ExactError>(),
         Some(ExactError::Restore { .. })
+    )
+}
+
+/// Module parameters of the simulated disk: memory behind it, completion by timer after the latency, one queue.
+/// Source: kernel `Documentation/block/null_blk.rst`.
+fn ssd_params(latency: Nanos, size: Bytes, devices: u32) -> String {
+    let gb = size.0.div_ceil(1 << 30).max(1);
+    format!(
+        "memory_backed=1 gb={gb} irqmode=2 completion_nsec={} nr_devices={devices} queue_mode=2 submit_queues=1 \
+         hw_queue_depth=64",
+        latency.0
     )
 }
 

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
 
+use pagetide_guest::tracearea::{self, Piece};
 use pagetide_quantity::Bytes;
-use pagetide_record::wire::Region;
+use pagetide_record::wire::{self, HEAD, Place, Region};
 use rustix::fs::MemfdFlags;
 
 use crate::error::{ExactError, io};
@@ -40,20 +42,22 @@ pub fn text(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An output region of this process: an anonymous file and its mapping.
+/// An output region: an anonymous file that the emulator maps, and our own mapping of it.
+///
+/// Another process writes it, whenever it likes. So the mapping serves the head's atomics alone, and everything else is
+/// copied out through the file: there is no reference to bytes that may change.
 pub struct Output {
     file: File,
-    region: Region,
-    base: *mut libc::c_void,
-    /// Of the region.
+    base: NonNull<u8>,
+    /// Of the region, and of its mapping.
     size: usize,
     /// Of the region and the trace area behind it.
-    whole: usize,
+    whole: u64,
 }
 
-// SAFETY: the mapping belongs to this value alone and is read and written through atomics or after the guest ended.
+// SAFETY: the mapping belongs to this value alone, is tied to no thread, and is reached through atomics only (`region`).
 unsafe impl Send for Output {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: a shared reference gives access to atomics and to the file, which threads may share.
 unsafe impl Sync for Output {}
 
 impl Output {
@@ -61,57 +65,55 @@ impl Output {
     /// memory.
     pub fn new(size: Bytes, trace: Bytes) -> Result<Self, ExactError> {
         let file = anonymous("pagetide-region")?;
-        file.set_len(size.0 + trace.0)
+        let whole = size.0 + trace.0;
+        file.set_len(whole)
             .map_err(io("sizing", "the output region"))?;
-        let bytes = |size: u64| {
-            usize::try_from(size)
-                .map_err(|_| io("sizing", "the output region")(io::Error::other("too large")))
-        };
-        let (length, whole) = (bytes(size.0)?, bytes(size.0 + trace.0)?);
-        // SAFETY: a new shared mapping of a file of this length.
+        let length = usize::try_from(size.0)
+            .ok()
+            .filter(|length| *length >= 2 * HEAD)
+            .ok_or_else(|| {
+                io("sizing", "the output region")(io::Error::other("too small or too large"))
+            })?;
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                whole,
+                length,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
                 0,
             )
         };
-        if base == libc::MAP_FAILED {
-            return Err(io("mapping", "the output region")(
-                io::Error::last_os_error(),
-            ));
-        }
-        // SAFETY: the mapping is page aligned, `length` long, and lives as long as `self`.
-        let region = unsafe { Region::new(base.cast(), length) };
-        region.format();
-        Ok(Self {
+        let base = if base == libc::MAP_FAILED {
+            None
+        } else {
+            NonNull::new(base.cast())
+        };
+        let base =
+            base.ok_or_else(|| io("mapping", "the output region")(io::Error::last_os_error()))?;
+        let output = Self {
             file,
-            region,
             base,
             size: length,
             whole,
-        })
+        };
+        // SAFETY: nobody else has the file yet, so no frame was handed out.
+        unsafe { output.region().format() };
+        Ok(output)
     }
 
-    /// The region.
-    pub fn region(&self) -> &Region {
-        &self.region
+    /// The region. Its bytes are reached through its head's atomics only; frames are read with [`Output::frames`].
+    pub fn region(&self) -> Region<'_> {
+        // SAFETY: `new` mapped `size` bytes, at least two pages, at the page-aligned `base`, and `drop` unmaps them, which
+        // the borrow keeps from happening. The file can only be reached through this value and by the emulator, whose
+        // guest uses regions too.
+        unsafe { Region::new(self.base.as_ptr(), self.size) }
     }
 
     /// Its size and that of the trace area, together.
     pub fn whole(&self) -> u64 {
-        self.whole as u64
-    }
-
-    /// The first `used` bytes of the trace area after the guest ended.
-    pub fn trace(&self, used: u64) -> &[u8] {
-        let room = self.whole - self.size;
-        let used = usize::try_from(used).unwrap_or(room).min(room);
-        // SAFETY: the mapping is `whole` bytes long and nobody writes it any more.
-        unsafe { std::slice::from_raw_parts(self.base.cast::<u8>().add(self.size), used) }
+        self.whole
     }
 
     /// The file behind it.
@@ -136,38 +138,75 @@ impl Output {
         Ok((offset, length))
     }
 
-    /// Bytes of the region after the guest ended. Reading heads of frames through it touches few pages; bodies are
-    /// better read through [`Output::body`].
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is `size` bytes long and nobody writes it any more.
-        unsafe { std::slice::from_raw_parts(self.base.cast(), self.size) }
+    /// The complete frames.
+    pub fn frames(&self) -> Result<Vec<Place>, ExactError> {
+        wire::places(self.size as u64, |at, buffer| {
+            self.file.read_exact_at(buffer, at)
+        })
+        .map_err(io("reading", "the output region"))
     }
 
-    /// A reader of part of the region that does not make it part of this process' memory.
-    pub fn body(&self, part: &[u8]) -> impl Read {
-        let offset = (part.as_ptr() as usize).saturating_sub(self.base as usize) as u64;
-        Body {
+    /// The bytes of a frame.
+    pub fn bytes(&self, frame: &Place) -> Result<Vec<u8>, ExactError> {
+        let mut bytes = Vec::new();
+        self.body(frame)
+            .read_to_end(&mut bytes)
+            .map_err(io("reading", "the output region"))?;
+        Ok(bytes)
+    }
+
+    /// A reader of a frame's bytes.
+    pub fn body(&self, frame: &Place) -> impl Read {
+        self.part(frame.at, frame.length)
+    }
+
+    /// The pieces of the trace in the first `used` bytes of the trace area.
+    pub fn pieces(&self, used: u64) -> Result<Vec<Piece>, ExactError> {
+        let start = self.size as u64;
+        let used = used.min(self.whole - start);
+        tracearea::pieces(used, |at, buffer| {
+            self.file.read_exact_at(buffer, start + at)
+        })
+        .map_err(io("reading", "the trace area"))
+    }
+
+    /// A reader of these pieces of the trace, one after the other.
+    pub fn trace(&self, pieces: Vec<Piece>) -> impl Read {
+        let start = self.size as u64;
+        let parts = pieces
+            .into_iter()
+            .map(move |piece| (start + piece.at, piece.length));
+        Parts {
             file: &self.file,
-            at: offset,
-            left: part.len() as u64,
+            left: parts,
+            part: self.part(0, 0),
+        }
+    }
+
+    fn part(&self, at: u64, left: u64) -> Part<'_> {
+        Part {
+            file: &self.file,
+            at,
+            left,
         }
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // SAFETY: unmaps what `new` mapped; no reference outlives `self`.
-        unsafe { libc::munmap(self.base, self.whole) };
+        // SAFETY: unmaps what `new` mapped; regions borrow `self`, so none is left.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.size) };
     }
 }
 
-struct Body<'a> {
+/// A part of a file.
+struct Part<'a> {
     file: &'a File,
     at: u64,
     left: u64,
 }
 
-impl Read for Body<'_> {
+impl Read for Part<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = buffer
             .len()
@@ -176,5 +215,59 @@ impl Read for Body<'_> {
         self.at += n as u64;
         self.left -= n as u64;
         Ok(n)
+    }
+}
+
+/// Parts of a file, given by offset and length, one after the other.
+struct Parts<'a, I> {
+    file: &'a File,
+    left: I,
+    part: Part<'a>,
+}
+
+impl<I: Iterator<Item = (u64, u64)>> Read for Parts<'_, I> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.part.left == 0 {
+            let Some((at, left)) = self.left.next() else {
+                return Ok(0);
+            };
+            self.part = Part {
+                file: self.file,
+                at,
+                left,
+            };
+        }
+        self.part.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagetide_record::wire::Kind;
+
+    use super::*;
+
+    #[test]
+    fn frames_and_trace_are_copied_out_as_they_were_written() {
+        let output = Output::new(Bytes(1 << 16), Bytes(1 << 16)).unwrap();
+        output.region().write(Kind::Blob, "one", b"first").unwrap();
+        let _unfinished = output.region().frame(Kind::Blob, "lost", 10);
+        output.region().write(Kind::Series, "two", b"").unwrap();
+        let frames = output.frames().unwrap();
+        let names: Vec<_> = frames.iter().map(|frame| frame.name.as_str()).collect();
+        assert_eq!(names, ["one", "two"]);
+        assert_eq!(output.bytes(&frames[0]).unwrap(), b"first");
+        let mut trace = Vec::new();
+        for (cpu, text) in [(0_u32, "ab"), (1, "xyz"), (0, "cd")] {
+            trace.extend(cpu.to_le_bytes());
+            trace.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
+            trace.extend(text.as_bytes());
+        }
+        output.file().write_all_at(&trace, 1 << 16).unwrap();
+        let mut pieces = output.pieces(trace.len() as u64).unwrap();
+        pieces.retain(|piece| piece.cpu == 0);
+        let mut text = String::new();
+        output.trace(pieces).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "abcd");
     }
 }

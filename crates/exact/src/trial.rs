@@ -10,17 +10,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pagetide_arena::{ArenaError, Finding, Progress, Step};
-use pagetide_guest::report::{LOG, Report};
 use pagetide_guest::spec::Order;
-use pagetide_guest::tracearea;
+use pagetide_guest::tracearea::{self, Piece};
 use pagetide_guest::workload::OUTCOME;
+use pagetide_harness::judgement::{LOG, Report};
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
-use pagetide_probe::trace::{Losses, TraceFile, write_pieces};
+use pagetide_probe::trace::{Losses, TraceFile, write_streams};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
-use pagetide_record::wire::{self, Kind, Phase};
+use pagetide_record::wire::{Kind, Phase};
 use pagetide_record::{Machine, RecordWriter, Subject, Wall};
 use pagetide_scenario::Needs;
 
@@ -280,31 +280,27 @@ impl Run<'_> {
     ) -> Result<Option<Results>, ArenaError> {
         let mut report = None;
         let mut outcome = None;
-        let mut log = "".into();
+        let mut log = String::new();
         let mut losses = Losses::default();
-        for frame in wire::frames(output.bytes()) {
-            match frame.kind {
-                Kind::Results => report = serde_json::from_slice::<Report>(frame.bytes).ok(),
-                Kind::Blob if frame.name == OUTCOME => outcome = Some(frame.bytes),
-                Kind::Blob if frame.name == tracearea::FRAME => {
-                    losses = trace(frame.bytes, output, sink)?;
+        let bytes = |frame| output.bytes(frame).map_err(ArenaError::broken);
+        for frame in &output.frames().map_err(ArenaError::broken)? {
+            match (frame.kind, frame.name.as_str()) {
+                (Kind::Results, _) => {
+                    report = serde_json::from_slice::<Report>(&bytes(frame)?).ok();
                 }
-                Kind::Blob if frame.name == LOG => log = String::from_utf8_lossy(frame.bytes),
-                Kind::Series => sink.stream(
-                    "series",
-                    frame.name,
-                    frame.bytes.len() as u64,
-                    output.body(frame.bytes),
-                )?,
-                Kind::Blob => sink.stream(
-                    "blob",
-                    frame.name,
-                    frame.bytes.len() as u64,
-                    output.body(frame.bytes),
-                )?,
+                (Kind::Blob, OUTCOME) => outcome = Some(bytes(frame)?),
+                (Kind::Blob, tracearea::FRAME) => losses = trace(&bytes(frame)?, output, sink)?,
+                (Kind::Blob, LOG) => log = String::from_utf8_lossy(&bytes(frame)?).into_owned(),
+                (Kind::Series, name) => {
+                    sink.stream("series", name, frame.length, output.body(frame))?;
+                }
+                (Kind::Blob, name) => {
+                    sink.stream("blob", name, frame.length, output.body(frame))?;
+                }
             }
         }
-        let mut results = report.map(|report| report.finish(outcome, &log, needs_pressure));
+        let mut results =
+            report.map(|report| report.finish(outcome.as_deref(), &log, needs_pressure));
         if losses.any() {
             // A gap of unknown size and a damaged piece hide one event at least.
             let events = losses.events + losses.gaps_unknown + losses.damaged;
@@ -332,18 +328,16 @@ fn trace(contents: &[u8], output: &Output, sink: &mut RecordWriter) -> Result<Lo
     let fault = |why: String| ArenaError::broken(ExactError::Trace { why });
     let contents: tracearea::Contents =
         serde_json::from_slice(contents).map_err(|why| fault(why.to_string()))?;
-    let pieces = tracearea::pieces(output.trace(contents.used));
-    let mut cpus: Vec<u32> = pieces.clone().map(|(cpu, _)| cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let of_cpu = |wanted: u32| {
-        let pieces = pieces.clone();
-        let own = pieces.filter(move |(cpu, _)| *cpu == wanted);
-        (wanted, own.map(|(_, bytes)| bytes))
-    };
+    let mut of_cpu: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
+    for piece in output.pieces(contents.used).map_err(ArenaError::broken)? {
+        of_cpu.entry(piece.cpu).or_default().push(piece);
+    }
+    let streams = of_cpu.into_iter().map(|(cpu, pieces)| {
+        let length = pieces.iter().map(|piece| piece.length).sum();
+        (cpu, length, output.trace(pieces))
+    });
     let mut packed = Vec::new();
-    write_pieces(&contents.meta, cpus.into_iter().map(of_cpu), &mut packed)
-        .map_err(|why| fault(why.to_string()))?;
+    write_streams(&contents.meta, streams, &mut packed).map_err(|why| fault(why.to_string()))?;
     sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?;
     let trace = TraceFile::read(packed.as_slice()).map_err(|why| fault(why.to_string()))?;
     let mut events = trace.events();
@@ -410,7 +404,7 @@ fn explain(results: &mut Option<Results>, seen: &Seen, console: &str, errors: &s
 }
 
 fn last(console: &str) -> String {
-    pagetide_guest::log::last(console, LAST_WORDS).to_owned()
+    pagetide_harness::log::last(console, LAST_WORDS).to_owned()
 }
 
 /// What the guest is told. Bulk input is put into the region.

@@ -6,8 +6,8 @@
 use std::fs;
 use std::io;
 
-use pagetide_quantity::Bytes;
-use pagetide_quantity::PAGE_SIZE;
+use pagetide_harness::counters::pages_free;
+use pagetide_quantity::{Bytes, PAGE_SIZE};
 
 use crate::error::{GuestError, io};
 
@@ -28,23 +28,9 @@ pub fn free() -> Result<Bytes, GuestError> {
         })
 }
 
-/// Sum of `nr_free_pages N` and of the per-CPU lists' `count: N`.
-pub fn pages_free(zoneinfo: &str) -> Option<u64> {
-    let mut found = None;
-    for line in zoneinfo.lines().map(str::trim) {
-        let number = line
-            .strip_prefix("nr_free_pages")
-            .or_else(|| line.strip_prefix("count:"));
-        if let Some(number) = number.and_then(|text| text.trim().parse::<u64>().ok()) {
-            found = Some(found.unwrap_or(0) + number);
-        }
-    }
-    found
-}
-
 /// Drops clean caches, so that they do not count as used.
 pub fn drop_caches() {
-    // SAFETY: plain system call.
+    // SAFETY: takes no arguments and writes no memory of this process.
     unsafe { libc::sync() };
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }
@@ -79,7 +65,7 @@ impl Reserve {
     fn touch(&self, page: u64) {
         let at = usize::try_from(page * PAGE_SIZE).unwrap_or(usize::MAX);
         if at < self.0.length {
-            // SAFETY: within the mapping, which this value alone uses.
+            // SAFETY: `at` was checked to lie within the mapping, to whose bytes no reference exists.
             unsafe { self.0.base.byte_add(at).cast::<u8>().write_volatile(1) };
         }
     }
@@ -110,7 +96,8 @@ pub fn hold(size: Bytes) -> Result<Held, GuestError> {
 fn map(size: Bytes, flags: libc::c_uint) -> Result<Held, GuestError> {
     let fault = || io("locking a ballast of", size.to_string())(io::Error::last_os_error());
     let length = usize::try_from(size.0).map_err(|_| fault())?;
-    // SAFETY: a new anonymous mapping and advice about it; it is never handed out.
+    // SAFETY: the kernel chooses the address, so no memory in use is replaced; advice and locking concern that mapping, whose
+    // bytes are never handed out.
     unsafe {
         let base = libc::mmap(
             std::ptr::null_mut(),
@@ -158,17 +145,4 @@ pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
         take(Bytes((step / PAGE_SIZE).max(1) * PAGE_SIZE))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn per_cpu_lists_count_as_free() {
-        let text = "Node 0, zone DMA\n      nr_free_pages 100\n    cpu: 0\n              count:    7\n              high: 9\n\
-                    Node 0, zone DMA32\n      nr_free_pages 1000\n              count:    0\n";
-        assert_eq!(pages_free(text), Some(1107));
-        assert_eq!(pages_free("nothing"), None);
-    }
 }

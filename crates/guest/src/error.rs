@@ -2,6 +2,8 @@
 
 use std::io;
 
+use pagetide_harness::HarnessError;
+
 /// Why a guest could not be prepared. Sent to the controller as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
@@ -37,14 +39,9 @@ pub enum GuestError {
         /// The kernel's own last words.
         log: String,
     },
-    /// A device did not appear.
-    #[error(
-        "{device} did not appear after its module was loaded: the kernel's driver may be too old or too new"
-    )]
-    NoDevice {
-        /// The device.
-        device: String,
-    },
+    /// What surrounds a scenario in any arena could not be prepared.
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
     /// Less memory is free than the workload was promised.
     #[error(
         "the guest has {found} KiB free where {wanted} KiB were promised: raise the guest's overhead allowance"

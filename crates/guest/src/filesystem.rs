@@ -7,12 +7,12 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
+use pagetide_harness::swap::{fill, present};
 use pagetide_quantity::Bytes;
 
 use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::MOUNT_POINT;
-use crate::swap::{fill, present};
 
 /// Where the pieces lie in the initial file system: offset u64, length u64, bytes; little endian, repeated.
 pub const PIECES: &str = "/filesystem.pieces";

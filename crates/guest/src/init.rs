@@ -4,26 +4,31 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use pagetide_harness::counters::{self, Counted, Idle};
+use pagetide_harness::judgement::{self, Ran, Report};
+use pagetide_harness::settings::{self, Settings};
+use pagetide_harness::swap::Swap;
+use pagetide_harness::{Afterwards, log, supervise};
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{Pass, SwapSpec};
 
 use crate::ballast::{Held, Reserve};
-use crate::counters::Idle;
 use crate::error::{GuestError, io};
 use crate::observer::Observer;
-use crate::report::{self, Ran, Report};
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
-use crate::{
-    ballast, counters, filesystem, idle, log, modules, mount, port, region, settings, start,
-    supervise, swap,
-};
+use crate::{ballast, filesystem, idle, modules, mount, port, region, start};
 
 /// What the kernel put off until after boot is done in this time, and not beside a trial; nearly free, as the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
+
+/// Compressed memory to swap to.
+const ZRAM: &str = "/dev/zram0";
+/// Simulated disks: the first is swapped to where a trial asks for it, else it takes the file system.
+const DISKS: [&str; 2] = ["/dev/nullb0", "/dev/nullb1"];
 
 /// Runs as PID 1 to the end; never returns and never panics.
 pub fn main() -> ! {
@@ -53,10 +58,13 @@ pub fn main() -> ! {
 struct Ready {
     boot: BootSpec,
     known: Known,
-    region: Region,
+    region: Region<'static>,
     workload: Workload,
     spare: Held,
     jitter: Reserve,
+    settings: Settings,
+    swap: Option<Swap>,
+    counted: Counted,
     /// The idle counters: nothing may halt from here on.
     idle: Idle,
 }
@@ -73,22 +81,28 @@ fn prepare() -> Result<Ready, GuestError> {
     idle::start()?;
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
-    let (_, refused) = settings::apply(&settings::fixed(boot.intended, managed()?));
-    if let Some(why) = refused.first() {
+    let settings = Settings::of_machine(Afterwards::Ends);
+    let applied = settings.apply(&settings::fixed(boot.intended, managed()?));
+    if let Some(why) = applied.refused.first() {
         return Err(io("preparing watermarks", why.to_string())(
             std::io::Error::other("refused"),
         ));
     }
-    let disk = if matches!(boot.swap, SwapSpec::Ssd(_)) {
-        "/dev/nullb1"
-    } else {
-        "/dev/nullb0"
-    };
-    swap::prepare(boot.swap, boot.swap_size, &boot.compressor)?;
+    let swap = swap(&boot)?;
     if let Some(size) = boot.filesystem {
+        let disk = if matches!(boot.swap, SwapSpec::Ssd(_)) {
+            DISKS[1]
+        } else {
+            DISKS[0]
+        };
         filesystem::prepare(disk, size)?;
     }
-    let known = facts(&boot)?;
+    let counted = Counted::of(None);
+    let counted = match &swap {
+        Some(swap) => counted.with_zram(swap),
+        None => counted,
+    };
+    let known = facts(&boot, &settings)?;
     supervise::lock_what_is_here();
     let workload = Workload::stand_by(&boot, &region)?;
     std::thread::sleep(SETTLE);
@@ -109,7 +123,20 @@ fn prepare() -> Result<Ready, GuestError> {
         workload,
         spare,
         jitter,
+        settings,
+        swap,
+        counted,
         idle: counters::idle(),
+    })
+}
+
+/// Sets up the swap a trial asks for.
+fn swap(boot: &BootSpec) -> Result<Option<Swap>, GuestError> {
+    let (size, after) = (boot.swap_size, Afterwards::Ends);
+    Ok(match boot.swap {
+        SwapSpec::None => None,
+        SwapSpec::Zram => Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?),
+        SwapSpec::Ssd(_) => Some(Swap::on_disk(DISKS[0], size, after)?),
     })
 }
 
@@ -148,8 +175,8 @@ fn trial(ready: Ready) {
     }
     let json = serde_json::to_vec(&report).unwrap_or_default();
     let written = region
-        .write(Kind::Blob, report::LOG, log::read().as_bytes())
-        .and_then(|()| region.write(Kind::Results, report::REPORT, &json));
+        .write(Kind::Blob, judgement::LOG, log::read().as_bytes())
+        .and_then(|()| region.write(Kind::Results, judgement::REPORT, &json));
     // A region that is full keeps the phase below `Done`, which the controller reports.
     if written.is_ok() {
         region.set_phase(Phase::Done);
@@ -160,8 +187,8 @@ fn trial(ready: Ready) {
 fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
-    let (read, refused) = settings::apply(&order.settings);
-    results.invalid.extend(refused);
+    let mut applied = ready.settings.apply(&order.settings);
+    results.invalid.append(&mut applied.refused);
     results.settings = known.settings.clone();
     if !order.settings.is_empty() {
         if settings::move_watermarks(order.settings.keys()) {
@@ -169,19 +196,21 @@ fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
                 .into_iter()
                 .filter(|(name, _)| !order.settings.contains_key(name))
                 .collect();
-            settings::apply(&fixed);
+            drop(ready.settings.apply(&fixed));
         }
         // What was set may have changed what lies beside it.
-        results.settings.extend(settings::survey(|name| {
-            settings::beside(name, order.settings.keys())
-        }));
+        results.settings.extend(
+            ready
+                .settings
+                .survey(|name| settings::beside(name, order.settings.keys())),
+        );
     }
-    results.settings.extend(read);
+    results.settings.append(&mut applied.read);
     results.facts = known.facts.clone();
     results.warnings = known.warnings.clone();
     let observer = match order.subject.pass {
         Pass::Timed => None,
-        Pass::Observed => match observer(boot, &ready.region, ready.spare) {
+        Pass::Observed => match observer(boot, &ready.region, ready.spare, ready.swap.as_ref()) {
             Ok(observer) => Some(observer),
             Err(why) => {
                 let why = why.to_string();
@@ -199,7 +228,7 @@ fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     }
     std::thread::sleep(start.phase);
     let started = supervise::now();
-    let before = counters::now();
+    let before = ready.counted.now();
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
@@ -210,7 +239,7 @@ fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
         results.invalid.push(Invalid::Scenario { why });
     }
     let idle_after = counters::idle();
-    let after = counters::now();
+    let after = ready.counted.now();
     report.ran = Some(Ran {
         started,
         ended: supervise::now(),
@@ -222,11 +251,16 @@ fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
 }
 
 /// Starts the observer in the place of the spare memory, and leaves as much free as there was.
-fn observer(boot: &BootSpec, region: &Region, spare: Held) -> Result<Observer, GuestError> {
+fn observer(
+    boot: &BootSpec,
+    region: &Region,
+    spare: Held,
+    swap: Option<&Swap>,
+) -> Result<Observer, GuestError> {
     ballast::drop_caches();
     let free = ballast::free()?;
     spare.release();
-    let observer = Observer::start(boot, region)?;
+    let observer = Observer::start(boot, region, swap.and_then(Swap::zram))?;
     ballast::leave(free)?;
     Ok(observer)
 }
@@ -242,14 +276,14 @@ struct Known {
 }
 
 /// What the machine is like at the ready point.
-fn facts(boot: &BootSpec) -> Result<Known, GuestError> {
+fn facts(boot: &BootSpec, settings: &Settings) -> Result<Known, GuestError> {
     let mut known = Known {
         trial: port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
             what: "trial",
             why: "there is none".to_owned(),
         })?,
         managed: managed()?,
-        settings: settings::survey(|_| true),
+        settings: settings.survey(|_| true),
         facts: BTreeMap::new(),
         warnings: Vec::new(),
     };

@@ -1,4 +1,4 @@
-//! What runs as PID 1 of a guest: prepares swap and memory, applies settings, supervises the scenario.
+//! What runs as PID 1 of a guest: prepares the machine, frees the memory that was promised, runs the scenario.
 //!
 //! The package's program is `/init` of the guest and calls [`main`]; the tool carries it and uses the library for what is
 //! said between the two. What it is told lies in two places: [`spec::BootSpec`] in the initial file system (what the
@@ -10,23 +10,17 @@
 //! in [`init`], which is the guest's life from first to last line.
 
 pub mod ballast;
-pub mod counters;
 pub mod error;
 pub mod filesystem;
 pub mod idle;
 pub mod init;
-pub mod log;
 pub mod modules;
 pub mod mount;
 pub mod observer;
 pub mod port;
 pub mod region;
-pub mod report;
-pub mod settings;
 pub mod spec;
 pub mod start;
-pub mod supervise;
-pub mod swap;
 pub mod tracearea;
 pub mod workload;
 

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use pagetide_harness::log;
+
 use crate::error::{GuestError, io};
-use crate::log;
 use crate::spec::ModuleSpec;
 
 /// Loads all modules and deletes their files, which would take memory from the workload.

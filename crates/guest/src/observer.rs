@@ -6,8 +6,10 @@
 //! the way. It runs as a real-time task, so that a busy workload cannot make it late.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
+use pagetide_harness::supervise;
 use pagetide_probe::ProbeError;
 use pagetide_probe::meaning::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 use pagetide_probe::observed::SOURCES;
@@ -18,7 +20,6 @@ use pagetide_record::wire::{Kind, Region};
 
 use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
-use crate::supervise;
 use crate::tracearea::{Contents, FRAME, TraceArea};
 
 /// Size of the kernel's ring buffer.
@@ -45,7 +46,7 @@ const FAILED: u32 = 6;
 struct Board {
     state: AtomicU32,
     length: AtomicUsize,
-    why: [u8; 1000],
+    why: [AtomicU8; 1000],
 }
 
 /// The observer as PID 1 sees it.
@@ -55,9 +56,14 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts the process and waits until all is open and allocated.
-    pub fn start(boot: &BootSpec, region: &Region) -> Result<Self, GuestError> {
-        // SAFETY: a new anonymous mapping.
+    /// Starts the process and waits until all is open and allocated. `zram` is the folder of the device that is swapped
+    /// to, if any.
+    pub fn start(
+        boot: &BootSpec,
+        region: &Region,
+        zram: Option<&Path>,
+    ) -> Result<Self, GuestError> {
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let board = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -80,7 +86,7 @@ impl Observer {
         match unsafe { libc::fork() } {
             -1 => Err(io("starting", "the observer")(io::Error::last_os_error())),
             0 => {
-                if let Err(why) = observer.observe(boot, region) {
+                if let Err(why) = observer.observe(boot, region, zram) {
                     observer.fail(&why.to_string());
                 }
                 // SAFETY: ends the child without running the parent's exit handlers.
@@ -106,7 +112,8 @@ impl Observer {
     }
 
     fn board(&self) -> &Board {
-        // SAFETY: the mapping is never unmapped, and all that is written while both sides look are atomics.
+        // SAFETY: the mapping is page aligned, large enough and never unmapped; a board is all atomics, for which every bit
+        // pattern is valid and which the other process may write meanwhile.
         unsafe { &*self.board }
     }
 
@@ -122,8 +129,14 @@ impl Observer {
                 state if state == wanted => return Ok(()),
                 FAILED => {
                     let length = self.board().length.load(Ordering::Acquire);
-                    let text = self.board().why.get(..length).unwrap_or(&[]);
-                    return fault(String::from_utf8_lossy(text).into_owned());
+                    let text: Vec<u8> = self
+                        .board()
+                        .why
+                        .iter()
+                        .take(length)
+                        .map(|byte| byte.load(Ordering::Relaxed))
+                        .collect();
+                    return fault(String::from_utf8_lossy(&text).into_owned());
                 }
                 _ => sleep(Nanos(1_000_000)),
             }
@@ -133,20 +146,22 @@ impl Observer {
 
     /// The observer's side: says why it cannot go on.
     fn fail(&self, why: &str) {
-        let room = size_of_val(&self.board().why);
-        let length = why.len().min(room);
-        // SAFETY: the text is written before the state that makes the other side read it.
-        unsafe {
-            (&raw mut (*self.board).why)
-                .cast::<u8>()
-                .copy_from_nonoverlapping(why.as_ptr(), length);
+        let room = &self.board().why;
+        for (place, byte) in room.iter().zip(why.bytes()) {
+            place.store(byte, Ordering::Relaxed);
         }
+        let length = why.len().min(room.len());
         self.board().length.store(length, Ordering::Release);
         self.set(FAILED);
     }
 
     /// The observer's life.
-    fn observe(&self, boot: &BootSpec, region: &Region) -> Result<(), GuestError> {
+    fn observe(
+        &self,
+        boot: &BootSpec,
+        region: &Region,
+        zram: Option<&Path>,
+    ) -> Result<(), GuestError> {
         let probe = |why: ProbeError| io("observing", "the trial")(io::Error::other(why));
         // SAFETY: the name is a C string.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-watch".as_ptr()) };
@@ -160,7 +175,7 @@ impl Observer {
         let instance = Instance::of_machine(tracefs, &settings).map_err(probe)?;
         let mut capture = Capture::new(instance).map_err(probe)?;
         let mut texts = TextProbe::open(&TextSettings {
-            zram: vec!["/sys/block/zram0".into()],
+            zram: zram.map(Path::to_owned).into_iter().collect(),
             capacity: SAMPLES,
             ..TextSettings::default()
         })

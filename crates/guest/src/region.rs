@@ -9,7 +9,7 @@ use pagetide_record::wire::{HEAD, Region};
 use crate::error::{GuestError, io};
 
 /// Maps the output region.
-pub fn map(at: u64, size: u64) -> Result<Region, GuestError> {
+pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
     let on = || format!("{size} bytes of physical memory at {at:#x}");
     let file = File::options()
         .read(true)
@@ -20,7 +20,7 @@ pub fn map(at: u64, size: u64) -> Result<Region, GuestError> {
         usize::try_from(size).map_err(|_| io("mapping", on())(io::Error::other("too large")))?;
     let offset =
         libc::off_t::try_from(at).map_err(|_| io("mapping", on())(io::Error::other("too far")))?;
-    // SAFETY: a new shared mapping of device memory; nothing in this process overlaps it.
+    // SAFETY: the kernel chooses the address, so no memory in use is replaced.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -34,17 +34,19 @@ pub fn map(at: u64, size: u64) -> Result<Region, GuestError> {
     if base == libc::MAP_FAILED {
         return Err(io("mapping", on())(io::Error::last_os_error()));
     }
-    // SAFETY: `base` is the start of a shared mapping of `length` bytes that is never unmapped.
+    // SAFETY: `base` is the page-aligned start of a mapping of `length` bytes that is never unmapped. The controller, which
+    // maps the same memory, writes it only before the guest starts and reads its head through atomics.
     Ok(unsafe { Region::new(base.cast(), length) })
 }
 
 /// Bytes of a mapped region.
 ///
 /// # Safety
-/// The range must lie within the region, and nobody may write it while the slice lives.
-pub unsafe fn bytes(region: &Region, offset: usize, length: usize) -> &'static [u8] {
+/// The range must lie within the region, and nobody, in no process, may write it from now on.
+pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &'static [u8] {
     let head: *const pagetide_record::wire::Head = region.head();
-    // SAFETY: the caller vouches for the range; the head is the start of the mapping.
+    // SAFETY: the head is the start of the mapping, which is never unmapped; that the range lies within it and does not
+    // change is this function's own contract.
     unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
 }
 
@@ -52,7 +54,8 @@ pub unsafe fn bytes(region: &Region, offset: usize, length: usize) -> &'static [
 pub fn keep_from_children(region: &Region, size: u64) {
     let head: *const pagetide_record::wire::Head = region.head();
     let length = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD);
-    // SAFETY: advice about our own mapping, whose first page the head is.
+    // SAFETY: the range is our own mapping after its first page, the head; the advice changes what a child inherits, not
+    // what this process sees.
     unsafe {
         libc::madvise(
             head.cast::<u8>().add(HEAD).cast_mut().cast(),

@@ -92,7 +92,8 @@ impl TraceArea {
             let (base, from) = self.window()?;
             let within = usize::try_from(self.used - from).unwrap_or(WINDOW);
             let length = bytes.len().min(WINDOW - within);
-            // SAFETY: the window is WINDOW bytes long, and `within + length` does not exceed it.
+            // SAFETY: the window is mapped, WINDOW bytes long, and `within + length` does not exceed it; `bytes` is memory of
+            // this process, which the device's memory is not part of.
             unsafe {
                 base.add(within)
                     .copy_from_nonoverlapping(bytes.as_ptr(), length);
@@ -118,7 +119,7 @@ impl TraceArea {
         let fault = |why| io("mapping the trace area in", "/dev/mem")(why);
         let offset = libc::off_t::try_from(self.at + from)
             .map_err(|_| fault(io::Error::other("it lies too far")))?;
-        // SAFETY: a new shared mapping of device memory; nothing in this process overlaps it.
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -147,22 +148,67 @@ impl Drop for TraceArea {
     }
 }
 
-/// The pieces in the area's bytes: CPU and packed sub-buffers. Ends where a head contradicts what is there.
-pub fn pieces(area: &[u8]) -> impl Iterator<Item = (u32, &[u8])> + Clone {
-    let mut rest = area;
-    std::iter::from_fn(move || {
-        let (cpu, after) = rest.split_first_chunk::<4>()?;
-        let (length, after) = after.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-        let (bytes, after) = after.split_at_checked(length)?;
-        rest = after;
-        Some((u32::from_le_bytes(*cpu), bytes))
-    })
+/// A piece of the trace in the area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The CPU it is of.
+    pub cpu: u32,
+    /// Offset of its packed sub-buffers.
+    pub at: u64,
+    /// Their bytes.
+    pub length: u64,
+}
+
+/// The pieces in the first `used` bytes of the area, found by their heads, which `read` copies from an offset. Ends where a
+/// head contradicts what is there.
+pub fn pieces(
+    used: u64,
+    mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
+) -> io::Result<Vec<Piece>> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    while used - next >= 8 {
+        let mut head = [0; 8];
+        read(next, &mut head)?;
+        let [a, b, c, d, rest @ ..] = head;
+        let piece = Piece {
+            cpu: u32::from_le_bytes([a, b, c, d]),
+            at: next + 8,
+            length: u32::from_le_bytes(rest).into(),
+        };
+        if used - piece.at < piece.length {
+            break;
+        }
+        next = piece.at + piece.length;
+        found.push(piece);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The pieces in these bytes: CPU and content.
+    fn pieces(area: &[u8]) -> Vec<(u32, &[u8])> {
+        let part = |at: u64, length: usize| {
+            let at = usize::try_from(at).unwrap();
+            &area[at..at + length]
+        };
+        super::pieces(area.len() as u64, |at, buffer| {
+            buffer.copy_from_slice(part(at, buffer.len()));
+            Ok(())
+        })
+        .unwrap()
+        .into_iter()
+        .map(|piece| {
+            (
+                piece.cpu,
+                part(piece.at, usize::try_from(piece.length).unwrap()),
+            )
+        })
+        .collect()
+    }
 
     #[test]
     fn pieces_come_back_and_a_cut_one_ends_the_walk() {
@@ -172,10 +218,10 @@ mod tests {
             area.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
             area.extend(text.as_bytes());
         }
-        let all: Vec<_> = pieces(&area).collect();
+        let all = pieces(&area);
         assert_eq!(all, [(0, &b"abc"[..]), (3, b""), (1, b"defg")]);
         for cut in 0..area.len() {
-            assert!(pieces(&area[..cut]).count() < 3);
+            assert!(pieces(&area[..cut]).len() < 3);
         }
     }
 
@@ -203,7 +249,7 @@ mod tests {
         drop(area);
         let mut bytes = vec![0; used];
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
-        let back: Vec<_> = pieces(&bytes).collect();
+        let back = pieces(&bytes);
         assert_eq!(back.len(), 6);
         assert!(back.iter().all(|(_, bytes)| *bytes == &piece[..]));
     }

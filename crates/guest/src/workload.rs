@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 
+use pagetide_harness::supervise;
 use pagetide_probe::meaning::TaskAccounting;
 use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
 use pagetide_quantity::Nanos;
@@ -13,8 +14,8 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
 
 use crate::error::{GuestError, io};
+use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
-use crate::{region, supervise};
 
 /// Name of the frame in which it leaves its outcome.
 pub const OUTCOME: &str = "outcome";
@@ -29,7 +30,7 @@ pub struct Workload {
 
 impl Workload {
     /// Starts the process. Its pages are locked as they come to be used, so that it does not become the victim.
-    pub fn stand_by(boot: &BootSpec, region: &Region) -> Result<Self, GuestError> {
+    pub fn stand_by(boot: &BootSpec, region: &Region<'static>) -> Result<Self, GuestError> {
         let (theirs, orders) = io::pipe().map_err(io("making", "the workload's pipe"))?;
         let signals = supervise::block_child_signal();
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
@@ -63,12 +64,16 @@ impl Workload {
             let why = format!("starting it: {why}");
             return vec![Invalid::Scenario { why }];
         }
-        supervise::wait(self.child, region, hang_after, self.signals)
+        let limit = (hang_after, "virtual");
+        supervise::wait(self.child, region, limit, self.signals, || {
+            // The kernel says in its log who waits for what.
+            let _ = fs::write("/proc/sysrq-trigger", "w");
+        })
     }
 }
 
 /// The workload's life; whether its outcome is stored.
-fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region) -> bool {
+fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region<'static>) -> bool {
     let Ok(order) = receive(&mut orders) else {
         return false;
     };
@@ -123,9 +128,10 @@ fn accounting(
 }
 
 /// Runs the scenario; what it returns is the encoded outcome.
-fn scenario(boot: &BootSpec, order: &Order, region: &Region) -> Vec<u8> {
+fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8> {
     // The scenario's own processes write nothing there, and its page tables would take memory from each.
     region::keep_from_children(region, boot.region_size);
+    let mut region = *region;
     let data = order.data.map_or(&[][..], |(offset, length)| {
         let fits = offset
             .checked_add(length)
@@ -135,8 +141,11 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region) -> Vec<u8> {
         else {
             return &[];
         };
-        // SAFETY: the range lies within the region, and the controller put it where no frame reaches.
-        unsafe { region::bytes(region, offset, length) }
+        region = region.up_to(offset);
+        // SAFETY: the range was checked to lie within the region. The controller wrote it before the guest went on. While
+        // this process lives it alone hands out frames (PID 1 and the observer write theirs after its end), and from
+        // here on it does so below `offset` only.
+        unsafe { region::bytes(&region, offset, length) }
     });
     let work_dir = if boot.filesystem.is_some() {
         MOUNT_POINT
@@ -151,7 +160,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region) -> Vec<u8> {
         if observed { &mut phases } else { &mut nobody };
     let begin = supervise::now();
     let place = pagetide_scenario::Place {
-        region: *region,
+        region,
         clock: pagetide_scenario::Clock::RawTsc,
         work_dir: Path::new(work_dir),
         data,

@@ -1,7 +1,7 @@
 //! The words a campaign file or command line may use, taken from the definitions of scenarios and settings.
 
 use pagetide_campaign::{ScenarioWords, Vocabulary};
-use pagetide_guest::settings;
+use pagetide_harness::settings;
 
 use crate::arenas;
 

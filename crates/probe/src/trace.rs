@@ -19,7 +19,7 @@ mod tracefs;
 
 pub use access::{FieldAccess, IdTable, TextAccess};
 pub use capture::{Capture, CpuStats};
-pub use container::{CpuBuffer, StoredFormat, TraceFile, TraceMeta, write_pieces};
+pub use container::{CpuBuffer, StoredFormat, TraceFile, TraceMeta, write_streams};
 pub use format::{EventFormat, Field, FieldShape, PageLayout};
 pub use instance::{EventName, Instance, TraceSettings};
 pub use merge::Merge;

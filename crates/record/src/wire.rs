@@ -10,6 +10,8 @@
 // The region is page aligned and every frame 64-byte aligned, so that narrower pointers may be cast.
 #![allow(clippy::cast_ptr_alignment)]
 
+use std::io;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a region: `PGTIDE01`.
@@ -83,11 +85,11 @@ impl Phase {
 #[repr(C)]
 pub struct Head {
     /// [`MAGIC`], written by whoever makes the region.
-    pub magic: AtomicU64,
+    magic: AtomicU64,
     /// Size of the region.
-    pub size: AtomicU64,
-    /// Offset of the first free byte.
-    pub used: AtomicU64,
+    size: AtomicU64,
+    /// Offset of the first free byte. Private, because frames are exclusive only as long as it never goes back.
+    used: AtomicU64,
     /// The trial's clock in nanoseconds, renewed now and then: it moves as long as the arena lives.
     pub clock: AtomicU64,
     /// Steps the scenario has done.
@@ -100,18 +102,19 @@ pub struct Head {
     pub full: AtomicU32,
 }
 
-/// A region that this process maps. Cheap to copy; several processes may write at once.
+/// A region that this process maps, for `'m`. Cheap to copy; several processes may write at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Region {
+pub struct Region<'m> {
     base: *mut u8,
     size: usize,
+    mapping: PhantomData<&'m Head>,
 }
 
-// SAFETY: every access to shared words goes through atomics, and frames are handed out by an atomic counter, so that
-// no two writers get the same bytes.
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
+// SAFETY: a region reads and writes shared words through atomics only, and hands out the bytes of frames by an atomic
+// counter that never goes back, so that no two threads or processes get the same bytes.
+unsafe impl Send for Region<'_> {}
+// SAFETY: as for `Send`: all that a shared reference allows goes through those atomics.
+unsafe impl Sync for Region<'_> {}
 
 /// Output does not fit the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -123,35 +126,54 @@ pub struct RegionFull {
     pub wanted: usize,
 }
 
-/// A frame being written; counted only once [`Frame::finish`] was called.
-pub struct Frame {
+/// A frame being written; counted only once [`Frame::finish`] was called. It cannot outlive the mapping.
+pub struct Frame<'m> {
     head: *mut u8,
     body: *mut u8,
     capacity: usize,
+    mapping: PhantomData<&'m mut [u8]>,
 }
 
-// SAFETY: a frame owns its bytes exclusively, see `Region`.
-unsafe impl Send for Frame {}
+// SAFETY: the bytes between `head` and the end of `body` were handed out to this frame alone (`Region::frame`), and no
+// state of a thread belongs to them.
+unsafe impl Send for Frame<'_> {}
 
-impl Region {
+impl<'m> Region<'m> {
     /// Takes a mapping of `size` bytes at `base`.
     ///
     /// # Safety
-    /// `base` must be the page-aligned start of a shared mapping of `size` bytes, at least two pages, that stays
-    /// mapped as long as the value or a copy of it lives.
+    /// `base` must be the page-aligned start of a mapping of `size` bytes, at least two pages, that stays mapped during
+    /// `'m`. Meanwhile whoever maps it, here or in another process, must reach its head and unfinished frames through
+    /// regions alone.
     pub const unsafe fn new(base: *mut u8, size: usize) -> Self {
-        Self { base, size }
+        Self {
+            base,
+            size,
+            mapping: PhantomData,
+        }
+    }
+
+    /// The same region without what lies at `size` and behind it: no frame handed out by it reaches there.
+    #[must_use]
+    pub fn up_to(self, size: usize) -> Self {
+        Self {
+            size: size.min(self.size),
+            ..self
+        }
     }
 
     /// The head.
-    pub fn head(&self) -> &Head {
-        // SAFETY: the mapping is at least two pages and page aligned, and `Head` consists of atomics only, for which
-        // every bit pattern is valid.
+    pub fn head(&self) -> &'m Head {
+        // SAFETY: `new` was promised a page-aligned mapping of at least two pages during `'m`, and `Head` consists of
+        // atomics only, for which every bit pattern is valid and which others may write meanwhile.
         unsafe { &*self.base.cast::<Head>() }
     }
 
     /// Makes an empty region of it.
-    pub fn format(&self) {
+    ///
+    /// # Safety
+    /// No frame handed out before may be used any more, by any process: its bytes are handed out again.
+    pub unsafe fn format(&self) {
         let head = self.head();
         head.size.store(self.size as u64, Ordering::Relaxed);
         head.used.store(HEAD as u64, Ordering::Relaxed);
@@ -180,7 +202,7 @@ impl Region {
     }
 
     /// Hands out a frame of `capacity` bytes.
-    pub fn frame(&self, kind: Kind, name: &str, capacity: usize) -> Result<Frame, RegionFull> {
+    pub fn frame(&self, kind: Kind, name: &str, capacity: usize) -> Result<Frame<'m>, RegionFull> {
         let full = RegionFull {
             size: self.size,
             wanted: capacity,
@@ -204,7 +226,8 @@ impl Region {
         let mut label = [0_u8; NAME];
         let length = name.len().min(NAME);
         label[..length].copy_from_slice(&name.as_bytes()[..length]);
-        // SAFETY: `at..at + step` lies within the mapping and was handed out to this call alone.
+        // SAFETY: `at..at + step` ends within the mapping (`end <= size`), and the counter, which only grows, was moved past
+        // it by this call alone. Writes are aligned: `at` is a multiple of 64 in a page-aligned mapping.
         unsafe {
             let head = self.base.add(at);
             head.cast::<u32>().write(0);
@@ -216,6 +239,7 @@ impl Region {
                 head,
                 body: head.add(FRAME_HEAD),
                 capacity,
+                mapping: PhantomData,
             })
         }
     }
@@ -229,10 +253,11 @@ impl Region {
     }
 }
 
-impl Frame {
+impl Frame<'_> {
     /// The bytes to write.
     pub fn body(&mut self) -> &mut [u8] {
-        // SAFETY: the frame owns `capacity` bytes at `body` within a live mapping.
+        // SAFETY: these bytes were handed out to this frame alone, the mapping lives as long as the frame, and the borrow
+        // of `self` keeps the slice the only one. Fresh bytes of a mapping are initialised (zeros, or what was there).
         unsafe { std::slice::from_raw_parts_mut(self.body, self.capacity) }
     }
 
@@ -243,7 +268,8 @@ impl Frame {
 
     /// Counts the frame with its first `length` bytes.
     pub fn finish(self, length: usize) {
-        // SAFETY: the frame's head lies within the mapping, 64-byte aligned.
+        // SAFETY: the head was handed out with the body to this frame alone, is 64-byte aligned, and is mapped as long as
+        // the frame lives. Readers look at it only after they have seen the magic, which is stored last.
         unsafe {
             self.head
                 .add(16)
@@ -265,51 +291,95 @@ pub struct FrameView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Reads the complete frames of a region's bytes. Frames that were begun but not finished are passed over; a damaged
-/// head ends the walk. Never panics, whatever the bytes.
+/// Where a complete frame lies in its region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What it holds.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// Offset of its bytes.
+    pub at: u64,
+    /// Number of its bytes.
+    pub length: u64,
+}
+
+/// Finds the complete frames of a region of `size` bytes by their heads, which `read` copies from an offset: for a reader
+/// that does not map what another process may still write. Frames that were begun but not finished are passed over; a
+/// damaged head ends the walk.
+pub fn places(
+    size: u64,
+    mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
+) -> io::Result<Vec<Place>> {
+    let mut used = [0; 8];
+    if size < HEAD as u64 {
+        return Ok(Vec::new());
+    }
+    read(16, &mut used)?;
+    let end = u64::from_le_bytes(used).min(size);
+    let mut found = Vec::new();
+    let mut at = HEAD as u64;
+    let mut head = [0; FRAME_HEAD];
+    while at < end && size - at >= FRAME_HEAD as u64 {
+        read(at, &mut head)?;
+        let Some((next, place)) = place(at, &head).filter(|(next, _)| *next <= end) else {
+            break;
+        };
+        found.extend(place);
+        at = next;
+    }
+    Ok(found)
+}
+
+/// Reads a frame's head: where the next frame starts, and the frame, if it is complete and known. `None` where the head
+/// contradicts itself.
+fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
+    let word = |o: usize| head.get(o..o + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let long = |o: usize| head.get(o..o + 8)?.try_into().ok().map(u64::from_le_bytes);
+    let (capacity, length) = (long(8)?, long(16)?);
+    let body = at + FRAME_HEAD as u64;
+    let next = capacity
+        .checked_next_multiple_of(FRAME_HEAD as u64)?
+        .checked_add(body)?;
+    if length > capacity {
+        return None;
+    }
+    let label = head.get(24..24 + NAME)?;
+    let label = &label[..label.iter().position(|b| *b == 0).unwrap_or(NAME)];
+    let place = match (
+        word(0)?,
+        Kind::from_u32(word(4)?),
+        std::str::from_utf8(label),
+    ) {
+        (FRAME_MAGIC, Some(kind), Ok(name)) => Some(Place {
+            kind,
+            name: name.to_owned(),
+            at: body,
+            length,
+        }),
+        _ => None,
+    };
+    Some((next, place))
+}
+
+/// Reads the complete frames of a region's bytes, as [`places`] finds them. Never panics, whatever the bytes.
 pub fn frames(region: &[u8]) -> impl Iterator<Item = FrameView<'_>> {
-    let mut at = HEAD;
-    let used = region
-        .get(16..24)
-        .and_then(|b| b.try_into().ok())
-        .map_or(0, u64::from_le_bytes);
-    let end = usize::try_from(used)
-        .unwrap_or(usize::MAX)
-        .min(region.len());
-    std::iter::from_fn(move || {
-        loop {
-            let head = region.get(at..at.checked_add(FRAME_HEAD)?)?;
-            if at >= end {
-                return None;
-            }
-            let word = |o: usize| head.get(o..o + 4)?.try_into().ok().map(u32::from_le_bytes);
-            let long = |o: usize| head.get(o..o + 8)?.try_into().ok().map(u64::from_le_bytes);
-            let capacity = usize::try_from(long(8)?).ok()?;
-            let length = usize::try_from(long(16)?).ok()?;
-            let body = at + FRAME_HEAD;
-            let next = capacity
-                .checked_next_multiple_of(FRAME_HEAD)?
-                .checked_add(body)?;
-            if next > end || length > capacity {
-                return None;
-            }
-            let complete = word(0)? == FRAME_MAGIC;
-            at = next;
-            if !complete {
-                continue;
-            }
-            let label = head.get(24..24 + NAME)?;
-            let label = &label[..label.iter().position(|b| *b == 0).unwrap_or(NAME)];
-            let (Some(kind), Ok(name)) = (Kind::from_u32(word(4)?), std::str::from_utf8(label))
-            else {
-                continue;
-            };
-            return Some(FrameView {
-                kind,
-                name,
-                bytes: region.get(body..body + length)?,
-            });
-        }
+    let copy = |at: u64, buffer: &mut [u8]| {
+        let at = usize::try_from(at).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        let bytes = region.get(at..at.saturating_add(buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    };
+    let found = places(region.len() as u64, copy).unwrap_or_default();
+    found.into_iter().filter_map(|place| {
+        let at = usize::try_from(place.at).ok()?;
+        let end = at.checked_add(usize::try_from(place.length).ok()?)?;
+        let name = region.get(at - NAME..)?.get(..place.name.len())?;
+        Some(FrameView {
+            kind: place.kind,
+            name: std::str::from_utf8(name).ok()?,
+            bytes: region.get(at..end)?,
+        })
     })
 }
 
@@ -319,18 +389,22 @@ mod tests {
     use proptest::prelude::*;
 
     /// A page-aligned region of plain memory.
-    fn region(pages: usize) -> (Vec<u64>, Region) {
+    fn region(pages: usize) -> (Vec<u64>, Region<'static>) {
         let mut memory = vec![0_u64; (pages + 1) * 512];
         let start = memory.as_mut_ptr().cast::<u8>();
         let skip = start.align_offset(4096);
-        // SAFETY: the vector has one page more than needed for alignment and outlives the region in these tests.
-        let region = unsafe { Region::new(start.add(skip), pages * 4096) };
-        region.format();
+        // SAFETY: the vector has one page more than needed for alignment; every test keeps it, untouched, as long as it
+        // uses the region, which is new and so without frames.
+        let region = unsafe {
+            let region = Region::new(start.add(skip), pages * 4096);
+            region.format();
+            region
+        };
         (memory, region)
     }
 
-    fn bytes(region: &Region) -> &[u8] {
-        // SAFETY: the memory behind the region outlives it in these tests and nobody writes while it is read.
+    fn bytes<'a>(region: &'a Region<'_>) -> &'a [u8] {
+        // SAFETY: every test keeps the memory behind the region, and writes nothing while it looks at these bytes.
         unsafe { std::slice::from_raw_parts(region.base, region.size) }
     }
 
@@ -351,6 +425,14 @@ mod tests {
                 (Kind::Series, "ages", &b""[..])
             ]
         );
+    }
+
+    #[test]
+    fn a_shortened_region_keeps_frames_away_from_what_lies_behind() {
+        let (_memory, region) = region(4);
+        let short = region.up_to(8192);
+        assert!(short.frame(Kind::Blob, "big", 5000).is_err());
+        assert!(region.frame(Kind::Blob, "big", 5000).is_ok());
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn go() -> Result<(), Box<dyn Error>> {
 }
 
 /// Maps the region: a file, or memory that goes with the process.
-fn map(path: Option<PathBuf>) -> Result<Region, Box<dyn Error>> {
+fn map(path: Option<PathBuf>) -> Result<Region<'static>, Box<dyn Error>> {
     let size = usize::try_from(REGION)?;
     let (flags, file) = match path {
         Some(path) => {
@@ -108,8 +108,11 @@ fn map(path: Option<PathBuf>) -> Result<Region, Box<dyn Error>> {
     if base == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error().into());
     }
-    // SAFETY: the mapping is page aligned, shared, of this size, and stays until the process ends.
-    let region = unsafe { Region::new(base.cast(), size) };
-    region.format();
+    // SAFETY: the mapping is page aligned, of this size, and stays until the process ends; no frame was handed out yet.
+    let region = unsafe {
+        let region = Region::new(base.cast(), size);
+        region.format();
+        region
+    };
     Ok(region)
 }

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let region = unsafe { Region::new(output, ACCESSES * 16 + (1 << 20)) };
     let mut rng = Rng::new(1);
     let batch: Vec<u32> = (0..BATCH).map(|_| rng.below_u32(512)).collect();
-    // SAFETY: the pages stay mapped and are reached through raw pointers only.
+    // SAFETY: the pages are never unmapped, and are reached through raw pointers only.
     let touch = unsafe { Touch::new(workload, PAGES as u64, Amount::Word, Offset::Spread) };
     for page in 0..PAGES {
         // SAFETY: the page lies within the mapping.
@@ -44,7 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 touch.untimed(&batch);
             }
         }));
-        region.format();
+        // SAFETY: the recorder of the round before is gone, and its frame with it.
+        unsafe { region.format() };
         let mut recorder = Recorder::new()?;
         recorder.log_to(&region, "access-log", ACCESSES as u64);
         timed.push(each(clock, || {

@@ -146,7 +146,7 @@ impl Asker<'_> {
         let mapping = Mapping::aligned(self.block.pages(), self.block.0)?;
         mapping.advise(libc::MADV_HUGEPAGE);
         let (begin, latency) = self.timed(|| {
-            // SAFETY: the first byte lies within the mapping.
+            // SAFETY: a mapping has at least a page, so its first byte lies within it, and no reference to it exists.
             unsafe { mapping.start().write_volatile(1) };
         });
         let mut present = 0;

@@ -62,12 +62,19 @@ mod tests {
     use super::*;
     use crate::mapping::Mapping;
 
+    fn region(memory: &Mapping) -> Region<'_> {
+        // SAFETY: the mapping is page aligned and borrowed as long as the region lives; no frame was handed out yet.
+        unsafe {
+            let region = Region::new(memory.start(), memory.bytes());
+            region.format();
+            region
+        }
+    }
+
     #[test]
     fn a_streamed_series_reads_back_as_if_it_had_been_encoded() {
         let memory = Mapping::shared(Pages(8)).unwrap();
-        // SAFETY: the mapping is page aligned, shared, and outlives the region.
-        let region = unsafe { Region::new(memory.start(), memory.bytes()) };
-        region.format();
+        let region = region(&memory);
         let rows = 100_usize;
         let page = |row: usize| i64::try_from(row).unwrap() * 3 - 50;
         assert!(write_series(
@@ -79,7 +86,7 @@ mod tests {
                 ("age", Unit::Count, &mut |row| -page(row))
             ],
         ));
-        // SAFETY: nobody writes to the region while it is read.
+        // SAFETY: the frame is finished, and nobody else knows the region.
         let bytes = unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
         let frame = wire::frames(bytes).next().unwrap();
         let expected = Series::new("pages")
@@ -91,9 +98,7 @@ mod tests {
     #[test]
     fn a_series_that_does_not_fit_is_refused() {
         let memory = Mapping::shared(Pages(2)).unwrap();
-        // SAFETY: as above.
-        let region = unsafe { Region::new(memory.start(), memory.bytes()) };
-        region.format();
+        let region = region(&memory);
         assert!(!write_series(
             &region,
             "pages",

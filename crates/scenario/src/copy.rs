@@ -202,7 +202,8 @@ impl How {
             Self::MapWrite { advice } => {
                 let source = map(&from, job.pages, false)?;
                 take(&source, advice)?;
-                // SAFETY: the mapping is readable, and the file under it is not shortened meanwhile.
+                // SAFETY: the mapping is readable and lives through the call; the file under it was made for this scenario, which
+                // is this one process: nobody writes or shortens it meanwhile.
                 let bytes = unsafe { std::slice::from_raw_parts(source.start(), source.bytes()) };
                 to.write_all_at(bytes, 0)?;
             }
@@ -220,7 +221,7 @@ impl How {
                 })
             })?,
             Self::SendFile => by_kernel(size, |left| {
-                // SAFETY: as above.
+                // SAFETY: both descriptors are open; a null offset stands for the file's own.
                 count(unsafe {
                     libc::sendfile(to.as_raw_fd(), from.as_raw_fd(), std::ptr::null_mut(), left)
                 })
@@ -288,7 +289,7 @@ fn without_cache(from: &File, to: &File, size: u64, buffer: &mut [u8]) -> io::Re
             libc::preadv2(from.as_raw_fd(), &raw const target, 1, at, RWF_DONTCACHE)
         })?;
         let source = vector(number::index(read), buffer.as_mut_ptr());
-        // SAFETY: as above, for the bytes just read.
+        // SAFETY: the vector describes the bytes just read, at most the buffer's `step`, which live through the call.
         let written = count(unsafe {
             libc::pwritev2(to.as_raw_fd(), &raw const source, 1, at, RWF_DONTCACHE)
         })?;
@@ -337,7 +338,7 @@ fn splice(from: &File, to: &File, size: u64) -> io::Result<()> {
         }
         let mut waiting = number::index(filled);
         while waiting > 0 {
-            // SAFETY: as above.
+            // SAFETY: both descriptors are open; null offsets stand for the pipe's and the file's own.
             let moved = count(unsafe {
                 libc::splice(out.as_raw_fd(), null(), to.as_raw_fd(), null(), waiting, 0)
             })?;

@@ -62,12 +62,12 @@ impl Filler {
         let from = number::index(word >> 40) % (POOL - WORDS);
         let repeated = WORDS - self.random;
         for i in 0..repeated {
-            // SAFETY: `i` is below the number of words in a page.
+            // SAFETY: `i` is below the number of words in a page, all of which the caller lets us write.
             unsafe { at.add(i).write_unaligned(word) };
         }
         for (i, random) in (repeated..).zip(&self.pool[from..from + self.random]) {
             // Mixing the page in keeps equal parts of the pool from giving equal pages.
-            // SAFETY: as above.
+            // SAFETY: `repeated` and `self.random` are together a page's words, all of which the caller lets us write.
             unsafe { at.add(i).write_unaligned(random ^ word) };
         }
     }

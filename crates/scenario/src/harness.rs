@@ -48,7 +48,7 @@ impl<T: Plain> Locked<T> {
     /// A buffer of `length` zeros.
     pub(crate) fn new(length: usize) -> Result<Self, Stop> {
         let size = Self::size(length);
-        // SAFETY: a fresh anonymous mapping touches no memory in use.
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -81,14 +81,14 @@ impl<T: Plain> Locked<T> {
 impl<T: Plain> std::ops::Deref for Locked<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping holds `length` values and lives as long as `self`.
+        // SAFETY: the mapping holds `length` values, zeros at first, which are valid (`Plain`), and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
 
 impl<T: Plain> std::ops::DerefMut for Locked<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and `self` is borrowed exclusively.
+        // SAFETY: the mapping holds `length` values and lives as long as `self`, which is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 }

@@ -41,7 +41,8 @@ impl Mapping {
         let address = whole.start.as_ptr().addr() as u64;
         let before = number::index(address.next_multiple_of(align) - address);
         let size = number::index(pages.bytes().0);
-        // SAFETY: head and tail lie within the mapping and nothing points there.
+        // SAFETY: head and tail lie within the mapping, which was just made: nothing points there, and `whole`, forgotten
+        // below, does not unmap them again.
         unsafe {
             let base = whole.start.as_ptr();
             if before > 0 {
@@ -225,7 +226,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own; whoever holds a raw pointer into it must not outlive it.
+        // SAFETY: the mapping is this value's own and hands out no references to its bytes; touches borrow it (`Touch`), and
+        // every other use of a raw pointer into it is unsafe code that has the value at hand.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes()) };
     }
 }

@@ -75,7 +75,8 @@ impl PageMap {
         let mut page = 0;
         while page < mapping.pages() {
             let count = number::index(mapping.pages() - page).min(BATCH);
-            // SAFETY: the buffer's words are plain memory of eight bytes each.
+            // SAFETY: `count` is at most BATCH, the number of the buffer's words, which are initialised, eight bytes each, and
+            // borrowed exclusively with `self`; any bytes are a valid word.
             let bytes = unsafe {
                 std::slice::from_raw_parts_mut(self.buffer.as_mut_ptr().cast::<u8>(), count * 8)
             };

@@ -10,6 +10,8 @@
 // Pages are aligned far beyond any word.
 #![allow(clippy::cast_ptr_alignment)]
 
+use std::marker::PhantomData;
+
 use pagetide_quantity::Histogram;
 use pagetide_record::Warning;
 use pagetide_record::wire::{Frame, Kind, Region};
@@ -52,7 +54,7 @@ pub enum Offset {
 
 /// How a workload is touched.
 #[derive(Clone, Copy, Debug)]
-pub struct Touch {
+pub struct Touch<'m> {
     /// First byte of the workload.
     base: *mut u8,
     /// Number of pages.
@@ -62,13 +64,15 @@ pub struct Touch {
     spread: u32,
     /// Byte added in every page.
     fixed: u32,
+    /// The workload stays mapped as long as it is touched.
+    mapping: PhantomData<&'m Mapping>,
 }
 
-impl Touch {
+impl<'m> Touch<'m> {
     /// Touches `pages` pages from `base`.
     ///
     /// # Safety
-    /// The pages must be mapped readable and writable as long as the value is used, and no reference to them may exist.
+    /// The pages must be mapped readable and writable during `'m`, and no reference to their bytes may exist meanwhile.
     pub const unsafe fn new(base: *mut u8, pages: u64, amount: Amount, offset: Offset) -> Self {
         let (spread, fixed) = match offset {
             Offset::Spread => (0xfc0, 0),
@@ -80,12 +84,14 @@ impl Touch {
             amount,
             spread,
             fixed,
+            mapping: PhantomData,
         }
     }
 
     /// Touches a mapping.
-    pub(crate) const fn mapping(mapping: &Mapping, amount: Amount, offset: Offset) -> Self {
-        // SAFETY: workload memory is reached through raw pointers only; the mapping outlives its touches in scenarios.
+    pub(crate) const fn mapping(mapping: &'m Mapping, amount: Amount, offset: Offset) -> Self {
+        // SAFETY: the mapping is borrowed for `'m`, so it is not unmapped, and a mapping hands out raw pointers to its
+        // bytes, never references.
         unsafe { Self::new(mapping.start(), mapping.pages(), amount, offset) }
     }
 
@@ -112,13 +118,14 @@ impl Touch {
     fn word(&self, page: u32) -> *mut u64 {
         // Fibonacci hashing: the upper bits of the product are spread evenly over neighbouring pages.
         let offset = (page.wrapping_mul(0x9e37_79b9) >> 20) & self.spread | self.fixed;
-        // SAFETY: the page is below `pages` (checked for the batch), and the offset is below the page size.
+        // SAFETY: callers have checked that the page is below `pages` (`must_hold`), and the offset is below the page size,
+        // so the word lies within the mapping.
         unsafe { self.page(page).add(offset as usize).cast() }
     }
 
     #[inline(always)]
     fn page(&self, page: u32) -> *mut u8 {
-        // SAFETY: as for `word`.
+        // SAFETY: callers have checked that the page is below `pages` (`must_hold`), so it lies within the mapping.
         unsafe { self.base.add(page as usize * PAGE) }
     }
 }
@@ -130,7 +137,9 @@ pub(crate) struct Mark {
 }
 
 /// What was measured: a histogram and, as far as it fits, a log of every access.
-pub struct Recorder {
+///
+/// The log lies in the output region: it cannot outlive the region's mapping.
+pub struct Recorder<'m> {
     dense: Locked<u64>,
     scratch: Locked<u64>,
     /// The clock after each access of a batch.
@@ -139,11 +148,11 @@ pub struct Recorder {
     min: u64,
     max: u64,
     count: u64,
-    log: Option<Frame>,
+    log: Option<Frame<'m>>,
     kept: u64,
 }
 
-impl Recorder {
+impl<'m> Recorder<'m> {
     /// A recorder without a log.
     pub fn new() -> Result<Self, Box<dyn std::error::Error>> {
         Ok(Self::without_log()?)
@@ -164,7 +173,7 @@ impl Recorder {
     }
 
     /// Keeps a log of up to `accesses` accesses in the region, under this name; fewer where the region is small.
-    pub fn log_to(&mut self, region: &Region, name: &str, accesses: u64) {
+    pub fn log_to(&mut self, region: &Region<'m>, name: &str, accesses: u64) {
         // Half of what is free at most: other series must find room too.
         let most = region.free() / 2 / 8 * 8;
         let wanted = number::index(accesses.saturating_mul(8)).min(most);
@@ -375,7 +384,7 @@ impl Recorder {
 #[inline(always)]
 fn access_word(touch: &Touch, item: u32) {
     let word = touch.word(item & PAGE_BITS);
-    // SAFETY: the word lies within a page of the workload, see `Touch::word`.
+    // SAFETY: the word lies within a page that stays mapped (`Touch::word`) and to which there are raw pointers only.
     unsafe {
         if item & WRITE == 0 {
             word.read_volatile();
@@ -394,7 +403,8 @@ fn copy_page(touch: &Touch, item: u32, buffer: *mut u8) {
     } else {
         (buffer, page)
     };
-    // SAFETY: both are a page long, and the buffer is the harness's own, outside of the workload.
+    // SAFETY: the page lies within the workload, which stays mapped (`Touch::page`); the buffer is the recorder's own page,
+    // borrowed exclusively by `touch`, and outside of the workload, so the two do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, PAGE) };
     // The copy must be complete before the clock is read.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
@@ -409,16 +419,21 @@ mod tests {
 
     use super::*;
 
-    fn region(size: usize) -> (Mapping, Region) {
-        let memory = Mapping::shared(Pages(size as u64 / 4096)).unwrap();
-        // SAFETY: the mapping is page aligned, shared, and outlives the region in these tests.
-        let region = unsafe { Region::new(memory.start(), memory.bytes()) };
-        region.format();
+    fn region(size: usize) -> (&'static Mapping, Region<'static>) {
+        let memory = Box::leak(Box::new(
+            Mapping::shared(Pages(size as u64 / 4096)).unwrap(),
+        ));
+        // SAFETY: the mapping is page aligned and never given back; no frame was handed out yet.
+        let region = unsafe {
+            let region = Region::new(memory.start(), memory.bytes());
+            region.format();
+            region
+        };
         (memory, region)
     }
 
     fn log(memory: &Mapping) -> Vec<(u32, u64)> {
-        // SAFETY: nobody writes to the region while it is read.
+        // SAFETY: the frame is finished, nobody else knows the region, and the slice ends with this call.
         let bytes = unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
         let frame = wire::frames(bytes)
             .find(|frame| frame.name == "access-log")
@@ -440,7 +455,8 @@ mod tests {
         let workload = Mapping::anonymous(Pages(64)).unwrap();
         let (memory, region) = region(1 << 20);
         for amount in [Amount::Word, Amount::Page] {
-            region.format();
+            // SAFETY: the recorder of the round before is gone, and its frame with it.
+            unsafe { region.format() };
             let touch = Touch::mapping(&workload, amount, Offset::Spread);
             let mut recorder = Recorder::without_log().unwrap();
             recorder.log_to(&region, "access-log", 640);
@@ -449,7 +465,7 @@ mod tests {
                 recorder.touch(Clock::calibrated(), &touch, &batch);
             }
             assert_eq!(recorder.finish(), None);
-            let entries = log(&memory);
+            let entries = log(memory);
             assert_eq!(entries.len(), 640);
             assert!(
                 entries
@@ -476,7 +492,7 @@ mod tests {
         recorder.touch(Clock::Monotonic, &touch, &[3; 1000]);
         recorder.touch(Clock::Monotonic, &touch, &[4; 1000]);
         let warning = recorder.finish().unwrap();
-        let kept = log(&memory).len() as u64;
+        let kept = log(memory).len() as u64;
         assert_eq!(warning, Warning::LogCut { kept, total: 2000 });
         assert_eq!(recorder.histogram().count, 2000);
     }

@@ -36,7 +36,7 @@ impl Observer for NoObserver {}
 /// What surrounds a scenario where it runs; none of it determines a result by itself.
 pub struct Place<'a> {
     /// Where output goes.
-    pub region: Region,
+    pub region: Region<'a>,
     /// What it is timed with.
     pub clock: Clock,
     /// A writable folder; the file system on the simulated SSD where one was asked for.
@@ -306,7 +306,7 @@ impl Trial<'_> {
     }
 
     /// Minimum, mean, percentiles and maximum as metrics `NAME-min` …, and the histogram `NAME`.
-    pub(crate) fn accesses(&mut self, name: &str, recorder: &mut Recorder) {
+    pub(crate) fn accesses(&mut self, name: &str, recorder: &mut Recorder<'_>) {
         let histogram = recorder.histogram();
         self.metric(&format!("{name}-min"), histogram.min as f64);
         self.metric(&format!("{name}-mean"), histogram.mean());
@@ -319,7 +319,7 @@ impl Trial<'_> {
     }
 
     /// Keeps a log that is complete.
-    pub(crate) fn finish_log(&mut self, recorder: &mut Recorder) {
+    pub(crate) fn finish_log(&mut self, recorder: &mut Recorder<'_>) {
         if let Some(warning) = recorder.finish() {
             self.warn(warning);
         }

@@ -11,13 +11,13 @@ use crate::pagemap::PageMap;
 use crate::trial::Trial;
 
 /// How often each page was referenced and when last, kept in the output region: it costs the workload no memory.
-pub(crate) struct Uses {
+pub(crate) struct Uses<'m> {
     pages: usize,
-    frame: Option<Frame>,
+    frame: Option<Frame<'m>>,
 }
 
-impl Uses {
-    pub(crate) fn new(trial: &mut Trial<'_>, pages: u64) -> Self {
+impl<'m> Uses<'m> {
+    pub(crate) fn new(trial: &mut Trial<'m>, pages: u64) -> Self {
         let pages = number::index(pages);
         // Never finished, so that readers pass over it.
         let mut frame = trial.place.region.frame(Kind::Blob, "uses", pages * 8).ok();

@@ -451,7 +451,7 @@ fn child(
     }
     slot.reason_length
         .store(number::narrow(bytes.len() as u64), Ordering::Release);
-    // SAFETY: as above.
+    // SAFETY: ends this process at once, without running what the parent registered for its exit.
     unsafe { libc::_exit(1) }
 }
 
@@ -481,7 +481,7 @@ fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
 
 /// Wakes all who wait for the word.
 fn wake(word: &AtomicU32) {
-    // SAFETY: the word is valid; waking has no other effect.
+    // SAFETY: the word lives in shared memory for the whole call; waking writes nothing to it.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -116,13 +116,11 @@ impl TraceFile {
 
     /// Writes the trace, compressed.
     pub fn write(&self, out: impl Write) -> Result<(), ProbeError> {
-        write_pieces(
-            &self.meta,
-            self.cpus
-                .iter()
-                .map(|buffer| (buffer.cpu, std::iter::once(buffer.bytes.as_slice()))),
-            out,
-        )
+        let streams = self.cpus.iter().map(|buffer| {
+            let bytes = buffer.bytes.as_slice();
+            (buffer.cpu, bytes.len() as u64, bytes)
+        });
+        write_streams(&self.meta, streams, out)
     }
 
     /// Reads a trace written by [`Self::write`]; one that is cut off or damaged is refused.
@@ -192,15 +190,12 @@ impl TraceFile {
     }
 }
 
-/// Writes a trace whose buffers lie in pieces, compressed: for each CPU its number and its packed sub-buffers in order.
-pub fn write_pieces<'a, P>(
+/// Writes a trace, compressed: for each CPU its number, and the length and content of its packed sub-buffers in order.
+pub fn write_streams<R: Read>(
     meta: &TraceMeta,
-    cpus: impl IntoIterator<Item = (u32, P)>,
+    cpus: impl IntoIterator<Item = (u32, u64, R)>,
     out: impl Write,
-) -> Result<(), ProbeError>
-where
-    P: Iterator<Item = &'a [u8]> + Clone,
-{
+) -> Result<(), ProbeError> {
     let wrong = |error| ProbeError::io("write", "the stored trace", error);
     let mut out = zstd::Encoder::new(out, LEVEL).map_err(wrong)?;
     out.include_checksum(true).map_err(wrong)?;
@@ -212,12 +207,11 @@ where
         out.write_all(MAGIC)?;
         out.write_all(&length.to_le_bytes())?;
         out.write_all(&meta)?;
-        for (cpu, pieces) in cpus {
-            let length: usize = pieces.clone().map(<[u8]>::len).sum();
+        for (cpu, length, mut content) in cpus {
             out.write_all(&cpu.to_le_bytes())?;
-            out.write_all(&u64::try_from(length).unwrap_or(u64::MAX).to_le_bytes())?;
-            for piece in pieces {
-                out.write_all(piece)?;
+            out.write_all(&length.to_le_bytes())?;
+            if std::io::copy(&mut content, &mut out)? != length {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
             }
         }
         Ok(())

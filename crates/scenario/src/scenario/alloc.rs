@@ -117,12 +117,12 @@ impl Scenario for Alloc {
 }
 
 impl Alloc {
-    fn at(
+    fn at<'m>(
         &self,
-        trial: &mut Trial<'_>,
+        trial: &mut Trial<'m>,
         ground: &Ground,
         (number, floor): (u64, Floor),
-        recorder: &mut Recorder,
+        recorder: &mut Recorder<'m>,
         batch: &mut [u32],
         rows: &mut Vec<[u64; 4]>,
     ) -> Result<Nanos, Stop> {

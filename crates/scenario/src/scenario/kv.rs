@@ -220,7 +220,8 @@ impl Kv {
                 let mut file = File::create(&path).map_err(cannot())?;
                 let mut written = 0;
                 for page in 0..store.pages() {
-                    // SAFETY: the page lies within the mapping, and this process has one thread, so nobody writes to it.
+                    // SAFETY: the page lies within the mapping, which is private to this process of one thread: nobody writes to it
+                    // while the slice lives.
                     let bytes = unsafe { std::slice::from_raw_parts(store.page(page), PAGE) };
                     file.write_all(bytes).map_err(cannot())?;
                     written += 1;

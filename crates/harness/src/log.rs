@@ -7,13 +7,13 @@ use pagetide_record::outcome::Invalid;
 pub fn read() -> String {
     const READ_ALL: libc::c_int = 3;
     const SIZE: libc::c_int = 10;
-    // SAFETY: asks for the size of the buffer only.
+    // SAFETY: this action returns a number and does not look at the pointer.
     let size = unsafe { libc::klogctl(SIZE, std::ptr::null_mut(), 0) };
     let Ok(length) = usize::try_from(size) else {
         return String::new();
     };
     let mut buffer = vec![0_u8; length];
-    // SAFETY: the buffer has `size` bytes.
+    // SAFETY: the buffer has `size` bytes, of which the kernel writes no more, and lives through the call.
     let read = unsafe { libc::klogctl(READ_ALL, buffer.as_mut_ptr().cast(), size) };
     buffer.truncate(usize::try_from(read).unwrap_or(0));
     String::from_utf8_lossy(&buffer).into_owned()

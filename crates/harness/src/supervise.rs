@@ -25,13 +25,15 @@ pub fn lock_what_is_here() {
     unsafe { libc::mlockall(flags) };
 }
 
-/// Waits for the workload, renewing the region's clock every second. Ends it when it made no progress for `hang_after`.
+/// Waits for the workload, renewing the region's clock every second. Ends it when it made no progress for `hang_after`, on
+/// the clock of that name; what else a hang is worth, such as the kernel's word on who waits for what, `on_hang` does first.
 /// Returns why its result must not be used, if so.
 pub fn wait(
     child: libc::pid_t,
     region: &Region,
-    hang_after: Nanos,
+    (hang_after, clock): (Nanos, &str),
     signals: libc::sigset_t,
+    on_hang: impl Fn(),
 ) -> Vec<Invalid> {
     let second = libc::timespec {
         tv_sec: 1,
@@ -73,10 +75,9 @@ pub fn wait(
             if span > hang_after && invalid.is_empty() {
                 invalid.push(Invalid::Hang {
                     span,
-                    clock: "virtual".to_owned(),
+                    clock: clock.to_owned(),
                 });
-                // The kernel says in its log who waits for what.
-                let _ = std::fs::write("/proc/sysrq-trigger", "w");
+                on_hang();
                 // SAFETY: ends our own child, which was not reaped yet.
                 unsafe { libc::kill(child, libc::SIGKILL) };
             }

@@ -1,7 +1,8 @@
-//! What the guest leaves, and what is made of it outside.
+//! What is read around a scenario, and the judgement whether the trial did what it claims.
 //!
-//! The guest only reads; what needs no kernel is worked out by the controller, because every line of the guest's program
-//! that runs once is translated by the emulator first, which costs more than running it.
+//! Reading and judging are apart: who stands beside the workload only reads, and what needs no kernel is worked out later.
+//! In a guest it happens outside, because every line of the guest's program that runs once is translated by the emulator
+//! first, which costs more than running it.
 
 use pagetide_quantity::{Direction, MetricDef, Unit};
 use pagetide_quantity::{Metric, Nanos};
@@ -11,7 +12,7 @@ use pagetide_scenario::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{self, Idle, Moment};
-use crate::{ballast, log};
+use crate::log;
 
 /// Name of the frame that holds a [`Report`] as JSON.
 pub const REPORT: &str = "report";
@@ -20,7 +21,7 @@ pub const LOG: &str = "log";
 /// How much of the kernel's log a record keeps, in bytes.
 const LOG_TAIL: usize = 16 << 10;
 
-/// What only the guest can read.
+/// What only who stands beside the workload can read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Settings, facts, warnings, and why the scenario did not run or did not end, if so.
@@ -58,7 +59,7 @@ impl Report {
         results.counters = counters::between(&ran.before, &ran.after);
         results.texts = counters::texts(&ran.before, &ran.after);
         results.halts = Some(counters::halts(ran.idle_before, ran.idle_after));
-        if let Some(pages) = ran.before.text("zoneinfo").and_then(ballast::pages_free) {
+        if let Some(pages) = ran.before.text("zoneinfo").and_then(counters::pages_free) {
             let free = pages * pagetide_quantity::PAGE_SIZE;
             results
                 .facts
@@ -107,7 +108,9 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     if halted > 0 {
         results.invalid.push(Invalid::Halted { times: halted });
     }
-    let Some(vmstat) = results.counters.get("vmstat") else {
+    // Where the workload has a group of its own, what the rest of the machine does says nothing.
+    let group = results.counters.get("memory.stat");
+    let Some(vmstat) = group.or_else(|| results.counters.get("vmstat")) else {
         return;
     };
     let reclaimed: u64 = vmstat

@@ -1,0 +1,542 @@
+//! Settings by name: where they lie, how they are applied, whether they stuck, and how they are restored.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::Bytes;
+use pagetide_record::outcome::Invalid;
+
+use crate::afterwards::Afterwards;
+use crate::error::HarnessError;
+
+/// Short names of folders of settings.
+const FOLDERS: [(&str, &str); 6] = [
+    ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
+    ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
+    ("ksm/", "/sys/kernel/mm/ksm/"),
+    ("swap/", "/sys/kernel/mm/swap/"),
+    ("zswap/", "/sys/module/zswap/parameters/"),
+    ("hugepages/", "/sys/kernel/mm/hugepages/"),
+];
+
+/// First parts of dotted sysctl names that make sense in a trial.
+const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
+
+/// Settings people name most, for suggestions and lists.
+pub const KNOWN: [&str; 27] = [
+    "vm.swappiness",
+    "vm.page-cluster",
+    "vm.watermark_scale_factor",
+    "vm.watermark_boost_factor",
+    "vm.min_free_kbytes",
+    "vm.vfs_cache_pressure",
+    "vm.dirty_ratio",
+    "vm.dirty_background_ratio",
+    "vm.dirty_bytes",
+    "vm.compaction_proactiveness",
+    "vm.compact_unevictable_allowed",
+    "vm.extfrag_threshold",
+    "vm.overcommit_memory",
+    "vm.overcommit_ratio",
+    "vm.percpu_pagelist_high_fraction",
+    "vm.zone_reclaim_mode",
+    "vm.lowmem_reserve_ratio",
+    "vm.workingset_protection",
+    "lru_gen/enabled",
+    "lru_gen/min_ttl_ms",
+    "swap/vma_ra_enabled",
+    "thp/enabled",
+    "thp/defrag",
+    "thp/shmem_enabled",
+    "thp/khugepaged/defrag",
+    "zswap/enabled",
+    "zswap/max_pool_percent",
+];
+
+/// Where a setting of this name lies; `None` for a name of no known form.
+pub fn path(name: &str) -> Option<PathBuf> {
+    if name.split('/').any(|part| part == "..") {
+        return None;
+    }
+    if name.starts_with("/sys/") || name.starts_with("/proc/sys/") {
+        return Some(PathBuf::from(name));
+    }
+    for (short, folder) in FOLDERS {
+        if let Some(rest) = name.strip_prefix(short) {
+            return (!rest.is_empty()).then(|| Path::new(folder).join(rest));
+        }
+    }
+    let (first, rest) = name.split_once('.')?;
+    if !SYSCTLS.contains(&first) || rest.is_empty() || rest.contains('/') {
+        return None;
+    }
+    Some(
+        Path::new("/proc/sys")
+            .join(first)
+            .join(rest.replace('.', "/")),
+    )
+}
+
+/// What a word of a setting means as a number: booleans have many spellings, masks are hexadecimal, sizes have units
+/// (kernel `lib/kstrtox.c`, `kstrtobool`, and `lib/cmdline.c`, `memparse`).
+fn number(word: &str) -> Option<u64> {
+    match word.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "true" | "on" | "enabled" => return Some(1),
+        "n" | "no" | "false" | "off" | "disabled" => return Some(0),
+        _ => {}
+    }
+    if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        return u64::from_str_radix(hex, 16).ok();
+    }
+    let digits = word
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(word.len());
+    let (digits, unit) = word.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Whether two words mean the same.
+fn same(wanted: &str, found: &str) -> bool {
+    wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
+}
+
+/// Whether what was read back means what was written: files show choices in brackets, masks in hexadecimal, booleans as
+/// letters or words, sizes without their units.
+pub fn stuck(wanted: &str, found: &str) -> bool {
+    let (wanted, found) = (wanted.trim(), found.trim());
+    if wanted == found {
+        return true;
+    }
+    if let Some(chosen) = found
+        .split_whitespace()
+        .find_map(|w| w.strip_prefix('[')?.strip_suffix(']'))
+    {
+        return same(wanted, chosen);
+    }
+    // `y` to a mask of features switches all of them on (kernel `Documentation/admin-guide/mm/multigen_lru.rst`).
+    if wanted.eq_ignore_ascii_case("y") && found.starts_with("0x") {
+        return number(found).is_some_and(|mask| mask != 0);
+    }
+    let (mut of_wanted, mut of_found) = (wanted.split_whitespace(), found.split_whitespace());
+    loop {
+        match (of_wanted.next(), of_found.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(found)) if same(wanted, found) => {}
+            _ => return false,
+        }
+    }
+}
+
+/// `min_free_kbytes` as a machine of this size would choose it.
+/// Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes`.
+pub fn min_free_kbytes(intended: Bytes) -> u64 {
+    ((intended.0 >> 10) * 16).isqrt().clamp(128, 262_144)
+}
+
+/// What the arena itself fixes, unless a variant says otherwise: watermarks of a machine of the intended size (the
+/// simulated disk's pages count as managed memory and would raise them), and no refusal of large mappings.
+pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
+    let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
+    BTreeMap::from([
+        (
+            "vm.min_free_kbytes".to_owned(),
+            min_free_kbytes(intended).to_string(),
+        ),
+        ("vm.watermark_scale_factor".to_owned(), scale.to_string()),
+        ("vm.overcommit_memory".to_owned(), "1".to_owned()),
+    ])
+}
+
+/// Whether a setting is one of the watermarks.
+fn is_watermark(name: &str) -> bool {
+    name.starts_with("vm.min_free") || name.starts_with("vm.watermark")
+}
+
+/// The settings of a machine.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folder below which `/proc` and `/sys` lie.
+    root: PathBuf,
+    afterwards: Afterwards,
+}
+
+/// Settings that were applied. When dropped on a machine that goes on, they are restored.
+#[derive(Debug)]
+#[must_use = "settings are restored when this is dropped"]
+pub struct Applied {
+    /// What each setting reads now.
+    pub read: BTreeMap<String, String>,
+    /// What did not work.
+    pub refused: Vec<Invalid>,
+    /// Files and what to write to them, in order; empty where the machine ends.
+    before: Vec<(PathBuf, String)>,
+}
+
+impl Settings {
+    /// The settings of the machine this runs on.
+    pub fn of_machine(afterwards: Afterwards) -> Self {
+        Self::below("/", afterwards)
+    }
+
+    /// The settings whose files lie below a folder, as in a container or a test.
+    pub fn below(root: impl Into<PathBuf>, afterwards: Afterwards) -> Self {
+        Self {
+            root: root.into(),
+            afterwards,
+        }
+    }
+
+    /// Where a setting lies; `None` for a name of no known form.
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        let path = path(name)?;
+        Some(self.root.join(path.strip_prefix("/").unwrap_or(&path)))
+    }
+
+    /// What a setting reads.
+    fn read(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.file(name)?).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    /// Applies settings and reads each back. On a machine that goes on, one that cannot be read is refused, for it could
+    /// not be restored.
+    pub fn apply(&self, settings: &BTreeMap<String, String>) -> Applied {
+        let mut applied = Applied {
+            read: BTreeMap::new(),
+            refused: Vec::new(),
+            before: self.before(settings),
+        };
+        // Writing to transparent huge pages raises min_free_kbytes behind our back, so watermarks come last.
+        let order = settings
+            .iter()
+            .filter(|(n, _)| !is_watermark(n))
+            .chain(settings.iter().filter(|(n, _)| is_watermark(n)));
+        for (name, wanted) in order {
+            if let Err(why) = self.write(name, wanted) {
+                let name = name.clone();
+                applied.refused.push(Invalid::SettingRefused { name, why });
+            }
+        }
+        for (name, wanted) in settings {
+            let Some(found) = self.read(name) else {
+                continue;
+            };
+            let refused = applied.refused.iter().any(
+                |reason| matches!(reason, Invalid::SettingRefused { name: n, .. } if n == name),
+            );
+            if !refused && !stuck(wanted, &found) {
+                applied.refused.push(Invalid::SettingDidNotStick {
+                    name: name.clone(),
+                    wanted: wanted.clone(),
+                    found: found.clone(),
+                });
+            }
+            applied.read.insert(name.clone(), found);
+        }
+        applied
+    }
+
+    fn write(&self, name: &str, wanted: &str) -> Result<(), String> {
+        let path = self.file(name).ok_or("its name is of no known form")?;
+        if self.afterwards == Afterwards::GoesOn && self.read(name).is_none() {
+            return Err("it cannot be read, so it could not be restored".to_owned());
+        }
+        fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
+    }
+
+    /// What is to be written to restore these settings and those that they may change.
+    fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
+        if self.afterwards == Afterwards::Ends {
+            return Vec::new();
+        }
+        let set = settings.keys().map(String::as_str);
+        let neighbours = KNOWN.into_iter().filter(|name| {
+            beside(name, settings.keys())
+                || (is_watermark(name) && move_watermarks(settings.keys()))
+        });
+        let mut names: Vec<&str> = set.chain(neighbours).collect();
+        // Watermarks last, as when they are set.
+        names.sort_unstable_by_key(|name| (is_watermark(name), *name));
+        names.dedup();
+        names
+            .into_iter()
+            .filter_map(|name| Some((self.file(name)?, writable(&self.read(name)?).to_owned())))
+            .collect()
+    }
+
+    /// Reads the known settings that are `wanted`, for the record, whether they were set or not: they explain results.
+    pub fn survey(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        KNOWN
+            .iter()
+            .filter(|name| wanted(name))
+            .filter_map(|name| Some(((*name).to_owned(), self.read(name)?)))
+            .collect()
+    }
+}
+
+impl Applied {
+    /// Restores the settings now, and says whether all are as before.
+    pub fn restore(mut self) -> Result<(), HarnessError> {
+        self.put_back()
+    }
+
+    fn put_back(&mut self) -> Result<(), HarnessError> {
+        let before = std::mem::take(&mut self.before);
+        let differs = |(path, value): &&(PathBuf, String)| {
+            fs::read_to_string(path).map_or(true, |found| !stuck(value, &found))
+        };
+        // Twice, because one may reset another: `vm.dirty_bytes` cannot be written to zero, but writing
+        // `vm.dirty_ratio` does it.
+        for _ in 0..2 {
+            for (path, value) in before.iter().filter(differs) {
+                // Whether it worked is read below.
+                let _ = fs::write(path, value);
+            }
+        }
+        match before.iter().find(differs) {
+            Some((path, _)) => Err(HarnessError::NotRestored(path.display().to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Applied {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `restore`.
+        let _ = self.put_back();
+    }
+}
+
+/// The part of what a file shows that can be written to it: of choices the one in brackets.
+fn writable(found: &str) -> &str {
+    found
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+        .unwrap_or(found)
+}
+
+/// Whether setting one of these moves watermarks behind our back: huge pages raise `min_free_kbytes` (kernel
+/// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages leaves less managed memory.
+pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
+    names.into_iter().any(|name| {
+        is_watermark(name)
+            || ["thp/", "hugepages/", "vm.nr_", "/"]
+                .iter()
+                .any(|start| name.starts_with(start))
+    })
+}
+
+/// Whether setting one of these may change what `name` reads: they lie in one folder, begin with the same word
+/// (`vm.dirty_bytes` zeroes `vm.dirty_ratio`), or are watermarks.
+pub fn beside<'a>(name: &str, set: impl IntoIterator<Item = &'a String>) -> bool {
+    fn stem(name: &str) -> &str {
+        match name.rfind('/') {
+            Some(slash) => &name[..slash],
+            None => name.split_once(['_', '-']).map_or(name, |(word, _)| word),
+        }
+    }
+    let mut set = set.into_iter().peekable();
+    (is_watermark(name) && set.peek().is_some())
+        || set.any(|other| other.starts_with('/') || stem(other) == stem(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_files() {
+        assert_eq!(
+            path("vm.swappiness").unwrap(),
+            Path::new("/proc/sys/vm/swappiness")
+        );
+        assert_eq!(
+            path("lru_gen/enabled").unwrap(),
+            Path::new("/sys/kernel/mm/lru_gen/enabled")
+        );
+        assert_eq!(
+            path("thp/khugepaged/defrag").unwrap(),
+            Path::new("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag")
+        );
+        assert_eq!(
+            path("/sys/block/zram0/x").unwrap(),
+            Path::new("/sys/block/zram0/x")
+        );
+        for bad in [
+            "swappiness",
+            "vm.",
+            "net.ipv4.ip_forward",
+            "/sys/../etc/passwd",
+            "/etc/passwd",
+            "lru_gen/",
+        ] {
+            assert_eq!(path(bad), None, "{bad}");
+        }
+        for known in KNOWN {
+            assert!(path(known).is_some(), "{known}");
+        }
+    }
+
+    #[test]
+    fn values_read_back_are_understood_in_the_kernels_own_spelling() {
+        assert!(stuck("madvise", "always [madvise] never"));
+        assert!(!stuck("always", "always [madvise] never"));
+        assert!(stuck("7", "0x0007"));
+        assert!(stuck("y", "0x0007"));
+        assert!(!stuck("y", "0x0000"));
+        assert!(stuck("1", "Y"));
+        assert!(stuck("0", "0x0000"));
+        assert!(!stuck("60", "100"));
+        assert!(stuck("256 32 0", "256\t32\t0"));
+        // swap/vma_ra_enabled takes 0 and 1 and shows words.
+        for (yes, no) in [("1", "0"), ("true", "false"), ("Y", "N"), ("on", "off")] {
+            for (shows_yes, shows_no) in [("true", "false"), ("Y", "N"), ("1", "0")] {
+                assert!(
+                    stuck(yes, shows_yes) && stuck(no, shows_no),
+                    "{yes} {shows_yes}"
+                );
+                assert!(
+                    !stuck(yes, shows_no) && !stuck(no, shows_yes),
+                    "{yes} {shows_no}"
+                );
+            }
+        }
+        assert!(stuck("64K", "65536") && stuck("1M", "1024K") && stuck("2G", "2147483648"));
+        assert!(!stuck("64K", "64") && !stuck("64K", "65537"));
+        assert!(stuck("1", "0 [1] 2") && !stuck("1", "[0] 1 2"));
+        assert!(stuck("256 32K", "256 32768") && !stuck("256 32", "256 32 0"));
+        assert!(!stuck("lz4", "[lzo] lz4") && !stuck("", "0"));
+    }
+
+    #[test]
+    fn what_lies_beside_a_setting_is_read_again() {
+        let set = ["vm.dirty_bytes".to_owned(), "thp/enabled".to_owned()];
+        for (name, again) in [
+            ("vm.dirty_ratio", true),
+            ("thp/defrag", true),
+            ("vm.min_free_kbytes", true),
+            ("vm.swappiness", false),
+            ("lru_gen/enabled", false),
+        ] {
+            assert_eq!(beside(name, &set), again, "{name}");
+        }
+        assert!(!beside("vm.min_free_kbytes", &[]));
+        assert!(move_watermarks(&set));
+        assert!(!move_watermarks(&["lru_gen/enabled".to_owned()]));
+        assert!(move_watermarks(&["/sys/kernel/mm/x".to_owned()]));
+    }
+
+    #[test]
+    fn watermarks_match_the_intended_machine() {
+        assert_eq!(min_free_kbytes(Bytes::from_mib(160)), 1619);
+        assert_eq!(
+            fixed(Bytes::from_mib(100), Bytes::from_mib(500))["vm.watermark_scale_factor"],
+            "2"
+        );
+    }
+
+    /// A tree of settings in a folder, as the kernel shows them.
+    fn tree() -> (tempfile::TempDir, impl Fn(&str) -> String) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, value) in [
+            ("vm.swappiness", "60\n"),
+            ("vm.min_free_kbytes", "1619\n"),
+            ("thp/enabled", "always [madvise] never\n"),
+            ("lru_gen/enabled", "0x0007\n"),
+        ] {
+            let file = folder
+                .path()
+                .join(path(name).unwrap().strip_prefix("/").unwrap());
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, value).unwrap();
+        }
+        let root = folder.path().to_owned();
+        let read = move |name: &str| {
+            let file = root.join(path(name).unwrap().strip_prefix("/").unwrap());
+            fs::read_to_string(file).unwrap().trim().to_owned()
+        };
+        (folder, read)
+    }
+
+    fn wanted(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn a_machine_that_goes_on_gets_its_settings_back_when_the_guard_is_dropped() {
+        let (folder, read) = tree();
+        let settings = Settings::below(folder.path(), Afterwards::GoesOn);
+        let applied = settings.apply(&wanted(&[
+            ("vm.swappiness", "1"),
+            ("thp/enabled", "never"),
+            ("lru_gen/enabled", "0"),
+        ]));
+        assert_eq!(applied.refused, []);
+        assert_eq!(applied.read["vm.swappiness"], "1");
+        assert_eq!(read("lru_gen/enabled"), "0");
+        // What the kernel does behind our back when huge pages are set.
+        let raised = folder.path().join("proc/sys/vm/min_free_kbytes");
+        fs::write(&raised, "67584").unwrap();
+        drop(applied);
+        assert_eq!(read("vm.swappiness"), "60");
+        assert_eq!(read("thp/enabled"), "madvise");
+        assert_eq!(read("lru_gen/enabled"), "0x0007");
+        assert_eq!(read("vm.min_free_kbytes"), "1619");
+    }
+
+    #[test]
+    fn settings_are_restored_where_a_trial_panics() {
+        let (folder, read) = tree();
+        let root = folder.path().to_owned();
+        let ended = std::thread::spawn(move || {
+            let settings = Settings::below(root, Afterwards::GoesOn);
+            let _applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
+            panic!("in the middle of a trial");
+        });
+        assert!(ended.join().is_err());
+        assert_eq!(read("vm.swappiness"), "60");
+    }
+
+    #[test]
+    fn a_machine_that_ends_is_left_as_it_is() {
+        let (folder, read) = tree();
+        let settings = Settings::below(folder.path(), Afterwards::Ends);
+        drop(settings.apply(&wanted(&[("vm.swappiness", "1")])));
+        assert_eq!(read("vm.swappiness"), "1");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_only_where_it_would_have_to_be_restored() {
+        for (afterwards, refusals) in [(Afterwards::GoesOn, 1), (Afterwards::Ends, 0)] {
+            let (folder, _) = tree();
+            let settings = Settings::below(folder.path(), afterwards);
+            let applied = settings.apply(&wanted(&[("vm.compact_memory", "1")]));
+            assert_eq!(applied.refused.len(), refusals, "{:?}", applied.refused);
+            let written = folder.path().join("proc/sys/vm/compact_memory").exists();
+            assert_eq!(written, refusals == 0);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_restored_is_named() {
+        let (folder, _) = tree();
+        let settings = Settings::below(folder.path(), Afterwards::GoesOn);
+        let applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
+        let file = folder.path().join("proc/sys/vm/swappiness");
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        let why = applied.restore().unwrap_err().to_string();
+        assert!(why.contains("vm/swappiness"), "{why}");
+    }
+}

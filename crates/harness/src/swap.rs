@@ -1,0 +1,198 @@
+//! Swap for a trial: found, or set up on compressed memory or a disk and taken away again.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use pagetide_probe::text::{Parse, SwapArea, Swaps};
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+
+use crate::afterwards::Afterwards;
+use crate::error::{HarnessError, io};
+
+/// The areas the machine swaps to already.
+pub fn found() -> Result<Vec<SwapArea>, HarnessError> {
+    let text = fs::read("/proc/swaps").map_err(io("reading", "/proc/swaps"))?;
+    let mut swaps = Swaps::default();
+    swaps.parse(&text);
+    Ok(swaps.areas().to_vec())
+}
+
+/// A swap area set up for a trial. When dropped on a machine that goes on, it is switched off.
+#[derive(Debug)]
+#[must_use = "swap is switched off when this is dropped"]
+pub struct Swap {
+    device: String,
+    /// Folder of the device's own files, where it is compressed memory.
+    zram: Option<PathBuf>,
+    afterwards: Afterwards,
+}
+
+impl Swap {
+    /// Gives a new, unused zram device this size and compressor, and swaps to it.
+    pub fn on_zram(
+        device: &str,
+        size: Bytes,
+        compressor: &str,
+        afterwards: Afterwards,
+    ) -> Result<Self, HarnessError> {
+        present(device)?;
+        let name = device.rsplit('/').next().unwrap_or(device);
+        let folder = Path::new("/sys/block").join(name);
+        let set = |name: &str, value: &str| {
+            let path = folder.join(name);
+            fs::write(&path, value).map_err(io("setting", format!("{} to {value}", path.display())))
+        };
+        set("comp_algorithm", compressor)?;
+        set("disksize", &size.0.to_string())?;
+        // From here on there is something to take away, also where switching on is refused.
+        let swap = Self {
+            device: device.to_owned(),
+            zram: Some(folder),
+            afterwards,
+        };
+        swap.switch_on(size)?;
+        Ok(swap)
+    }
+
+    /// Swaps to the first `size` bytes of a disk, all of which are overwritten.
+    pub fn on_disk(
+        device: &str,
+        size: Bytes,
+        afterwards: Afterwards,
+    ) -> Result<Self, HarnessError> {
+        present(device)?;
+        fill(device, size)?;
+        let swap = Self {
+            device: device.to_owned(),
+            zram: None,
+            afterwards,
+        };
+        swap.switch_on(size)?;
+        Ok(swap)
+    }
+
+    /// The file that says how well a zram device compresses.
+    pub fn statistics(&self) -> Option<PathBuf> {
+        Some(self.zram.as_ref()?.join("mm_stat"))
+    }
+
+    /// The folder of a zram device's own files.
+    pub fn zram(&self) -> Option<&Path> {
+        self.zram.as_deref()
+    }
+
+    fn switch_on(&self, size: Bytes) -> Result<(), HarnessError> {
+        format(&self.device, size)?;
+        let path = CString::new(self.device.as_str()).unwrap_or_default();
+        // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
+        if unsafe { libc::swapon(path.as_ptr(), 0) } != 0 {
+            let why = io::Error::last_os_error();
+            return Err(io("switching on swap on", &self.device)(why));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        if self.afterwards == Afterwards::Ends {
+            return;
+        }
+        let path = CString::new(self.device.as_str()).unwrap_or_default();
+        // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
+        unsafe { libc::swapoff(path.as_ptr()) };
+        if let Some(folder) = &self.zram {
+            // Refused while it is in use, so that what could not be switched off stays as it is.
+            let _ = fs::write(folder.join("reset"), "1");
+        }
+    }
+}
+
+/// Checks that a device is there.
+pub fn present(device: &str) -> Result<(), HarnessError> {
+    if Path::new(device).exists() {
+        Ok(())
+    } else {
+        Err(HarnessError::NoDevice {
+            device: device.to_owned(),
+        })
+    }
+}
+
+/// Writes the first `size` bytes of a simulated disk once, so that its pages are allocated now: a disk that took memory
+/// when it is swapped to would deadlock in reclaim.
+pub fn fill(device: &str, size: Bytes) -> Result<(), HarnessError> {
+    const CHUNK: usize = 1 << 20;
+    /// A page-aligned buffer, as direct I/O wants it.
+    #[repr(C, align(4096))]
+    struct Aligned([u8; CHUNK]);
+    let zeros: Box<Aligned> = {
+        // SAFETY: all zeros are a valid value of a byte array; allocated zeroed so that it never lies on the stack.
+        unsafe { Box::<Aligned>::new_zeroed().assume_init() }
+    };
+    let fault = |e| io("filling", device)(e);
+    let file = File::options()
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(device)
+        .map_err(fault)?;
+    let mut at = 0;
+    while at < size.0 {
+        let length = usize::try_from(size.0 - at).unwrap_or(CHUNK).min(CHUNK);
+        file.write_all_at(&zeros.0[..length], at).map_err(fault)?;
+        at += length as u64;
+    }
+    Ok(())
+}
+
+/// Writes a swap header.
+/// Source: kernel `include/linux/swap.h`, `union swap_header`: version, last page and number of bad pages at offset
+/// 1024, magic `SWAPSPACE2` in the last ten bytes of the first page.
+fn format(device: &str, size: Bytes) -> Result<(), HarnessError> {
+    let page = usize::try_from(PAGE_SIZE).unwrap_or(4096);
+    let mut header = vec![0_u8; page];
+    let last = u32::try_from(size.0 / PAGE_SIZE - 1).map_err(|_| {
+        io("formatting swap on", device)(io::Error::other("the device is too large"))
+    })?;
+    header[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
+    header[1028..1032].copy_from_slice(&last.to_le_bytes());
+    header[page - 10..].copy_from_slice(b"SWAPSPACE2");
+    let mut file = File::options()
+        .write(true)
+        .open(device)
+        .map_err(io("formatting swap on", device))?;
+    file.write_all(&header)
+        .and_then(|()| file.sync_all())
+        .map_err(io("formatting swap on", device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_not_there_is_named() {
+        let on = |device| Swap::on_disk(device, Bytes::from_mib(1), Afterwards::GoesOn);
+        let why = on("/dev/no-such-device").unwrap_err().to_string();
+        assert!(why.contains("/dev/no-such-device"), "{why}");
+    }
+
+    #[test]
+    fn the_header_is_what_the_kernel_looks_for() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        format(&path, Bytes::from_mib(1)).unwrap();
+        let header = fs::read(&path).unwrap();
+        assert_eq!(&header[4086..4096], b"SWAPSPACE2");
+        assert_eq!(header[1028..1032], 255_u32.to_le_bytes());
+    }
+
+    #[test]
+    fn swap_that_is_there_is_found_as_the_kernel_lists_it() {
+        let lines = fs::read_to_string("/proc/swaps").map_or(0, |text| text.lines().count());
+        assert_eq!(found().unwrap().len(), lines.saturating_sub(1));
+    }
+}
