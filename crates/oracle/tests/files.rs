@@ -1,6 +1,11 @@
 //! Files of references in every format: the same string whatever holds it, and one clear sentence where it cannot be read.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
+#![expect(
+    clippy::format_collect,
+    clippy::large_stack_arrays,
+    reason = "files of tests are small"
+)]
 
 use std::fs;
 use std::io::Write;

@@ -144,7 +144,8 @@ fn names_in_imported_results_cannot_steer_the_terminal() {
     let mut table = String::from("scenario,variant,seed,metric,value\n");
     for seed in 0..8 {
         for (variant, value) in [(NASTY, 100 + seed), ("b", 200 + seed)] {
-            table += &format!("{NASTY},\"{variant}\",{seed},{NASTY}time,{value}\n");
+            let row = format!("{NASTY},\"{variant}\",{seed},{NASTY}time,{value}\n");
+            table.push_str(&row);
         }
     }
     fs::write(lab.folder().join("t.csv"), table).unwrap();
