@@ -4,6 +4,8 @@
 //! file that `PAGETIDE_SKIPS` names, which `make test` sums up in its last line. Under `PAGETIDE_TESTS=all` a skip is a
 //! failure if the machine of CI must have what is missing ([`Need::is_required`]). This crate knows nothing of pagetide.
 
+pub mod fuzz;
+
 use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::Write;

@@ -1,0 +1,142 @@
+//! Fuzzing with a fixed budget: inputs of a small corpus, changed at random from a fixed seed, given to a reader.
+//!
+//! A reader must neither panic nor hang nor take memory without bound, and what it refuses it must say in one line. The
+//! budget is some seconds for each target (`PAGETIDE_FUZZ_SECONDS`, default 4), so that all of them together take less
+//! than a minute within `make test`.
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// No input may keep a reader busy for longer.
+const LONGEST: Duration = Duration::from_secs(10);
+/// No input may make the process grow by more, in KiB.
+const MOST_MEMORY: u64 = 1 << 20;
+
+/// Random numbers from a fixed seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; 0 where there is none.
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
+    }
+}
+
+/// Most memory this process ever had, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Numbers that readers get wrong.
+const EXTREMES: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
+
+/// Changes an input in one place.
+fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    let at = random.below(input.len());
+    let length = 1 + random.below(64);
+    let end = (at + length).min(input.len());
+    match random.below(8) {
+        0 | 1 => {
+            if let Some(byte) = input.get_mut(at) {
+                *byte ^= 1 << random.below(8);
+            }
+        }
+        2 => input.truncate(at),
+        3 => drop(input.drain(at..end)),
+        4 => {
+            let again = input[at..end].to_vec();
+            input.splice(at..at, again);
+        }
+        5 => {
+            let from = random.below(other.len());
+            let piece = &other[from..(from + length).min(other.len())];
+            input.splice(at..end, piece.iter().copied());
+        }
+        6 => {
+            let extreme = EXTREMES[random.below(EXTREMES.len())].to_le_bytes();
+            let width = 1 << random.below(4);
+            for (place, byte) in input.iter_mut().skip(at).zip(&extreme[..width]) {
+                *place = *byte;
+            }
+        }
+        _ => {
+            let mut digits = String::new();
+            let _ = write!(digits, "{}", EXTREMES[random.below(EXTREMES.len())]);
+            input.splice(at..at, digits.into_bytes());
+        }
+    }
+}
+
+/// Gives changed inputs to a reader until the budget is used up. Returns how many were tried and how many were refused.
+///
+/// # Panics
+/// Where the reader panics, takes too long or too much memory, or refuses an input without one clear line.
+pub fn fuzz(
+    target: &str,
+    corpus: &[Vec<u8>],
+    mut read: impl FnMut(&[u8]) -> Result<(), String>,
+) -> (u64, u64) {
+    let seconds = std::env::var("PAGETIDE_FUZZ_SECONDS").ok();
+    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(4);
+    let budget = Duration::from_secs(seconds);
+    let mut random = Random(
+        target
+            .bytes()
+            .fold(1, |seed, byte| seed * 31 + u64::from(byte)),
+    );
+    let (began, before) = (Instant::now(), peak());
+    let (mut tried, mut refused) = (0, 0);
+    while began.elapsed() < budget {
+        let mut input = corpus[random.below(corpus.len())].clone();
+        let other = corpus[random.below(corpus.len())].clone();
+        // The first rounds give every input of the corpus as it is.
+        let changes = if tried < 4 { 0 } else { 1 + random.below(4) };
+        for _ in 0..changes {
+            change(&mut input, &other, &mut random);
+        }
+        let start = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(|| read(&input)));
+        let took = start.elapsed();
+        let shown = || -> String { input.escape_ascii().take(4000).map(char::from).collect() };
+        let Ok(result) = result else {
+            panic!(
+                "{target}: input {tried} makes the reader panic: {}",
+                shown()
+            );
+        };
+        assert!(
+            took < LONGEST,
+            "{target}: input {tried} took {took:?}: {}",
+            shown()
+        );
+        let grown = peak().saturating_sub(before);
+        assert!(
+            grown < MOST_MEMORY,
+            "{target}: input {tried} took {grown} KiB: {}",
+            shown()
+        );
+        if let Err(said) = result {
+            refused += 1;
+            assert!(
+                said.len() > 3 && said.trim().lines().count() == 1,
+                "{target}: input {tried} is refused with {said:?}: {}",
+                shown()
+            );
+        }
+        tried += 1;
+    }
+    println!("{target}: {tried} inputs, {refused} refused");
+    (tried, refused)
+}
