@@ -41,13 +41,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             let found = metrics.iter().find(|(_, metric)| metric.name == name);
             found.and_then(|(_, metric)| metric.value.number())
         };
-        let (Some(faults), Some(opt), Some(lru)) = (
+        let (Some(major), Some(minor), Some(opt), Some(lru)) = (
             value("major-faults"),
+            value("minor-faults"),
             value("opt-faults"),
             value("lru-faults"),
         ) else {
             continue;
         };
+        let faults = major + minor;
         let workload = subject.cell_label();
         let key = (
             workload.clone(),

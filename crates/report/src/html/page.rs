@@ -114,9 +114,6 @@ fn why(input: &Input<'_>, out: &mut String) {
 
 /// How far each variant was from the best possible, cell by cell: the mean over its seeds.
 fn headroom(input: &Input<'_>, out: &mut String) {
-    out.push_str(
-        "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n",
-    );
     let mut rows = String::new();
     for cell in &input.comparison.cells {
         let mean = |name: &str, side: usize| {
@@ -124,7 +121,11 @@ fn headroom(input: &Input<'_>, out: &mut String) {
             row.values.get(side)?.mean()
         };
         for (side, column) in input.comparison.columns.iter().enumerate() {
-            let Some(headroom) = mean("headroom", side) else {
+            let (Some(headroom), Some(major), Some(minor)) = (
+                mean("headroom", side),
+                mean("major-faults", side),
+                mean("minor-faults", side),
+            ) else {
                 continue;
             };
             let count = |name: &str| {
@@ -135,7 +136,7 @@ fn headroom(input: &Input<'_>, out: &mut String) {
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 text(&cell.label, LONG),
                 text(&column.name, LONG),
-                count("major-faults"),
+                quantity::grouped(major + minor, 0),
                 count("opt-faults"),
                 count("lru-faults"),
                 count("model-faults"),
@@ -144,15 +145,15 @@ fn headroom(input: &Input<'_>, out: &mut String) {
         }
     }
     if rows.is_empty() {
-        out.push_str("<p>The references of these scenarios are not known, so that the best possible is not known either.</p>\n");
-    } else {
-        put!(
-            out,
-            "<p>Major faults for each that an ideal page replacement (Belady's OPT) has with the same references and \
-             memory. Means over seeds.</p>\n<table>\n<thead><tr><th>scenario</th><th>variant</th><th>major \
-             faults</th><th>OPT</th><th>LRU</th><th>model</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
-        );
+        return;
     }
+    put!(
+        out,
+        "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n\
+         <p>References that did not find their page, for each that an ideal page replacement (Belady's OPT) has with the same \
+         references and memory. Means over seeds.</p>\n<table>\n<thead><tr><th>scenario</th><th>variant</th>\
+         <th>faults</th><th>OPT</th><th>LRU</th><th>model</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+    );
     out.push_str("</section>\n");
 }
 

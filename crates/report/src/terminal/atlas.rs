@@ -20,7 +20,7 @@ pub struct Place {
     pub kernel: String,
     /// Trials.
     pub trials: u64,
-    /// Major faults of the kernel.
+    /// Faults of the kernel, major and minor: references that did not find their page.
     pub faults: f64,
     /// Faults of OPT.
     pub opt: f64,
@@ -50,13 +50,9 @@ impl Place {
         self.model += model.unwrap_or(0.0);
     }
 
-    /// Faults of the kernel for each of OPT.
-    pub fn headroom(&self) -> f64 {
-        if self.opt > 0.0 {
-            self.faults / self.opt
-        } else {
-            1.0
-        }
+    /// Faults of the kernel for each of OPT; none where OPT has no fault.
+    pub fn headroom(&self) -> Option<f64> {
+        (self.opt > 0.0).then(|| self.faults / self.opt)
     }
 }
 
@@ -110,7 +106,11 @@ pub fn draw(places: &[Place], look: &Look) -> String {
             Cell::plain(mean(place.faults)),
             Cell::plain(mean(place.opt)),
             Cell::plain(mean(place.lru)),
-            Cell::plain(grouped(place.headroom(), 2)),
+            Cell::plain(
+                place
+                    .headroom()
+                    .map_or_else(|| "–".to_owned(), |times| grouped(times, 2)),
+            ),
             Cell::plain(unavoidable + &lost),
         ]);
     }
@@ -133,7 +133,8 @@ mod tests {
         let mut place = Place::new("loop · 16M".into(), "mglru-on".into(), "6.12".into());
         place.add(2000.0, 1000.0, 2000.0, None);
         place.add(2200.0, 1100.0, 2200.0, None);
-        assert!((place.headroom() - 2.0).abs() < 1e-12);
+        assert_eq!(place.headroom(), Some(2.0));
+        assert_eq!(Place::default().headroom(), None);
         let look = Look::of(|_| None, Some(100), true);
         let text = draw(&[place], &look);
         assert!(text.contains("2.00"), "{text}");
