@@ -41,7 +41,9 @@ pub fn main() -> ! {
     match prepare() {
         Ok(ready) => {
             ready.region.set_phase(Phase::Ready);
+            let resume = start::after(start::now());
             port::ready();
+            start::wait_until(resume);
             trial(ready);
             port::exit(true)
         }

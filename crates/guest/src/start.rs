@@ -9,12 +9,41 @@
 use std::time::Duration;
 
 use pagetide_reference::Rng;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Most pages that a seed leaves free beyond what was promised.
 pub const MOST_PAGES: u64 = 64;
 /// The phase is drawn from so much virtual time: 25 ticks. Longer periods (kcompactd's 500 ms, the sweep of counters every
 /// second) are left to the workload's own course; to draw from them would cost every trial 10 ms of real time and more.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// Virtual time between the ready point and the first step of a trial. Longer than a tick of any kernel (10 ms at 100 Hz).
+///
+/// At the ready point the emulator stops the CPU, and by chance moves the guest's clock to the next timer before it has taken
+/// note of that. So two snapshots of the same guest may differ by up to a tick in when they go on. All that this can change is
+/// over when both have waited for the same moment, counted from before the ready point.
+const MARGIN: Duration = Duration::from_millis(12);
+
+/// The time of the guest's clock, which counts instructions.
+pub fn now() -> Timespec {
+    clock_gettime(ClockId::Monotonic)
+}
+
+/// The moment at which every trial from a snapshot goes on, where `ready` was taken before its ready point.
+pub fn after(ready: Timespec) -> Timespec {
+    const SECOND: i64 = 1_000_000_000;
+    let nanos = ready.tv_nsec + i64::from(MARGIN.subsec_nanos());
+    Timespec {
+        tv_sec: ready.tv_sec + nanos / SECOND,
+        tv_nsec: nanos % SECOND,
+    }
+}
+
+/// Sleeps until then. A clock that cannot be waited for is one that went by already.
+pub fn wait_until(moment: Timespec) {
+    while clock_nanosleep_absolute(ClockId::Monotonic, &moment) == Err(rustix::io::Errno::INTR) {}
+}
 
 /// Where a trial starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +70,16 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trial_goes_on_a_margin_after_its_ready_point_across_the_second_too() {
+        let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+        assert_eq!(after(at(3, 5)), at(3, 12_000_005));
+        assert_eq!(after(at(3, 999_000_000)), at(4, 11_000_000));
+        let moment = after(now());
+        wait_until(moment);
+        assert!((now().tv_sec, now().tv_nsec) >= (moment.tv_sec, moment.tv_nsec));
+    }
 
     #[test]
     fn seeds_that_follow_each_other_start_all_over_the_range() {
