@@ -284,7 +284,10 @@ fn members(path: &Path) -> Result<Vec<Member>, KernelError> {
         if end > total {
             return Err(KernelError::Truncated {
                 path: path.to_owned(),
-                what: format!("{name} should end at byte {end}, the file ends at {total}"),
+                what: format!(
+                    "{} should end at byte {end}, the file ends at {total}",
+                    name.escape_debug()
+                ),
             });
         }
         members.push(Member {

@@ -40,6 +40,8 @@ pub struct DamagedFile {
     pub path: PathBuf,
     /// Why, in one sentence.
     pub why: String,
+    /// Whether it is the index, which `rebuild` mends; a record is whole then.
+    pub index: bool,
 }
 
 /// What rebuilding or verifying a store found.
@@ -265,10 +267,14 @@ impl Store {
             match self.verify_one(&id) {
                 Ok(()) => found.records += 1,
                 Err(_) if found.damaged.iter().any(|known| known.path == path) => {}
-                Err(why) => found.damaged.push(DamagedFile {
-                    path,
-                    why: why.to_string(),
-                }),
+                Err(why) => {
+                    let index = matches!(why, StoreError::Disagrees { .. });
+                    found.damaged.push(DamagedFile {
+                        path: if index { self.database.clone() } else { path },
+                        why: why.to_string(),
+                        index,
+                    });
+                }
             }
         }
         Ok(found)
@@ -307,6 +313,7 @@ impl Store {
                     Ok(DamagedFile {
                         path: PathBuf::from(row.get::<_, String>(0)?),
                         why: row.get(1)?,
+                        index: false,
                     })
                 })?
                 .collect()

@@ -38,9 +38,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else {
         let mut text = format!("{} records are {did}\n", found.records);
         for damaged in &found.damaged {
+            // A record is whole where only the index disagrees with it, and must not be moved away.
+            let remedy = if damaged.index { "" } else { "; move it away" };
             put!(
                 text,
-                "damaged: {} ({}); move it away\n",
+                "damaged: {} ({}){remedy}\n",
                 damaged.path.display(),
                 damaged.why
             );
