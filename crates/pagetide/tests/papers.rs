@@ -19,7 +19,7 @@ fn every_scenario_is_listed_with_its_parameters_and_metrics() {
         for what in ["params", "metrics"] {
             for one in scenario[what].as_array().unwrap() {
                 let one = one["name"].as_str().unwrap();
-                assert!(long.contains(&format!("    {one}  (")), "{name}: {one}");
+                assert!(long.contains(&format!("    {one} (")), "{name}: {one}");
             }
         }
     }

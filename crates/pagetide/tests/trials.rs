@@ -137,7 +137,7 @@ fn a_kernel_against_itself_is_identical_in_every_format() {
         ("ktap", "KTAP version 1"),
         ("kcidb", "\"tests\""),
         ("openmetrics", "# EOF"),
-        ("seed", "linear"),
+        ("paper", "linear"),
     ] {
         let (out, _) = lab.ends(0, ["compare", "base", "again", "--as", format]);
         assert!(out.contains(word), "{format}: {out}");

@@ -7,7 +7,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use pagetide_compare::history;
-use pagetide_compare::history::{CellHistory, HistoryValue, Order};
+use pagetide_compare::history::{CellHistory, FEWEST, HistoryValue, Order};
 use pagetide_report::draw::clean;
 use pagetide_report::draw::quantity::{Scale, signed};
 use pagetide_store::Filter;
@@ -57,6 +57,8 @@ struct CellPage {
     last: String,
     changes: Vec<String>,
     notes: Vec<String>,
+    /// What is said where no change stands.
+    nothing: String,
     rows: Vec<ValueRow>,
 }
 
@@ -194,6 +196,14 @@ fn cell(history: &CellHistory) -> CellPage {
                 ))
             })
             .collect(),
+        nothing: if history.points < FEWEST {
+            format!(
+                "{} kernels or runs are too few to find a change among, which takes {FEWEST}: a comparison judges two.",
+                history.points
+            )
+        } else {
+            "No change is found.".to_owned()
+        },
         rows: history
             .values
             .iter()
