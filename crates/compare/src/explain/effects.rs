@@ -22,6 +22,8 @@ const MEMORY: f64 = 0.01;
 const ALIKE: f64 = 0.25;
 /// Times of a request that differ by less than this share tell of no queue.
 const QUEUE: f64 = 0.02;
+/// Name under which the kernel stands among the settings.
+pub(super) const KERNEL: &str = "kernel";
 /// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
 const TICK: f64 = 4e6;
 
@@ -127,8 +129,9 @@ fn chain_of_waits(
     let ([pages, waits, cost], rest) = chain(levels(0), levels(1));
     let (waits, cost) = fold(waits, cost);
     effects.add(demand(accounts), pages);
-    let same_read_ahead = setting_is_same(accounts, "vm.page-cluster")
-        && setting_is_same(accounts, "swap/vma_ra_enabled");
+    let same = |names: &[&str]| names.iter().all(|name| setting_is_same(accounts, name));
+    let same_read_ahead = same(&["vm.page-cluster", "swap/vma_ra_enabled"]);
+    let same_code = same(&[KERNEL, "lru_gen/enabled"]);
     let contiguity = |side: usize| accounts[side].levels.get("contiguity");
     let moved = match (contiguity(0), contiguity(1)) {
         (Some(a), Some(b)) => (a - b).abs() > 0.01,
@@ -136,6 +139,10 @@ fn chain_of_waits(
     };
     if same_read_ahead && moved {
         effects.add(Mechanism::SwapLayout, waits);
+    } else if same_read_ahead && same_code && follows_memory(accounts, waits) {
+        // The kernel reads the further ahead the more of what it had read before was used between two waits: less memory,
+        // in which more accesses have to wait, makes each wait bring fewer pages.
+        effects.add(Mechanism::SharedMemory, waits);
     } else {
         effects.add(Mechanism::ReadAhead, waits);
     }
@@ -202,11 +209,24 @@ fn waits_of_reads(
 
 /// Whose doing it is that another number of pages came back.
 fn demand(accounts: [Seen<'_>; 2]) -> Mechanism {
-    let free = |side: usize| accounts[side].levels.get("free-at-start");
-    match (free(0), free(1)) {
-        (Some(a), Some(b)) if (a - b).abs() > MEMORY * a.max(*b) => Mechanism::SharedMemory,
-        _ => Mechanism::EvictionChoice,
+    if memory_taken(accounts) == 0.0 {
+        Mechanism::EvictionChoice
+    } else {
+        Mechanism::SharedMemory
     }
+}
+
+/// By how much less memory the other side had free at the start than the baseline; 0 where it is about the same or not known.
+fn memory_taken(accounts: [Seen<'_>; 2]) -> f64 {
+    match accounts.map(|seen| seen.account.levels.get("free-at-start").copied()) {
+        [Some(a), Some(b)] if (a - b).abs() > MEMORY * a.max(b) => a - b,
+        _ => 0.0,
+    }
+}
+
+/// Whether time goes the way of the memory: more with less of it, less with more.
+fn follows_memory(accounts: [Seen<'_>; 2], time: f64) -> bool {
+    memory_taken(accounts) * time > 0.0
 }
 
 fn setting_is_same(accounts: [Seen<'_>; 2], name: &str) -> bool {
@@ -403,5 +423,68 @@ impl Times {
 
     fn get(&self, part: Part) -> f64 {
         self.parts.get(&part).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::account::Amounts;
+    use super::*;
+
+    /// Whose doing it is that each of 8,000 pages took more waits on the other side, with so much memory free at the starts.
+    fn of_more_waits(free: [f64; 2], change: impl Fn(&mut Account)) -> Vec<Mechanism> {
+        let side = |free: f64, waits: f64| Account {
+            levels: [("free-at-start".to_owned(), free)].into(),
+            settings: [
+                (KERNEL.to_owned(), "6.12".to_owned()),
+                ("vm.page-cluster".to_owned(), "3".to_owned()),
+            ]
+            .into(),
+            growth: [
+                ("pswpin", 8_000.0),
+                ("pgmajfault", waits),
+                ("swap_ra", 8_000.0 - waits),
+                ("swap_ra_hit", 8_000.0 - waits),
+            ]
+            .map(|(name, count)| (name.to_owned(), count))
+            .into_iter()
+            .collect::<Amounts>(),
+            ..Account::default()
+        };
+        let (a, mut b) = (side(free[0], 2_000.0), side(free[1], 2_400.0));
+        change(&mut b);
+        let mut effects = Effects::default();
+        chain_of_waits(
+            [a.seen(None), b.seen(None)],
+            [&a.growth, &b.growth],
+            [2_000.0 * 8e4, 2_400.0 * 8e4],
+            [None; 2],
+            &mut effects,
+        );
+        let mut named: Vec<Mechanism> = effects.by.keys().copied().collect();
+        named.retain(|mechanism| effects.by[mechanism].abs() > 1.0);
+        named
+    }
+
+    #[test]
+    fn more_waits_with_less_memory_are_its_doing_where_read_ahead_is_alike() {
+        let less = [20e6, 16e6];
+        let alike = |_: &mut Account| {};
+        assert_eq!(of_more_waits(less, alike), [Mechanism::SharedMemory]);
+        // As much memory, or more of it, makes no more waits.
+        assert_eq!(of_more_waits([20e6, 20e6], alike), [Mechanism::ReadAhead]);
+        assert_eq!(of_more_waits([16e6, 20e6], alike), [Mechanism::ReadAhead]);
+        // With another kernel or other settings more than the memory may make them.
+        let others = [
+            (KERNEL, "6.18"),
+            ("vm.page-cluster", "2"),
+            ("lru_gen/enabled", "7"),
+        ];
+        for (name, value) in others {
+            let other = |side: &mut Account| {
+                side.settings.insert(name.to_owned(), value.to_owned());
+            };
+            assert_eq!(of_more_waits(less, other), [Mechanism::ReadAhead], "{name}");
+        }
     }
 }

@@ -80,13 +80,13 @@ pub fn evidence(mechanism: Mechanism, effect: f64, a: Seen<'_>, b: Seen<'_>) -> 
             all.counters(Unit::Pages, &["pswpin"]);
             all.settings(&["lru_gen/enabled", "vm.swappiness"]);
             all.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
+            if mechanism == Mechanism::SharedMemory {
+                all.pages_a_wait();
+                all.counters(Unit::Count, &["pgmajfault"]);
+            }
         }
         Mechanism::ReadAhead | Mechanism::SwapLayout => {
-            all.inverse(|all| {
-                all.counted("pages each wait brought", Unit::Ratio, |c| {
-                    ratio(c.back(), c.get("pgmajfault"))
-                });
-            });
+            all.pages_a_wait();
             if mechanism == Mechanism::SwapLayout {
                 all.inverse(|all| all.level("contiguity", "contiguity on the device", Unit::Share));
                 all.level("mean-jump", "mean jump on the device", Unit::Pages);
@@ -175,6 +175,15 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 impl<'a> Collector<'a> {
+    /// How many pages came back for each wait.
+    fn pages_a_wait(&mut self) {
+        self.inverse(|all| {
+            all.counted("pages each wait brought", Unit::Ratio, |c| {
+                ratio(c.back(), c.get("pgmajfault"))
+            });
+        });
+    }
+
     /// What speaks for compaction.
     fn compaction(&mut self) {
         self.counters(Unit::Count, &["compact_stall"]);

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::account::{Account, Ahead, Amounts, Observed, ObservedPass};
 use super::claims::{Claim, claims};
+use super::effects::KERNEL;
 use super::explanation::Explanation;
 use crate::comparison::{Comparison, Side, TrialRef};
 use crate::error::CompareError;
@@ -296,6 +297,9 @@ fn settings(record: &Record) -> BTreeMap<String, String> {
             .or_insert_with(|| value.clone());
     }
     settings.insert("swap".to_owned(), record.subject.swap.to_string());
+    let kernel = &record.subject.variant.kernel;
+    let kernel = format!("{} {} {}", kernel.release, kernel.version, kernel.digest);
+    settings.insert(KERNEL.to_owned(), kernel);
     settings
 }
 

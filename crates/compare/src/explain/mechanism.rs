@@ -10,7 +10,7 @@ use serde::Serialize;
 pub enum Mechanism {
     /// How many evicted pages were needed again.
     EvictionChoice,
-    /// The same, where the sides began with different amounts of free memory.
+    /// The same, and how many waits they took, where the sides began with different amounts of free memory.
     SharedMemory,
     /// How many waits the pages that came back took.
     ReadAhead,
@@ -65,7 +65,7 @@ impl Mechanism {
         match self {
             Self::EvictionChoice => "how many evicted pages were needed again",
             Self::SharedMemory => {
-                "how many evicted pages were needed again, with another amount of memory free at the start"
+                "how many evicted pages were needed again, and in how many waits, with another amount of memory free at the start"
             }
             Self::ReadAhead => "how many waits the pages that came back took",
             Self::SwapLayout => {
