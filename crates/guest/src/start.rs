@@ -21,8 +21,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Virtual time between the ready point and the first step of a trial. Longer than a tick of any kernel (10 ms at 100 Hz).
 ///
 /// At the ready point the emulator stops the CPU, and by chance moves the guest's clock to the next timer before it has taken
-/// note of that. So two snapshots of the same guest may differ by up to a tick in when they go on. All that this can change is
-/// over when both have waited for the same moment, counted from before the ready point.
+/// note of that. So two snapshots of the same guest may differ by up to a tick in when they go on. Both wait for the same moment,
+/// counted from before the ready point; then they do the same, but for nanoseconds by which the kernel's clock was rounded.
 const MARGIN: Duration = Duration::from_millis(12);
 
 /// The time of the guest's clock, which counts instructions.
