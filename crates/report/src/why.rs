@@ -100,11 +100,7 @@ fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
         _ => "no sure cause found: ",
     };
     let [a, b] = explanation.time;
-    let of_time = format!(
-        "{} ({})",
-        both([a, b], Unit::Nanos, ascii),
-        percent(b - a, a, ascii)
-    );
+    let of_time = both([a, b], Unit::Nanos, ascii) + &in_brackets(&percent(b - a, a, ascii));
     let relation = match explanation.answer {
         Answer::Contrary => "; these differ the other way, so they explain nothing",
         _ if explanation.is_another_time() => {
@@ -150,22 +146,31 @@ fn of_claim(claim: &Claim, ascii: bool) -> String {
         EffectKind::Ratio => percent(claim.effect - 1.0, 1.0, ascii),
         EffectKind::Difference => percent(claim.difference(), claim.means[0], ascii),
     };
-    let change = if change.is_empty() {
-        String::new()
-    } else {
-        format!(" ({change})")
-    };
     format!(
-        "{} {}, {}{change}",
+        "{} {}, {}{}",
         clean(&claim.metric, NAME, ascii),
         claim.verdict,
-        both(claim.means, claim.unit, ascii)
+        both(claim.means, claim.unit, ascii),
+        in_brackets(&change)
     )
 }
 
-/// A difference as a percentage with its sign; empty where there is nothing to compare with.
+/// Behind a value; nothing where there is nothing to say.
+fn in_brackets(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
+    }
+}
+
+/// Differences beyond ten times the baseline are not told as percentages.
+const MOST_TIMES: f64 = 10.0;
+
+/// A difference as a percentage with its sign; empty where there is nothing to compare with, or so little that the two
+/// values say it better.
 fn percent(difference: f64, of: f64, ascii: bool) -> String {
-    if of == 0.0 || !(difference / of).is_finite() {
+    if of == 0.0 || (difference / of).abs() > MOST_TIMES || !(difference / of).is_finite() {
         return String::new();
     }
     let text = format!("{:+.1} %", 100.0 * difference / of.abs());
