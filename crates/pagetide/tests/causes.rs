@@ -140,7 +140,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "-p",
             "pages=32M",
             "-p",
-            "refs=20000",
+            "refs=40000",
             "--swap",
             "ssd:80us",
             "--set",
@@ -149,6 +149,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "lru_gen/enabled=0",
             "--vs",
             "lru_gen/enabled=7",
+            "--observe=6",
         ],
     );
     // Which of the two does better is the kernel's affair: the sign follows the refaults.
