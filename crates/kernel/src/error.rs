@@ -265,7 +265,11 @@ impl KernelError {
 
     /// Sorts an error that came up while decoding `path` into truncated, damaged or unreadable.
     pub(crate) fn decode(path: &Path, what: &str, source: io::Error) -> Self {
-        let what = format!("{what}: {source}");
+        // What a decoder says may quote the file: control characters would break the one line of the message.
+        let what: String = format!("{what}: {source}")
+            .chars()
+            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+            .collect();
         match source.kind() {
             io::ErrorKind::UnexpectedEof => Self::Truncated {
                 path: path.to_owned(),
