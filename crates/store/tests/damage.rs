@@ -8,7 +8,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{add, ids, record};
+use common::{add, ids, record, with_small_disk};
 use pagetide_quantity::Metric;
 use pagetide_record::Record;
 use pagetide_store::{CampaignNote, Filter, Store, StoreError};
@@ -276,37 +276,12 @@ fn an_empty_or_foreign_record_file_is_called_what_it_is() {
     assert!(said.contains("empty") && !said.contains("newer"), "{said}");
 }
 
-/// Runs `test` in a thread whose mounts are its own, with a small file system at `at`. False where that is not allowed.
-fn with_small_disk(at: &Path, test: impl FnOnce() + Send) -> bool {
-    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-    use rustix::thread::{UnshareFlags, unshare_unsafe};
-    std::thread::scope(|scope| {
-        scope
-            .spawn(|| {
-                // SAFETY: the thread shares neither mounts nor working directory with others afterwards and ends here;
-                // no file descriptor table is unshared.
-                let private = unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) };
-                let apart = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-                if private.is_err()
-                    || mount_change("/", apart).is_err()
-                    || mount("none", at, "tmpfs", MountFlags::empty(), c"size=1m").is_err()
-                {
-                    return false;
-                }
-                test();
-                true
-            })
-            .join()
-            .unwrap()
-    })
-}
-
 #[test]
 fn root_a_store_that_cannot_be_written_can_be_read() {
     use rustix::mount::{MountFlags, mount_remount};
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
-    let done = with_small_disk(at, || {
+    let done = with_small_disk(at, c"size=1m", || {
         let mut known: Vec<String> = filled(at, 4).iter().map(Record::id).collect();
         known.sort_unstable();
         // What a killed run leaves: a lock, a file half written, and no folder that later versions brought.

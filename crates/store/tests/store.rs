@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::{add, ids, record};
+use common::{add, ids, record, with_small_disk};
 use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::{Invalid, Record, RecordReader, RecordWriter};
 use pagetide_store::{CampaignNote, Filter};
@@ -277,37 +277,12 @@ fn a_store_where_no_folder_can_be_is_refused_naming_it() {
     );
 }
 
-/// Runs `test` in a thread whose mounts are its own, with a small file system at `at`. False where that is not allowed.
-fn with_small_disk(at: &Path, test: impl FnOnce() + Send) -> bool {
-    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-    use rustix::thread::{UnshareFlags, unshare_unsafe};
-    std::thread::scope(|scope| {
-        scope
-            .spawn(|| {
-                // SAFETY: the thread shares neither mounts nor working directory with others afterwards and ends here;
-                // no file descriptor table is unshared.
-                let private = unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) };
-                let apart = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-                if private.is_err()
-                    || mount_change("/", apart).is_err()
-                    || mount("none", at, "tmpfs", MountFlags::empty(), c"size=512k").is_err()
-                {
-                    return false;
-                }
-                test();
-                true
-            })
-            .join()
-            .unwrap()
-    })
-}
-
 #[test]
 fn root_a_full_disk_and_a_read_only_folder_are_one_clear_error_and_lose_nothing() {
     use rustix::mount::{MountFlags, mount_remount};
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
-    let done = with_small_disk(at, || {
+    let done = with_small_disk(at, c"size=512k", || {
         let mut store = Store::open(at).unwrap();
         let mut added = Vec::new();
         let error = loop {

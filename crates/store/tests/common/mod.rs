@@ -3,6 +3,9 @@
 // Every test file uses a part of this; helpers may unwrap as tests do.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use std::ffi::CStr;
+use std::path::Path;
+
 use pagetide_quantity::{Direction, Metric, MetricDef, Nanos};
 use pagetide_record::Record;
 use pagetide_store::Filter;
@@ -49,4 +52,29 @@ pub fn ids(store: &Store) -> Vec<String> {
         .collect();
     ids.sort_unstable();
     ids
+}
+
+/// Runs `test` in a thread whose mounts are its own, with a file system of `size` (`size=1m`) at `at`. False where that is not allowed.
+pub fn with_small_disk(at: &Path, size: &CStr, test: impl FnOnce() + Send) -> bool {
+    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                // SAFETY: the thread shares neither mounts nor working directory with others afterwards and ends here;
+                // no file descriptor table is unshared.
+                let private = unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) };
+                let apart = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+                if private.is_err()
+                    || mount_change("/", apart).is_err()
+                    || mount("none", at, "tmpfs", MountFlags::empty(), size).is_err()
+                {
+                    return false;
+                }
+                test();
+                true
+            })
+            .join()
+            .unwrap()
+    })
 }
