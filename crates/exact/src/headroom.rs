@@ -161,12 +161,12 @@ mod tests {
             let metric = found.metrics.iter().find(|metric| metric.name == name);
             metric.and_then(|metric| metric.value.number()).unwrap()
         };
-        // Only in the first round does it meet pages that are there, from the filling.
-        assert!(
-            (900.0..=1000.0).contains(&value("lru-faults")),
-            "{}",
-            value("lru-faults")
-        );
+        // It starts somewhere in the loop, and finds its pages from there to the end as the filling left them; then none.
+        let pattern: pagetide_reference::Pattern = "loop".parse().unwrap();
+        let first = pattern.references(100, 1000, 1).unwrap().next().unwrap();
+        assert!(first >= 20, "the last 80 pages are there after the filling");
+        let expected = f64::from(1000 - (100 - first));
+        assert!((value("lru-faults") - expected).abs() < f64::EPSILON);
         // A loop of 100 pages over 80: OPT keeps 79 from round to round.
         assert!(
             (195.0..=235.0).contains(&value("opt-faults")),
