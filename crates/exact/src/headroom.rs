@@ -7,6 +7,11 @@ use pagetide_record::{Results, Subject};
 /// Longer strings are left to `pagetide ideal`, which can be asked for any record.
 const MOST_REFERENCES: u64 = 200_000_000;
 
+const FAULTS: MetricDef = MetricDef::count(
+    "faults",
+    Direction::Neutral,
+    "references that did not find their page: major and minor faults",
+);
 const HEADROOM: MetricDef = MetricDef::of(
     "headroom",
     Unit::Ratio,
@@ -92,6 +97,7 @@ fn metrics(
         Metric::absent(&HEADROOM, "an ideal policy has no fault at all")
     };
     let mut metrics = vec![
+        Metric::new(&FAULTS, faults),
         headroom,
         Metric::new(&OPT, opt),
         Metric::new(&LRU, found("lru")?),

@@ -8,6 +8,43 @@ pub use lru::lru;
 pub use opt::opt;
 pub use shards::{Sampled, shards, shards_of_file};
 
+use serde::Serialize;
+
+use crate::trace::Trace;
+
+/// Faults of LRU and of OPT at one size.
+#[derive(Debug, Clone, Serialize)]
+pub struct Point {
+    /// Memory in pages.
+    pub pages: u32,
+    /// Faults of LRU, exact or estimated.
+    pub lru: f64,
+    /// Standard error of LRU's faults where they are estimated.
+    pub lru_error: Option<f64>,
+    /// Faults of OPT where they were computed.
+    pub opt: Option<u64>,
+}
+
+/// Both curves at `all` sizes, or at some 30 of them; none if the references are not in memory.
+pub fn points(trace: &Trace, all: bool) -> Option<Vec<Point>> {
+    let references = trace.in_memory()?;
+    let lru = lru(references, trace.pages()).without_lead(trace.lead());
+    let opt = opt(references, trace.pages()).without_lead(trace.lead());
+    let most = lru.enough().max(opt.enough());
+    let sizes = if all {
+        (1..=most).collect()
+    } else {
+        shown_sizes(most)
+    };
+    let point = |pages| Point {
+        pages,
+        lru: lru.faults(pages) as f64,
+        lru_error: None,
+        opt: Some(opt.faults(pages)),
+    };
+    Some(sizes.into_iter().map(point).collect())
+}
+
 /// Faults by size of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {

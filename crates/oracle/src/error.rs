@@ -59,6 +59,9 @@ pub enum ParameterError {
         /// The text given.
         text: String,
     },
+    /// Ranges were given for several policies.
+    #[error("--sweep tries one policy's parameters: name it with --policy")]
+    SweepOfMany,
 }
 
 fn list(known: &[&'static str]) -> String {

@@ -37,6 +37,18 @@ impl Format {
     ];
 }
 
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
+        found.map(|(_, format)| *format).ok_or_else(|| {
+            let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+            format!("give one of {}", names.join(", "))
+        })
+    }
+}
+
 /// Reads a file, hands its references on as dense numbers in pieces, and returns the number of distinct pages.
 pub(crate) fn read(
     path: &Path,

@@ -29,7 +29,7 @@ pub use ingest::Format;
 pub use known::{Unknown, known};
 pub use policy::{About, Choice, POLICIES, Parameter, Simulator, find};
 pub use run::{Job, Outcome, simulate, workers};
-pub use sweep::sweep;
+pub use sweep::{choices, sweep};
 pub use trace::Trace;
 
 /// Most distinct pages in a string: 2^28, a tebibyte of 4 KiB pages.

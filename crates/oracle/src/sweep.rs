@@ -1,10 +1,33 @@
 //! Trying a policy's parameters: every combination of ranges, on one string.
 
 use crate::error::ParameterError;
-use crate::policy::Choice;
+use crate::policy::{Choice, POLICIES};
 
 /// Most settings that one sweep tries.
 const MOST: usize = 1_000_000;
+
+/// The policies of a list such as `lru,s3-fifo(small=0.05)`, or all; with every setting of a sweep of the one policy named.
+pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, ParameterError> {
+    let choices: Vec<Choice> = if policies == "all" {
+        POLICIES
+            .iter()
+            .map(|about| Choice::default_of(about))
+            .collect()
+    } else {
+        // Commas within parentheses belong to parameters.
+        let mut depth = 0;
+        let names = policies.split(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            c == ',' && depth == 0
+        });
+        names.map(Choice::parse).collect::<Result<_, _>>()?
+    };
+    match (ranges, choices.as_slice()) {
+        (None, _) => Ok(choices),
+        (Some(ranges), [one]) => sweep(one, ranges),
+        _ => Err(ParameterError::SweepOfMany),
+    }
+}
 
 /// Reads `small=0.01:0.5:50,ghost=0.5:2:4` and returns the policy with every combination of these values.
 ///
@@ -61,6 +84,22 @@ mod tests {
         assert_eq!(names.len(), 3);
         assert_eq!(names[0], "s3-fifo(ghost=1)");
         assert_eq!(names[2], "s3-fifo(small=0.3,ghost=1)");
+    }
+
+    #[test]
+    fn a_list_of_policies_is_split_at_commas_outside_brackets_and_a_sweep_needs_one_policy() {
+        let all = choices("lru,s3-fifo(small=0.2,ghost=1),opt", None).unwrap();
+        let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["lru", "s3-fifo(small=0.2,ghost=1)", "opt"]);
+        assert_eq!(choices("all", None).unwrap().len(), POLICIES.len());
+        assert_eq!(
+            choices("s3-fifo", Some("small=0.1:0.3:3")).unwrap().len(),
+            3
+        );
+        assert_eq!(
+            choices("lru,fifo", Some("small=0.1")).unwrap_err(),
+            ParameterError::SweepOfMany
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use pagetide_arena::ArenaError;
 use pagetide_campaign::{FileError, RunError};
 use pagetide_compare::{Comparison, FailOn};
 use pagetide_kernel::KernelError;
+use pagetide_oracle::ParameterError;
 use pagetide_reference::{PatternError, StringError};
 use pagetide_scenario::ScenarioError;
 
@@ -147,6 +148,7 @@ fn code(error: &Error) -> u8 {
     let by_words = error.chain().any(|cause| {
         cause.is::<Usage>()
             || cause.is::<ScenarioError>()
+            || cause.is::<ParameterError>()
             || cause.is::<PatternError>()
             || cause.is::<StringError>()
             || matches!(

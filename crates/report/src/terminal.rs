@@ -2,6 +2,7 @@
 
 pub mod atlas;
 pub mod effect;
+pub mod ideal;
 pub mod list;
 pub mod notes;
 pub mod observation;

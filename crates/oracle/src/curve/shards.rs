@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use super::lru::Stack;
+use super::{Point, shown_sizes};
 use crate::error::{TraceError, Trouble};
 use crate::ingest::{self, Dense, Format};
 use crate::number::{at, low32, narrow, whole};
@@ -57,6 +58,22 @@ impl Sampled {
             .rposition(|hits| *hits > 0)
             .unwrap_or(0);
         whole((last + 1) as f64 / part.rate).max(1)
+    }
+
+    /// The estimate at these sizes, or at some 30 if none is given.
+    pub fn points(&self, sizes: &[u32]) -> Vec<Point> {
+        let shown = shown_sizes(self.enough());
+        let sizes = if sizes.is_empty() { &shown } else { sizes };
+        let point = |&pages: &u32| {
+            let (lru, error) = self.faults(pages);
+            Point {
+                pages,
+                lru,
+                lru_error: Some(error),
+                opt: None,
+            }
+        };
+        sizes.iter().map(point).collect()
     }
 
     /// Estimated faults with memory of `size` pages, and their standard error.

@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pagetide_oracle::{
-    About, Answer, Choice, Format, Line, POLICIES, Trace, ask, curve, known, sweep, workers,
-};
+use pagetide_oracle::{Format, Trace, ask, choices, curve, known, workers};
 use pagetide_quantity::{Bytes, PAGE_SIZE};
-use pagetide_report::draw::Align;
-use pagetide_report::terminal::Row;
+use pagetide_report::terminal::ideal::{Measured, Shown, policies};
 use pagetide_scenario::Context;
-use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -65,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     windows: u32,
     /// How the file holds its references [default: told from its contents]
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Memory for references; longer strings are kept in a temporary file
     #[arg(long, value_name = "SIZE", default_value = "4G")]
@@ -75,121 +71,10 @@ pub struct Args {
     policies: bool,
 }
 
-fn format(text: &str) -> Result<Format, String> {
-    let found = Format::NAMES.iter().find(|(name, _)| *name == text);
-    found.map(|(_, format)| *format).ok_or_else(|| {
-        let names: Vec<&str> = Format::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("give one of {}", names.join(", "))
-    })
-}
-
-/// A policy in the list of policies.
-#[derive(Serialize)]
-struct PolicyRow {
-    policy: &'static str,
-    summary: &'static str,
-    parameters: Vec<String>,
-    source: &'static str,
-}
-
-impl Row for PolicyRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("policy", Align::Left),
-        ("what it does", Align::Left),
-        ("parameters", Align::Left),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.policy.to_owned(),
-            self.summary.to_owned(),
-            self.parameters.join(", "),
-        ]
-    }
-}
-
-impl PolicyRow {
-    fn of(about: &'static About) -> Self {
-        Self {
-            policy: about.name,
-            summary: about.summary,
-            parameters: about
-                .parameters
-                .iter()
-                .map(|p| format!("{}={}", p.name, p.default))
-                .collect(),
-            source: about.source,
-        }
-    }
-}
-
-/// A line of the answer as a row.
-#[derive(Serialize)]
-struct LineRow(Line);
-
-impl Row for LineRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("memory", Align::Right),
-        ("policy", Align::Left),
-        ("faults", Align::Right),
-        ("of references", Align::Right),
-        ("headroom", Align::Right),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        use pagetide_report::draw::{count, grouped};
-        let line = &self.0;
-        vec![
-            count(u64::from(line.pages)),
-            line.policy.clone(),
-            count(line.faults),
-            format!("{} %", grouped(line.share * 100.0, 2)),
-            if line.headroom.is_finite() {
-                grouped(line.headroom, 3)
-            } else {
-                "∞".to_owned()
-            },
-        ]
-    }
-}
-
-/// A point of a curve.
-#[derive(Serialize)]
-struct Point {
-    pages: u32,
-    lru: f64,
-    /// Standard error of LRU's faults where they are estimated.
-    lru_error: Option<f64>,
-    opt: Option<u64>,
-}
-
-impl Row for Point {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("memory", Align::Right),
-        ("lru faults", Align::Right),
-        ("opt faults", Align::Right),
-        ("headroom of lru", Align::Right),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        use pagetide_report::draw::{count, grouped};
-        let error = |error| format!(" ± {}", grouped(error, 0));
-        vec![
-            count(u64::from(self.pages)),
-            grouped(self.lru, 0) + &self.lru_error.map(error).unwrap_or_default(),
-            self.opt.map(count).unwrap_or_default(),
-            self.opt
-                .map(|opt| grouped(pagetide_oracle::headroom(self.lru, opt as f64), 3))
-                .unwrap_or_default(),
-        ]
-    }
-}
-
 /// Answers.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if args.policies {
-        let rows: Vec<PolicyRow> = POLICIES.iter().map(|about| PolicyRow::of(about)).collect();
-        out.list(&rows, "there are no policies")?;
+        out.list(&policies(), "there are no policies")?;
         return Ok(End::Done);
     }
     let what = args.what.as_deref().unwrap_or_default();
@@ -200,15 +85,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if args.curve {
         return curves(&question.trace, out);
     }
-    let choices = choices(args)?;
-    let answer = ask(
-        &question.trace,
-        &choices,
-        &question.sizes,
-        args.windows,
-        workers(),
-    )?;
-    show(&question, &answer, out)?;
+    let choices = choices(&args.policy, args.sweep.as_deref())?;
+    let (trace, sizes) = (&question.trace, &question.sizes);
+    let answer = ask(trace, &choices, sizes, args.windows, workers())?;
+    let shown = Shown::of(answer, question.measured);
+    if out.json {
+        out.json(&shown)?;
+    } else {
+        out.text(&shown.draw(&out.look))?;
+    }
     Ok(End::Done)
 }
 
@@ -217,7 +102,7 @@ struct Question {
     trace: Trace,
     sizes: Vec<u32>,
     /// Faults of the kernel, where a record is asked about, and its variant.
-    measured: Option<(f64, String)>,
+    measured: Option<Measured>,
 }
 
 fn pages(memory: Bytes) -> u32 {
@@ -226,10 +111,15 @@ fn pages(memory: Bytes) -> u32 {
         .max(1)
 }
 
+/// The sizes that were given, in pages.
+fn sizes(args: &Args) -> Vec<u32> {
+    let memory = args.memory.iter().map(|memory| pages(*memory));
+    memory.chain(args.pages.iter().copied()).collect()
+}
+
 impl Question {
     fn of(args: &Args, what: &str, places: &StoreArgs) -> Result<Self> {
-        let mut sizes: Vec<u32> = args.memory.iter().map(|memory| pages(*memory)).collect();
-        sizes.extend(&args.pages);
+        let mut sizes = sizes(args);
         if Path::new(what).is_file() {
             let trace = Trace::read(Path::new(what), args.format, args.hold.0 / 4)?;
             if sizes.is_empty() && !args.curve {
@@ -283,10 +173,13 @@ impl Question {
             .results
             .metrics
             .iter()
-            .find(|metric| metric.name == "major-faults");
+            .find(|metric| metric.name == "faults");
         let measured = faults
             .and_then(|metric| metric.value.number())
-            .map(|faults| (faults, subject.variant.name.clone()));
+            .map(|faults| Measured {
+                variant: subject.variant.name.clone(),
+                faults,
+            });
         Ok(Self {
             trace,
             sizes,
@@ -314,113 +207,13 @@ fn scenario(args: &Args, name: &str, memory: Bytes) -> Result<Trace> {
     Ok(known(definition.name, false, &params, args.seed)?)
 }
 
-/// The policies that were asked for, with every setting of a sweep.
-fn choices(args: &Args) -> Result<Vec<Choice>> {
-    let mut choices = Vec::new();
-    if args.policy == "all" {
-        choices.extend(POLICIES.iter().map(|about| Choice::default_of(about)));
-    } else {
-        // Commas within parentheses belong to parameters.
-        let mut depth = 0;
-        let names = args.policy.split(|c| {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            c == ',' && depth == 0
-        });
-        for name in names {
-            choices.push(Choice::parse(name)?);
-        }
-    }
-    let Some(ranges) = &args.sweep else {
-        return Ok(choices);
-    };
-    match choices.as_slice() {
-        [one] => Ok(sweep(one, ranges)?),
-        _ => Err(Usage::error(
-            "--sweep tries one policy's parameters: name it with --policy",
-        )),
-    }
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    answer: &'a Answer,
-    measured_faults: Option<f64>,
-    measured_headroom: Option<f64>,
-}
-
-fn show(question: &Question, answer: &Answer, out: Output) -> Result<()> {
-    use pagetide_report::draw::{count, grouped};
-    let opt = answer.lines.iter().find(|line| line.policy == "opt");
-    let measured = question
-        .measured
-        .as_ref()
-        .zip(opt)
-        .map(|((faults, name), opt)| {
-            (
-                *faults,
-                name,
-                opt.faults,
-                pagetide_oracle::headroom(*faults, opt.faults as f64),
-            )
-        });
-    if out.json {
-        return out.json(&Shown {
-            answer,
-            measured_faults: measured.map(|measured| measured.0),
-            measured_headroom: measured.map(|measured| measured.3),
-        });
-    }
-    let mut text = format!(
-        "{} references to {} pages",
-        count(answer.references),
-        count(u64::from(answer.distinct))
-    );
-    if answer.lead > 0 {
-        put!(
-            text,
-            ", after filling {} pages in order",
-            count(u64::from(answer.lead))
-        );
-    }
-    out.text(&format!("{text}\n\n"))?;
-    let rows: Vec<LineRow> = answer.lines.iter().cloned().map(LineRow).collect();
-    out.list(&rows, "nothing was asked for")?;
-    if let Some((faults, name, best, headroom)) = measured {
-        out.text(&format!(
-            "\n{name}: {} major faults, {} possible: headroom {}\n",
-            grouped(faults, 0),
-            count(best),
-            grouped(headroom, 3)
-        ))?;
-    }
-    Ok(())
-}
-
 fn curves(trace: &Trace, out: Output) -> Result<End> {
-    let Some(references) = trace.in_memory() else {
+    let Some(points) = curve::points(trace, out.json) else {
         return Err(Usage::error(
             "the string is too long for an exact curve in this much memory: raise --hold, or estimate it with --sample 0.01",
         ));
     };
-    let lru = curve::lru(references, trace.pages()).without_lead(trace.lead());
-    let opt = curve::opt(references, trace.pages()).without_lead(trace.lead());
-    let most = lru.enough().max(opt.enough());
-    let sizes = if out.json {
-        (1..=most).collect()
-    } else {
-        curve::shown_sizes(most)
-    };
-    let rows: Vec<Point> = sizes
-        .into_iter()
-        .map(|pages| Point {
-            pages,
-            lru: lru.faults(pages) as f64,
-            lru_error: None,
-            opt: Some(opt.faults(pages)),
-        })
-        .collect();
-    out.list(&rows, "there is no reference")?;
+    out.list(&points, "there is no reference")?;
     Ok(End::Done)
 }
 
@@ -431,23 +224,7 @@ fn sampled(args: &Args, path: &Path, rate: f64, out: Output) -> Result<End> {
         )));
     }
     let curve = curve::shards_of_file(path, args.format, rate)?;
-    let mut sizes: Vec<u32> = args.memory.iter().map(|memory| pages(*memory)).collect();
-    sizes.extend(&args.pages);
-    if sizes.is_empty() {
-        sizes = curve::shown_sizes(curve.enough());
-    }
-    let rows: Vec<Point> = sizes
-        .into_iter()
-        .map(|pages| {
-            let (faults, error) = curve.faults(pages);
-            Point {
-                pages,
-                lru: faults,
-                lru_error: Some(error),
-                opt: None,
-            }
-        })
-        .collect();
-    out.list(&rows, "there is no reference")?;
+    let points = curve.points(&sizes(args));
+    out.list(&points, "there is no reference")?;
     Ok(End::Done)
 }

@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use pagetide_oracle::rmap::{ABOUT, Parameters, Test, tests};
-use pagetide_report::draw::{Align, clean, count, grouped};
-use pagetide_report::terminal::Row;
+use pagetide_report::terminal::ideal::rmap;
 use serde::Serialize;
 
 use crate::exit::End;
@@ -32,42 +31,6 @@ enum Which {
     Rmap,
 }
 
-#[derive(Serialize)]
-struct TestRow(Test);
-
-impl Row for TestRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("order", Align::Left),
-        ("pages", Align::Right),
-        ("2.4.19", Align::Right),
-        ("rmap14a", Align::Right),
-        ("change", Align::Right),
-        ("reads from swap", Align::Right),
-        ("often used, kept", Align::Right),
-        ("the paper", Align::Left),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let Test { before, after, .. } = &self.0;
-        let seconds = |seconds| format!("{} s", grouped(seconds, 1));
-        let percent = |share: f64| format!("{} %", grouped(share * 100.0, 0));
-        vec![
-            self.0.order.to_owned(),
-            count(u64::from(self.0.pages)),
-            seconds(before.seconds),
-            seconds(after.seconds),
-            seconds(after.seconds - before.seconds),
-            format!("{} → {}", count(before.faults), count(after.faults)),
-            format!(
-                "{} → {}",
-                percent(before.used_kept),
-                percent(after.used_kept)
-            ),
-            self.0.paper.to_owned(),
-        ]
-    }
-}
-
 /// What is written as JSON.
 #[derive(Serialize)]
 struct Model {
@@ -90,14 +53,6 @@ pub fn run(args: &Args, out: Output) -> Result<End> {
         })?;
         return Ok(End::Done);
     }
-    let rows: Vec<TestRow> = tests.into_iter().map(TestRow).collect();
-    out.list(&rows, "there are no tests")?;
-    out.text("\n")?;
-    for line in pagetide_report::draw::clean::wrap(ABOUT, out.look.width, out.look.ascii) {
-        out.text(&format!(
-            "{}\n",
-            clean(&line, out.look.width, out.look.ascii)
-        ))?;
-    }
+    out.text(&rmap(&tests, &out.look))?;
     Ok(End::Done)
 }

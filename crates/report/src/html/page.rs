@@ -121,11 +121,8 @@ fn headroom(input: &Input<'_>, out: &mut String) {
             row.values.get(side)?.mean()
         };
         for (side, column) in input.comparison.columns.iter().enumerate() {
-            let (Some(headroom), Some(major), Some(minor)) = (
-                mean("headroom", side),
-                mean("major-faults", side),
-                mean("minor-faults", side),
-            ) else {
+            let (Some(headroom), Some(faults)) = (mean("headroom", side), mean("faults", side))
+            else {
                 continue;
             };
             let count = |name: &str| {
@@ -136,7 +133,7 @@ fn headroom(input: &Input<'_>, out: &mut String) {
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 text(&cell.label, LONG),
                 text(&column.name, LONG),
-                quantity::grouped(major + minor, 0),
+                quantity::grouped(faults, 0),
                 count("opt-faults"),
                 count("lru-faults"),
                 count("model-faults"),

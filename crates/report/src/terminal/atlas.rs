@@ -1,5 +1,9 @@
 //! The atlas: the distance of kernels from the best possible, as a table with bars.
 
+use std::collections::BTreeMap;
+
+use pagetide_record::Pass;
+use pagetide_store::{Filter, Store, StoreError};
 use serde::Serialize;
 
 use crate::draw::picture::bar;
@@ -54,6 +58,44 @@ impl Place {
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }
+}
+
+/// Sums up all valid, timed records whose references are known, by workload, memory and variant.
+pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, StoreError> {
+    let filter = Filter {
+        scenario: scenario.map(str::to_owned),
+        ..Filter::default()
+    };
+    let mut map: BTreeMap<(String, u64, String), Place> = BTreeMap::new();
+    for row in store.select(&filter)? {
+        let subject = row.subject();
+        if !row.is_valid() || subject.pass == Pass::Observed {
+            continue;
+        }
+        let metrics = store.metrics(&subject.scenario, &[row.row])?;
+        let value = |name: &str| {
+            let found = metrics.iter().find(|(_, metric)| metric.name == name);
+            found.and_then(|(_, metric)| metric.value.number())
+        };
+        let (Some(faults), Some(opt), Some(lru)) =
+            (value("faults"), value("opt-faults"), value("lru-faults"))
+        else {
+            continue;
+        };
+        let (workload, variant) = (subject.cell_label(), &subject.variant);
+        let memory = subject.memory.bytes().0;
+        let place = map
+            .entry((workload.clone(), memory, variant.name.clone()))
+            .or_insert_with(|| {
+                Place::new(
+                    workload,
+                    variant.name.clone(),
+                    variant.kernel.release.clone(),
+                )
+            });
+        place.add(faults, opt, lru, value("model-faults"));
+    }
+    Ok(map.into_values().collect())
 }
 
 /// Draws all places; bars are faults, the kernel's and below it OPT's, against the most of the workload.

@@ -1,0 +1,203 @@
+//! What the oracle says: faults of policies, curves, policies, and the model of 2002, as tables.
+
+use pagetide_oracle::curve::Point;
+use pagetide_oracle::rmap::{ABOUT, Test};
+use pagetide_oracle::{About, Answer, Line, POLICIES, headroom};
+use serde::Serialize;
+
+use crate::draw::{Align, Look, clean, count, grouped};
+use crate::terminal::list::{Row, list};
+
+/// A policy in the list of policies.
+#[derive(Serialize)]
+pub struct PolicyRow {
+    policy: &'static str,
+    summary: &'static str,
+    parameters: Vec<String>,
+    source: &'static str,
+}
+
+/// All policies.
+pub fn policies() -> Vec<PolicyRow> {
+    let row = |about: &&'static About| PolicyRow {
+        policy: about.name,
+        summary: about.summary,
+        parameters: about
+            .parameters
+            .iter()
+            .map(|p| format!("{}={}", p.name, p.default))
+            .collect(),
+        source: about.source,
+    };
+    POLICIES.iter().map(row).collect()
+}
+
+impl Row for PolicyRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("policy", Align::Left),
+        ("what it does", Align::Left),
+        ("parameters", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.policy.to_owned(),
+            self.summary.to_owned(),
+            self.parameters.join(", "),
+        ]
+    }
+}
+
+impl Row for Line {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("memory", Align::Right),
+        ("policy", Align::Left),
+        ("faults", Align::Right),
+        ("of references", Align::Right),
+        ("headroom", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            count(u64::from(self.pages)),
+            self.policy.clone(),
+            count(self.faults),
+            format!("{} %", grouped(self.share * 100.0, 2)),
+            if self.headroom.is_finite() {
+                grouped(self.headroom, 3)
+            } else {
+                "∞".to_owned()
+            },
+        ]
+    }
+}
+
+impl Row for Point {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("memory", Align::Right),
+        ("lru faults", Align::Right),
+        ("opt faults", Align::Right),
+        ("headroom of lru", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let error = |error| format!(" ± {}", grouped(error, 0));
+        vec![
+            count(u64::from(self.pages)),
+            grouped(self.lru, 0) + &self.lru_error.map(error).unwrap_or_default(),
+            self.opt.map(count).unwrap_or_default(),
+            self.opt
+                .map(|opt| grouped(headroom(self.lru, opt as f64), 3))
+                .unwrap_or_default(),
+        ]
+    }
+}
+
+/// What a record measured.
+pub struct Measured {
+    /// Its variant.
+    pub variant: String,
+    /// References that did not find their page.
+    pub faults: f64,
+}
+
+/// An answer with what a record measured, if one was asked about.
+#[derive(Serialize)]
+pub struct Shown {
+    #[serde(flatten)]
+    answer: Answer,
+    #[serde(skip)]
+    variant: Option<String>,
+    measured_faults: Option<f64>,
+    measured_headroom: Option<f64>,
+}
+
+impl Shown {
+    /// Sets what was measured against the best possible.
+    pub fn of(answer: Answer, measured: Option<Measured>) -> Self {
+        let opt = answer.lines.iter().find(|line| line.policy == "opt");
+        let measured = measured.zip(opt.map(|line| line.faults as f64));
+        Self {
+            variant: measured
+                .as_ref()
+                .map(|(measured, _)| measured.variant.clone()),
+            measured_faults: measured.as_ref().map(|(measured, _)| measured.faults),
+            measured_headroom: measured.map(|(measured, best)| headroom(measured.faults, best)),
+            answer,
+        }
+    }
+
+    /// The answer as a table.
+    pub fn draw(&self, look: &Look) -> String {
+        let answer = &self.answer;
+        let mut text = format!(
+            "{} references to {} pages",
+            count(answer.references),
+            count(u64::from(answer.distinct))
+        );
+        if answer.lead > 0 {
+            put!(
+                text,
+                ", after filling {} pages in order",
+                count(u64::from(answer.lead))
+            );
+        }
+        text.push_str("\n\n");
+        text.push_str(&list(&answer.lines, look));
+        if let (Some(variant), Some(faults), Some(times)) =
+            (&self.variant, self.measured_faults, self.measured_headroom)
+        {
+            put!(
+                text,
+                "\n{}: {} references did not find their page: headroom {}\n",
+                clean(variant, 60, look.ascii),
+                grouped(faults, 0),
+                grouped(times, 3)
+            );
+        }
+        text
+    }
+}
+
+impl Row for Test {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("order", Align::Left),
+        ("pages", Align::Right),
+        ("2.4.19", Align::Right),
+        ("rmap14a", Align::Right),
+        ("change", Align::Right),
+        ("reads from swap", Align::Right),
+        ("often used, kept", Align::Right),
+        ("the paper", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let (before, after) = (&self.before, &self.after);
+        let seconds = |seconds| format!("{} s", grouped(seconds, 1));
+        let percent = |share: f64| format!("{} %", grouped(share * 100.0, 0));
+        vec![
+            self.order.to_owned(),
+            count(u64::from(self.pages)),
+            seconds(before.seconds),
+            seconds(after.seconds),
+            seconds(after.seconds - before.seconds),
+            format!("{} → {}", count(before.faults), count(after.faults)),
+            format!(
+                "{} → {}",
+                percent(before.used_kept),
+                percent(after.used_kept)
+            ),
+            self.paper.to_owned(),
+        ]
+    }
+}
+
+/// The tests of 2002, and below them what is in the model and what is not.
+pub fn rmap(tests: &[Test], look: &Look) -> String {
+    let mut text = list(tests, look);
+    text.push('\n');
+    for line in clean::wrap(ABOUT, look.width, look.ascii) {
+        put!(text, "{}\n", clean(&line, look.width, look.ascii));
+    }
+    text
+}
