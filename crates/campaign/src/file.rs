@@ -44,8 +44,8 @@ use pagetide_arena::VariantSpec;
 pub use error::{FileError, Problem};
 pub use vocabulary::{ScenarioWords, Vocabulary};
 
+use pagetide_quantity::nearest;
 use table::{Item, Source, Table};
-use vocabulary::nearest;
 
 const TOP: &[&str] = &[
     "name",

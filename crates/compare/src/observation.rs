@@ -10,14 +10,15 @@ use pagetide_probe::block::{BlockSummary, DiskModel, summarise};
 use pagetide_probe::meaning::{
     CpuTimes, ReclaimTable, TaskAccounting, TaskTime, analyse, attribute, attribute_within,
 };
-pub use pagetide_probe::observed::{PHASES, PhaseBegin, SOURCES, TASKS, TRACE};
-use pagetide_probe::text::{Delta, Effect, KeyedSource, Kind, known, observer_effect};
+pub use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS, TRACE};
+use pagetide_probe::text::{Effect, Kind, Source, observer_effect};
 use pagetide_probe::trace::TraceFile;
 use pagetide_quantity::Nanos;
 use pagetide_record::file::FileError;
 use pagetide_record::{Pass, Record, RecordReader};
 use pagetide_store::Row;
 use pagetide_store::{Store, StoreError};
+use pagetide_system::Delta;
 use serde::{Deserialize, Serialize};
 
 /// All that an observed trial says.
@@ -180,9 +181,10 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
 
 /// What counts since boot; levels such as free pages are no effect.
 fn growing(delta: &Delta) -> Delta {
+    let known = |key| Source::named("vmstat").and_then(|source| source.key(key));
     delta
         .iter()
-        .filter(|(key, _)| match known(KeyedSource::Vmstat, key) {
+        .filter(|(key, _)| match known(key) {
             Some(known) => known.kind == Kind::Counter,
             None => !key.starts_with("nr_"),
         })

@@ -1,5 +1,6 @@
 //! What the names on a command line stand for.
 
+use pagetide_quantity::nearest;
 use pagetide_record::Pass;
 use pagetide_store::{CampaignNote, Filter, Row};
 use pagetide_store::{Store, StoreError};
@@ -87,20 +88,6 @@ fn campaign(store: &Store, name: Option<&str>) -> Result<CampaignNote, CompareEr
         name: name.to_owned(),
         nearest: nearest(name, known.iter().map(String::as_str)),
     })
-}
-
-/// The candidate most like `text`, if any is near enough to be what was meant.
-fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
-    candidates
-        .map(|candidate| {
-            (
-                strsim::normalized_damerau_levenshtein(text, candidate),
-                candidate,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= 0.6)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate.to_owned())
 }
 
 fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {

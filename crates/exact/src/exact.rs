@@ -3,6 +3,7 @@
 //! A trial is prepared once (kernel found, parameters resolved, everything refused that cannot run) and then run from a
 //! snapshot of its guest at the ready point.
 
+use pagetide_quantity::nearest;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -280,19 +281,15 @@ fn check_setting(name: &str) -> Result<(), ExactError> {
     if settings::path(name).is_some() {
         return Ok(());
     }
-    let near = settings::KNOWN
-        .iter()
-        .map(|known| {
-            (
-                strsim::jaro_winkler(name, known).max(strsim::jaro_winkler(name, last_part(known))),
-                *known,
-            )
-        })
-        .filter(|(score, _)| *score > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let suggestion = near.map_or(String::new(), |(_, known)| {
-        format!(", did you mean `{known}`?")
+    // The last part alone is what people remember.
+    let known = settings::KNOWN.iter().copied();
+    let near = nearest(name, known.clone()).or_else(|| {
+        let part = nearest(last_part(name), known.clone().map(last_part))?;
+        known
+            .map(str::to_owned)
+            .find(|known| last_part(known) == part)
     });
+    let suggestion = near.map_or(String::new(), |known| format!(", did you mean `{known}`?"));
     Err(ExactError::UnknownSetting {
         name: name.to_owned(),
         suggestion,

@@ -6,8 +6,9 @@
 use std::fs;
 use std::io;
 
-use pagetide_harness::counters::pages_free;
-use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
+use pagetide_system::free::{ZONEINFO, Zones};
+use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
@@ -19,11 +20,12 @@ const CLOSE: u64 = 32 * PAGE_SIZE;
 pub fn free() -> Result<Bytes, GuestError> {
     // Folds the per-CPU differences into the global counters; kernels since 4.8 have it.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
-    let text = fs::read_to_string("/proc/zoneinfo").map_err(io("reading", "/proc/zoneinfo"))?;
-    pages_free(&text)
-        .map(|pages| Bytes(pages * PAGE_SIZE))
+    let zones = Zones::now().map_err(io("reading", ZONEINFO))?;
+    zones
+        .all_free()
+        .map(Pages::bytes)
         .ok_or(GuestError::Unexpected {
-            file: "/proc/zoneinfo",
+            file: ZONEINFO,
             what: "nr_free_pages",
         })
 }
@@ -37,10 +39,7 @@ pub fn drop_caches() {
 
 /// Locked memory that can be given back.
 #[derive(Debug)]
-pub struct Held {
-    base: *mut libc::c_void,
-    length: usize,
-}
+pub struct Held(Mapping);
 
 /// Room for memory that is taken, and locked, page by page. Taking it costs a trial next to nothing: page faults, which the
 /// workload needs anyway.
@@ -64,9 +63,8 @@ impl Reserve {
 
     fn touch(&self, page: u64) {
         let at = usize::try_from(page * PAGE_SIZE).unwrap_or(usize::MAX);
-        if at < self.0.length {
-            // SAFETY: `at` was checked to lie within the mapping, to whose bytes no reference exists.
-            unsafe { self.0.base.byte_add(at).cast::<u8>().write_volatile(1) };
+        if at < self.0.0.length() {
+            self.0.0.write(at, &[1]);
         }
     }
 }
@@ -74,15 +72,14 @@ impl Reserve {
 impl Held {
     /// Gives it back.
     pub fn release(self) {
-        // SAFETY: unmaps a mapping of this value alone.
-        unsafe { libc::munmap(self.base, self.length) };
+        drop(self.0);
     }
 }
 
 /// Takes `size` bytes and keeps them locked for good.
 pub fn take(size: Bytes) -> Result<(), GuestError> {
     if size.0 > 0 {
-        hold(size)?;
+        std::mem::forget(hold(size)?);
     }
     Ok(())
 }
@@ -94,30 +91,14 @@ pub fn hold(size: Bytes) -> Result<Held, GuestError> {
 
 /// Maps and locks `size` bytes, by the flags of mlock2(2).
 fn map(size: Bytes, flags: libc::c_uint) -> Result<Held, GuestError> {
-    let fault = || io("locking a ballast of", size.to_string())(io::Error::last_os_error());
-    let length = usize::try_from(size.0).map_err(|_| fault())?;
-    // SAFETY: the kernel chooses the address, so no memory in use is replaced; advice and locking concern that mapping, whose
-    // bytes are never handed out.
-    unsafe {
-        let base = libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        if base == libc::MAP_FAILED {
-            return Err(fault());
-        }
-        // Children must not carry it, and huge pages would make its size inexact.
-        libc::madvise(base, length, libc::MADV_DONTFORK);
-        libc::madvise(base, length, libc::MADV_NOHUGEPAGE);
-        if libc::mlock2(base, length, flags) != 0 {
-            return Err(fault());
-        }
-        Ok(Held { base, length })
-    }
+    let fault = || io("locking a ballast of", size.to_string());
+    let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
+    let memory = Mapping::new(Source::Private, length).map_err(fault())?;
+    // Children must not carry it, and huge pages would make its size inexact.
+    memory.advise(0, length, libc::MADV_DONTFORK);
+    memory.advise(0, length, libc::MADV_NOHUGEPAGE);
+    memory.lock(flags).map_err(fault())?;
+    Ok(Held(memory))
 }
 
 /// Takes memory until `wanted` is free: all but a little first, then half of what is over, again and again, because the

@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use pagetide_harness::counters::{self, Counted, Idle};
+use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
 use pagetide_harness::judgement::{self, Ran, Report};
 use pagetide_harness::settings::{self, Settings};
 use pagetide_harness::swap::Swap;
 use pagetide_harness::{Afterwards, log, supervise};
+use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{Pass, SwapSpec};
+
+use pagetide_system::clock::monotonic;
+use pagetide_system::idle::Timers;
+use pagetide_system::meminfo;
 
 use crate::ballast::{Held, Reserve};
 use crate::error::{GuestError, io};
@@ -49,7 +55,7 @@ pub fn main() -> ! {
         }
         Err(why) => {
             // For a person who looks at the console: where memory went.
-            port::say(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
+            port::say(&fs::read_to_string(meminfo::PATH).unwrap_or_default());
             port::say(&format!("pagetide: {why}\n"));
             port::exit(false)
         }
@@ -66,7 +72,7 @@ struct Ready {
     jitter: Reserve,
     settings: Settings,
     swap: Option<Swap>,
-    counted: Counted,
+    counters: CounterSet,
     /// The idle counters: nothing may halt from here on.
     idle: Idle,
 }
@@ -99,12 +105,17 @@ fn prepare() -> Result<Ready, GuestError> {
         };
         filesystem::prepare(disk, size)?;
     }
-    let counted = Counted::of(None);
-    let counted = match &swap {
-        Some(swap) => counted.with_zram(swap),
-        None => counted,
-    };
-    let known = facts(&boot, &settings)?;
+    let mut known = facts(&boot, &settings)?;
+    let counters = CounterSet::open(&scope(swap.as_ref()));
+    let missing: Vec<String> = counters
+        .unsupported()
+        .iter()
+        .map(|missing| format!("{}: {}", missing.source, missing.why))
+        .collect();
+    if !missing.is_empty() {
+        let fact = ("not-observed".to_owned(), missing.join("; "));
+        known.facts.extend([fact]);
+    }
     supervise::lock_what_is_here();
     let workload = Workload::stand_by(&boot, &region)?;
     std::thread::sleep(SETTLE);
@@ -127,7 +138,7 @@ fn prepare() -> Result<Ready, GuestError> {
         jitter,
         settings,
         swap,
-        counted,
+        counters,
         idle: counters::idle(),
     })
 }
@@ -142,23 +153,20 @@ fn swap(boot: &BootSpec) -> Result<Option<Swap>, GuestError> {
     })
 }
 
+/// What counts as the workload's: all of this machine.
+fn scope(swap: Option<&Swap>) -> Scope {
+    Scope {
+        group: None,
+        zram: swap.and_then(Swap::zram).map(Path::to_owned),
+    }
+}
+
 /// Managed memory of the machine.
 fn managed() -> Result<Bytes, GuestError> {
-    let text = fs::read_to_string("/proc/meminfo").map_err(io("reading", "/proc/meminfo"))?;
-    text.lines()
-        .find_map(|line| {
-            line.strip_prefix("MemTotal:")?
-                .trim()
-                .strip_suffix(" kB")?
-                .trim()
-                .parse()
-                .ok()
-        })
-        .map(Bytes::from_kib)
-        .ok_or(GuestError::Unexpected {
-            file: "/proc/meminfo",
-            what: "MemTotal",
-        })
+    meminfo::amount("MemTotal").ok_or(GuestError::Unexpected {
+        file: meminfo::PATH,
+        what: "MemTotal",
+    })
 }
 
 /// From the ready point to the last frame.
@@ -186,7 +194,7 @@ fn trial(ready: Ready) {
 }
 
 /// Runs the trial; `text` is its specification as it came.
-fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
+fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
     let mut applied = ready.settings.apply(&order.settings);
@@ -229,22 +237,38 @@ fn run(ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
         return;
     }
     std::thread::sleep(start.phase);
-    let started = supervise::now();
-    let before = ready.counted.now();
+    let started = monotonic();
+    let before = match ready.counters.before() {
+        Ok(before) => before,
+        Err(why) => {
+            let why = why.to_string();
+            results.invalid.push(Invalid::Scenario { why });
+            return;
+        }
+    };
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
     results
         .invalid
         .extend(ready.workload.run(text, &ready.region, order.hang_after));
     let observed = observing.and_then(|()| observer.map_or(Ok(()), Observer::end));
-    if let Err(why) = observed {
-        let why = why.to_string();
-        results.invalid.push(Invalid::Scenario { why });
-    }
     let idle_after = counters::idle();
-    let after = ready.counted.now();
+    let mut failed = |why: String| results.invalid.push(Invalid::Scenario { why });
+    if let Err(why) = observed {
+        failed(why.to_string());
+    }
+    let after = match ready.counters.after() {
+        Ok((after, counters)) => {
+            results.counters = counters;
+            after
+        }
+        Err(why) => {
+            failed(why.to_string());
+            Moment::default()
+        }
+    };
     report.ran = Some(Ran {
         started,
-        ended: supervise::now(),
+        ended: monotonic(),
         before,
         after,
         idle_before: ready.idle,
@@ -262,7 +286,7 @@ fn observer(
     ballast::drop_caches();
     let free = ballast::free()?;
     spare.release();
-    let observer = Observer::start(boot, region, swap.and_then(Swap::zram))?;
+    let observer = Observer::start(boot, region, &scope(swap))?;
     ballast::leave(free)?;
     Ok(observer)
 }
@@ -306,11 +330,7 @@ fn facts(boot: &BootSpec, settings: &Settings) -> Result<Known, GuestError> {
         ("compressor", boot.compressor.clone()),
     ];
     known.facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
-    let timers = fs::read_to_string("/proc/timer_list").unwrap_or_default();
-    if !timers
-        .lines()
-        .any(|line| line.contains(".hres_active") && line.ends_with('1'))
-    {
+    if !Timers::now().are_fine() {
         known.warnings.push(Warning::CoarseTimers);
     }
     Ok(known)

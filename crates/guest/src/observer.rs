@@ -6,17 +6,16 @@
 //! the way. It runs as a real-time task, so that a busy workload cannot make it late.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use pagetide_harness::supervise;
-use pagetide_probe::ProbeError;
 use pagetide_probe::meaning::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
-use pagetide_probe::observed::SOURCES;
-use pagetide_probe::text::{TextProbe, TextRecord, TextSettings};
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
+use pagetide_probe::{Finding, ProbeError, Probes, Scope};
 use pagetide_quantity::Nanos;
 use pagetide_record::wire::{Kind, Region};
+use pagetide_system::clock::{monotonic as now, sleep};
+use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
@@ -52,41 +51,21 @@ struct Board {
 /// The observer as PID 1 sees it.
 #[derive(Debug)]
 pub struct Observer {
-    board: *mut Board,
+    /// A [`Board`].
+    memory: Mapping,
 }
 
 impl Observer {
-    /// Starts the process and waits until all is open and allocated. `zram` is the folder of the device that is swapped
-    /// to, if any.
-    pub fn start(
-        boot: &BootSpec,
-        region: &Region,
-        zram: Option<&Path>,
-    ) -> Result<Self, GuestError> {
-        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
-        let board = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<Board>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            )
-        };
-        if board == libc::MAP_FAILED {
-            return Err(io("sharing memory with", "the observer")(
-                io::Error::last_os_error(),
-            ));
-        }
-        let observer = Self {
-            board: board.cast(),
-        };
+    /// Starts the process and waits until everything in `scope` is open and allocated.
+    pub fn start(boot: &BootSpec, region: &Region, scope: &Scope) -> Result<Self, GuestError> {
+        let memory = Mapping::with(Source::Shared, size_of::<Board>(), libc::MAP_POPULATE)
+            .map_err(io("sharing memory with", "the observer"))?;
+        let observer = Self { memory };
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         match unsafe { libc::fork() } {
             -1 => Err(io("starting", "the observer")(io::Error::last_os_error())),
             0 => {
-                if let Err(why) = observer.observe(boot, region, zram) {
+                if let Err(why) = observer.observe(boot, region, scope) {
                     observer.fail(&why.to_string());
                 }
                 // SAFETY: ends the child without running the parent's exit handlers.
@@ -112,9 +91,9 @@ impl Observer {
     }
 
     fn board(&self) -> &Board {
-        // SAFETY: the mapping is page aligned, large enough and never unmapped; a board is all atomics, for which every bit
-        // pattern is valid and which the other process may write meanwhile.
-        unsafe { &*self.board }
+        // SAFETY: the mapping is page aligned, large enough and lives as long as `self`; a board is all atomics, for which every
+        // bit pattern is valid and which the other process may write meanwhile.
+        unsafe { &*self.memory.start().cast() }
     }
 
     fn set(&self, state: u32) {
@@ -156,12 +135,7 @@ impl Observer {
     }
 
     /// The observer's life.
-    fn observe(
-        &self,
-        boot: &BootSpec,
-        region: &Region,
-        zram: Option<&Path>,
-    ) -> Result<(), GuestError> {
+    fn observe(&self, boot: &BootSpec, region: &Region, scope: &Scope) -> Result<(), GuestError> {
         let probe = |why: ProbeError| io("observing", "the trial")(io::Error::other(why));
         // SAFETY: the name is a C string.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-watch".as_ptr()) };
@@ -174,12 +148,7 @@ impl Observer {
         let tracefs = Tracefs::open().map_err(probe)?;
         let instance = Instance::of_machine(tracefs, &settings).map_err(probe)?;
         let mut capture = Capture::new(instance).map_err(probe)?;
-        let mut texts = TextProbe::open(&TextSettings {
-            zram: zram.map(Path::to_owned).into_iter().collect(),
-            capacity: SAMPLES,
-            ..TextSettings::default()
-        })
-        .map_err(probe)?;
+        let mut probes = Probes::open(scope, SAMPLES);
         let mut area = TraceArea::open(boot.trace_at, boot.trace_size)?;
         let mut broken = Ok(());
         supervise::lock_what_is_here();
@@ -189,7 +158,7 @@ impl Observer {
             sleep(Nanos(1_000_000));
         }
 
-        texts.before().map_err(probe)?;
+        probes.before().map_err(probe)?;
         capture.start().map_err(probe)?;
         let begin = now();
         let mut next = begin;
@@ -200,7 +169,7 @@ impl Observer {
                 .map_err(probe)?;
             let time = now();
             if time >= next {
-                texts.sample(time.saturating_sub(begin)).map_err(probe)?;
+                probes.sample(time.saturating_sub(begin)).map_err(probe)?;
                 next = time.saturating_add(SAMPLE);
             }
             sleep(INTERVAL);
@@ -208,15 +177,15 @@ impl Observer {
         let mut meta = capture
             .finish_to(|cpu, bytes| keep(&mut area, &mut broken, cpu, bytes))
             .map_err(probe)?;
-        texts.sample(now().saturating_sub(begin)).map_err(probe)?;
+        probes.sample(now().saturating_sub(begin)).map_err(probe)?;
         broken?;
         meta.losses.gaps_unknown += area.refused();
         let contents = Contents {
             meta,
             used: area.used(),
         };
-        let record = texts.after().map_err(probe)?;
-        store(region, &contents, &record)?;
+        let found = probes.after().map_err(probe)?;
+        store(region, &contents, found)?;
         self.set(DONE);
         Ok(())
     }
@@ -230,19 +199,19 @@ fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, byt
 }
 
 /// Writes what was observed beside the trace.
-fn store(region: &Region, contents: &Contents, record: &TextRecord) -> Result<(), GuestError> {
+fn store(
+    region: &Region,
+    contents: &Contents,
+    found: Vec<(String, Finding)>,
+) -> Result<(), GuestError> {
     let full = |why| io("writing", "what was observed")(io::Error::other(why));
-    for series in &record.series {
+    for series in found.into_iter().filter_map(|(_, found)| found.series) {
         region
             .write(Kind::Series, &series.name, &series.encode())
             .map_err(full)?;
     }
-    let json = |value: serde_json::Result<Vec<u8>>| {
-        value.map_err(|why| io("encoding", "what was observed")(io::Error::other(why)))
-    };
-    let sources = json(serde_json::to_vec(record))?;
-    region.write(Kind::Blob, SOURCES, &sources).map_err(full)?;
-    let contents = json(serde_json::to_vec(contents))?;
+    let contents = serde_json::to_vec(contents)
+        .map_err(|why| io("encoding", "what was observed")(io::Error::other(why)))?;
     region.write(Kind::Blob, FRAME, &contents).map_err(full)
 }
 
@@ -257,17 +226,4 @@ fn in_real_time() {
             &raw const param,
         );
     }
-}
-
-fn now() -> Nanos {
-    supervise::now()
-}
-
-fn sleep(span: Nanos) {
-    let time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: i64::try_from(span.0).unwrap_or(0),
-    };
-    // SAFETY: `time` lives through the call; no remainder is asked for.
-    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 use pagetide_record::wire::{HEAD, Region};
+use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
@@ -18,25 +19,14 @@ pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
         .map_err(io("opening the output region in", "/dev/mem"))?;
     let length =
         usize::try_from(size).map_err(|_| io("mapping", on())(io::Error::other("too large")))?;
-    let offset =
-        libc::off_t::try_from(at).map_err(|_| io("mapping", on())(io::Error::other("too far")))?;
-    // SAFETY: the kernel chooses the address, so no memory in use is replaced.
-    let base = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            offset,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return Err(io("mapping", on())(io::Error::last_os_error()));
-    }
+    let memory =
+        Mapping::new(Source::File(file.as_fd(), at), length).map_err(io("mapping", on()))?;
+    let base = memory.start();
+    // The region is there to the guest's end.
+    std::mem::forget(memory);
     // SAFETY: `base` is the page-aligned start of a mapping of `length` bytes that is never unmapped. The controller, which
     // maps the same memory, writes it only before the guest starts and reads its head through atomics.
-    Ok(unsafe { Region::new(base.cast(), length) })
+    Ok(unsafe { Region::new(base, length) })
 }
 
 /// Bytes of a mapped region.

@@ -6,9 +6,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 use pagetide_probe::trace::TraceMeta;
+use pagetide_system::{Mapping, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{GuestError, io};
@@ -34,8 +35,8 @@ pub struct TraceArea {
     at: u64,
     size: u64,
     used: u64,
-    /// Start of the mapped window and its offset in the area.
-    window: Option<(*mut u8, u64)>,
+    /// The mapped window and its offset in the area.
+    window: Option<(Mapping, u64)>,
     /// Pieces that did not fit.
     refused: u64,
 }
@@ -89,62 +90,30 @@ impl TraceArea {
 
     fn put(&mut self, mut bytes: &[u8]) -> Result<(), GuestError> {
         while !bytes.is_empty() {
-            let (base, from) = self.window()?;
-            let within = usize::try_from(self.used - from).unwrap_or(WINDOW);
+            let used = self.used;
+            let (window, from) = self.window()?;
+            let within = usize::try_from(used - from).unwrap_or(WINDOW);
             let length = bytes.len().min(WINDOW - within);
-            // SAFETY: the window is mapped, WINDOW bytes long, and `within + length` does not exceed it; `bytes` is memory of
-            // this process, which the device's memory is not part of.
-            unsafe {
-                base.add(within)
-                    .copy_from_nonoverlapping(bytes.as_ptr(), length);
-            }
+            window.write(within, &bytes[..length]);
             bytes = &bytes[length..];
             self.used += length as u64;
         }
         Ok(())
     }
 
-    /// The window that the next byte lies in.
-    fn window(&mut self) -> Result<(*mut u8, u64), GuestError> {
+    /// The window that the next byte lies in, and its offset.
+    fn window(&mut self) -> Result<(&Mapping, u64), GuestError> {
         let size = WINDOW as u64;
         let from = self.used / size * size;
-        if let Some((base, at)) = self.window {
-            if at == from {
-                return Ok((base, at));
+        let window = match self.window.take() {
+            Some((window, at)) if at == from => window,
+            old => {
+                drop(old);
+                Mapping::new(Source::File(self.memory.as_fd(), self.at + from), WINDOW)
+                    .map_err(io("mapping the trace area in", "/dev/mem"))?
             }
-            // SAFETY: unmaps the window that was mapped below; nothing points into it any more.
-            unsafe { libc::munmap(base.cast(), WINDOW) };
-            self.window = None;
-        }
-        let fault = |why| io("mapping the trace area in", "/dev/mem")(why);
-        let offset = libc::off_t::try_from(self.at + from)
-            .map_err(|_| fault(io::Error::other("it lies too far")))?;
-        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                WINDOW,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                self.memory.as_raw_fd(),
-                offset,
-            )
         };
-        if base == libc::MAP_FAILED {
-            return Err(fault(io::Error::last_os_error()));
-        }
-        let window = (base.cast(), from);
-        self.window = Some(window);
-        Ok(window)
-    }
-}
-
-impl Drop for TraceArea {
-    fn drop(&mut self) {
-        if let Some((base, _)) = self.window {
-            // SAFETY: unmaps this value's own window.
-            unsafe { libc::munmap(base.cast(), WINDOW) };
-        }
+        Ok((&self.window.insert((window, from)).0, from))
     }
 }
 

@@ -13,6 +13,8 @@ use pagetide_record::Pass;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
 
+use pagetide_system::clock::monotonic;
+
 use crate::error::{GuestError, io};
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
@@ -98,7 +100,7 @@ impl pagetide_scenario::Observer for PhaseLog {
     fn phase(&mut self, name: &str) {
         self.0.push(PhaseBegin {
             name: name.to_owned(),
-            begin: supervise::now(),
+            begin: monotonic(),
         });
     }
 }
@@ -158,7 +160,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
     let observed = order.subject.pass == Pass::Observed;
     let observer: &mut dyn pagetide_scenario::Observer =
         if observed { &mut phases } else { &mut nobody };
-    let begin = supervise::now();
+    let begin = monotonic();
     let place = pagetide_scenario::Place {
         region,
         clock: pagetide_scenario::Clock::RawTsc,
@@ -168,7 +170,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
     };
     let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {
-        let tasks = accounting(&outcome, begin, supervise::now());
+        let tasks = accounting(&outcome, begin, monotonic());
         let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
         let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
         // A region that is full says so by itself.

@@ -9,6 +9,7 @@ use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_scenario::Outcome;
+use pagetide_system::free::Zones;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::{self, Idle, Moment};
@@ -37,9 +38,9 @@ pub struct Ran {
     pub started: Nanos,
     /// When everything after it had been read.
     pub ended: Nanos,
-    /// Counters before.
+    /// Texts before.
     pub before: Moment,
-    /// Counters after.
+    /// Texts after.
     pub after: Moment,
     /// Idle counters before, read last.
     pub idle_before: Idle,
@@ -48,7 +49,7 @@ pub struct Ran {
 }
 
 impl Report {
-    /// Works out the results: pairs counters, takes the scenario's `outcome` (JSON of an [`Outcome`]), and judges whether
+    /// Works out the results: takes the scenario's `outcome` (JSON of an [`Outcome`]), and judges whether
     /// the trial did what it claims from counters and the kernel's `log`.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
@@ -56,14 +57,13 @@ impl Report {
             return results;
         };
         results.elapsed = ran.ended.since(ran.started);
-        results.counters = counters::between(&ran.before, &ran.after);
         results.texts = counters::texts(&ran.before, &ran.after);
         results.halts = Some(counters::halts(ran.idle_before, ran.idle_after));
-        if let Some(pages) = ran.before.text("zoneinfo").and_then(counters::pages_free) {
-            let free = pages * pagetide_quantity::PAGE_SIZE;
+        let zones = ran.before.text("zoneinfo").map(Zones::parse);
+        if let Some(pages) = zones.and_then(|zones| zones.all_free()) {
             results
                 .facts
-                .insert("free-at-start".to_owned(), free.to_string());
+                .insert("free-at-start".to_owned(), pages.bytes().0.to_string());
         }
         take(outcome, &mut results);
         judge(needs_pressure, &mut results);
@@ -159,21 +159,19 @@ fn judge(needs_pressure: bool, results: &mut Results) {
 mod tests {
     use super::*;
 
-    fn moment(vmstat: &str) -> Moment {
-        serde_json::from_value(serde_json::json!({ "texts": [["vmstat", vmstat]] })).unwrap()
-    }
-
     fn ran(reclaimed: u64) -> Report {
-        Report {
+        let mut report = Report {
             ran: Some(Ran {
                 started: Nanos::from_secs(1),
                 ended: Nanos::from_secs(3),
-                before: moment("pgsteal_kswapd 5\n"),
-                after: moment(&format!("pgsteal_kswapd {}\n", 5 + reclaimed)),
                 ..Ran::default()
             }),
             ..Report::default()
-        }
+        };
+        let values = [("pgsteal_kswapd".to_owned(), [5, 5 + reclaimed])].into();
+        let vmstat = pagetide_record::record::Counters { values };
+        report.results.counters.insert("vmstat".to_owned(), vmstat);
+        report
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What surrounds a scenario in any arena: settings applied, read back and restored; counters before and after; supervision;
-//! swap found or set up; and the judgement whether the trial did what it claims.
+//! swap set up; and the judgement whether the trial did what it claims.
 //!
 //! Some machines end with the trial, others go on ([`Afterwards`]). On one that goes on nothing global is written without a
 //! way back: what a guard changed, it restores when dropped, also where a trial ends early.

@@ -5,18 +5,7 @@ use std::sync::atomic::Ordering;
 use pagetide_quantity::Nanos;
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
-
-/// Time since boot on the clock that the kernel log uses.
-pub fn now() -> Nanos {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` lives through the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    let part = |n: i64| u64::try_from(n).unwrap_or(0);
-    Nanos(part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec))
-}
+use pagetide_system::clock::monotonic as now;
 
 /// Locks the harness' own pages, those that are used, so that it does not become the victim.
 pub fn lock_what_is_here() {

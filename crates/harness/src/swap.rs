@@ -6,19 +6,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use pagetide_probe::text::{Parse, SwapArea, Swaps};
 use pagetide_quantity::{Bytes, PAGE_SIZE};
 
 use crate::afterwards::Afterwards;
 use crate::error::{HarnessError, io};
-
-/// The areas the machine swaps to already.
-pub fn found() -> Result<Vec<SwapArea>, HarnessError> {
-    let text = fs::read("/proc/swaps").map_err(io("reading", "/proc/swaps"))?;
-    let mut swaps = Swaps::default();
-    swaps.parse(&text);
-    Ok(swaps.areas().to_vec())
-}
 
 /// A swap area set up for a trial. When dropped on a machine that goes on, it is switched off.
 #[derive(Debug)]
@@ -72,11 +63,6 @@ impl Swap {
         };
         swap.switch_on(size)?;
         Ok(swap)
-    }
-
-    /// The file that says how well a zram device compresses.
-    pub fn statistics(&self) -> Option<PathBuf> {
-        Some(self.zram.as_ref()?.join("mm_stat"))
     }
 
     /// The folder of a zram device's own files.
@@ -188,11 +174,5 @@ mod tests {
         let header = fs::read(&path).unwrap();
         assert_eq!(&header[4086..4096], b"SWAPSPACE2");
         assert_eq!(header[1028..1032], 255_u32.to_le_bytes());
-    }
-
-    #[test]
-    fn swap_that_is_there_is_found_as_the_kernel_lists_it() {
-        let lines = fs::read_to_string("/proc/swaps").map_or(0, |text| text.lines().count());
-        assert_eq!(found().unwrap().len(), lines.saturating_sub(1));
     }
 }

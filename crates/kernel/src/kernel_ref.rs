@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::KernelError;
-use crate::suggest::nearest;
+use pagetide_quantity::nearest;
 
 /// The forms of a kernel argument and what each stands for: the source of help, man page and guide.
 pub const FORMS: [(&str, &str); 8] = [

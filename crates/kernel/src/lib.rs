@@ -46,7 +46,6 @@ mod sample;
 mod stage;
 mod step;
 mod stop;
-mod suggest;
 mod tree;
 mod version;
 

@@ -11,7 +11,7 @@ use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
 use crate::remote::Request;
 use crate::step::{Step, Watch};
-use crate::suggest::nearest;
+use pagetide_quantity::nearest;
 
 /// Whether what a reference stood for last time will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

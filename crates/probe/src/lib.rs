@@ -6,7 +6,8 @@
 //! This crate knows nothing of arenas, records, campaigns or reports: it takes paths and bytes and gives plain data.
 //!
 //! Where to begin reading:
-//! - [`text`]: counters the kernel prints as text (`vmstat`, `meminfo`, pressure, …), before, after and as a series;
+//! - [`Probe`]: what every probe does, before, while and after the clock runs; [`Probes`] are all of them;
+//! - [`text`]: the probe for numbers the kernel prints as text (`vmstat`, `meminfo`, pressure, …), one file a source;
 //! - [`trace`]: tracefs' binary ring buffers, from capture to decoded fields;
 //! - [`meaning`]: what decoded events say: begin/end pairs, the reclaim table, where a task's time went;
 //! - [`observed`]: what an observed trial leaves in its record;
@@ -16,7 +17,9 @@ pub mod block;
 mod error;
 pub mod meaning;
 pub mod observed;
+mod probe;
 pub mod text;
 pub mod trace;
 
 pub use error::ProbeError;
+pub use probe::{Finding, Probe, Probes, Scope, Unsupported};

@@ -11,8 +11,6 @@ pub const TRACE: &str = "trace";
 pub const TASKS: &str = "tasks";
 /// Name of the blob that holds the phases of the scenario: a JSON list of [`PhaseBegin`], in order.
 pub const PHASES: &str = "phases";
-/// Name of the blob that holds all text sources before and after, as a [`crate::text::TextRecord`] without its series.
-pub const SOURCES: &str = "sources";
 
 /// A phase of the scenario, such as `swap-in`; it lasts until the next one begins, the last one until the scenario ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,23 +1,13 @@
-//! Counters the kernel prints as text: before, after and as a series; parsed without allocating per sample.
+//! Numbers the kernel prints as text, by name: before, after and as a series, parsed without allocating for a sample.
 //!
-//! [`Counters`] holds what is a name and a number; the files with more structure have types of their own. [`TextFile`]
-//! keeps a source open and its buffer ready, [`TextProbe`] all of them over a trial, [`Snapshot`] is before and after, a series what happened in between.
+//! A [`Source`] says which files, how they are written and what their numbers mean; [`Text`] is the probe for any of them.
 
-mod counters;
+mod effect;
 mod file;
-mod keyed;
-mod known;
-mod probe;
-mod psi;
-pub(crate) mod scan;
-mod snapshot;
-mod swaps;
+mod reader;
+mod source;
 
-pub use counters::{Counters, Delta, Syntax};
-pub use file::{Parse, TextFile};
-pub use keyed::{Keyed, KeyedSource};
-pub use known::{KNOWN, Kind, Known, Unit, known};
-pub use probe::{Named, TextProbe, TextRecord, TextSettings, Unsupported};
-pub use psi::{Psi, PsiLine};
-pub use snapshot::{Effect, Snapshot, observer_effect};
-pub use swaps::{SwapArea, Swaps};
+pub use effect::{Effect, observer_effect};
+pub use file::TextFile;
+pub use reader::Text;
+pub use source::{Key, Kind, Owner, SOURCES, Source};

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use pagetide_probe::meaning::{CpuTimes, PairKind, ReclaimTable, Reclaimer, RowId, Value, analyse};
-use pagetide_probe::text::Delta;
 use pagetide_probe::trace::{CpuBuffer, Losses, StoredFormat, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
+use pagetide_system::Delta;
 
 /// An event being defined: its fields, each with its bytes.
 type Fields = &'static [(&'static str, usize)];

@@ -17,11 +17,12 @@ use pagetide_probe::meaning::{
     ATTRIBUTION_EVENTS, BLOCK_EVENTS, Part, RECLAIM_EVENTS, RowId, Section, TaskAccounting,
     analyse, attribute,
 };
-use pagetide_probe::text::{KeyedSource, Snapshot};
+use pagetide_probe::text::TextFile;
 use pagetide_probe::trace::{
     Capture, EventName, FieldAccess, Instance, TraceFile, TraceSettings, Tracefs,
 };
 use pagetide_quantity::Nanos;
+use pagetide_system::Syntax;
 use pagetide_testing::{Need, skip};
 
 /// Held by tests that put the machine under pressure: one at a time is enough for it.
@@ -82,14 +83,14 @@ fn sums_of_reclaim() -> Option<()> {
     let Some((pressure, mut capture)) = prepare("sums", &[RECLAIM_EVENTS]) else {
         return Some(());
     };
-    let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
+    let mut vmstat = TextFile::open(Path::new("/proc/vmstat"), Syntax::KeyValue).unwrap();
     capture.start().unwrap();
-    let before = vmstat.sample().unwrap().counters.clone();
+    let before = vmstat.sample().unwrap().clone();
     let capture = support::Background::new(capture, Duration::from_millis(20));
     support::printed(pressure.start(128, 3))?;
-    let after = vmstat.sample().unwrap().counters.clone();
+    let after = vmstat.sample().unwrap().clone();
     let trace = capture.finish().unwrap();
-    let delta = Snapshot { before, after }.delta();
+    let delta = after.delta(&before);
     let table = analyse(&trace, Some(&delta), None).unwrap();
     assert!(!table.losses.any(), "{:?}", table.losses);
     for row in &table.rows {
@@ -183,15 +184,15 @@ fn swapped_on_a_device() -> Option<()> {
             return skipped(Need::Tracing, error);
         }
     };
-    let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
+    let mut vmstat = TextFile::open(Path::new("/proc/vmstat"), Syntax::KeyValue).unwrap();
     capture.start().unwrap();
-    let before = vmstat.sample().unwrap().counters.clone();
+    let before = vmstat.sample().unwrap().clone();
     let capture = support::Background::new(capture, Duration::from_millis(20));
     support::printed(pressure.start(96, 2))?;
-    let after = vmstat.sample().unwrap().counters.clone();
+    let after = vmstat.sample().unwrap().clone();
     let trace = capture.finish().unwrap();
     assert_eq!(trace.meta.swap_devices.len(), 1);
-    let delta = Snapshot { before, after }.delta();
+    let delta = after.delta(&before);
     let table = analyse(&trace, Some(&delta), None).unwrap();
     for id in [RowId::SwapIns, RowId::SwapOuts] {
         let row = table.row(id).unwrap();
@@ -259,9 +260,9 @@ fn the_sums_of_compaction_agree_with_vmstat() {
         Ok(capture) => capture,
         Err(error) => return skip(Need::Tracing, error),
     };
-    let mut vmstat = KeyedSource::Vmstat.open(Path::new("/")).unwrap();
+    let mut vmstat = TextFile::open(Path::new("/proc/vmstat"), Syntax::KeyValue).unwrap();
     capture.start().unwrap();
-    let before = vmstat.sample().unwrap().counters.clone();
+    let before = vmstat.sample().unwrap().clone();
     let capture = support::Background::new(capture, Duration::from_millis(20));
     if let Err(error) = std::fs::write("/proc/sys/vm/compact_memory", "1") {
         return skip(
@@ -269,9 +270,9 @@ fn the_sums_of_compaction_agree_with_vmstat() {
             format!("compaction could not be asked for ({error})"),
         );
     }
-    let after = vmstat.sample().unwrap().counters.clone();
+    let after = vmstat.sample().unwrap().clone();
     let trace = capture.finish().unwrap();
-    let delta = Snapshot { before, after }.delta();
+    let delta = after.delta(&before);
     let table = analyse(&trace, Some(&delta), None).unwrap();
     for row in &table.rows {
         if row.section == Section::Compaction {

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use pagetide_probe::block::BlockObserver;
 use pagetide_probe::meaning::{Attribution, Decoder, ReclaimObserver, TaskAccounting, analyse};
-use pagetide_probe::text::{Counters, Parse, Psi, Swaps, Syntax};
 use pagetide_probe::trace::{
     CpuReader, EventFormat, FieldAccess, PageLayout, Stride, TextAccess, TraceFile, pack,
 };
 use pagetide_quantity::Nanos;
+use pagetide_system::free::{Zones, parse_blocks};
+use pagetide_system::{Counters, Syntax, maps, swaps};
 use proptest::prelude::*;
 
 fn golden() -> TraceFile {
@@ -84,11 +85,17 @@ fn read_text(text: &[u8]) {
         Syntax::KeyValue,
         Syntax::KeyColonKib,
         Syntax::Columns(&["a"]),
+        Syntax::Pressure,
     ] {
         Counters::new().parse(text, syntax);
     }
-    Psi::default().parse(text);
-    Swaps::default().parse(text);
+    swaps::parse(text);
+    let text = String::from_utf8_lossy(text);
+    let _ = Zones::parse(&text).all_free();
+    parse_blocks(&text);
+    for own in maps::parse(&text) {
+        let _ = own.size();
+    }
 }
 
 #[test]
@@ -131,7 +138,7 @@ proptest! {
 
     #[test]
     fn real_texts_with_bytes_changed_are_survived(at in any::<proptest::sample::Index>(), value in any::<u8>(), cut in any::<proptest::sample::Index>()) {
-        for path in ["/proc/vmstat", "/proc/swaps", "/proc/meminfo"] {
+        for path in ["/proc/zoneinfo", "/proc/buddyinfo", "/proc/self/maps", "/proc/meminfo"] {
             let mut text = std::fs::read(path).unwrap();
             let place = at.index(text.len());
             text[place] = value;

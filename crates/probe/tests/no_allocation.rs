@@ -2,12 +2,11 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::path::Path;
 
 use pagetide_probe::meaning::Decoder;
-use pagetide_probe::text::{KeyedSource, Swaps, TextFile};
 use pagetide_probe::trace::TraceFile;
-use pagetide_quantity::{Column, Nanos, Sampler, Unit};
+use pagetide_probe::{Probes, Scope};
+use pagetide_quantity::Nanos;
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -56,29 +55,20 @@ fn decoding_an_event_allocates_nothing() {
 }
 
 #[test]
-fn a_sample_of_any_text_source_allocates_nothing() {
-    let root = Path::new("/");
-    let mut vmstat = KeyedSource::Vmstat.open(root).unwrap();
-    let mut meminfo = KeyedSource::Meminfo.open(root).unwrap();
-    let mut swaps = TextFile::open(Path::new("/proc/swaps"), Swaps::default()).unwrap();
-    let column = |name: &str| Column {
-        name: name.to_owned(),
-        unit: Unit::Count,
-    };
-    let columns = vmstat.latest().counters.keys().map(column).collect();
-    let mut series = Sampler::new(columns, 16);
-    // A swap area or a loop device may come up while this runs; a second round settles what the first one learned.
+fn a_sample_of_every_probe_allocates_nothing() {
+    let mut probes = Probes::open(&Scope::default(), 16);
+    probes.before().unwrap();
+    // A task may come up and with it a counter while this runs; another round settles what the first one learned.
     let mut fewest = u64::MAX;
     for _ in 0..5 {
         let count = allocations(|| {
             for tick in 0..50 {
-                vmstat.sample().unwrap();
-                meminfo.sample().unwrap();
-                swaps.sample().unwrap();
-                series.push(Nanos(tick), vmstat.latest().counters.values());
+                probes.sample(Nanos(tick)).unwrap();
             }
         });
         fewest = fewest.min(count);
     }
     assert_eq!(fewest, 0);
+    let found = probes.after().unwrap();
+    assert!(found.iter().all(|(_, found)| found.series.is_some()) && found.len() >= 2);
 }

@@ -6,12 +6,14 @@
 
 mod histogram;
 mod metric;
+mod nearest;
 mod sampler;
 mod series;
 mod units;
 
 pub use histogram::{Histogram, HistogramSummary};
 pub use metric::{Direction, Metric, MetricDef, Unit, Value};
+pub use nearest::{hint, nearest, slip};
 pub use sampler::Sampler;
 pub use series::{Column, ColumnData, Series, SeriesError};
 pub use units::{Bytes, Nanos, PAGE_SIZE, Pages, UnitError};

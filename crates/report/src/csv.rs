@@ -272,6 +272,51 @@ pub(crate) fn metrics(record: &Record) -> impl Iterator<Item = Option<&Metric>> 
     all.iter().map(Some).chain(without)
 }
 
+/// One cell of the samples' table.
+pub(crate) enum Datum {
+    Text(String),
+    Flag(bool),
+    Number(Option<f64>),
+}
+
+impl Datum {
+    fn text(text: impl ToString) -> Self {
+        Self::Text(text.to_string())
+    }
+}
+
+/// The rows of the samples' table, under [`SAMPLES`]: one for each metric of a record.
+pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPLES.len()]> {
+    let subject = &record.subject;
+    let id = record.id();
+    metrics(record).map(move |metric| {
+        let of_metric = |show: fn(&Metric) -> String| metric.map_or_else(String::new, show);
+        let value = metric.and_then(|metric| metric.value.number());
+        [
+            Datum::text(&id),
+            Datum::text(&record.digest),
+            Datum::Flag(record.is_valid()),
+            Datum::text(&subject.scenario),
+            Datum::Flag(subject.as_written),
+            Datum::text(params(&subject.params)),
+            Datum::text(subject.memory),
+            Datum::text(subject.swap),
+            Datum::text(subject.arena.kind),
+            Datum::text(subject.pass),
+            Datum::text(&subject.variant.name),
+            Datum::text(&subject.variant.kernel.release),
+            // As text: a seed uses all 64 bits, which a data frame's signed numbers do not hold.
+            Datum::text(subject.seed),
+            Datum::Text(of_metric(|metric| metric.name.clone())),
+            Datum::Text(of_metric(|metric| name_of(metric.unit))),
+            Datum::Text(of_metric(|metric| name_of(metric.direction))),
+            Datum::Number(value.filter(|value| value.is_finite())),
+            Datum::text(why_missing(metric)),
+            Datum::Text(record.why_invalid().unwrap_or_default()),
+        ]
+    })
+}
+
 /// Writes samples: a row for each record and metric, invalid records too. A record that measured nothing keeps one row,
 /// without a metric and with the reason.
 pub fn samples<'a>(
@@ -280,32 +325,12 @@ pub fn samples<'a>(
 ) -> Result<(), CsvError> {
     let mut out = csv::Writer::from_writer(writer);
     out.write_record(SAMPLES)?;
-    for record in records {
-        let subject = &record.subject;
-        let id = record.id();
-        for metric in metrics(record) {
-            out.write_record([
-                id.clone(),
-                cell(&record.digest),
-                record.is_valid().to_string(),
-                cell(&subject.scenario),
-                subject.as_written.to_string(),
-                cell(&params(&subject.params)),
-                subject.memory.to_string(),
-                subject.swap.to_string(),
-                subject.arena.kind.to_string(),
-                subject.pass.to_string(),
-                cell(&subject.variant.name),
-                cell(&subject.variant.kernel.release),
-                subject.seed.to_string(),
-                metric.map_or_else(String::new, |metric| cell(&metric.name)),
-                metric.map_or_else(String::new, |metric| name_of(metric.unit)),
-                metric.map_or_else(String::new, |metric| name_of(metric.direction)),
-                number(metric.and_then(|metric| metric.value.number())),
-                cell(why_missing(metric)),
-                cell(&record.why_invalid().unwrap_or_default()),
-            ])?;
-        }
+    for row in records.into_iter().flat_map(sample_rows) {
+        out.write_record(row.map(|datum| match datum {
+            Datum::Text(text) => cell(&text),
+            Datum::Flag(flag) => flag.to_string(),
+            Datum::Number(value) => number(value),
+        }))?;
     }
     out.flush()?;
     Ok(())

@@ -16,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use crate::csv::{metrics, name_of, params, why_missing};
+use crate::csv::{Datum, SAMPLES, name_of, sample_rows};
 use crate::draw::escaped;
 
 /// Rows of a row group.
@@ -127,80 +127,36 @@ fn flush<W: Write + Send>(
     Ok(())
 }
 
-/// Names and kinds of the samples' columns: texts, then numbers.
-const TEXTS: [&str; 16] = [
-    "record",
-    "digest",
-    "scenario",
-    "params",
-    "memory",
-    "swap",
-    "arena",
-    "pass",
-    "variant",
-    "kernel",
-    "seed",
-    "metric",
-    "unit",
-    "direction",
-    "missing",
-    "invalid",
-];
-
-/// Writes samples: a row for each record and metric, invalid records too.
+/// Writes samples: the columns and rows that the CSV of the same has.
 pub fn samples<'a>(
     writer: impl Write + Send,
     records: impl IntoIterator<Item = &'a Record>,
 ) -> Result<(), ParquetError> {
-    let mut columns: Vec<(String, Column)> = TEXTS
+    let mut columns: Vec<(String, Column)> = SAMPLES
         .iter()
-        .map(|name| ((*name).to_owned(), Column::Text(Vec::new())))
+        .map(|name| {
+            let empty = match *name {
+                "valid" | "as_written" => Column::Bool(Vec::new()),
+                "value" => Column::Float(Vec::new()),
+                _ => Column::Text(Vec::new()),
+            };
+            ((*name).to_owned(), empty)
+        })
         .collect();
-    columns.push(("as_written".to_owned(), Column::Bool(Vec::new())));
-    columns.push(("valid".to_owned(), Column::Bool(Vec::new())));
-    columns.push(("value".to_owned(), Column::Float(Vec::new())));
     let mut file = open(writer, "samples", &columns)?;
     let mut rows = 0;
-    for record in records {
-        let subject = &record.subject;
-        let id = record.id();
-        for metric in metrics(record) {
-            let texts = [
-                id.clone(),
-                escaped(&record.digest),
-                escaped(&subject.scenario),
-                escaped(&params(&subject.params)),
-                subject.memory.to_string(),
-                subject.swap.to_string(),
-                subject.arena.kind.to_string(),
-                subject.pass.to_string(),
-                escaped(&subject.variant.name),
-                escaped(&subject.variant.kernel.release),
-                // As text: a seed uses all 64 bits, which a data frame's signed numbers do not hold.
-                subject.seed.to_string(),
-                metric.map_or_else(String::new, |metric| escaped(&metric.name)),
-                metric.map_or_else(String::new, |metric| name_of(metric.unit)),
-                metric.map_or_else(String::new, |metric| name_of(metric.direction)),
-                escaped(why_missing(metric)),
-                escaped(&record.why_invalid().unwrap_or_default()),
-            ];
-            let mut texts = texts.into_iter();
-            let mut flags = [subject.as_written, record.is_valid()].into_iter();
-            for (_, column) in &mut columns {
-                match column {
-                    Column::Text(values) => values.push(texts.next().unwrap_or_default()),
-                    Column::Bool(values) => values.push(flags.next().unwrap_or_default()),
-                    Column::Float(values) => {
-                        let value = metric.and_then(|metric| metric.value.number());
-                        values.push(value.filter(|value| value.is_finite()));
-                    }
-                    Column::Int(_) => {}
-                }
+    for row in records.into_iter().flat_map(sample_rows) {
+        for ((_, column), datum) in columns.iter_mut().zip(row) {
+            match (column, datum) {
+                (Column::Text(values), Datum::Text(text)) => values.push(escaped(&text)),
+                (Column::Bool(values), Datum::Flag(flag)) => values.push(flag),
+                (Column::Float(values), Datum::Number(value)) => values.push(value),
+                _ => return Err(Inner::General("a column is of another type".to_owned()).into()),
             }
-            rows += 1;
-            if rows % GROUP == 0 {
-                flush(&mut file, &mut columns)?;
-            }
+        }
+        rows += 1;
+        if rows % GROUP == 0 {
+            flush(&mut file, &mut columns)?;
         }
     }
     if rows % GROUP != 0 {

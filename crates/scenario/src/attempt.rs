@@ -235,7 +235,7 @@ impl Asker<'_> {
 
     /// Whether the pages of a ring lie one after the other in memory.
     fn is_contiguous(&mut self, ring: &OwnedFd) -> Result<bool, Stop> {
-        let mapping = Mapping::ring(ring, self.block.pages())?;
+        let mapping = Mapping::file(ring, self.block.pages())?;
         let (mut first, mut in_a_row) = (None, 0);
         self.page_map.each(&mapping, |page, entry| {
             let frame = entry.frame();

@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use pagetide_quantity::Nanos;
+pub(crate) use pagetide_system::clock::sleep;
+use pagetide_system::{clock, cpuinfo};
 
 /// Which clock a trial is timed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +30,7 @@ pub struct Rate {
 impl Clock {
     /// The best clock of this machine: the scaled counter if it ticks evenly on all processors, else the kernel's.
     pub fn calibrated() -> Self {
-        let invariant = std::fs::read_to_string("/proc/cpuinfo")
-            .is_ok_and(|text| text.contains("constant_tsc") && text.contains("nonstop_tsc"));
-        if !invariant {
+        if !cpuinfo::has(&["constant_tsc", "nonstop_tsc"]) {
             return Self::Monotonic;
         }
         // Two readings bracket a wait of 20 ms: the error is below 1 µs of it, 50 parts in a million.
@@ -122,23 +122,7 @@ impl Ticks for MonotonicTicks {
 }
 
 fn monotonic() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a valid timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    let (seconds, nanos) = (
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u64::try_from(time.tv_nsec).unwrap_or(0),
-    );
-    seconds * 1_000_000_000 + nanos
-}
-
-/// Waits for `span` whatever signals come.
-pub(crate) fn sleep(span: Nanos) {
-    // The standard library sleeps on `CLOCK_MONOTONIC` and goes on after a signal.
-    std::thread::sleep(Duration::from_nanos(span.0));
+    clock::monotonic().0
 }
 
 #[cfg(test)]

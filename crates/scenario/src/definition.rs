@@ -1,5 +1,6 @@
 //! A scenario's definition: the one source of help, man page, GUIDE, campaign checker and record.
 
+use pagetide_quantity::hint;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -161,19 +162,6 @@ impl Definition {
     /// Memory at which `scale` keeps the original's ratio of memory to data and processes.
     pub fn memory_at(&self, scale: f64) -> Bytes {
         Bytes(number::floor(self.original_memory.0 as f64 * scale))
-    }
-}
-
-/// A near name if there is one, else all of them.
-pub(crate) fn hint<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let given = given.to_lowercase().replace([' ', '_'], "-");
-    let nearest = names
-        .clone()
-        .map(|name| (strsim::jaro_winkler(&given, name), name))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((likeness, name)) if likeness > 0.8 => format!("did you mean \"{name}\"?"),
-        _ => format!("use one of {}", names.collect::<Vec<_>>().join(", ")),
     }
 }
 

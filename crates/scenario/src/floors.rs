@@ -5,8 +5,10 @@
 //! for itself.
 
 use pagetide_quantity::{Bytes, Pages};
+use pagetide_system::free::Zones;
+use pagetide_system::meminfo;
 
-use crate::trial::{Trial, meminfo};
+use crate::trial::Trial;
 
 /// A floor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +38,11 @@ impl Floor {
     }
 
     /// Pages that stay free.
-    fn stays_free(self, marks: &Watermarks) -> u64 {
+    fn stays_free(self, marks: &Zones) -> u64 {
         match self {
-            Self::Fast => 2 * marks.high + marks.reserve,
-            Self::Low => u64::midpoint(marks.high, marks.low) + marks.reserve,
-            Self::Min => u64::midpoint(marks.low, marks.min) + marks.reserve,
+            Self::Fast => 2 * marks.high.0 + marks.reserve.0,
+            Self::Low => u64::midpoint(marks.high.0, marks.low.0) + marks.reserve.0,
+            Self::Min => u64::midpoint(marks.low.0, marks.min.0) + marks.reserve.0,
             Self::Zero => 0,
         }
     }
@@ -53,12 +55,12 @@ impl Floor {
         let free = if self == Self::Fast {
             ground.free
         } else {
-            Bytes(ground.free.0 + ground.lists.bytes().0)
+            Bytes(ground.free.0 + ground.zones.in_lists.bytes().0)
         };
-        self.pages_of(free, ground.given, &ground.marks)
+        self.pages_of(free, ground.given, &ground.zones)
     }
 
-    fn pages_of(self, free: Bytes, given: Bytes, marks: &Watermarks) -> Pages {
+    fn pages_of(self, free: Bytes, given: Bytes, marks: &Zones) -> Pages {
         // In a limited group of a large machine its limit is what counts, not what the machine has free; in a machine of
         // the workload's own, the reserve that is free beyond what was given has to be used up to reach a floor.
         let free = if free.0 / 2 > given.0 { given } else { free };
@@ -71,79 +73,18 @@ impl Floor {
 /// processors' own lists first, where it is free but not counted as such.
 pub(crate) struct Ground {
     free: Bytes,
-    /// Pages in the processors' own lists.
-    lists: Pages,
     given: Bytes,
-    marks: Watermarks,
+    zones: Zones,
 }
 
 impl Ground {
     /// As it is now.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
-        let zones = std::fs::read_to_string("/proc/zoneinfo").unwrap_or_default();
         Self {
-            free: meminfo("MemFree").unwrap_or(trial.memory()),
-            lists: Pages(in_lists(&zones)),
+            free: meminfo::amount("MemFree").unwrap_or(trial.memory()),
             given: trial.memory(),
-            marks: Watermarks::parse(&zones),
+            zones: Zones::now().unwrap_or_default(),
         }
-    }
-}
-
-/// Pages in the processors' own lists, in the text of `/proc/zoneinfo`.
-fn in_lists(zones: &str) -> u64 {
-    zones
-        .lines()
-        .filter_map(|line| {
-            line.trim()
-                .strip_prefix("count:")?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
-        .sum()
-}
-
-/// Watermarks summed over all zones, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Watermarks {
-    /// Below this an allocation must reclaim for itself.
-    pub min: u64,
-    /// Below this kswapd wakes.
-    pub low: u64,
-    /// Above this kswapd sleeps.
-    pub high: u64,
-    /// What low zones keep back from memory of programs, on top of every watermark: `lowmem_reserve`.
-    pub reserve: u64,
-}
-
-impl Watermarks {
-    /// Reads the text of `/proc/zoneinfo`.
-    pub(crate) fn parse(text: &str) -> Self {
-        let mut marks = Self::default();
-        for line in text.lines() {
-            if let Some(list) = line.trim().strip_prefix("protection: (") {
-                // By the highest zone an allocation may use; programs' memory may use all, which come last.
-                let last = list.trim_end_matches(')').rsplit(", ").next();
-                marks.reserve += last.and_then(|pages| pages.parse().ok()).unwrap_or(0);
-                continue;
-            }
-            let mut words = line.split_ascii_whitespace();
-            let (Some(name), Some(Ok(value)), None) = (
-                words.next(),
-                words.next().map(str::parse::<u64>),
-                words.next(),
-            ) else {
-                continue;
-            };
-            match name {
-                "min" => marks.min += value,
-                "low" => marks.low += value,
-                "high" => marks.high += value,
-                _ => {}
-            }
-        }
-        marks
     }
 }
 
@@ -151,41 +92,15 @@ impl Watermarks {
 mod tests {
     use super::*;
 
-    const ZONES: &str = "\
-Node 0, zone      DMA
-  pages free     3840
-        boost    0
-        min      10
-        low      12
-        high     14
-        spanned  4095
-        protection: (0, 39, 39, 39)
-Node 0, zone    DMA32
-  pages free     10000
-        min      90
-        low      112
-        high     134
-  pagesets
-    cpu: 0
-              count:    5
-              high:     90
-";
-
-    #[test]
-    fn watermarks_are_summed_over_zones_and_not_mixed_with_the_cpu_lists() {
-        let expected = Watermarks {
-            min: 100,
-            low: 124,
-            high: 148,
-            reserve: 39,
-        };
-        assert_eq!(Watermarks::parse(ZONES), expected);
-        assert_eq!(in_lists(ZONES), 5);
-    }
-
     #[test]
     fn lower_floors_take_more_pages_but_never_all_of_a_large_machine() {
-        let marks = Watermarks::parse(ZONES);
+        let marks = Zones {
+            min: Pages(100),
+            low: Pages(124),
+            high: Pages(148),
+            reserve: Pages(39),
+            ..Zones::default()
+        };
         let pages = FLOORS.map(|floor| {
             floor
                 .pages_of(Pages(10_000).bytes(), Bytes::from_mib(1024), &marks)

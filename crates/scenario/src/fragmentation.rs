@@ -5,6 +5,7 @@
 //! would fail for lack of memory (towards 0) or for fragmentation (towards 1), as in `mm/vmstat.c`.
 
 use pagetide_quantity::{Series, Unit};
+use pagetide_system::free;
 
 /// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,24 +16,9 @@ pub(crate) struct FreeBlocks {
 impl FreeBlocks {
     /// As it is now; empty where the kernel does not tell.
     pub(crate) fn now() -> Self {
-        Self::parse(&std::fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
-    }
-
-    fn parse(text: &str) -> Self {
-        let zones = text
-            .lines()
-            .filter_map(|line| {
-                let (_, rest) = line.split_once("zone")?;
-                // The first word is the zone's name.
-                let blocks: Vec<u64> = rest
-                    .split_ascii_whitespace()
-                    .skip(1)
-                    .map_while(|word| word.parse().ok())
-                    .collect();
-                (!blocks.is_empty()).then_some(blocks)
-            })
-            .collect();
-        Self { zones }
+        Self {
+            zones: free::blocks(),
+        }
     }
 
     /// Indices of every zone and order as a series; shares are −1 where they are not defined.
@@ -109,10 +95,15 @@ Node 0, zone      DMA      1      0      0
 Node 0, zone    DMA32     10      4      1
 ";
 
+    fn parsed() -> FreeBlocks {
+        FreeBlocks {
+            zones: free::parse_blocks(TEXT),
+        }
+    }
+
     #[test]
     fn blocks_are_read_per_zone_and_order() {
-        let blocks = FreeBlocks::parse(TEXT);
-        assert_eq!(blocks.zones, [vec![1, 0, 0], vec![10, 4, 1]]);
+        let blocks = parsed();
         assert_eq!(blocks.series("now").rows(), 6);
     }
 
@@ -122,7 +113,7 @@ Node 0, zone    DMA32     10      4      1
         assert_eq!(unusable(&[10, 4, 1], 2), Some(18.0 / 22.0));
         assert_eq!(unusable(&[10, 4, 1], 0), Some(0.0));
         assert_eq!(unusable(&[0, 0], 1), None);
-        let all = FreeBlocks::parse(TEXT).unusable(2).unwrap();
+        let all = parsed().unusable(2).unwrap();
         assert!((all - 19.0 / 23.0).abs() < 1e-12);
     }
 

@@ -1,10 +1,11 @@
 //! The list of all scenarios: adding one is its file and a line here.
 
+use pagetide_quantity::hint;
 use std::collections::BTreeMap;
 
 use pagetide_record::Subject;
 
-use crate::definition::{self, Context, Definition, Needs, form, hint};
+use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
 use crate::scenario::{
     alloc, contswap, fault, filecopy, highalloc, kv, patterns, swapbench, usemem,

@@ -7,8 +7,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use pagetide_system::{Mapping, Source};
 
 use crate::number;
 
@@ -16,9 +18,9 @@ const ENTRIES: u32 = 4;
 const READ: u8 = 22;
 const WRITE: u8 = 23;
 const ENTER_GETEVENTS: u32 = 1;
-const OFF_SQ: i64 = 0;
-const OFF_CQ: i64 = 0x800_0000;
-const OFF_ENTRIES: i64 = 0x1000_0000;
+const OFF_SQ: u64 = 0;
+const OFF_CQ: u64 = 0x800_0000;
+const OFF_ENTRIES: u64 = 0x1000_0000;
 
 #[repr(C)]
 #[derive(Default)]
@@ -85,61 +87,31 @@ struct Completion {
     flags: u32,
 }
 
-struct Area {
-    start: *mut u8,
-    size: usize,
-}
+struct Area(Mapping);
 
 impl Area {
-    fn map(ring: &OwnedFd, size: usize, offset: i64) -> io::Result<Self> {
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: the kernel chooses the address, so no memory in use is touched.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size,
-                rights,
-                flags,
-                ring.as_raw_fd(),
-                offset,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self {
-            start: start.cast(),
-            size,
-        })
+    fn map(ring: &OwnedFd, size: usize, offset: u64) -> io::Result<Self> {
+        Mapping::with(Source::File(ring.as_fd(), offset), size, libc::MAP_POPULATE).map(Self)
     }
 
     /// The word at `offset`, which the kernel shares.
     fn word(&self, offset: u32) -> &AtomicU32 {
         assert!(
-            offset as usize + 4 <= self.size,
+            offset as usize + 4 <= self.0.length(),
             "the kernel gave an offset beyond its ring"
         );
         // SAFETY: checked to lie within the mapping; the word is shared with the kernel and only used atomically.
-        unsafe { &*self.start.add(offset as usize).cast() }
+        unsafe { &*self.0.at(offset as usize).cast() }
     }
 
     /// The `index`-th `T` from `offset`.
     fn item<T>(&self, offset: u32, index: u32) -> *mut T {
         let at = offset as usize + index as usize * size_of::<T>();
         assert!(
-            at + size_of::<T>() <= self.size,
+            at + size_of::<T>() <= self.0.length(),
             "the kernel gave an offset beyond its ring"
         );
-        // SAFETY: checked to lie within the mapping.
-        unsafe { self.start.add(at).cast() }
-    }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own.
-        unsafe { libc::munmap(self.start.cast(), self.size) };
+        self.0.at(at).cast()
     }
 }
 

@@ -421,12 +421,8 @@ impl Trial<'_> {
     /// To what share of their size pages in zram are compressed now: the metric `compressed`, measured while the workload
     /// still holds them.
     pub(crate) fn compressed(&mut self) {
-        // Linux Documentation/admin-guide/blockdev/zram.rst: original and compressed size come first.
-        let stat = std::fs::read_to_string("/sys/block/zram0/mm_stat").unwrap_or_default();
-        let mut sizes = stat
-            .split_ascii_whitespace()
-            .map_while(|word| word.parse::<u64>().ok());
-        match (sizes.next(), sizes.next()) {
+        let stat = pagetide_system::zram::now();
+        match (stat.get("orig_data_size"), stat.get("compr_data_size")) {
             (Some(original), Some(compressed)) if original > SWAP_HEADER => {
                 self.metric("compressed", compressed as f64 / original as f64);
             }
@@ -438,18 +434,3 @@ impl Trial<'_> {
 
 /// What a swap device holds before anything is swapped, in bytes.
 const SWAP_HEADER: u64 = 4096;
-
-/// Free memory of the system, as the kernel counts it.
-pub(crate) fn meminfo(field: &str) -> Option<Bytes> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    text.lines()
-        .find_map(|line| {
-            line.strip_prefix(field)?
-                .strip_prefix(':')?
-                .split_ascii_whitespace()
-                .next()?
-                .parse()
-                .ok()
-        })
-        .map(Bytes::from_kib)
-}

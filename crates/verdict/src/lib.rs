@@ -39,6 +39,7 @@ pub mod margin;
 pub mod nested;
 pub mod normal;
 pub mod number;
+mod ordered;
 pub mod outlier;
 pub mod power;
 pub mod proportion;

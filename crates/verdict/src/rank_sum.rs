@@ -3,15 +3,14 @@
 //! Sources: Mann and Whitney (1947); Hodges and Lehmann (1963); Hollander, Wolfe and Chicken, "Nonparametric
 //! Statistical Methods" (3rd edition), sections 4.1 to 4.3.
 
+use crate::ordered::Ordered;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Result, Side};
-use crate::interval::{EXACT_UNPAIRED, Interval, Test};
+use crate::interval::{EXACT_UNPAIRED, Test};
 use crate::normal;
-use crate::number::{
-    all_finite, bisect_floats, floor_u64, median_of_sorted, not_empty, probability, sorted,
-};
+use crate::number::{all_finite, floor_u64, not_empty, probability, sorted};
 use crate::rank::rank;
 use crate::signed_rank::{Cutoff, Estimate, cut_of, two_sided_tail};
 
@@ -139,23 +138,9 @@ pub fn estimate(a: &[f64], b: &[f64], level: f64) -> Result<Estimate> {
     probability("a confidence level", level)?;
     let differences = Differences::new(sorted(a), sorted(b));
     let value = differences.median();
-    let Cutoff { outside, error } = cut(a.len(), b.len(), 1.0 - level);
-    if error >= 1.0 {
-        return Ok(Estimate {
-            value,
-            interval: None,
-        });
-    }
-    let interval = Interval {
-        low: differences.order_statistic(outside + 1),
-        high: differences.order_statistic(differences.count() - outside),
-        level: 1.0 - error,
-        wanted: level,
-    };
-    Ok(Estimate {
-        value,
-        interval: Some(interval),
-    })
+    let cut = cut(a.len(), b.len(), 1.0 - level);
+    let interval = (cut.error < 1.0).then(|| differences.interval(cut, level));
+    Ok(Estimate { value, interval })
 }
 
 /// The differences of all values of B from all values of A.
@@ -178,32 +163,20 @@ impl Differences {
         });
         Self { a, b, all }
     }
+}
+
+impl Ordered for Differences {
+    fn kept(&self) -> Option<&[f64]> {
+        self.all.as_deref()
+    }
 
     fn count(&self) -> u64 {
         self.a.len() as u64 * self.b.len() as u64
     }
 
-    fn median(&self) -> f64 {
-        if let Some(all) = &self.all {
-            return median_of_sorted(all);
-        }
-        let count = self.count();
-        let upper = self.order_statistic(count / 2 + 1);
-        if count % 2 == 1 {
-            upper
-        } else {
-            self.order_statistic(count / 2).midpoint(upper)
-        }
-    }
-
-    fn order_statistic(&self, position: u64) -> f64 {
-        if let Some(all) = &self.all {
-            let last = all.len() - 1;
-            return all[usize::try_from(position - 1).map_or(last, |index| index.min(last))];
-        }
+    fn bounds(&self) -> (f64, f64) {
         let low = self.b[0] - self.a[self.a.len() - 1];
-        let high = self.b[self.b.len() - 1] - self.a[0];
-        bisect_floats(low, high, position, |limit| self.at_most(limit))
+        (low, self.b[self.b.len() - 1] - self.a[0])
     }
 
     /// How many differences are at most `limit`: as a grows, ever more of b lies near enough.

@@ -3,14 +3,13 @@
 //! Sources: Wilcoxon (1945); Pratt (1959) for differences of zero; Hodges and Lehmann (1963); Hollander, Wolfe and
 //! Chicken, "Nonparametric Statistical Methods" (3rd edition), sections 3.1 to 3.3.
 
+use crate::ordered::Ordered;
 use std::sync::OnceLock;
 
 use crate::error::{Result, Side};
 use crate::interval::{EXACT_PAIRS, Interval, Test};
 use crate::normal;
-use crate::number::{
-    all_finite, bisect_floats, floor_u64, median_of_sorted, not_empty, probability, sorted,
-};
+use crate::number::{all_finite, floor_u64, not_empty, probability, sorted};
 use crate::rank::rank;
 
 /// What becomes of differences that are exactly zero.
@@ -195,23 +194,8 @@ pub fn estimate(differences: &[f64], level: f64) -> Result<Estimate> {
     let n = differences.len();
     let walsh = Walsh::new(sorted(differences));
     let value = walsh.median();
-    if n == 1 {
-        return Ok(Estimate {
-            value,
-            interval: None,
-        });
-    }
-    let Cutoff { outside, error } = cut(n, 1.0 - level);
-    let interval = Interval {
-        low: walsh.order_statistic(outside + 1),
-        high: walsh.order_statistic(walsh.count() - outside),
-        level: 1.0 - error,
-        wanted: level,
-    };
-    Ok(Estimate {
-        value,
-        interval: Some(interval),
-    })
+    let interval = (n > 1).then(|| walsh.interval(cut(n, 1.0 - level), level));
+    Ok(Estimate { value, interval })
 }
 
 /// Hodges-Lehmann estimate alone.
@@ -240,34 +224,20 @@ impl Walsh {
         });
         Self { values, averages }
     }
+}
+
+impl Ordered for Walsh {
+    fn kept(&self) -> Option<&[f64]> {
+        self.averages.as_deref()
+    }
 
     fn count(&self) -> u64 {
         let n = self.values.len() as u64;
         n * (n + 1) / 2
     }
 
-    fn median(&self) -> f64 {
-        if let Some(averages) = &self.averages {
-            return median_of_sorted(averages);
-        }
-        let count = self.count();
-        let upper = self.order_statistic(count / 2 + 1);
-        if count % 2 == 1 {
-            upper
-        } else {
-            self.order_statistic(count / 2).midpoint(upper)
-        }
-    }
-
-    /// The average at `position` in ascending order, counted from 1. For large samples found by bisection over all
-    /// floating-point numbers, which needs memory for the values only.
-    fn order_statistic(&self, position: u64) -> f64 {
-        if let Some(averages) = &self.averages {
-            let last = averages.len() - 1;
-            return averages[usize::try_from(position - 1).map_or(last, |index| index.min(last))];
-        }
-        let (low, high) = (self.values[0], self.values[self.values.len() - 1]);
-        bisect_floats(low, high, position, |limit| self.at_most(limit))
+    fn bounds(&self) -> (f64, f64) {
+        (self.values[0], self.values[self.values.len() - 1])
     }
 
     /// How many averages are at most `limit`: two indices that move towards each other.

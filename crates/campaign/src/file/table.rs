@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{FileError, Problem};
-use super::vocabulary::nearest;
+use pagetide_quantity::nearest;
 
 /// A file with its text.
 #[derive(Clone, Copy)]

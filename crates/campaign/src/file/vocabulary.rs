@@ -1,5 +1,6 @@
 //! The words a campaign file may use beyond its own keys: arenas, scenarios with their parameters and metrics, settings.
 
+use pagetide_quantity::slip;
 use std::collections::BTreeMap;
 
 use pagetide_record::ArenaKind;
@@ -39,28 +40,4 @@ impl Vocabulary {
         }
         slip(name, self.settings.iter().map(String::as_str))
     }
-}
-
-/// The candidate most like `text`, if any is near enough to be what was meant.
-pub(crate) fn nearest<'a>(
-    text: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
-    candidates
-        .into_iter()
-        .map(|candidate| {
-            (
-                strsim::normalized_damerau_levenshtein(text, candidate),
-                candidate,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= 0.6)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate.to_owned())
-}
-
-/// A candidate that differs from `text` by a slip or two, but is not it.
-fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    nearest(text, candidates)
-        .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }

@@ -6,8 +6,8 @@ use crate::apt::Archive;
 use crate::deb::Control;
 use crate::error::KernelError;
 use crate::kernel::series;
-use crate::suggest::nearest;
 use crate::version;
+use pagetide_quantity::nearest;
 
 /// What to look for in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use pagetide_compare::history::{FEWEST, Order};
 use pagetide_compare::{CompareError, history};
+use pagetide_quantity::nearest;
 use pagetide_report::draw::Ink;
 use pagetide_report::terminal;
 use pagetide_store::Filter;
@@ -128,18 +129,10 @@ fn nothing(args: &Args) -> anyhow::Error {
             args.metric
         ));
     }
-    let near = known()
-        .map(|name| {
-            (
-                strsim::normalized_damerau_levenshtein(&args.metric, name),
-                name,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= 0.5)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let near = nearest(&args.metric, known());
     let hint = near.map_or_else(
         || "`pagetide list scenarios --long` shows them all".to_owned(),
-        |(_, name)| format!("did you mean `{name}`?"),
+        |name| format!("did you mean `{name}`?"),
     );
     Usage::error(format!("there is no metric `{}`: {hint}", args.metric))
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::observer::ReclaimObserver;
 use super::rows::RowId;
-use crate::text::Delta;
+use pagetide_system::Delta;
 
 /// Disagreement from which a row is marked, in percent of the counter.
 pub const TOLERANCE: f64 = 1.0;

@@ -9,9 +9,9 @@ use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
 use super::pairs::PairKind;
 use super::rows::{ROWS, RowId, RowSpec, RowUnit, Section};
 use crate::ProbeError;
-use crate::text::Delta;
 use crate::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::{Histogram, HistogramSummary, Nanos};
+use pagetide_system::Delta;
 
 /// CPU time of the workload, for the two ratios of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,28 +3,24 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use pagetide_system::{Counters, Syntax};
 use rustix::io::Errno;
 
 use crate::ProbeError;
 
-/// Something that can be filled from a kernel's text, again and again, without allocating once it has its size.
-pub trait Parse {
-    /// Replaces the content by what `text` says. Text that cannot be understood leaves out what it concerns; it never panics.
-    fn parse(&mut self, text: &[u8]);
-}
-
-/// An open text source with its buffer and its latest reading.
+/// An open file of numbers with its buffer and its latest reading.
 #[derive(Debug)]
-pub struct TextFile<T> {
+pub struct TextFile {
     path: PathBuf,
     file: File,
     buffer: Vec<u8>,
-    reading: T,
+    syntax: Syntax,
+    counters: Counters,
 }
 
-impl<T: Parse> TextFile<T> {
-    /// Opens a source and reads it once, so that later samples find buffer and names prepared.
-    pub fn open(path: &Path, empty: T) -> Result<Self, ProbeError> {
+impl TextFile {
+    /// Opens a file and reads it once, so that later samples find buffer and names prepared.
+    pub fn open(path: &Path, syntax: Syntax) -> Result<Self, ProbeError> {
         let file = File::open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ProbeError::unsupported(
                 path.display().to_string(),
@@ -36,7 +32,8 @@ impl<T: Parse> TextFile<T> {
             path: path.to_owned(),
             file,
             buffer: vec![0; 16 << 10],
-            reading: empty,
+            syntax,
+            counters: Counters::new(),
         };
         source.sample()?;
         // Leave room to grow, so that longer numbers do not make a later sample allocate.
@@ -45,8 +42,8 @@ impl<T: Parse> TextFile<T> {
         Ok(source)
     }
 
-    /// Reads the source anew; gives the reading that is also kept.
-    pub fn sample(&mut self) -> Result<&T, ProbeError> {
+    /// Reads the file anew; gives the reading that is also kept.
+    pub fn sample(&mut self) -> Result<&Counters, ProbeError> {
         let mut filled = 0;
         loop {
             if filled == self.buffer.len() {
@@ -66,17 +63,28 @@ impl<T: Parse> TextFile<T> {
                 Err(error) => return Err(ProbeError::io("read", &self.path, error)),
             }
         }
-        self.reading.parse(&self.buffer[..filled]);
-        Ok(&self.reading)
+        self.counters.parse(&self.buffer[..filled], self.syntax);
+        Ok(&self.counters)
     }
 
     /// The latest reading.
-    pub fn latest(&self) -> &T {
-        &self.reading
+    pub fn latest(&self) -> &Counters {
+        &self.counters
     }
+}
 
-    /// Where the source lies.
-    pub fn path(&self) -> &Path {
-        &self.path
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_kernels_vmstat_is_read_whole() {
+        let mut file = TextFile::open(Path::new("/proc/vmstat"), Syntax::KeyValue).unwrap();
+        let first = file.sample().unwrap().clone();
+        assert!(first.get("pgfault").unwrap() > 0);
+        assert_eq!(first.unparsed(), 0);
+        let delta = file.sample().unwrap().delta(&first);
+        assert!(delta.growth("pgfault").is_some());
+        assert!(delta.only_after.is_empty());
     }
 }

@@ -5,15 +5,15 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
 use super::container::{CpuBuffer, TraceFile, TraceMeta};
 use super::instance::Instance;
 use super::subbuffer::{Losses, pack};
 use crate::ProbeError;
-use crate::text::{Parse, Swaps};
 use pagetide_quantity::Nanos;
+use pagetide_system::swaps;
 
 /// A CPU's own statistics (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,20 +229,16 @@ impl Capture {
             "boot" => ClockId::Boottime,
             _ => return Nanos(0),
         };
-        let now = clock_gettime(clock);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        Nanos(seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0))
+        pagetide_system::clock::of(clock)
     }
 
     /// Remembers the swap areas that are devices; a swap file shares its device with a file system.
     fn note_swap(&mut self) {
-        let mut swaps = Swaps::default();
-        swaps.parse(&fs::read("/proc/swaps").unwrap_or_default());
-        for area in swaps.areas() {
-            if is_handed_pages(&area.path, &kernel_release()) {
+        for area in swaps::areas() {
+            if is_handed_pages(&area, &kernel_release()) {
                 continue;
             }
-            if let Ok(stat) = rustix::fs::stat(area.path.as_str())
+            if let Ok(stat) = rustix::fs::stat(area.as_str())
                 && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_block_device()
             {
                 let (major, minor) = (

@@ -1,5 +1,6 @@
 //! From text to a pattern, with a near suggestion for what is not known.
 
+use pagetide_quantity::hint;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -196,7 +197,7 @@ fn unknown(name: &str) -> PatternError {
     let names: Vec<_> = catalogue().iter().map(|about| about.name).collect();
     PatternError::Unknown {
         given: name.to_owned(),
-        hint: hint(name, &names),
+        hint: hint(name, names.iter().copied()),
     }
 }
 
@@ -208,7 +209,7 @@ fn unknown_parameter(about: &'static About, name: &str) -> PatternError {
         hint: if names.is_empty() {
             takes(about)
         } else {
-            hint(name, &names)
+            hint(name, names.iter().copied())
         },
     }
 }
@@ -219,18 +220,5 @@ fn takes(about: &About) -> String {
         "it takes no parameters".to_owned()
     } else {
         format!("it takes {}", names.join(", "))
-    }
-}
-
-/// A suggestion if a name is near enough, else all names.
-fn hint(given: &str, names: &[&str]) -> String {
-    let given = given.to_lowercase().replace([' ', '_'], "-");
-    let nearest = names
-        .iter()
-        .map(|name| (strsim::jaro_winkler(&given, name), name))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((likeness, name)) if likeness > 0.8 => format!("did you mean \"{name}\"?"),
-        _ => format!("use one of {}", names.join(", ")),
     }
 }

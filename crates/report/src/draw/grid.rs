@@ -65,8 +65,8 @@ pub struct Grid {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Columns between two columns.
-const GAP: usize = 2;
+/// Spaces between two columns.
+pub(crate) const GAP: usize = 2;
 
 impl Grid {
     /// A grid with these columns.

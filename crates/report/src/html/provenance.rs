@@ -96,6 +96,21 @@ fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
             out.push_str("</details>\n");
         }
     }
+    for (source, counters) in &results.counters {
+        let changed = crate::counters::changed(source, counters);
+        if !changed.is_empty() {
+            let title = format!("Counters of {source} in its first trial");
+            put!(out, "<details><summary>{}</summary>\n", text(&title, 100));
+            pairs(
+                out,
+                "",
+                changed
+                    .iter()
+                    .map(|change| (change.name, change.text(false))),
+            );
+            out.push_str("</details>\n");
+        }
+    }
     let command = record.maker.command;
     if !command.is_empty() {
         put!(

@@ -1,13 +1,16 @@
 //! Lists as tables: scenarios, kernels, records, campaigns. The JSON twin comes from the same structs.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use serde::Serialize;
 
-use crate::draw::{Align, Ink, Look, clean};
+use crate::draw::clean::wrap;
+use crate::draw::grid::GAP;
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean, width};
 use crate::json;
 
 /// Longest text in a cell; the rest is in the JSON twin.
 const LONGEST: usize = 200;
+/// Columns are not made narrower than this, however narrow the terminal.
+const NARROWEST: usize = 8;
 
 /// A thing that can stand in a list.
 pub trait Row: Serialize {
@@ -18,41 +21,66 @@ pub trait Row: Serialize {
     fn cells(&self) -> Vec<String>;
 }
 
-/// Draws a list as a table as wide as the terminal; long cells wrap.
+/// Draws a list as a table as wide as the terminal; long cells wrap, those of the widest columns first.
 pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(look.width).unwrap_or(u16::MAX));
-    table.force_no_tty();
-    // Wrapped by our own width, coloured afterwards: the head is the first line alone as heads are short words.
-    table.set_header(T::HEADS.iter().map(|(head, _)| *head));
-    for row in rows {
-        let cells = row.cells();
-        table.add_row(
+    let heads = T::HEADS
+        .iter()
+        .map(|(head, _)| (*head).to_owned())
+        .collect();
+    let all: Vec<Vec<String>> = std::iter::once(heads)
+        .chain(rows.iter().map(|row| {
+            let cells = row.cells();
             cells
                 .iter()
                 .map(|text| clean(text, LONGEST, look.ascii))
-                .collect::<Vec<_>>(),
-        );
-    }
-    for (index, (_, align)) in T::HEADS.iter().enumerate() {
-        if let Some(column) = table.column_mut(index) {
-            column.set_padding((0, 2));
-            if *align == Align::Right {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
+                .collect()
+        }))
+        .collect();
+    let widest = |column: usize| {
+        let cells = all.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| width(cell)).max().unwrap_or(0)
+    };
+    let mut widths: Vec<usize> = (0..T::HEADS.len()).map(widest).collect();
+    let room = look
+        .width
+        .saturating_sub(GAP * widths.len().saturating_sub(1));
+    while widths.iter().sum::<usize>() > room {
+        match widths.iter_mut().max() {
+            Some(widest) if *widest > NARROWEST => *widest -= 1,
+            _ => break,
         }
     }
-    let mut out = String::new();
-    for (index, line) in table.lines().enumerate() {
-        let line = line.trim_end();
-        if index == 0 {
-            out.push_str(&look.ink(Ink::Strong, line));
+    let mut grid = Grid::new(T::HEADS.iter().map(|(_, align)| *align));
+    for (at, row) in all.iter().enumerate() {
+        let ink = if at == 0 { Ink::Strong } else { Ink::Plain };
+        let wrapped: Vec<Vec<String>> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, wide)| wrap(&broken(cell, *wide), *wide, look.ascii))
+            .collect();
+        for line in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
+            let text = |cell: &Vec<String>| cell.get(line).cloned().unwrap_or_default();
+            grid.row(wrapped.iter().map(|cell| Cell::new(ink, text(cell))));
+        }
+    }
+    grid.draw(look, 0)
+}
+
+/// Text with spaces in words longer than a column, so that they wrap and nothing of them is lost.
+fn broken(text: &str, wide: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut columns = 0;
+    for c in text.chars() {
+        let own = width(c.encode_utf8(&mut [0; 4]));
+        if c == ' ' {
+            columns = 0;
+        } else if columns + own > wide {
+            out.push(' ');
+            columns = own;
         } else {
-            out.push_str(line);
+            columns += own;
         }
-        out.push('\n');
+        out.push(c);
     }
     out
 }
@@ -98,6 +126,22 @@ mod tests {
             list(&KERNELS, &Look::plain(80)),
             "kernel     modules\n6.1.0-50         7\nevil\\e[2J       12\n"
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_wraps_the_widest_column_and_loses_nothing() {
+        let long = [Kernel {
+            name: "linux-image-6.12.117+deb12-cloud-amd64",
+            modules: 3,
+        }];
+        let text = list(&long, &Look::plain(30));
+        assert!(text.lines().all(|line| line.len() <= 30), "{text}");
+        let name: String = text
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        assert_eq!(name, long[0].name);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::draw::quantity::{self, count};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
+/// Most counters of a source.
+const COUNTERS: usize = 12;
 /// Most lines of the kernel's log.
 const LOG: usize = 12;
 /// Most lines of one value.
@@ -61,6 +63,7 @@ pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
     page.head(record);
     page.verdict_on_trial(record);
     page.metrics(record);
+    page.counters(record);
     page.pictures(record, presence);
     page.made(record);
     page.log(record);
@@ -162,6 +165,28 @@ impl Page {
             for warning in &record.results.warnings {
                 let text = self.clean(&warning.to_string(), 500);
                 self.wrapped(Ink::Unsure, &text, 2);
+            }
+        }
+    }
+
+    /// What counters of each source grew by, or what they came to where they are amounts; the largest first.
+    fn counters(&mut self, record: &Record) {
+        for (source, counters) in &record.results.counters {
+            let changed = crate::counters::changed(source, counters);
+            if changed.is_empty() {
+                continue;
+            }
+            let title = format!("Counters of {}", self.clean(source, 40));
+            self.title(&title);
+            let ascii = self.look.ascii;
+            let shown = changed.iter().take(COUNTERS);
+            self.pairs(shown.map(|change| (change.name, change.text(ascii))));
+            if changed.len() > COUNTERS {
+                let more = changed.len() - COUNTERS;
+                self.line(
+                    Ink::Faint,
+                    &format!("  and {more} more; --json has them all"),
+                );
             }
         }
     }

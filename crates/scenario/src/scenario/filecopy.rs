@@ -5,6 +5,7 @@
 //! time in one run without variance; the decisive later evidence was a *victim*: the process whose cached pages the copy
 //! pushes out. Here its access times and refaults are measured during each copy, and each copy is compared byte by byte.
 
+use pagetide_quantity::hint;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::path::Path;
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
 use crate::copy::{CLASSIC, Copied, Job, MODERN, Method};
-use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, hint};
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, forget, make_file};
 use crate::fill::{Filler, check_content};

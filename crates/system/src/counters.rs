@@ -7,7 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::scan;
+use crate::scan;
 
 /// How the lines of a counter file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Syntax {
     KeyColonKib,
     /// One line of numbers, named in this order; further numbers are kept as `column N`: zram's mm_stat.
     Columns(&'static [&'static str]),
+    /// `some avg10=0.00 … total=123`, microseconds turned into nanoseconds: pressure.
+    Pressure,
 }
 
 /// Counters by name, in the order the kernel printed them. Serialises as a map that keeps this order.
@@ -55,6 +57,14 @@ impl Counters {
                     }
                 }
             }
+            Syntax::Pressure => {
+                for line in scan::lines(text) {
+                    match pressure(line) {
+                        Some((key, value)) => filler.put(b"", key, value),
+                        None => filler.skip(),
+                    }
+                }
+            }
             Syntax::Columns(names) => {
                 for (at, word) in scan::words(text).enumerate() {
                     let Some(value) = scan::number(word) else {
@@ -71,7 +81,7 @@ impl Counters {
     }
 
     /// Starts to replace all values; what is not put again is gone when the filler is dropped.
-    pub(crate) fn refill(&mut self) -> Refill<'_> {
+    fn refill(&mut self) -> Refill<'_> {
         self.unparsed = 0;
         Refill {
             counters: self,
@@ -82,6 +92,24 @@ impl Counters {
     /// The value of a key, or `None` where the kernel printed no such key.
     pub fn get(&self, key: &str) -> Option<u64> {
         self.index(key).map(|at| self.values[at])
+    }
+
+    /// The same, looked for at this place first: nearly always it stands where it stood in another reading.
+    pub fn get_near(&self, place: usize, key: &str) -> Option<u64> {
+        match self.keys.get(place) {
+            Some(same) if &**same == key => self.values.get(place).copied(),
+            _ => self.get(key),
+        }
+    }
+
+    /// Takes another's values; allocates only where the names differ.
+    pub fn copy(&mut self, other: &Self) {
+        if self.keys == other.keys {
+            self.values.copy_from_slice(&other.values);
+            self.unparsed = other.unparsed;
+        } else {
+            self.clone_from(other);
+        }
     }
 
     /// The place of a key in [`Self::values`].
@@ -144,12 +172,7 @@ impl Counters {
         let mut changes = Vec::with_capacity(self.len());
         let mut only_after = Vec::new();
         for (at, (key, value)) in self.iter().enumerate() {
-            // Nearly always the same key stands at the same place; look it up only when it moved.
-            let earlier = match before.keys.get(at) {
-                Some(same) if &**same == key => Some(before.values[at]),
-                _ => before.get(key),
-            };
-            match earlier {
+            match before.get_near(at, key) {
                 Some(earlier) => changes.push((Box::from(key), difference(value, earlier))),
                 None => only_after.push(key.into()),
             }
@@ -184,14 +207,14 @@ fn difference(later: u64, earlier: u64) -> i64 {
 }
 
 /// Puts values in order into [`Counters`], reusing names that stand where they stood last time.
-pub(crate) struct Refill<'a> {
+struct Refill<'a> {
     counters: &'a mut Counters,
     at: usize,
 }
 
 impl Refill<'_> {
     /// The next counter; its name is `prefix` followed by `key`.
-    pub(crate) fn put(&mut self, prefix: &[u8], key: &[u8], value: u64) {
+    fn put(&mut self, prefix: &[u8], key: &[u8], value: u64) {
         let known = self.counters.keys.get(self.at).is_some_and(|name| {
             let name = name.as_bytes();
             name.len() == prefix.len() + key.len()
@@ -213,7 +236,7 @@ impl Refill<'_> {
     }
 
     /// Counts a line that could not be read.
-    pub(crate) fn skip(&mut self) {
+    fn skip(&mut self) {
         self.counters.unparsed = self.counters.unparsed.saturating_add(1);
     }
 }
@@ -236,20 +259,28 @@ fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     }
 }
 
+/// `some avg10=… total=12` as 12,000 ns of `some`.
+fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
+    let mut words = scan::words(line);
+    let key = words.next()?;
+    let total = words.find_map(|word| word.strip_prefix(b"total="))?;
+    Some((key, scan::number(total)?.checked_mul(1000)?))
+}
+
 /// A small number as text on the stack.
-pub(crate) struct Digits {
+struct Digits {
     text: [u8; 20],
     from: usize,
 }
 
 impl Digits {
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    fn as_slice(&self) -> &[u8] {
         &self.text[self.from..]
     }
 }
 
 /// Writes a number as decimal digits without allocating.
-pub(crate) fn digits(mut value: usize) -> Digits {
+fn digits(mut value: usize) -> Digits {
     let mut out = Digits {
         text: [b'0'; 20],
         from: 20,
@@ -388,6 +419,18 @@ mod tests {
         assert_eq!(counters.get("MemTotal"), Some(24_684_208 * 1024));
         assert_eq!(counters.get("Active(anon)"), Some(0));
         assert_eq!(counters.get("HugePages_Total"), Some(7));
+    }
+
+    #[test]
+    fn pressure_is_the_time_stalled_in_nanoseconds_and_a_line_cut_short_is_absent() {
+        let mut counters = Counters::new();
+        let some = "some avg10=1.25 avg60=0.50 avg300=0.01 total=1000\n";
+        counters.parse(
+            format!("{some}full avg10=0.00 avg60=0.0").as_bytes(),
+            Syntax::Pressure,
+        );
+        assert_eq!(counters.get("some"), Some(1_000_000));
+        assert_eq!((counters.get("full"), counters.unparsed()), (None, 1));
     }
 
     #[test]

@@ -1,24 +1,8 @@
-//! A source before and after a trial.
+//! What observing did to the counters.
 
 use serde::{Deserialize, Serialize};
 
-use super::counters::{Counters, Delta};
-
-/// One source, read before and after.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot<T> {
-    /// The reading before the clock started.
-    pub before: T,
-    /// The reading after it stopped.
-    pub after: T,
-}
-
-impl Snapshot<Counters> {
-    /// What changed in between.
-    pub fn delta(&self) -> Delta {
-        self.after.delta(&self.before)
-    }
-}
+use pagetide_system::Delta;
 
 /// How much a counter grew in two runs of the same trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

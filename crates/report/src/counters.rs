@@ -1,0 +1,86 @@
+//! Counters of probes, before and after, for people.
+
+use pagetide_probe::text::{Kind, Source};
+use pagetide_quantity::Unit;
+use pagetide_record::record::Counters;
+
+use crate::draw::quantity;
+
+/// A counter that is not what it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Change<'a> {
+    /// The kernel's name.
+    pub name: &'a str,
+    unit: Unit,
+    kind: Kind,
+    before: u64,
+    after: u64,
+}
+
+impl Change<'_> {
+    /// What it grew by, or what it was and is where it is an amount.
+    pub fn text(&self, ascii: bool) -> String {
+        let show = |value: f64| quantity::show(self.unit, value, ascii);
+        match self.kind {
+            Kind::Counter => format!("+{}", show(self.after.wrapping_sub(self.before) as f64)),
+            Kind::Gauge => format!(
+                "{}, before {}",
+                show(self.after as f64),
+                show(self.before as f64)
+            ),
+        }
+    }
+}
+
+/// The counters of a source that changed, the largest change first. One that no table knows counts as growing.
+pub(crate) fn changed<'a>(source: &str, counters: &'a Counters) -> Vec<Change<'a>> {
+    let source = Source::named(source);
+    let mut changes: Vec<Change<'_>> = counters
+        .values
+        .iter()
+        .filter(|(_, [before, after])| before != after)
+        .map(|(name, &[before, after])| {
+            let key = source.and_then(|source| source.key(name));
+            let falls = after < before;
+            let kind = if falls { Kind::Gauge } else { Kind::Counter };
+            Change {
+                name,
+                unit: key.map_or(Unit::Count, |key| key.unit),
+                kind: key.map_or(kind, |key| key.kind),
+                before,
+                after,
+            }
+        })
+        .collect();
+    changes.sort_by_key(|change| std::cmp::Reverse(change.after.abs_diff(change.before)));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_probe_nobody_knows_are_shown_like_those_of_a_known_one() {
+        let values = [("a", [5, 5]), ("b", [1, 4]), ("c", [9, 2])];
+        let values = values.map(|(name, pair)| (name.to_owned(), pair)).into();
+        let counters = Counters { values };
+        let changes = changed("a probe of tomorrow", &counters);
+        let texts: Vec<_> = changes
+            .iter()
+            .map(|change| (change.name, change.text(true)))
+            .collect();
+        assert_eq!(
+            texts,
+            [("c", "2, before 9".to_owned()), ("b", "+3".to_owned())]
+        );
+    }
+
+    #[test]
+    fn known_counters_have_their_units() {
+        let values = [("MemFree".to_owned(), [4096, 8192])].into();
+        let counters = Counters { values };
+        let text = changed("meminfo", &counters)[0].text(true);
+        assert!(text.starts_with("8.000 KiB, before 4.000 KiB"), "{text}");
+    }
+}

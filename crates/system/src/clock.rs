@@ -1,0 +1,36 @@
+//! The clocks that measure spans; for dates see [`Nanos::wall_clock`].
+
+use std::time::Duration;
+
+use pagetide_quantity::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+/// This moment on the kernel's monotonic clock, which also stamps the kernel's log; only differences mean something.
+pub fn monotonic() -> Nanos {
+    of(ClockId::Monotonic)
+}
+
+/// This moment on any clock of the kernel's.
+pub fn of(clock: ClockId) -> Nanos {
+    let now = clock_gettime(clock);
+    let number = |value: i64| u64::try_from(value).unwrap_or(0);
+    Nanos(number(now.tv_sec) * 1_000_000_000 + number(now.tv_nsec))
+}
+
+/// Waits for `span` whatever signals come.
+pub fn sleep(span: Nanos) {
+    // The standard library sleeps on `CLOCK_MONOTONIC` and goes on after a signal.
+    std::thread::sleep(Duration::from_nanos(span.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_takes_its_time_on_the_monotonic_clock() {
+        let before = monotonic();
+        sleep(Nanos(2_000_000));
+        assert!(monotonic().saturating_sub(before) >= Nanos(2_000_000));
+    }
+}

@@ -1,0 +1,41 @@
+//! `/proc/cpuinfo`: the processor's model and what it can do.
+
+use std::fs;
+
+/// Model of the first processor, such as `Intel(R) Xeon(R) …`; empty where the kernel does not tell.
+pub fn model() -> String {
+    field(&text(), "model name").to_owned()
+}
+
+/// Whether the first processor has all of these flags.
+pub fn has(flags: &[&str]) -> bool {
+    let text = text();
+    let all: Vec<&str> = field(&text, "flags").split_ascii_whitespace().collect();
+    flags.iter().all(|flag| all.contains(flag))
+}
+
+fn text() -> String {
+    fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
+}
+
+fn field<'a>(text: &'a str, name: &str) -> &'a str {
+    text.lines()
+        .find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim())
+        })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let text = "model\t\t: 85\nmodel name\t: Xeon: fast\nflags\t\t: fpu constant_tsc\n";
+        assert_eq!(field(text, "model name"), "Xeon: fast");
+        assert_eq!(field(text, "flags"), "fpu constant_tsc");
+        assert_eq!(field(text, "name"), "");
+    }
+}

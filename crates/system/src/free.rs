@@ -1,0 +1,143 @@
+//! Free memory as the page allocator keeps it: `/proc/zoneinfo` and `/proc/buddyinfo`.
+
+use std::fs;
+use std::io;
+
+use pagetide_quantity::Pages;
+
+/// Where zones are told.
+pub const ZONEINFO: &str = "/proc/zoneinfo";
+
+/// Free memory and watermarks, summed over all zones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zones {
+    /// Free pages by the zones' own count; `None` where the kernel does not tell.
+    pub free: Option<Pages>,
+    /// Pages in the processors' own lists: free, but counted as used, until the next allocation takes them.
+    pub in_lists: Pages,
+    /// Below this an allocation must reclaim for itself.
+    pub min: Pages,
+    /// Below this kswapd wakes.
+    pub low: Pages,
+    /// Above this kswapd sleeps.
+    pub high: Pages,
+    /// What low zones keep back from memory of programs, on top of every watermark: `lowmem_reserve`.
+    pub reserve: Pages,
+}
+
+impl Zones {
+    /// As they are now.
+    pub fn now() -> io::Result<Self> {
+        Ok(Self::parse(&fs::read_to_string(ZONEINFO)?))
+    }
+
+    /// Free pages with those in the processors' own lists.
+    pub fn all_free(&self) -> Option<Pages> {
+        Some(self.free?.saturating_add(self.in_lists))
+    }
+
+    /// Reads the text of `/proc/zoneinfo`.
+    pub fn parse(text: &str) -> Self {
+        let mut zones = Self::default();
+        for line in text.lines() {
+            if let Some(list) = line.trim().strip_prefix("protection: (") {
+                // By the highest zone an allocation may use; programs' memory may use all, which come last.
+                let last = list.trim_end_matches(')').rsplit(", ").next();
+                let last = last.and_then(|pages| pages.parse().ok());
+                zones.reserve.0 += last.unwrap_or(0);
+                continue;
+            }
+            let mut words = line.split_ascii_whitespace();
+            let (Some(name), Some(Ok(value)), None) = (
+                words.next(),
+                words.next().map(str::parse::<u64>),
+                words.next(),
+            ) else {
+                continue;
+            };
+            match name {
+                "min" => zones.min.0 += value,
+                "low" => zones.low.0 += value,
+                // That of a processor's list is `high:`.
+                "high" => zones.high.0 += value,
+                "count:" => zones.in_lists.0 += value,
+                "nr_free_pages" => {
+                    zones.free = Some(Pages(zones.free.unwrap_or_default().0 + value))
+                }
+                _ => {}
+            }
+        }
+        zones
+    }
+}
+
+/// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`; empty where the kernel does not tell.
+pub fn blocks() -> Vec<Vec<u64>> {
+    parse_blocks(&fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
+}
+
+/// Reads the text of `/proc/buddyinfo`.
+pub fn parse_blocks(text: &str) -> Vec<Vec<u64>> {
+    text.lines()
+        .filter_map(|line| {
+            let (_, rest) = line.split_once("zone")?;
+            // The first word is the zone's name.
+            let blocks: Vec<u64> = rest
+                .split_ascii_whitespace()
+                .skip(1)
+                .map_while(|word| word.parse().ok())
+                .collect();
+            (!blocks.is_empty()).then_some(blocks)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZONES: &str = "\
+Node 0, zone      DMA
+  pages free     3840
+        boost    0
+        min      10
+        low      12
+        high     14
+        spanned  4095
+        protection: (0, 39, 39, 39)
+      nr_free_pages 100
+Node 0, zone    DMA32
+  pages free     10000
+        min      90
+        low      112
+        high     134
+      nr_free_pages 1000
+  pagesets
+    cpu: 0
+              count:    5
+              high:     90
+";
+
+    #[test]
+    fn watermarks_are_summed_over_zones_and_not_mixed_with_the_cpu_lists() {
+        let zones = Zones::parse(ZONES);
+        assert_eq!(
+            [zones.min, zones.low, zones.high, zones.reserve].map(|pages| pages.0),
+            [100, 124, 148, 39]
+        );
+    }
+
+    #[test]
+    fn per_cpu_lists_count_as_free() {
+        let zones = Zones::parse(ZONES);
+        assert_eq!(zones.in_lists, Pages(5));
+        assert_eq!(zones.all_free(), Some(Pages(1105)));
+        assert_eq!(Zones::parse("nothing").all_free(), None);
+    }
+
+    #[test]
+    fn blocks_are_read_per_zone_and_order() {
+        let text = "Node 0, zone      DMA      1      0      0\nNode 0, zone    DMA32     10      4      1\n";
+        assert_eq!(parse_blocks(text), [vec![1, 0, 0], vec![10, 4, 1]]);
+    }
+}

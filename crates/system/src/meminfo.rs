@@ -1,0 +1,28 @@
+//! `/proc/meminfo`: amounts of memory of the whole machine.
+
+use std::fs;
+
+use pagetide_quantity::Bytes;
+
+use crate::counters::{Counters, Syntax};
+
+/// Where it lies.
+pub const PATH: &str = "/proc/meminfo";
+
+/// One amount, such as `MemTotal`; `None` where the kernel does not tell it.
+pub fn amount(name: &str) -> Option<Bytes> {
+    let mut counters = Counters::new();
+    counters.parse(&fs::read(PATH).ok()?, Syntax::KeyColonKib);
+    counters.get(name).map(Bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_in_bytes_and_an_unknown_one_is_none() {
+        assert!(amount("MemTotal").unwrap() > Bytes::from_mib(64));
+        assert_eq!(amount("MemTot"), None);
+    }
+}

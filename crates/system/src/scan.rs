@@ -1,0 +1,48 @@
+//! Reading numbers and words out of bytes without allocating.
+
+/// The non-empty lines of a text.
+pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+}
+
+/// The words of a line: what stands between blanks.
+pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+}
+
+/// An unsigned decimal number that fills the whole word, or `None` (also when it exceeds 64 bits).
+pub fn number(word: &[u8]) -> Option<u64> {
+    if word.is_empty() {
+        return None;
+    }
+    let mut value = 0_u64;
+    for &byte in word {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// Splits at the first occurrence of `separator`, which belongs to neither part.
+pub fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().position(|&byte| byte == separator)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_exceeds_64_bits_is_no_number() {
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number(b"18446744073709551616"), None);
+        assert_eq!(number(b""), None);
+        assert_eq!(number(b"12a"), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! `/proc/swaps`: the swap areas.
+
+use std::fs;
+
+use crate::scan;
+
+/// Paths of the swap areas, with the kernel's octal escapes (`\040` for a blank) resolved; empty without swap.
+pub fn areas() -> Vec<String> {
+    parse(&fs::read("/proc/swaps").unwrap_or_default())
+}
+
+/// Reads the text of `/proc/swaps`. A line that is cut short is left out.
+pub fn parse(text: &[u8]) -> Vec<String> {
+    scan::lines(text)
+        .skip(1)
+        .filter_map(|line| {
+            let mut words = scan::words(line);
+            let path = words.next()?;
+            // Kind, size, used, priority.
+            (words.count() == 4).then(|| unescaped(path))
+        })
+        .collect()
+}
+
+fn unescaped(word: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&byte, after)) = rest.split_first() {
+        let octal = after.get(..3).filter(|_| byte == b'\\').and_then(|digits| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(digits, 8).ok()
+        });
+        bytes.push(octal.unwrap_or(byte));
+        rest = &after[if octal.is_some() { 3 } else { 0 }..];
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_are_read_with_blanks_in_their_names_and_negative_priorities() {
+        let text = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/var/my\\040swap                          file\t\t262140\t\t1024\t\t-2\n/dev/zram0 partition 1000 0 100\n";
+        assert_eq!(parse(text), ["/var/my swap", "/dev/zram0"]);
+    }
+
+    #[test]
+    fn a_truncated_line_is_left_out() {
+        assert!(parse(b"Filename Type Size Used Priority\n/swap file 100").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        assert_eq!(unescaped(b"/a\\x\\04"), "/a\\x\\04");
+    }
+}

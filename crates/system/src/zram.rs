@@ -1,0 +1,47 @@
+//! A zram device's `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
+
+use std::fs;
+
+use crate::counters::{Counters, Syntax};
+
+/// That of the first device.
+pub const PATH: &str = "/sys/block/zram0/mm_stat";
+
+/// Its columns; older kernels have fewer.
+pub const COLUMNS: &[&str] = &[
+    "orig_data_size",
+    "compr_data_size",
+    "mem_used_total",
+    "mem_limit",
+    "mem_used_max",
+    "same_pages",
+    "pages_compacted",
+    "huge_pages",
+    "huge_pages_since",
+];
+
+/// What it says now; empty without such a device.
+pub fn now() -> Counters {
+    let mut counters = Counters::new();
+    counters.parse(
+        &fs::read(PATH).unwrap_or_default(),
+        Syntax::Columns(COLUMNS),
+    );
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zram_with_fewer_columns_has_fewer_keys_and_no_zeros_in_their_place() {
+        let mut old = Counters::new();
+        old.parse(
+            b"  4096  74  12288  0  12288  1  0  0\n",
+            Syntax::Columns(COLUMNS),
+        );
+        assert_eq!(old.get("compr_data_size"), Some(74));
+        assert_eq!(old.get("huge_pages_since"), None);
+    }
+}

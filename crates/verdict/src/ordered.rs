@@ -1,0 +1,55 @@
+//! Order statistics of many derived values, without making all of them where they are many.
+
+use crate::interval::Interval;
+use crate::number::{bisect_floats, median_of_sorted};
+use crate::signed_rank::Cutoff;
+
+/// Values derived from a sample: averages of its pairs, differences from another sample.
+pub(crate) trait Ordered {
+    /// All values, sorted, where they are few enough to be kept.
+    fn kept(&self) -> Option<&[f64]>;
+
+    /// How many there are.
+    fn count(&self) -> u64;
+
+    /// The smallest and the largest.
+    fn bounds(&self) -> (f64, f64);
+
+    /// How many are at most `limit`.
+    fn at_most(&self, limit: f64) -> u64;
+
+    /// The value at `position` in ascending order, counted from 1. Found by bisection over all floating-point numbers where
+    /// the values are not kept, which needs memory for the sample only.
+    fn order_statistic(&self, position: u64) -> f64 {
+        if let Some(kept) = self.kept() {
+            let last = kept.len() - 1;
+            return kept[usize::try_from(position - 1).map_or(last, |index| index.min(last))];
+        }
+        let (low, high) = self.bounds();
+        bisect_floats(low, high, position, |limit| self.at_most(limit))
+    }
+
+    /// The median.
+    fn median(&self) -> f64 {
+        if let Some(kept) = self.kept() {
+            return median_of_sorted(kept);
+        }
+        let count = self.count();
+        let upper = self.order_statistic(count / 2 + 1);
+        if count % 2 == 1 {
+            upper
+        } else {
+            self.order_statistic(count / 2).midpoint(upper)
+        }
+    }
+
+    /// The interval that leaves out what a cut says, for a wanted level.
+    fn interval(&self, cut: Cutoff, wanted: f64) -> Interval {
+        Interval {
+            low: self.order_statistic(cut.outside + 1),
+            high: self.order_statistic(self.count() - cut.outside),
+            level: 1.0 - cut.error,
+            wanted,
+        }
+    }
+}
