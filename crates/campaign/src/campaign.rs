@@ -36,6 +36,9 @@ pub struct Campaign {
     pub sampling: Sampling,
     /// Which trials run a second time with all probes.
     pub observe: Observe,
+    /// What may differ between the variants although nobody asks for it: kinds such as `huge-pages`, or names of settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<String>,
 }
 
 impl Campaign {

@@ -40,6 +40,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
 use pagetide_arena::VariantSpec;
+use pagetide_compare::beside::Kind;
 
 pub use error::{FileError, Problem};
 pub use vocabulary::{ScenarioWords, Vocabulary};
@@ -56,6 +57,7 @@ const TOP: &[&str] = &[
     "swap",
     "swap-size",
     "observe",
+    "accept",
     "primary",
     "margins",
     "sampling",
@@ -162,7 +164,26 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         scenarios,
         sampling: sampling(&top)?,
         observe,
+        accept: accept(&top, vocabulary)?,
     })
+}
+
+/// What may differ between the variants although nobody asks for it.
+fn accept(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>, FileError> {
+    let Some(item) = top.get("accept") else {
+        return Ok(Vec::new());
+    };
+    let word = |item: &Item<'_>| {
+        let word = item.string("a kind of difference or the name of a setting")?;
+        let known = Kind::WORDS.iter().any(|(known, _)| *known == word);
+        let setting = word.contains(['.', '/']) && vocabulary.setting_meant(&word).is_none();
+        if known || setting || word == "compressor" {
+            return Ok(word);
+        }
+        let words = Kind::WORDS.map(|(word, _)| word).join(", ");
+        Err(item.value(&format!("use one of {words}, or the name of a setting")))
+    };
+    item.list().iter().map(word).collect()
 }
 
 /// The arena, which must be there.

@@ -257,6 +257,7 @@ pub(crate) fn note_for(
             })
             .collect(),
         entries: Vec::new(),
+        accept: campaign.accept.clone(),
         imported: None,
         looks: match (&campaign.sampling.until, &before) {
             // Looks that were planned stay as they are, whatever has become of the trials they were planned by.

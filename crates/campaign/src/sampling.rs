@@ -44,8 +44,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         run.store.note(&run.note)?;
         let comparison = compare_note(run.store, &run.note)?;
         // More of the same cures nothing that cannot be judged.
-        let is_decided =
-            |verdict: &Verdict| verdict.is_sure() || matches!(verdict, Verdict::Invalid { .. });
+        let is_decided = |verdict: &Verdict| !matches!(verdict, Verdict::Inconclusive { .. });
         let primaries = comparison.deciding().count();
         let decided = comparison
             .deciding()

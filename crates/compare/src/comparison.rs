@@ -7,6 +7,7 @@ use pagetide_record::{Subject, Variant};
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
+use crate::beside::Beside;
 use crate::difference::Difference;
 use crate::explain::Explained;
 
@@ -30,6 +31,9 @@ pub struct Comparison {
     pub overall: Overall,
     /// What a reader should know.
     pub cautions: Vec<Caution>,
+    /// What else differs between columns and the baseline, settings that cannot act, and trials that died.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// Why columns differ from the baseline, cell by cell; empty until [`crate::explain::explain`] was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explained>,
@@ -157,6 +161,8 @@ pub struct Look {
 pub enum Overall {
     /// At least one is worse beyond chance.
     Regressed,
+    /// None is worse, but something that nobody asked for differs and may have made a difference.
+    Confounded,
     /// None is worse, but for at least one nothing can be said.
     Inconclusive,
     /// None is worse, but at least one cannot be judged at all, or there is nothing to judge.
@@ -178,6 +184,7 @@ impl Overall {
             .into_iter()
             .map(|verdict| match verdict {
                 Verdict::Regressed => Self::Regressed,
+                Verdict::Confounded { .. } => Self::Confounded,
                 Verdict::Inconclusive { .. } => Self::Inconclusive,
                 Verdict::Invalid { .. } => Self::Invalid,
                 Verdict::Improved => Self::Improved,
@@ -193,10 +200,10 @@ impl Overall {
     pub fn exit_code(self, fail_on: FailOn) -> u8 {
         match (self, fail_on) {
             (_, FailOn::Nothing)
-            | (Self::Inconclusive | Self::Invalid, FailOn::Regressed)
+            | (Self::Confounded | Self::Inconclusive | Self::Invalid, FailOn::Regressed)
             | (Self::Improved | Self::Changed | Self::Equivalent | Self::Identical, _) => 0,
             (Self::Regressed, _) => 1,
-            (Self::Inconclusive | Self::Invalid, FailOn::Inconclusive) => 3,
+            (Self::Confounded | Self::Inconclusive | Self::Invalid, FailOn::Inconclusive) => 3,
         }
     }
 }
@@ -205,6 +212,7 @@ impl fmt::Display for Overall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Regressed => "regressed",
+            Self::Confounded => "confounded",
             Self::Inconclusive => "inconclusive",
             Self::Invalid => "invalid",
             Self::Improved => "improved",
@@ -222,7 +230,7 @@ pub enum FailOn {
     Nothing,
     /// A regression, with exit code 1.
     Regressed,
-    /// A regression with 1, and what is inconclusive or invalid with 3.
+    /// A regression with 1, and what is confounded, inconclusive or invalid with 3.
     #[default]
     Inconclusive,
 }
@@ -335,6 +343,12 @@ fn list(differences: &[Difference]) -> String {
 }
 
 impl Comparison {
+    /// What stands beside the judgements of this column in this cell.
+    pub fn beside(&self, cell: usize, column: usize) -> Option<&Beside> {
+        let mut beside = self.beside.iter();
+        beside.find(|beside| (beside.cell, beside.column) == (cell, column))
+    }
+
     /// Why this column of this cell differs from the baseline, where that was asked for.
     pub fn explained(&self, cell: usize, column: usize) -> Option<&Explained> {
         self.explanations

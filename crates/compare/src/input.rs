@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use pagetide_record::{ArenaKind, Pass};
 use pagetide_store::{CampaignNote, CellNote, Imported, Row, Store};
 
+use crate::beside::Asked;
 use crate::comparison::Caution;
 use crate::difference::differences;
 use crate::error::CompareError;
@@ -41,6 +42,12 @@ pub(crate) struct Input {
     /// Seeds (or sampling units) that are planned so far.
     pub planned: u64,
     pub cautions: Vec<Caution>,
+    /// What was asked to differ.
+    pub asked: Asked,
+    /// What else may differ, by the words of the user.
+    pub accepted: Vec<String>,
+    /// Whether cells that differ were let through.
+    pub anyway: bool,
 }
 
 /// How good a record is for an entry: of the right variant and campaign, valid, and late.
@@ -132,6 +139,8 @@ impl Input {
             looks: note.looks.clone(),
             planned: planned.unwrap_or(0),
             cautions,
+            accepted: note.accept.clone(),
+            ..Self::default()
         })
     }
 
@@ -139,6 +148,7 @@ impl Input {
     /// differs, unless `anyway`.
     pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
         let mut cautions = Vec::new();
+        let mut differ = false;
         let [(name_a, a), (name_b, b)] = sides;
         for (name, rows) in [(&name_a, &a), (&name_b, &b)] {
             if rows.is_empty() {
@@ -189,6 +199,7 @@ impl Input {
                 differences: different,
             });
             pairs.push((x, y));
+            differ = true;
         }
         let column =
             |name: &str, cells: &BTreeMap<String, Vec<Row>>, hashes: Vec<&String>| InputColumn {
@@ -221,6 +232,7 @@ impl Input {
             columns,
             cells,
             cautions,
+            anyway: differ,
             ..Self::default()
         })
     }

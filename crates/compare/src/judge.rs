@@ -9,6 +9,7 @@ use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
 use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by};
 
+use crate::beside;
 use crate::comparison::{
     Caution, Cell, Column, Comparison, InvalidTrial, Look, MetricRow, Overall, Side, TrialRef,
     Values,
@@ -98,10 +99,12 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         look,
         overall: Overall::Invalid,
         cautions,
+        beside: Vec::new(),
         explanations: Vec::new(),
     };
     judge_all(&mut comparison, input)?;
-    comparison.overall = Overall::of(comparison.deciding().map(|judgement| &judgement.verdict));
+    beside::look(store, input, &mut comparison)?;
+    comparison.overall = beside::overall(&comparison);
     Ok(comparison)
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
 
+pub mod beside;
 mod calibration;
 pub mod comparison;
 mod difference;
@@ -38,5 +39,7 @@ pub use medians::{InvalidSeed, MetricMedian, medians};
 pub use observation::{Observation, ObservationError, observation};
 pub use pairs::pairs;
 pub use power::{MOST_SEEDS, MetricPower, PowerQuestion};
-pub use select::{compare_campaign, compare_note, compare_two, show_campaign};
+pub use select::{
+    Allowed, compare_campaign, compare_campaign_accepting, compare_note, compare_two, show_campaign,
+};
 pub use tails::{Tails, tails};

@@ -5,6 +5,7 @@ use pagetide_record::Pass;
 use pagetide_store::{CampaignNote, Filter, Row};
 use pagetide_store::{Store, StoreError};
 
+use crate::beside::Asked;
 use crate::comparison::Comparison;
 use crate::error::CompareError;
 use crate::input::Input;
@@ -17,14 +18,46 @@ const FEWEST_DIGITS: usize = 4;
 enum Selection {
     /// A variant of a campaign, by its place.
     Variant(Box<CampaignNote>, usize),
-    /// Records that belong together in no other way.
-    Rows(Vec<Row>),
+    /// Records of a kernel release.
+    Release(Vec<Row>),
+    /// A record.
+    Record(Box<Row>),
+}
+
+/// In what two sides of a comparison may differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Whether they may differ in more than the variant.
+    pub anyway: bool,
+    /// What may differ although nobody asked for it: kinds such as `huge-pages`, or names of settings.
+    pub accepted: Vec<String>,
+}
+
+impl From<bool> for Allowed {
+    fn from(anyway: bool) -> Self {
+        Self {
+            anyway,
+            accepted: Vec::new(),
+        }
+    }
 }
 
 /// Compares all variants of a campaign with its first. `name` is a campaign's name (its latest run), the identity of a
-/// run (`quick.2`), or `None` for the campaign that ran last.
+/// run (`quick.2`), or `None` for the campaign that ran last. `accepted` names what may differ beside what was asked for,
+/// besides what the campaign itself accepts.
+pub fn compare_campaign_accepting(
+    store: &Store,
+    name: Option<&str>,
+    accepted: &[String],
+) -> Result<Comparison, CompareError> {
+    let mut note = campaign(store, name)?;
+    note.accept.extend_from_slice(accepted);
+    compare_note(store, &note)
+}
+
+/// The same where nothing is accepted but by the campaign itself.
 pub fn compare_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
-    compare_note(store, &campaign(store, name)?)
+    compare_campaign_accepting(store, name, &[])
 }
 
 /// Compares all variants of a campaign, as far as its note goes, with its first.
@@ -46,27 +79,34 @@ pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, Co
 }
 
 /// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or the
-/// beginning of a record's identity. What differs in more than the variant is refused unless `anyway`.
+/// beginning of a record's identity. What differs in more than the variant is refused unless that is allowed. Of two releases
+/// the kernel alone is compared: what else differs confounds, unless it is accepted.
 pub fn compare_two(
     store: &Store,
     a: &str,
     b: &str,
-    anyway: bool,
+    allowed: impl Into<Allowed>,
 ) -> Result<Comparison, CompareError> {
+    let Allowed { anyway, accepted } = allowed.into();
     match (resolve(store, a)?, resolve(store, b)?) {
         // Two variants of one campaign keep its margins, primary metrics and looks.
         (Selection::Variant(x, place_a), Selection::Variant(y, place_b)) if x.id() == y.id() => {
-            compare(
-                store,
-                &Input::of_campaign(store, &x, Some(&[place_a, place_b]))?,
-            )
+            let mut input = Input::of_campaign(store, &x, Some(&[place_a, place_b]))?;
+            input.accepted.extend(accepted);
+            compare(store, &input)
         }
         (x, y) => {
+            let releases = [&x, &y].map(|side| matches!(side, Selection::Release(_)));
             let sides = [
                 (a.to_owned(), rows(store, x)?),
                 (b.to_owned(), rows(store, y)?),
             ];
-            compare(store, &Input::of_rows(sides, anyway)?)
+            let mut input = Input::of_rows(sides, anyway)?;
+            input.accepted = accepted;
+            if releases == [true, true] {
+                input.asked = Asked::Kernel;
+            }
+            compare(store, &input)
         }
     }
 }
@@ -119,12 +159,12 @@ fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {
     };
     let rows = store.select(&release)?;
     if !rows.is_empty() {
-        return Ok(Selection::Rows(rows));
+        return Ok(Selection::Release(rows));
     }
     let digits = given.len() >= FEWEST_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
     if digits {
         match store.find(given) {
-            Ok(row) => return Ok(Selection::Rows(vec![row])),
+            Ok(row) => return Ok(Selection::Record(Box::new(row))),
             Err(StoreError::Unknown { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -139,7 +179,8 @@ fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {
 /// The records of one side.
 fn rows(store: &Store, named: Selection) -> Result<Vec<Row>, CompareError> {
     match named {
-        Selection::Rows(rows) => Ok(rows),
+        Selection::Release(rows) => Ok(rows),
+        Selection::Record(row) => Ok(vec![*row]),
         Selection::Variant(note, place) => {
             let input = Input::of_campaign(store, &note, Some(&[place]))?;
             let trials = input.columns.into_iter().flat_map(|column| column.trials);

@@ -13,6 +13,7 @@ use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
 use pagetide_store::is_campaign_name;
 
+use crate::command::compare::AcceptArgs;
 use crate::exit::Usage;
 
 /// What a command line may say of a campaign.
@@ -83,6 +84,8 @@ pub struct CampaignArgs {
     /// Name of the campaign in the store [default: made of what is run]
     #[arg(long, value_name = "NAME", help_heading = "Sampling")]
     pub name: Option<String>,
+    #[command(flatten)]
+    pub accept: AcceptArgs,
 }
 
 /// Reads which trials are observed.
@@ -124,6 +127,7 @@ impl CampaignArgs {
         if let Some(observe) = self.observe {
             campaign.observe = observe;
         }
+        campaign.accept.extend(self.accept.accept.iter().cloned());
         for scenario in &mut campaign.scenarios {
             if !self.memory.is_empty() {
                 scenario.memory.clone_from(&self.memory);
@@ -153,6 +157,7 @@ impl CampaignArgs {
                 .collect::<Result<_>>()?,
             sampling: Sampling::default(),
             observe: Observe::None,
+            accept: Vec::new(),
         };
         campaign.observe = Observe::unless_told(campaign.variants.len());
         check_settings(&campaign, vocabulary)?;

@@ -134,6 +134,7 @@ impl Gaps {
         let no_verdict = match judgement.map(|judgement| &judgement.verdict) {
             _ if index == BASELINE => String::new(),
             Some(Verdict::Invalid { reason }) => reason.clone(),
+            Some(Verdict::Confounded { by }) => format!("confounded by {by}"),
             Some(_) => String::new(),
             None if own.is_empty() && !baseline.is_empty() => {
                 format!(

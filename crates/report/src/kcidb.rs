@@ -2,7 +2,7 @@
 //!
 //! A checkout and a build stand for each kernel, a test for each cell, metric and variant, with the variant's median as
 //! its number. PASS: improved, equivalent or identical. FAIL: a deciding metric regressed. DONE: a number without a
-//! judgement on the code (changed, inconclusive, or not primary). ERROR: invalid.
+//! judgement on the code (changed, confounded, inconclusive, or not primary). ERROR: invalid.
 
 use std::collections::BTreeMap;
 

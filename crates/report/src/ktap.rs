@@ -1,6 +1,6 @@
 //! KTAP version 1 (Documentation/dev-tools/ktap.rst): a suite for each cell and variant, a test for each metric.
 //!
-//! Improved, equivalent, identical and changed pass; regressed fails; inconclusive and invalid are skipped, with the
+//! Improved, equivalent, identical and changed pass; regressed fails; confounded, inconclusive and invalid are skipped, with the
 //! reason. Only primary metrics decide (all, where none is primary): a difference of another is skipped with what it
 //! says. Names are reduced to letters, digits, `.`, `_` and `-`, so that nothing in them is read as KTAP.
 
@@ -73,6 +73,9 @@ fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usiz
             Verdict::Equivalent | Verdict::Identical => (true, None),
             Verdict::Inconclusive { n_needed: Some(n) } => {
                 (true, Some(format!("{what}, about {n} seeds would decide")))
+            }
+            Verdict::Confounded { by } => {
+                (true, Some(format!("{what}, confounded by {}", free(by))))
             }
             Verdict::Invalid { reason } => (true, Some(format!("invalid, {}", free(reason)))),
             Verdict::Inconclusive { n_needed: None } => (true, Some(what.to_owned())),

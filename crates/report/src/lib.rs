@@ -15,6 +15,7 @@ macro_rules! put {
 }
 
 pub mod about;
+pub mod beside;
 mod counters;
 pub mod csv;
 pub mod date;

@@ -9,6 +9,7 @@ use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about::{self, About, BASELINE};
+use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{Scale, grouped};
 use crate::draw::{Align, Cell, Grid, Look, clean, width};
@@ -43,6 +44,9 @@ pub fn mail(comparison: &Comparison, about: &About) -> String {
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
         cell(&mut out, comparison, group);
+        for sentence in beside::sentences(comparison, place, &LOOK) {
+            paragraph(&mut out, &sentence.text);
+        }
         for explained in why::of_cell(comparison, place) {
             for statement in why::statements(comparison, explained, false, true) {
                 paragraph(&mut out, &statement.line());
@@ -52,6 +56,9 @@ pub fn mail(comparison: &Comparison, about: &About) -> String {
     out.push('\n');
     out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
     out.push_str("? inconclusive. ( x.xx%) is the change of the value, [ ] its interval.\n");
+    if confounded(comparison) {
+        out.push_str("# confounded: what nobody asked for differs as well.\n");
+    }
     for method in methods(comparison, &LOOK) {
         paragraph(&mut out, &method);
     }
@@ -68,6 +75,12 @@ pub fn mail(comparison: &Comparison, about: &About) -> String {
     invalid(&mut out, comparison);
     provenance(&mut out, comparison, about);
     out
+}
+
+/// Whether the mark of confounded verdicts needs its meaning.
+fn confounded(comparison: &Comparison) -> bool {
+    let mut all = comparison.beside.iter();
+    all.any(|beside| beside.confounding().next().is_some())
 }
 
 fn paragraph(out: &mut String, text: &str) {
@@ -174,6 +187,7 @@ const fn mark(verdict: &Verdict) -> &'static str {
         Verdict::Changed => "/",
         Verdict::Equivalent => "~",
         Verdict::Identical => "=",
+        Verdict::Confounded { .. } => "#",
         Verdict::Inconclusive { .. } => "?",
         Verdict::Invalid { .. } => "-",
     }

@@ -6,6 +6,7 @@ use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
 use crate::about::{self, About, BASELINE};
+use crate::beside;
 use crate::draw::quantity::Scale;
 use crate::draw::{Look, clean};
 use crate::terminal::notes::{level, methods, notes};
@@ -29,6 +30,9 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
     }
     for (place, group) in comparison.cells.iter().enumerate() {
         cell(&mut out, comparison, group);
+        for sentence in beside::sentences(comparison, place, &LOOK) {
+            put!(out, "\n{}\n", text(&sentence.text));
+        }
         for explained in why::of_cell(comparison, place) {
             out.push('\n');
             for statement in why::statements(comparison, explained, false, false) {

@@ -42,6 +42,7 @@ fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
         look: None,
         overall: Overall::Improved,
         cautions: Vec::new(),
+        beside: Vec::new(),
         explanations: Vec::new(),
     }
 }

@@ -40,6 +40,9 @@ pub struct CampaignNote {
     /// Numbers of sampling units at which it looks at its results, where it samples until it is sure; else empty.
     #[serde(default)]
     pub looks: Vec<u64>,
+    /// What may differ between its variants beside what it asks for: kinds such as `huge-pages`, or names of settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<String>,
     /// How its trials belong together, where they were recorded by others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,

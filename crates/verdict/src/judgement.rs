@@ -24,6 +24,11 @@ pub enum Verdict {
     Equivalent,
     /// The records of every pair are equal to the bit.
     Identical,
+    /// A claim would be made, but something that nobody asked for differs and may have made the difference.
+    Confounded {
+        /// What differs, in one line.
+        by: String,
+    },
     /// The data allow neither claim.
     Inconclusive {
         /// Pairs, or trials of each variant, with which a verdict is likely (80 %) if the effect is as now estimated;
@@ -40,7 +45,10 @@ pub enum Verdict {
 impl Verdict {
     /// Whether a claim is made: more trials would not be asked for.
     pub fn is_sure(&self) -> bool {
-        !matches!(self, Self::Inconclusive { .. } | Self::Invalid { .. })
+        !matches!(
+            self,
+            Self::Confounded { .. } | Self::Inconclusive { .. } | Self::Invalid { .. }
+        )
     }
 
     /// Whether a difference is claimed.
@@ -57,6 +65,7 @@ impl fmt::Display for Verdict {
             Self::Changed => "changed",
             Self::Equivalent => "equivalent",
             Self::Identical => "identical",
+            Self::Confounded { .. } => "confounded",
             Self::Inconclusive { .. } => "inconclusive",
             Self::Invalid { .. } => "invalid",
         })

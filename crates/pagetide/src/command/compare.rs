@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use pagetide_campaign::shell;
-use pagetide_compare::{Comparison, compare_campaign, compare_two};
+use pagetide_compare::beside::Kind;
+use pagetide_compare::{Allowed, Comparison, compare_campaign_accepting, compare_two};
 use pagetide_store::Store;
 
 use crate::exit::{End, Usage};
@@ -30,7 +31,27 @@ pub struct Args {
     #[arg(long, requires = "b")]
     anyway: bool,
     #[command(flatten)]
+    accept: AcceptArgs,
+    #[command(flatten)]
     judged: JudgedArgs,
+}
+
+/// What may differ although nobody asked for it.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct AcceptArgs {
+    /// Let this differ although nobody asked for it: huge-pages, swap, memory, dirty-limits, given, or a setting
+    #[arg(long, value_name = "WHAT", value_parser = acceptable, help_heading = "What is compared")]
+    pub accept: Vec<String>,
+}
+
+/// Reads what may be accepted: a kind, or the name of a setting.
+fn acceptable(text: &str) -> Result<String, String> {
+    let is_kind = Kind::WORDS.iter().any(|(word, _)| *word == text);
+    if is_kind || text.contains(['.', '/']) || text == "compressor" {
+        return Ok(text.to_owned());
+    }
+    let words = Kind::WORDS.map(|(word, _)| word).join(", ");
+    Err(format!("give one of {words}, or the name of a setting"))
 }
 
 /// Compares.
@@ -41,7 +62,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if args.anyway {
         words.push("--anyway".to_owned());
     }
-    let comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), args.anyway)?;
+    for word in &args.accept.accept {
+        words.extend(["--accept".to_owned(), word.clone()]);
+    }
+    let allowed = Allowed {
+        anyway: args.anyway,
+        accepted: args.accept.accept.clone(),
+    };
+    let comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), allowed)?;
     let title = match (&args.a, &args.b, &comparison.campaign) {
         (Some(a), Some(b), _) => format!("{b} against {a}"),
         (_, _, Some(campaign)) => match (&comparison.baseline, comparison.columns.first()) {
@@ -57,12 +85,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 }
 
 /// What the names on the command line stand for, compared.
-pub fn sides(store: &Store, a: Option<&str>, b: Option<&str>, anyway: bool) -> Result<Comparison> {
+pub fn sides(
+    store: &Store,
+    a: Option<&str>,
+    b: Option<&str>,
+    allowed: Allowed,
+) -> Result<Comparison> {
     match (a, b) {
-        (Some(a), Some(b)) => Ok(compare_two(store, a, b, anyway)?),
+        (Some(a), Some(b)) => Ok(compare_two(store, a, b, allowed)?),
         (Some(name), None) if name.contains(':') => Err(Usage::error(format!(
             "`{name}` is one side: name the other as well, as in `pagetide compare {name} OTHER`"
         ))),
-        (name, _) => Ok(compare_campaign(store, name)?),
+        (name, _) => Ok(compare_campaign_accepting(store, name, &allowed.accepted)?),
     }
 }

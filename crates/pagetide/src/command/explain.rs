@@ -1,10 +1,11 @@
 //! `pagetide explain`: why two sides differ.
 
 use anyhow::Result;
+use pagetide_compare::Allowed;
 use pagetide_compare::explain::explain;
 use pagetide_report::why::explanations;
 
-use crate::command::compare::sides;
+use crate::command::compare::{AcceptArgs, sides};
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
@@ -27,12 +28,18 @@ pub struct Args {
     /// Explain what differs in more than the variant
     #[arg(long, requires = "b")]
     anyway: bool,
+    #[command(flatten)]
+    accept: AcceptArgs,
 }
 
 /// Explains.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let mut comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), args.anyway)?;
+    let allowed = Allowed {
+        anyway: args.anyway,
+        accepted: args.accept.accept.clone(),
+    };
+    let mut comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), allowed)?;
     comparison.explanations = explain(&store, &comparison)?;
     if out.json {
         out.json(&comparison.explanations)?;

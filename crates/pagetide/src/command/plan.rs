@@ -1,7 +1,7 @@
 //! `pagetide plan`: what a campaign would run, and how long that would take.
 
 use anyhow::Result;
-use pagetide_campaign::{Basis, CellForecast, Forecast, RunError, forecast};
+use pagetide_campaign::{Basis, CellForecast, Forecast, RunError, forecast, inert};
 use pagetide_report::date::about;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
@@ -68,6 +68,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let campaign = asked_for(&args.what, &args.campaign)?;
     let arena = places.arena(campaign.arena, &args.arena, &Interrupt::default(), say)?;
     let store = places.store()?;
+    for text in inert(&campaign, arena.as_ref())? {
+        say(&text);
+    }
     let jobs = args.arena.jobs.map(usize::from);
     let cast = |take: &mut dyn FnMut(CellForecast)| {
         forecast(&campaign, arena.as_ref(), &store, jobs, args.fresh, take)

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use pagetide_campaign::{
-    Campaign, Options, StateWriter, Until, file, maker, run as run_campaign, seeds_for, shell,
+    Campaign, Options, StateWriter, Until, file, inert, maker, run as run_campaign, seeds_for,
+    shell,
 };
 use pagetide_compare::{compare_note, medians};
 use pagetide_store::Store;
@@ -61,6 +62,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     })?;
     let mut store = places.store()?;
     if let Some(text) = power(&campaign) {
+        progress.say(&text);
+    }
+    for text in inert(&campaign, arena.as_ref())? {
         progress.say(&text);
     }
     let options = Options {

@@ -64,6 +64,7 @@ pub fn single(record: &Record) -> Comparison {
         alpha: pagetide_compare::ALPHA,
         look: None,
         overall: Overall::Invalid,
+        beside: Vec::new(),
         explanations: Vec::new(),
         cautions: if exact {
             vec![Caution::VirtualTime]

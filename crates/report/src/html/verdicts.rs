@@ -7,6 +7,7 @@ use super::Input;
 use super::escape::{LONG, text};
 use super::strip;
 use crate::about::{self, BASELINE};
+use crate::beside;
 use crate::draw::Look;
 use crate::draw::quantity::Scale;
 use crate::terminal::{effect, notes, summary};
@@ -56,6 +57,9 @@ pub(crate) fn section(input: &Input<'_>, out: &mut String) {
         }
         for other in &others {
             table(input, cell, *other, out);
+        }
+        for sentence in beside::sentences(comparison, place, &Look::plain(4000)) {
+            put!(out, "<p>{}</p>\n", text(&sentence.text, LONG));
         }
     }
     invalid(input, out);
@@ -192,6 +196,7 @@ fn remarks(judgement: &Judgement) -> String {
             all.push("no number of seeds is likely to decide".to_owned());
         }
         Verdict::Invalid { reason } => all.push(reason.clone()),
+        Verdict::Confounded { by } => all.push(format!("also differs: {by}")),
         _ => {}
     }
     all.extend(judgement.notes.iter().map(notes::remark));

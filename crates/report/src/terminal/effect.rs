@@ -13,7 +13,7 @@ pub const fn ink(verdict: &Verdict) -> Ink {
     match verdict {
         Verdict::Improved => Ink::Good,
         Verdict::Regressed => Ink::Bad,
-        Verdict::Inconclusive { .. } => Ink::Unsure,
+        Verdict::Inconclusive { .. } | Verdict::Confounded { .. } => Ink::Unsure,
         Verdict::Invalid { .. } => Ink::Broken,
         Verdict::Identical | Verdict::Equivalent => Ink::Faint,
         Verdict::Changed => Ink::Plain,
@@ -32,6 +32,7 @@ const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
         (Verdict::Changed, true) => "/",
         (Verdict::Equivalent, false) => "≈",
         (Verdict::Equivalent, true) => "~",
+        (Verdict::Confounded { .. }, _) => "#",
         (Verdict::Inconclusive { .. }, _) => "?",
         (Verdict::Invalid { .. }, _) => "!",
     }

@@ -12,12 +12,13 @@ use crate::terminal::effect;
 const NAME: usize = 40;
 
 /// The verdicts' words in the order of the sentence.
-const WORDS: [&str; 7] = [
+const WORDS: [&str; 8] = [
     "improved",
     "regressed",
     "changed",
     "equivalent",
     "identical",
+    "confounded",
     "inconclusive",
     "invalid",
 ];

@@ -7,6 +7,7 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
 
 use crate::about::{self, About, BASELINE};
+use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
@@ -43,6 +44,9 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
         out.push_str(&cell(comparison, group, options, look));
+        for sentence in beside::sentences(comparison, place, look) {
+            inked(&mut out, &sentence.text, 2, sentence.ink, look);
+        }
         out.push_str(&why::under_cell(comparison, place, look));
         if options.pictures {
             out.push_str(&pictures(comparison, about, place, look));
@@ -70,11 +74,16 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
 
 /// Adds faint lines, wrapped, each after `indent` spaces and the following ones two further in.
 fn faint(out: &mut String, text: &str, indent: usize, look: &Look) {
+    inked(out, text, indent, Ink::Faint, look);
+}
+
+/// The same in another ink.
+fn inked(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
     let room = look.width.saturating_sub(indent + 2);
     for (index, line) in wrap(text, room, look.ascii).iter().enumerate() {
         let more = if index == 0 { 0 } else { 2 };
         out.push_str(&" ".repeat(indent + more));
-        out.push_str(&look.ink(Ink::Faint, line));
+        out.push_str(&look.ink(ink, line));
         out.push('\n');
     }
 }

@@ -285,6 +285,7 @@ pub fn mglru() -> Comparison {
         look: None,
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime],
+        beside: Vec::new(),
         explanations: Vec::new(),
     };
     comparison.columns[1].invalid = 1;
@@ -441,6 +442,7 @@ pub fn kernels() -> Comparison {
         look: None,
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime, Caution::Pending { trials: 3 }],
+        beside: Vec::new(),
         explanations: Vec::new(),
     }
 }

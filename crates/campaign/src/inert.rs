@@ -1,0 +1,92 @@
+//! Settings that cannot act on what a campaign runs, known before it runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagetide_arena::Arena;
+use pagetide_compare::beside::{Workload, cannot_act};
+use pagetide_record::{Pass, Subject};
+
+use crate::campaign::Campaign;
+use crate::run::{RunError, prepare};
+
+/// Cells that are looked at; a matrix of more repeats itself.
+const MOST: usize = 200;
+
+/// Settings in which variants differ and that cannot act in some or all cells, a sentence each.
+pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunError> {
+    let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut cells = 0;
+    if campaign.variants.len() > 1 {
+        for cell in campaign.cells().take(MOST) {
+            let prepared = prepare(campaign, arena, &cell, Pass::Timed)?;
+            let subjects: Vec<&Subject> = prepared.iter().map(|one| one.subject()).collect();
+            cells += 1;
+            for pair in of_cell(&subjects) {
+                *found.entry(pair).or_default() += 1;
+            }
+        }
+    }
+    Ok(found
+        .into_iter()
+        .map(|((setting, why), count)| {
+            let part = if count < cells {
+                format!(" in {count} of {cells} cells")
+            } else {
+                String::new()
+            };
+            format!("{setting} cannot act{part}: {why}")
+        })
+        .collect())
+}
+
+/// Settings in which variants of a cell differ from the first and that cannot act, with the reason.
+fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
+    let mut all = BTreeSet::new();
+    let Some((baseline, others)) = subjects.split_first() else {
+        return all;
+    };
+    for other in others {
+        let settings = [&baseline.variant.settings, &other.variant.settings];
+        let both = |name: &str| {
+            let values = settings.map(|settings| settings.get(name));
+            values[0].filter(|_| values[0] == values[1]).cloned()
+        };
+        let workload = Workload::of(&baseline.scenario, &baseline.params, baseline.swap);
+        for name in settings.iter().flat_map(|settings| settings.keys()) {
+            if settings[0].get(name) != settings[1].get(name)
+                && let Some(why) = cannot_act(name, workload, &both)
+            {
+                all.insert((name.clone(), why.to_owned()));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_and_cannot_act_is_named() {
+        let subject = |swappiness: &str, pressure: &str| {
+            let mut subject = Subject {
+                scenario: "usemem".into(),
+                ..Subject::default()
+            };
+            let settings = &mut subject.variant.settings;
+            settings.insert("vm.swappiness".into(), swappiness.into());
+            settings.insert("vm.vfs_cache_pressure".into(), pressure.into());
+            subject
+        };
+        let [a, b, c] = [
+            subject("1", "10"),
+            subject("100", "10"),
+            subject("100", "99"),
+        ];
+        assert!(of_cell(&[&a, &b]).is_empty());
+        let found: Vec<(String, String)> = of_cell(&[&a, &b, &c]).into_iter().collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, "vm.vfs_cache_pressure");
+    }
+}

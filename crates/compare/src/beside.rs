@@ -1,0 +1,202 @@
+//! What stands beside the verdicts of a cell: what else differs, settings that cannot act, and trials that died.
+
+mod also;
+mod deaths;
+mod inert;
+
+use std::collections::{BTreeSet, HashMap};
+
+use pagetide_record::{ArenaKind, Record};
+use pagetide_store::Store;
+use pagetide_verdict::Verdict;
+use serde::Serialize;
+
+pub use also::{Also, Kind, Standing};
+pub use deaths::Deaths;
+pub use inert::{Inert, Workload, cannot_act};
+
+use crate::comparison::{Cell, Comparison, Overall, Side};
+use crate::error::CompareError;
+use crate::input::Input;
+
+/// What stands beside the judgements of one column in one cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Beside {
+    /// Place of the cell.
+    pub cell: usize,
+    /// Place of the column.
+    pub column: usize,
+    /// What differs beside what was asked for.
+    pub also: Vec<Also>,
+    /// What the records do not tell, so that it may differ unseen.
+    pub unknown: Vec<&'static str>,
+    /// Settings that were asked for and cannot have acted.
+    pub inert: Vec<Inert>,
+    /// Trials that ran out of memory, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deaths: Option<Deaths>,
+}
+
+impl Beside {
+    /// Differences that nobody asked for and that can change the result.
+    pub fn confounding(&self) -> impl Iterator<Item = &Also> {
+        let also = self.also.iter();
+        also.filter(|also| also.standing == Standing::Confounds)
+    }
+}
+
+/// What was asked to differ between two sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// All that makes a variant.
+    #[default]
+    Variant,
+    /// The kernel alone: both sides were named by their release.
+    Kernel,
+}
+
+/// Reads each record once.
+struct Records<'a> {
+    store: &'a Store,
+    read: HashMap<String, Record>,
+}
+
+impl Records<'_> {
+    fn get(&mut self, id: &str) -> Result<&Record, CompareError> {
+        if !self.read.contains_key(id) {
+            let record = self.store.load(id)?.into_record();
+            self.read.insert(id.to_owned(), record);
+        }
+        Ok(&self.read[id])
+    }
+}
+
+/// Looks at one record of each side of every cell, and at every trial that died.
+pub(crate) fn look(
+    store: &Store,
+    input: &Input,
+    comparison: &mut Comparison,
+) -> Result<(), CompareError> {
+    let mut records = Records {
+        store,
+        read: HashMap::new(),
+    };
+    let mut all = Vec::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        for column in 1..cell.sides.len() {
+            let sides = [&cell.sides[0], &cell.sides[column]];
+            let Some([a, b]) = likely_pair(sides) else {
+                continue;
+            };
+            let pair = [records.get(&a)?.clone(), records.get(&b)?.clone()];
+            let found = also::also(&pair, input);
+            all.push(Beside {
+                cell: place,
+                column,
+                inert: inert::of_records(&pair),
+                also: found.also,
+                unknown: found.unknown,
+                deaths: deaths::of_sides(sides, &mut |id| records.get(id).cloned())?,
+            });
+        }
+    }
+    deaths::decide(&mut all, comparison.alpha);
+    all.retain(|beside| {
+        let Beside { also, inert, .. } = beside;
+        !also.is_empty()
+            || !inert.is_empty()
+            || !beside.unknown.is_empty()
+            || beside.deaths.is_some()
+    });
+    for beside in &all {
+        judge_anew(&mut comparison.cells[beside.cell], beside);
+    }
+    comparison.beside = all;
+    Ok(())
+}
+
+/// A record of each side: of a seed that both have, else of any trial, valid or not.
+fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
+    let seeds: BTreeSet<u64> = sides[1].trials.iter().map(|trial| trial.seed).collect();
+    let common = sides[0].trials.iter().find(|t| seeds.contains(&t.seed));
+    if let Some(trial) = common {
+        let other = sides[1].trials.iter().find(|t| t.seed == trial.seed)?;
+        return Some([trial.record.clone(), other.record.clone()]);
+    }
+    let any = |side: &Side| {
+        let valid = side.trials.first().map(|trial| &trial.record);
+        valid
+            .or(side.invalid.first().map(|trial| &trial.record))
+            .cloned()
+    };
+    Some([any(sides[0])?, any(sides[1])?])
+}
+
+/// Takes back claims that a difference nobody asked for may have made, and says what kept a side from being judged.
+fn judge_anew(cell: &mut Cell, beside: &Beside) {
+    let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
+    let died = beside.deaths.as_ref().map(|deaths| deaths.died);
+    for row in &mut cell.metrics {
+        let Some(Some(judgement)) = row.judgements.get_mut(beside.column - 1) else {
+            continue;
+        };
+        match &judgement.verdict {
+            Verdict::Improved | Verdict::Regressed | Verdict::Changed | Verdict::Equivalent
+                if !by.is_empty() =>
+            {
+                judgement.verdict = Verdict::Confounded { by: by.join("; ") };
+            }
+            Verdict::Invalid { .. } if died.is_some() => {
+                judgement.verdict = Verdict::Invalid {
+                    reason: "too few trials are left, for others ran out of memory".to_owned(),
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All that decides in one word. Where a side dies and the other does not, that decides in the place of metrics that
+/// have no pairs for it.
+pub(crate) fn overall(comparison: &Comparison) -> Overall {
+    let deaths = |cell: usize, column: usize| {
+        let beside = comparison.beside.iter();
+        beside
+            .filter(move |b| (b.cell, b.column) == (cell, column))
+            .find_map(|b| b.deaths.as_ref())
+    };
+    let replaced = |cell: usize, column: usize| {
+        deaths(cell, column).is_some_and(|deaths| deaths.verdict.is_difference())
+    };
+    let any_primary = comparison
+        .cells
+        .iter()
+        .any(|cell| cell.metrics.iter().any(|row| row.primary));
+    let mut verdicts = Vec::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        for row in cell
+            .metrics
+            .iter()
+            .filter(|row| row.primary || !any_primary)
+        {
+            for (column, judgement) in (1..).zip(&row.judgements) {
+                let Some(judgement) = judgement else { continue };
+                let open = matches!(
+                    judgement.verdict,
+                    Verdict::Invalid { .. } | Verdict::Inconclusive { .. }
+                );
+                if !(open && replaced(place, column)) {
+                    verdicts.push(&judgement.verdict);
+                }
+            }
+        }
+    }
+    let deaths = comparison.beside.iter().filter_map(|b| b.deaths.as_ref());
+    verdicts.extend(deaths.map(|deaths| &deaths.verdict));
+    Overall::of(verdicts)
+}
+
+/// Whether a record is of the exact arena, where everything that is asked about is written down.
+fn is_exact(record: &Record) -> bool {
+    record.subject.arena.kind == ArenaKind::Exact
+}

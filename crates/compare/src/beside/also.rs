@@ -1,0 +1,599 @@
+//! What differs between two sides beside what was asked for, and what that means for the verdict.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use pagetide_quantity::Bytes;
+use pagetide_record::{MemorySpec, Record};
+use serde::Serialize;
+
+use super::{Asked, inert, is_exact};
+use crate::input::Input;
+
+/// Free memory at the start, or a size of swap, that differs by at most this share does not count as another amount: two
+/// kernels round their reserves differently, and pagetide fills memory up to a few pages.
+const ALIKE: f64 = 0.01;
+
+/// One thing that differs and was not asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Also {
+    /// What, such as `thp/enabled`.
+    pub what: String,
+    /// The word by which all of its kind are waved through, such as `huge-pages`; `None` where it needs none.
+    pub kind: Option<Kind>,
+    /// Its value on the baseline's side.
+    pub a: String,
+    /// Its value on the other side.
+    pub b: String,
+    /// What it means for the verdict.
+    pub standing: Standing,
+}
+
+impl fmt::Display for Also {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} against {}", self.what, self.a, self.b)
+    }
+}
+
+/// What a difference that was not asked for means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It can have changed the result: there is no verdict until it is equal, asked for or accepted.
+    Confounds,
+    /// The user accepts it.
+    Accepted,
+    /// It follows from what was asked for.
+    Follows,
+    /// It cannot act on this workload.
+    Inert,
+    /// The kernel's own choice, or too small to matter: worth knowing.
+    Minor,
+}
+
+/// Kinds of things that can change a result whatever the kernel, and the words by which they are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The state of transparent huge pages.
+    HugePages,
+    /// What is swapped to, how large it is and what compresses it, zswap included.
+    Swap,
+    /// Memory free at the start.
+    Memory,
+    /// When writers are made to wait.
+    DirtyLimits,
+    /// A setting or boot argument that was given to one side, where only kernels were to be compared.
+    Given,
+}
+
+impl Kind {
+    /// The words.
+    pub const WORDS: [(&str, Self); 5] = [
+        ("huge-pages", Self::HugePages),
+        ("swap", Self::Swap),
+        ("memory", Self::Memory),
+        ("dirty-limits", Self::DirtyLimits),
+        ("given", Self::Given),
+    ];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);
+        found.map_or("", |(word, _)| word)
+    }
+
+    fn of_setting(name: &str) -> Option<Self> {
+        if name.starts_with("thp/") && !name.contains("khugepaged") {
+            Some(Self::HugePages)
+        } else if name.starts_with("zswap/") || name == "compressor" {
+            Some(Self::Swap)
+        } else if name.starts_with("vm.dirty") {
+            Some(Self::DirtyLimits)
+        } else {
+            None
+        }
+    }
+}
+
+/// What a look at two records found.
+pub(super) struct Found {
+    pub also: Vec<Also>,
+    pub unknown: Vec<&'static str>,
+}
+
+/// What differs between two records beside variant and seed, and what they do not tell.
+pub(super) fn also(pair: &[Record; 2], input: &Input) -> Found {
+    let mut look = Look::new(pair, input);
+    look.variants();
+    look.settings();
+    look.facts();
+    look.swaps();
+    look.zones();
+    Found {
+        also: look.also,
+        unknown: unknown(pair),
+    }
+}
+
+struct Look<'a> {
+    pair: &'a [Record; 2],
+    input: &'a Input,
+    /// Names of settings, and boot arguments, that were asked to differ.
+    asked: BTreeSet<String>,
+    same_kernel: bool,
+    also: Vec<Also>,
+}
+
+impl<'a> Look<'a> {
+    fn new(pair: &'a [Record; 2], input: &'a Input) -> Self {
+        let variants = [&pair[0].subject.variant, &pair[1].subject.variant];
+        let mut asked = BTreeSet::new();
+        if input.asked == Asked::Variant {
+            let names = variants.iter().flat_map(|v| v.settings.keys());
+            asked.extend(
+                names
+                    .filter(|name| {
+                        variants[0].settings.get(*name) != variants[1].settings.get(*name)
+                    })
+                    .cloned(),
+            );
+            let boot: [BTreeSet<&String>; 2] = variants.map(|v| v.boot.iter().collect());
+            asked.extend(
+                boot[0]
+                    .symmetric_difference(&boot[1])
+                    .map(|one| (*one).clone()),
+            );
+        }
+        Self {
+            pair,
+            input,
+            asked,
+            same_kernel: variants[0].kernel.digest == variants[1].kernel.digest,
+            also: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, what: &str, kind: Option<Kind>, [a, b]: [String; 2]) {
+        let standing = self.standing(what, kind);
+        self.also.push(Also {
+            what: what.to_owned(),
+            kind,
+            a,
+            b,
+            standing,
+        });
+    }
+
+    fn standing(&self, what: &str, kind: Option<Kind>) -> Standing {
+        let Some(kind) = kind else {
+            return Standing::Minor;
+        };
+        let accepts = |word: &String| word == what || word == kind.word();
+        if self.input.accepted.iter().any(accepts) {
+            return Standing::Accepted;
+        }
+        let asked = |parts: &[&str]| {
+            let mut names = self.asked.iter();
+            names.any(|name| parts.iter().any(|part| name.contains(part)))
+        };
+        let follows = match kind {
+            Kind::HugePages => asked(&["thp/", "hugepage"]),
+            // With --anyway what cells hold fixed was let differ.
+            Kind::Swap => self.input.anyway || asked(&["zswap", "swap/"]),
+            Kind::DirtyLimits => asked(&["vm.dirty"]),
+            // Of one kernel, whatever takes memory was asked for.
+            Kind::Memory => self.input.anyway || (self.same_kernel && !self.asked.is_empty()),
+            Kind::Given => false,
+        };
+        let whole_machine = matches!(self.pair[0].subject.memory, MemorySpec::Total(_));
+        if follows {
+            Standing::Follows
+        } else if kind == Kind::Memory && whole_machine {
+            // Every kernel has the same machine; what it needs of it belongs to the question.
+            Standing::Minor
+        } else if inert::kind_cannot_act(kind, self.pair) {
+            Standing::Inert
+        } else {
+            Standing::Confounds
+        }
+    }
+
+    /// Where only kernels are compared, whatever else a variant has.
+    fn variants(&mut self) {
+        if self.input.asked != Asked::Kernel {
+            return;
+        }
+        let variants = self.pair.each_ref().map(|record| &record.subject.variant);
+        let boot = variants.map(|variant| variant.boot.join(" "));
+        if boot[0] != boot[1] {
+            let shown = boot.map(|boot| shown(Some(&boot)));
+            self.add("boot arguments", Some(Kind::Given), shown);
+        }
+        for name in names(variants.map(|variant| &variant.settings)) {
+            let values = variants.map(|variant| variant.settings.get(&name));
+            if values[0] != values[1] {
+                let kind = Kind::of_setting(&name).unwrap_or(Kind::Given);
+                self.add(&name, Some(kind), values.map(shown));
+            }
+        }
+    }
+
+    /// Settings as they read.
+    fn settings(&mut self) {
+        let settings = self.pair.each_ref().map(|record| &record.results.settings);
+        let off = |settings: &BTreeMap<String, String>| {
+            let zswap = settings.get("zswap/enabled");
+            zswap.is_none_or(|state| state.trim() == "N")
+        };
+        let zswap_is_off = settings.iter().all(|settings| off(settings));
+        for name in names(settings) {
+            let known = self.also.iter().any(|also| also.what == name);
+            if self.asked.contains(&name) || known || (zswap_is_off && name.starts_with("zswap/")) {
+                continue;
+            }
+            let values = settings.map(|settings| settings.get(&name).map(|text| chosen(text)));
+            if values[0] != values[1] {
+                let kind = Kind::of_setting(&name);
+                self.add(&name, kind, values.map(|value| shown(value.as_ref())));
+            }
+        }
+    }
+
+    /// Memory, clock and compressor.
+    fn facts(&mut self) {
+        let facts = self.pair.each_ref().map(|record| &record.results.facts);
+        let value = |name: &str| facts.map(|facts| facts.get(name).cloned());
+        for name in ["clocksource", "compressor"] {
+            let values = value(name);
+            if values[0] != values[1] {
+                let kind = Kind::of_setting(name);
+                self.add(name, kind, values.map(|value| shown(value.as_ref())));
+            }
+        }
+        for (name, what, kind) in [
+            (
+                "free-at-start",
+                "memory free at the start",
+                Some(Kind::Memory),
+            ),
+            ("managed", "memory that the kernel manages", None),
+        ] {
+            if let [Some(a), Some(b)] = value(name)
+                && a != b
+                && let (Ok(x), Ok(y)) = (a.parse::<u64>(), b.parse::<u64>())
+            {
+                let kind = kind.filter(|_| !alike(x, y));
+                self.add(what, kind, [x, y].map(|size| Bytes(size).to_string()));
+            }
+        }
+        let own = self.pair.each_ref().map(|record| {
+            let mut words: Vec<&str> = record.subject.arena.cmdline.split_whitespace().collect();
+            words.retain(|word| !record.subject.variant.boot.iter().any(|own| own == word));
+            words.join(" ")
+        });
+        if own[0] != own[1] {
+            self.add("boot arguments of the arena", None, own);
+        }
+    }
+
+    /// Kind and size of swap, as the kernel lists it.
+    fn swaps(&mut self) {
+        let texts = self
+            .pair
+            .each_ref()
+            .map(|record| record.results.texts.get("swaps-before"));
+        let [Some(a), Some(b)] = texts.map(|text| text.map(|text| swap(text))) else {
+            return;
+        };
+        let same = a.0 == b.0 && (alike(a.1, b.1) || a.1 == b.1);
+        if !same {
+            let show = |(device, size): (String, u64)| match size {
+                0 => "none".to_owned(),
+                _ => format!("{device} of {}", Bytes::from_kib(size)),
+            };
+            self.add("swap", Some(Kind::Swap), [show(a), show(b)]);
+        }
+    }
+
+    /// Watermarks and sizes of zones, in pages.
+    fn zones(&mut self) {
+        let texts = self
+            .pair
+            .each_ref()
+            .map(|record| record.results.texts.get("zoneinfo-before"));
+        let [Some(a), Some(b)] = texts else { return };
+        for (what, names) in [
+            (
+                "watermarks (min, low, high, in pages)",
+                &["min", "low", "high"][..],
+            ),
+            ("pages in zones", &["managed"][..]),
+        ] {
+            let values = [a, b].map(|text| zones(text, names));
+            if values[0] != values[1] {
+                self.add(what, None, values);
+            }
+        }
+    }
+}
+
+/// What records do not tell, so that it may differ unseen.
+fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
+    let lacks = |has: &dyn Fn(&Record) -> bool| pair.iter().any(|record| !has(record));
+    let setting =
+        |name: &'static str| move |record: &Record| record.results.settings.contains_key(name);
+    let mut unknown = Vec::new();
+    if lacks(&setting("thp/enabled")) {
+        unknown.push("huge pages");
+    }
+    if lacks(&|record| record.results.texts.contains_key("swaps-before")) {
+        unknown.push("swap");
+    }
+    if lacks(&|record| record.results.facts.contains_key("free-at-start")) {
+        unknown.push("memory free at the start");
+    }
+    if lacks(&setting("vm.dirty_ratio")) {
+        unknown.push("dirty limits");
+    }
+    let kernels = pair.each_ref().map(|record| &record.subject.variant.kernel);
+    if kernels[0].digest != kernels[1].digest || kernels[0].digest.is_empty() {
+        unknown.push("the kernels' configurations");
+    }
+    // The arena makes every file system in the same way.
+    if !pair.iter().all(is_exact) {
+        unknown.push("the file system");
+    }
+    unknown
+}
+
+/// Device and size in KiB of all swap in `/proc/swaps`.
+fn swap(text: &str) -> (String, u64) {
+    let mut devices = BTreeSet::new();
+    let mut size = 0;
+    for line in text.lines().skip(1) {
+        let mut words = line.split_whitespace();
+        let (Some(device), Some(of_device)) = (words.next(), words.nth(1)) else {
+            continue;
+        };
+        let name = device.rsplit('/').next().unwrap_or(device);
+        devices.insert(
+            name.trim_end_matches(|c: char| c.is_ascii_digit())
+                .to_owned(),
+        );
+        size += of_device.parse::<u64>().unwrap_or(0);
+    }
+    (devices.into_iter().collect::<Vec<_>>().join(" and "), size)
+}
+
+/// Some numbers of each zone that has memory, in the order of `/proc/zoneinfo`.
+fn zones(text: &str, names: &[&str]) -> String {
+    let mut zones: Vec<(String, Vec<String>, bool)> = Vec::new();
+    for line in text.lines() {
+        if let Some((_, zone)) = line.split_once(", zone") {
+            zones.push((zone.trim().to_owned(), Vec::new(), false));
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(value), None) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let Some(zone) = zones.last_mut() else {
+            continue;
+        };
+        if name == "managed" {
+            zone.2 = value != "0";
+        }
+        // Counters of CPUs follow, among them another `high:`.
+        if names.contains(&name) {
+            zone.1.push(value.to_owned());
+        }
+    }
+    zones
+        .into_iter()
+        .filter(|(_, _, has_memory)| *has_memory)
+        .map(|(zone, values, _)| format!("{zone} {}", values.join("/")))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The word that is in force, of a setting that lists all of its words.
+fn chosen(text: &str) -> String {
+    let mut words = text.split_whitespace();
+    let chosen = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    match chosen {
+        Some(word) => word.to_owned(),
+        None => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn shown(value: Option<&String>) -> String {
+    match value.map(String::as_str) {
+        None => "not there".to_owned(),
+        Some("") => "none".to_owned(),
+        Some(text) => text.to_owned(),
+    }
+}
+
+fn alike(a: u64, b: u64) -> bool {
+    (a.abs_diff(b) as f64) <= ALIKE * a.max(b) as f64
+}
+
+fn names<V>(maps: [&BTreeMap<String, V>; 2]) -> BTreeSet<String> {
+    maps.into_iter().flat_map(BTreeMap::keys).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn record(kernel: &str, settings: &[(&str, &str)], facts: &[(&str, &str)]) -> Record {
+        let map = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect()
+        };
+        let mut record = Record::default();
+        record.subject.variant.kernel.digest = kernel.to_owned();
+        record.results.settings = map(settings);
+        record.results.facts = map(facts);
+        record
+    }
+
+    fn standing(a: Record, b: Record, input: &Input, what: &str) -> Option<Standing> {
+        let found = also(&[a, b], input).also;
+        found
+            .iter()
+            .find(|also| also.what == what)
+            .map(|also| also.standing)
+    }
+
+    const NEVER: (&str, &str) = ("thp/enabled", "always madvise [never]");
+    const ALWAYS: (&str, &str) = ("thp/enabled", "[always] madvise never");
+
+    #[test]
+    fn another_state_of_huge_pages_confounds_two_kernels_until_it_is_accepted() {
+        let sides = || (record("x", &[NEVER], &[]), record("y", &[ALWAYS], &[]));
+        let mut input = Input::default();
+        let (a, b) = sides();
+        assert_eq!(
+            standing(a, b, &input, "thp/enabled"),
+            Some(Standing::Confounds)
+        );
+        for word in ["huge-pages", "thp/enabled"] {
+            input.accepted = vec![word.to_owned()];
+            let (a, b) = sides();
+            assert_eq!(
+                standing(a, b, &input, "thp/enabled"),
+                Some(Standing::Accepted)
+            );
+        }
+        input.accepted = vec!["swap".to_owned()];
+        let (a, b) = sides();
+        assert_eq!(
+            standing(a, b, &input, "thp/enabled"),
+            Some(Standing::Confounds)
+        );
+    }
+
+    #[test]
+    fn what_was_asked_for_is_no_difference_beside_it() {
+        let mut b = record("x", &[ALWAYS], &[]);
+        b.subject
+            .variant
+            .settings
+            .insert("thp/enabled".into(), "always".into());
+        let a = record("x", &[NEVER], &[]);
+        let found = |input: &Input| standing(a.clone(), b.clone(), input, "thp/enabled");
+        assert_eq!(found(&Input::default()), None);
+        // Where two releases were named, a setting that one of them had was not asked for.
+        let releases = Input {
+            asked: Asked::Kernel,
+            ..Input::default()
+        };
+        assert_eq!(found(&releases), Some(Standing::Confounds));
+    }
+
+    #[test]
+    fn two_kernels_with_defaults_of_their_own_on_equal_memory_are_not_confounded() {
+        let own = |kernel, lru, managed, free| {
+            let settings = [
+                NEVER,
+                ("lru_gen/enabled", lru),
+                ("vm.watermark_boost_factor", kernel),
+            ];
+            record(
+                kernel,
+                &settings,
+                &[("managed", managed), ("free-at-start", free)],
+            )
+        };
+        let old = own("x", "0x0000", "122052608", "17133568");
+        let mut new = own("y", "0x0007", "116862976", "17182720");
+        new.results
+            .settings
+            .insert("zswap/enabled".into(), "N".into());
+        let found = also(&[old, new], &Input::default());
+        assert!(
+            found
+                .also
+                .iter()
+                .all(|also| also.standing == Standing::Minor),
+            "{:?}",
+            found.also
+        );
+        let names: Vec<&str> = found.also.iter().map(|also| also.what.as_str()).collect();
+        assert!(names.contains(&"lru_gen/enabled") && names.contains(&"memory free at the start"));
+        assert!(
+            !names.contains(&"zswap/enabled"),
+            "off and not there are the same"
+        );
+        assert!(found.unknown.contains(&"the kernels' configurations"));
+    }
+
+    #[test]
+    fn more_memory_confounds_two_kernels_but_not_the_question_of_the_whole_machine() {
+        let of = |kernel, free| record(kernel, &[], &[("free-at-start", free)]);
+        let what = "memory free at the start";
+        let input = Input::default();
+        let found = standing(of("x", "17133568"), of("y", "17633568"), &input, what);
+        assert_eq!(found, Some(Standing::Confounds));
+        let total = |kernel, free| {
+            let mut record = of(kernel, free);
+            record.subject.memory = "total:64M".parse().unwrap();
+            record
+        };
+        let found = standing(total("x", "17133568"), total("y", "17633568"), &input, what);
+        assert_eq!(found, Some(Standing::Minor));
+        // A pool of huge pages takes memory because that was asked for.
+        let mut b = of("x", "12633568");
+        b.subject
+            .variant
+            .settings
+            .insert("vm.nr_hugepages".into(), "2".into());
+        assert_eq!(
+            standing(of("x", "17133568"), b, &input, what),
+            Some(Standing::Follows)
+        );
+    }
+
+    #[test]
+    fn another_swap_confounds_and_another_priority_does_not() {
+        let of = |swaps: &str| {
+            let mut record = record("x", &[], &[]);
+            let text = format!("Filename Type Size Used Priority\n{swaps}\n");
+            record.results.texts.insert("swaps-before".into(), text);
+            record
+        };
+        let input = Input::default();
+        let zram = "/dev/zram0 partition 65532 0 -2";
+        let found = |other| standing(of(zram), of(other), &input, "swap");
+        assert_eq!(found("/dev/zram0 partition 65532 0 -1"), None);
+        assert_eq!(
+            found("/dev/vda partition 65532 0 -1"),
+            Some(Standing::Confounds)
+        );
+        assert_eq!(
+            found("/dev/zram0 partition 49148 0 -2"),
+            Some(Standing::Confounds)
+        );
+        assert_eq!(found(""), Some(Standing::Confounds));
+    }
+
+    #[test]
+    fn what_imports_do_not_tell_is_named_and_confounds_nothing() {
+        let found = also(&[Record::default(), Record::default()], &Input::default());
+        assert_eq!(found.also, []);
+        assert!(found.unknown.contains(&"huge pages") && found.unknown.contains(&"swap"));
+    }
+
+    #[test]
+    fn watermarks_are_read_without_the_lists_of_cpus() {
+        let text = "Node 0, zone      DMA\n  pages free     3795\n        min      16\n        low      20\n        \
+                    high     24\n        managed  3840\n  pagesets\n    cpu: 0\n              high:  20\nNode 0, zone   Normal\n        min      0\n        managed  0\n";
+        assert_eq!(zones(text, &["min", "low", "high"]), "DMA 16/20/24");
+    }
+}

@@ -1,0 +1,233 @@
+//! Trials that ran out of memory: a result of its own, counted and tested.
+
+use pagetide_quantity::{Bytes, PAGE_SIZE, Pages};
+use pagetide_record::{Invalid, Record};
+use pagetide_verdict::Verdict;
+use pagetide_verdict::proportion::fisher;
+use pagetide_verdict::sample::Count;
+use serde::Serialize;
+
+use super::Beside;
+use crate::comparison::Side;
+use crate::error::CompareError;
+
+/// How many trials of two sides ran out of memory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Deaths {
+    /// Trials of the baseline and of the other side that died.
+    pub died: [u64; 2],
+    /// All trials of both sides.
+    pub trials: [u64; 2],
+    /// Two-sided p-value of Fisher's exact test. Seeds that both sides share make it conservative.
+    pub p: f64,
+    /// The same, adjusted by Holm for all cells and columns in which a trial died.
+    pub p_adjusted: f64,
+    /// Which side dies more often; never decided by the metrics.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// What memory was made of when the first trial of a side died, as far as its kernel's log says.
+    pub made_of: [Option<String>; 2],
+}
+
+/// Whether a record is of a trial that ran out of memory.
+fn died(record: &Record) -> bool {
+    record.results.invalid.iter().any(|why| match why {
+        Invalid::OutOfMemory { .. } => true,
+        // The kernel panics where it finds nothing to kill.
+        Invalid::Panic { reason } => {
+            reason.to_lowercase().contains("out of memory")
+                || reason.contains("deadlocked on memory")
+        }
+        _ => false,
+    })
+}
+
+/// The deaths on two sides; `None` where nobody died.
+pub(super) fn of_sides(
+    sides: [&Side; 2],
+    load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
+) -> Result<Option<Deaths>, CompareError> {
+    let mut dead = [0; 2];
+    let mut made_of = [None, None];
+    for (place, side) in sides.iter().enumerate() {
+        // Its reason says so in these words; the record says what it was.
+        for trial in side
+            .invalid
+            .iter()
+            .filter(|trial| trial.why.contains("memory"))
+        {
+            let record = load(&trial.record)?;
+            if died(&record) {
+                dead[place] += 1;
+                if made_of[place].is_none() {
+                    made_of[place] = composition(&record);
+                }
+            }
+        }
+    }
+    if dead == [0, 0] {
+        return Ok(None);
+    }
+    // Trials that are invalid for other reasons tell nothing of this.
+    let trials = [0, 1].map(|place| dead[place] + sides[place].trials.len() as u64);
+    let count = |place: usize| Count {
+        successes: dead[place],
+        attempts: trials[place],
+    };
+    let p = if trials.contains(&0) {
+        1.0
+    } else {
+        fisher(count(0), count(1))?.p
+    };
+    Ok(Some(Deaths {
+        died: dead,
+        trials,
+        p,
+        p_adjusted: p,
+        verdict: Verdict::Inconclusive { n_needed: None },
+        made_of,
+    }))
+}
+
+/// Decides all of them under one error rate.
+pub(super) fn decide(all: &mut [Beside], alpha: f64) {
+    let mut deaths: Vec<&mut Deaths> = all.iter_mut().filter_map(|b| b.deaths.as_mut()).collect();
+    deaths.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let count = deaths.len();
+    let mut largest: f64 = 0.0;
+    for (place, deaths) in deaths.into_iter().enumerate() {
+        largest = largest.max(deaths.p * (count - place) as f64).min(1.0);
+        deaths.p_adjusted = largest;
+        let share = |side: usize| deaths.died[side] as f64 / deaths.trials[side].max(1) as f64;
+        deaths.verdict = if largest > alpha {
+            Verdict::Inconclusive { n_needed: None }
+        } else if share(1) > share(0) {
+            Verdict::Regressed
+        } else {
+            Verdict::Improved
+        };
+    }
+}
+
+/// What memory was made of, from the report that the kernel writes before it kills (`mm/show_mem.c`), and what zram held
+/// at most.
+fn composition(record: &Record) -> Option<String> {
+    let log = &record.results.kernel_log;
+    let report = &log[log.find("Mem-Info:")?..];
+    let pages = |names: &[&str]| -> Option<Bytes> {
+        let all = names
+            .iter()
+            .map(|name| number(report, name, ':'))
+            .sum::<Option<u64>>()?;
+        Some(Pages(all).bytes())
+    };
+    let mut parts = Vec::new();
+    let mut part = |size: Option<Bytes>, what: &str| {
+        if let Some(size) = size.filter(|size| size.0 >= PAGE_SIZE) {
+            parts.push(format!("{size} {what}"));
+        }
+    };
+    part(pages(&["active_anon", "inactive_anon"]), "anonymous");
+    part(pages(&["active_file", "inactive_file"]), "of files");
+    part(pages(&["unevictable"]), "locked");
+    part(pages(&["slab_reclaimable", "slab_unreclaimable"]), "slab");
+    let zram = record.results.counters.get("zram");
+    let most = zram.and_then(|zram| zram.values.get("mem_used_max"));
+    part(most.map(|[_, most]| Bytes(*most)), "held by zram at most");
+    part(pages(&["free"]), "free");
+    let [free, total] = ["Free swap", "Total swap"].map(|name| number(report, name, '='));
+    if let (Some(free), Some(total)) = (free, total)
+        && total > 0
+    {
+        let used = Bytes::from_kib(total.saturating_sub(free));
+        parts.push(format!("swap {used} of {} used", Bytes::from_kib(total)));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The number behind a name, a sign and spaces, in a report of the kernel.
+fn number(report: &str, name: &str, sign: char) -> Option<u64> {
+    let mut from = 0;
+    while let Some(found) = report[from..].find(name) {
+        let start = from + found;
+        from = start + name.len();
+        let before = report[..start].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        let rest = report[from..].trim_start().strip_prefix(sign)?.trim_start();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        return digits.parse().ok();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn deaths(died: [u64; 2], trials: [u64; 2]) -> Beside {
+        let count = |place: usize| Count {
+            successes: died[place],
+            attempts: trials[place],
+        };
+        let p = fisher(count(0), count(1)).unwrap().p;
+        Beside {
+            deaths: Some(Deaths {
+                died,
+                trials,
+                p,
+                p_adjusted: p,
+                verdict: Verdict::Inconclusive { n_needed: None },
+                made_of: [None, None],
+            }),
+            ..Beside::default()
+        }
+    }
+
+    fn verdicts(mut all: Vec<Beside>) -> Vec<String> {
+        decide(&mut all, 0.05);
+        let deaths = all.iter().filter_map(|beside| beside.deaths.as_ref());
+        deaths.map(|deaths| deaths.verdict.to_string()).collect()
+    }
+
+    #[test]
+    fn four_of_four_against_none_is_decided_and_one_of_four_is_not() {
+        assert_eq!(verdicts(vec![deaths([4, 0], [4, 4])]), ["improved"]);
+        assert_eq!(verdicts(vec![deaths([0, 4], [4, 4])]), ["regressed"]);
+        assert_eq!(verdicts(vec![deaths([1, 0], [4, 4])]), ["inconclusive"]);
+        assert_eq!(verdicts(vec![deaths([8, 8], [8, 8])]), ["inconclusive"]);
+    }
+
+    #[test]
+    fn several_cells_share_one_error_rate() {
+        // 0.029 each: neither passes where there are two.
+        let both = vec![deaths([4, 0], [4, 4]), deaths([0, 4], [4, 4])];
+        assert_eq!(verdicts(both), ["inconclusive", "inconclusive"]);
+    }
+
+    #[test]
+    fn the_report_of_the_kernel_tells_what_memory_was_made_of() {
+        let mut record = Record::default();
+        record.results.kernel_log = "<4>[ 5.9] Mem-Info:\n\
+            <4>[ 5.9] active_anon:6084 inactive_anon:16 isolated_anon:1\n\
+            <4>[ 5.9]  unevictable:20040 dirty:0\n\
+            <4>[ 5.9]  free:395 free_pcp:25 free_cma:0\n\
+            <4>[ 5.9] Free swap  = 89596kB\n<4>[ 5.9] Total swap = 196604kB\n"
+            .to_owned();
+        let text = composition(&record).unwrap();
+        let sizes = [
+            Pages(6100).bytes(),
+            Pages(20040).bytes(),
+            Pages(395).bytes(),
+        ];
+        let expected = format!(
+            "{} anonymous, {} locked, {} free, swap ",
+            sizes[0], sizes[1], sizes[2]
+        );
+        assert!(text.starts_with(&expected), "{text}");
+        assert_eq!(composition(&Record::default()), None);
+    }
+}

@@ -1,0 +1,260 @@
+//! Settings that cannot act on a workload, from what the workload does and from what the kernel counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagetide_record::{Record, Subject, SwapSpec};
+use serde::Serialize;
+
+use super::also::Kind;
+
+/// A setting that was asked for and cannot act.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Inert {
+    /// Its name.
+    pub setting: String,
+    /// Why, as a clause.
+    pub why: String,
+}
+
+/// What a workload does, as far as settings act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and all combinations are possible"
+)]
+pub struct Workload {
+    /// Whether it takes huge pages where the kernel gives them; others advise against them for all their memory.
+    pub huge_pages: bool,
+    /// Whether it reads or maps files, so that inodes and dentries come into being.
+    pub files: bool,
+    /// Whether it writes to files.
+    pub writes: bool,
+    /// Whether anything is swapped to.
+    pub swap: bool,
+}
+
+impl Workload {
+    /// What a scenario does with these parameters. Of one that is not known anything is assumed.
+    pub fn of(scenario: &str, params: &BTreeMap<String, String>, swap: SwapSpec) -> Self {
+        let is = |name: &str, value: &str| params.get(name).is_some_and(|found| found == value);
+        let [huge_pages, files, writes] = match scenario {
+            "highalloc" => [true, true, true],
+            "filecopy" => [false, true, true],
+            "contswap" | "swapbench" | "fault" | "alloc" | "usemem" | "kv" => [false; 3],
+            _ if params.contains_key("pattern") => {
+                let files = is("mapping", "file");
+                [false, files, files && !is("access", "read")]
+            }
+            _ => [true; 3],
+        };
+        Self {
+            huge_pages,
+            files,
+            writes,
+            swap: swap != SwapSpec::None,
+        }
+    }
+}
+
+/// Why a setting cannot act on a workload; `None` where it can. `value` is what the variants set the other settings to,
+/// by name, where all of them agree.
+pub fn cannot_act(
+    setting: &str,
+    workload: Workload,
+    value: &dyn Fn(&str) -> Option<String>,
+) -> Option<&'static str> {
+    let off = |name: &str| {
+        value(name).is_some_and(|text| {
+            ["0", "0x0000", "n", "N", "no", "false", "off"].contains(&text.trim())
+        })
+    };
+    let why = match setting {
+        _ if setting.starts_with("thp/shmem") => "the workload shares no memory",
+        _ if setting.starts_with("thp/") && !workload.huge_pages => {
+            "the workload advises against huge pages for all its memory"
+        }
+        "vm.compaction_proactiveness"
+        | "vm.extfrag_threshold"
+        | "vm.compact_unevictable_allowed"
+            if !workload.huge_pages =>
+        {
+            "the workload asks for single pages alone"
+        }
+        "vm.vfs_cache_pressure" if !workload.files => "the workload uses no files",
+        "vm.swappiness" | "vm.page-cluster" if !workload.swap => "there is no swap",
+        _ if setting.starts_with("swap/") && !workload.swap => "there is no swap",
+        _ if setting.starts_with("zswap/") && !workload.swap => "there is no swap",
+        _ if setting.starts_with("zswap/")
+            && setting != "zswap/enabled"
+            && off("zswap/enabled") =>
+        {
+            "zswap is off"
+        }
+        _ if setting.starts_with("lru_gen/")
+            && setting != "lru_gen/enabled"
+            && off("lru_gen/enabled") =>
+        {
+            "MGLRU is off"
+        }
+        _ if setting.starts_with("vm.dirty") && !workload.writes => {
+            "the workload writes to no file"
+        }
+        "vm.overcommit_ratio"
+            if value("vm.overcommit_memory").is_none_or(|mode| mode.trim() != "2") =>
+        {
+            "vm.overcommit_memory is not 2"
+        }
+        "vm.zone_reclaim_mode" => "the machine has one memory node",
+        _ => return None,
+    };
+    Some(why)
+}
+
+/// Counters that a setting moves; where all of them stayed zero it did nothing.
+fn counters(setting: &str) -> &'static [&'static str] {
+    match setting {
+        _ if setting.starts_with("thp/") => &HUGE,
+        "vm.swappiness" => &["pswpout", "pgsteal_file", "pgscan_file", "pgscan_anon"],
+        "vm.page-cluster" | "swap/vma_ra_enabled" => &["pswpin", "swap_ra"],
+        "vm.vfs_cache_pressure" => &["slabs_scanned"],
+        "vm.compaction_proactiveness"
+        | "vm.extfrag_threshold"
+        | "vm.compact_unevictable_allowed" => &[
+            "compact_stall",
+            "compact_daemon_wake",
+            "compact_migrate_scanned",
+        ],
+        _ if setting.starts_with("vm.dirty") => &["nr_dirtied"],
+        _ if setting.starts_with("zswap/") => &["zswpin", "zswpout"],
+        _ => &[],
+    }
+}
+
+/// Counters of huge pages.
+const HUGE: [&str; 5] = [
+    "thp_fault_alloc",
+    "thp_collapse_alloc",
+    "thp_file_alloc",
+    "thp_swpout",
+    "thp_fault_fallback",
+];
+
+/// What counts as zero: a page or two are dirtied by pagetide's own guest program.
+const FEW: u64 = 2;
+
+/// Whether some of these counters are known on both sides, and all of those stayed zero.
+fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
+    pair.iter().all(|record| {
+        let Some(vmstat) = record.results.counters.get("vmstat") else {
+            return false;
+        };
+        let known: Vec<u64> = names.iter().filter_map(|name| vmstat.delta(name)).collect();
+        !known.is_empty() && known.iter().all(|growth| *growth <= FEW)
+    })
+}
+
+/// Whether what differs between two sides cannot have acted: the workload does not use it, and the counters say the same.
+pub(super) fn kind_cannot_act(kind: Kind, pair: &[Record; 2]) -> bool {
+    let does = pair.each_ref().map(|record| workload(&record.subject));
+    let none = |of: &dyn Fn(&Workload) -> bool| !does.iter().any(of);
+    match kind {
+        Kind::HugePages => none(&|w| w.huge_pages) && stayed_zero(&HUGE, pair),
+        Kind::DirtyLimits => none(&|w| w.writes) && stayed_zero(&["nr_dirtied"], pair),
+        Kind::Swap => stayed_zero(&["pswpin", "pswpout", "zswpout"], pair),
+        Kind::Memory | Kind::Given => false,
+    }
+}
+
+fn workload(subject: &Subject) -> Workload {
+    Workload::of(&subject.scenario, &subject.params, subject.swap)
+}
+
+/// Settings that differ between the variants of two records and cannot have acted.
+pub(super) fn of_records(pair: &[Record; 2]) -> Vec<Inert> {
+    let settings = pair
+        .each_ref()
+        .map(|record| &record.subject.variant.settings);
+    let names: BTreeSet<&String> = settings.iter().flat_map(|s| s.keys()).collect();
+    let read = |name: &str| {
+        let values = pair
+            .each_ref()
+            .map(|record| record.results.settings.get(name));
+        values[0].filter(|_| values[0] == values[1]).cloned()
+    };
+    let mut all = Vec::new();
+    for name in names {
+        if settings[0].get(name) == settings[1].get(name) {
+            continue;
+        }
+        let does = workload(&pair[0].subject);
+        let counters = counters(name);
+        let why = match cannot_act(name, does, &read) {
+            Some(why) => why.to_owned(),
+            None if !counters.is_empty() && stayed_zero(counters, pair) => {
+                format!("{} stayed zero on both sides", counters.join(", "))
+            }
+            None => continue,
+        };
+        all.push(Inert {
+            setting: name.clone(),
+            why,
+        });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(
+        setting: &str,
+        scenario: &str,
+        params: &[(&str, &str)],
+        swap: SwapSpec,
+    ) -> Option<&'static str> {
+        let params = params
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+            .collect();
+        cannot_act(setting, Workload::of(scenario, &params, swap), &|name| {
+            (name == "zswap/enabled" || name == "lru_gen/enabled").then(|| "N".to_owned())
+        })
+    }
+
+    #[test]
+    fn what_cannot_act_is_named_with_its_reason_and_what_can_is_not() {
+        let anon = [
+            ("pattern", "linear"),
+            ("mapping", "anon"),
+            ("access", "write"),
+        ];
+        let file = [
+            ("pattern", "linear"),
+            ("mapping", "file"),
+            ("access", "write"),
+        ];
+        let zram = SwapSpec::Zram;
+        for (setting, scenario, params, swap, acts) in [
+            ("thp/enabled", "linear", &anon[..], zram, false),
+            ("thp/enabled", "highalloc", &[], zram, true),
+            ("vm.vfs_cache_pressure", "linear", &anon, zram, false),
+            ("vm.vfs_cache_pressure", "linear", &file, zram, true),
+            ("vm.swappiness", "linear", &anon, SwapSpec::None, false),
+            ("vm.swappiness", "linear", &anon, zram, true),
+            ("vm.page-cluster", "swapbench", &[], SwapSpec::None, false),
+            ("zswap/max_pool_percent", "swapbench", &[], zram, false),
+            ("zswap/enabled", "swapbench", &[], zram, true),
+            ("lru_gen/min_ttl_ms", "swapbench", &[], zram, false),
+            ("lru_gen/enabled", "swapbench", &[], zram, true),
+            ("vm.compaction_proactiveness", "usemem", &[], zram, false),
+            ("vm.compaction_proactiveness", "highalloc", &[], zram, true),
+            ("vm.dirty_bytes", "usemem", &[], zram, false),
+            ("vm.dirty_bytes", "filecopy", &[], zram, true),
+            ("thp/enabled", "a scenario of tomorrow", &[], zram, true),
+        ] {
+            let found = why(setting, scenario, params, swap);
+            assert_eq!(found.is_none(), acts, "{setting} {scenario}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The program, as a user calls it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The kernel of every trial.
+pub const KERNEL: &str = "debian:bookworm/6.12";
+
+/// The program and the store it works on.
+pub struct Tool {
+    program: PathBuf,
+    store: PathBuf,
+}
+
+impl Tool {
+    /// `$PAGETIDE`, or the program that was built beside this one.
+    pub fn find() -> Self {
+        let built = || {
+            let own = std::env::current_exe().expect("this program lies somewhere");
+            let folder = own.parent().and_then(|examples| examples.parent());
+            folder
+                .expect("examples lie below the program")
+                .join("pagetide")
+        };
+        let program = std::env::var_os("PAGETIDE").map_or_else(built, PathBuf::from);
+        let beside = || program.with_file_name("claims-store");
+        let store = std::env::var_os("PAGETIDE_STORE").map_or_else(beside, PathBuf::from);
+        Self { program, store }
+    }
+
+    /// Its output; `None`, with its words printed, where it failed.
+    fn call(&self, words: &[&str]) -> Option<String> {
+        let output = Command::new(&self.program)
+            .args(words)
+            .env("PAGETIDE_STORE", &self.store)
+            .output()
+            .unwrap_or_else(|why| panic!("starting {}: {why}", self.program.display()));
+        if output.status.success() {
+            return String::from_utf8(output.stdout).ok();
+        }
+        let words = words.join(" ");
+        println!(
+            "pagetide {words}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        None
+    }
+
+    /// Runs a campaign with `words`, and gives its comparison.
+    pub fn run(&self, name: &str, words: &[&str]) -> Option<Value> {
+        serde_json::from_str(&self.run_alone(name, words)?).ok()
+    }
+
+    /// Runs a campaign of a single variant, with which there is nothing to compare yet.
+    pub fn run_alone(&self, name: &str, words: &[&str]) -> Option<String> {
+        let common = [
+            "--kernel",
+            KERNEL,
+            "--jobs",
+            "1",
+            "--exit-zero",
+            "--name",
+            name,
+        ];
+        self.call(&[&["run"], words, &common, &["--as", "json"]].concat())
+    }
+
+    /// The comparison of two sides that differ in their cells.
+    pub fn compare(&self, a: &str, b: &str) -> Option<Value> {
+        let out = self.call(&["compare", a, b, "--anyway", "--exit-zero", "--as", "json"])?;
+        serde_json::from_str(&out).ok()
+    }
+
+    /// Why they differ, cell by cell. `sides` is empty for the campaign that ran last.
+    pub fn explain(&self, sides: &[&str]) -> Vec<Value> {
+        let out = self.call(&[&["explain", "--json"], sides].concat());
+        out.and_then(|out| serde_json::from_str(&out).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// The rows of the first cell: name, whether it decides, verdict and estimate of the last column.
+pub fn rows(comparison: &Value) -> Vec<Row> {
+    let rows = comparison["cells"][0]["metrics"].as_array();
+    rows.into_iter()
+        .flatten()
+        .filter_map(|row| {
+            let judgement = row["judgements"].as_array()?.last()?;
+            Some(Row {
+                name: row["name"].as_str()?.to_owned(),
+                primary: row["primary"].as_bool()?,
+                verdict: judgement["verdict"].as_str()?.to_owned(),
+                estimate: judgement["effect"]["estimate"].as_f64().unwrap_or(f64::NAN),
+            })
+        })
+        .collect()
+}
+
+/// One judged metric.
+pub struct Row {
+    pub name: String,
+    pub primary: bool,
+    pub verdict: String,
+    pub estimate: f64,
+}
+
+impl Row {
+    /// Whether it says that one side is better.
+    pub fn claims(&self) -> bool {
+        ["improved", "regressed"].contains(&self.verdict.as_str())
+    }
+}
+
+/// The causes of an explanation, largest first: mechanism and effect in nanoseconds.
+pub fn causes(explained: &[Value]) -> Vec<(String, f64)> {
+    explained
+        .iter()
+        .filter_map(|one| one["explanation"]["findings"].as_array())
+        .flatten()
+        .filter_map(|finding| {
+            let mechanism = finding["mechanism"].as_str()?.to_owned();
+            Some((mechanism, finding["effect"].as_f64()?))
+        })
+        .collect()
+}

@@ -1,0 +1,294 @@
+//! What stands beside the verdicts of a cell, in sentences: the same for every format.
+
+use pagetide_compare::Comparison;
+use pagetide_compare::beside::{Also, Beside, Deaths, Standing};
+
+use crate::about::{self, BASELINE};
+use crate::draw::{Ink, Look, clean};
+use crate::terminal::effect;
+
+/// Longest name and longest value.
+const NAME: usize = 40;
+const VALUE: usize = 60;
+/// Most differences that are named where they do not matter.
+const NAMED: usize = 6;
+
+/// A sentence, and how it is to look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentence {
+    /// The ink.
+    pub ink: Ink,
+    /// The words.
+    pub text: String,
+}
+
+/// All that stands beside the verdicts of a cell, in the order of its weight.
+pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
+    let mut all = Vec::new();
+    for column in about::others(comparison) {
+        let Some(beside) = comparison.beside(cell, column) else {
+            continue;
+        };
+        let name = clean(about::name(comparison, column), NAME, look.ascii);
+        let of = match comparison.columns.len() {
+            0..=2 => String::new(),
+            _ => format!(" ({name})"),
+        };
+        if let Some(deaths) = &beside.deaths {
+            all.extend(dying(comparison, deaths, column, look));
+        }
+        all.extend(differing(beside, &of, look));
+        all.extend(idle(beside, &of, look));
+    }
+    all
+}
+
+fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -> Vec<Sentence> {
+    let name = |column: usize| clean(about::name(comparison, column), NAME, look.ascii);
+    let sides = [BASELINE, column].map(name);
+    let count = |side: usize| format!("in {} of {}", deaths.died[side], deaths.trials[side]);
+    let mark = effect::verdict(&deaths.verdict, look).draw(&Look::plain(look.width));
+    let shared = if (deaths.p_adjusted - deaths.p).abs() > 1e-12 {
+        format!(
+            ", {:.2} among all cells where trials died",
+            deaths.p_adjusted
+        )
+    } else {
+        String::new()
+    };
+    let mark = if look.ascii {
+        deaths.verdict.to_string()
+    } else {
+        mark
+    };
+    let mut all = vec![Sentence {
+        ink: effect::ink(&deaths.verdict),
+        text: format!(
+            "{} ran out of memory {}, {} {} (Fisher's exact test: p = {}{shared}): {mark}.",
+            sides[0],
+            count(0),
+            sides[1],
+            count(1),
+            probability(deaths.p),
+        ),
+    }];
+    for (name, made_of) in sides.iter().zip(&deaths.made_of) {
+        if let Some(made_of) = made_of {
+            let made_of = clean(made_of, 300, look.ascii);
+            all.push(Sentence {
+                ink: Ink::Faint,
+                text: format!("When {name} died, memory was: {made_of}."),
+            });
+        }
+    }
+    all
+}
+
+/// A p-value with two digits that count.
+fn probability(p: f64) -> String {
+    match p {
+        p if p >= 0.1 => format!("{p:.2}"),
+        p if p >= 0.001 => format!("{p:.3}"),
+        p => format!("{p:.1e}"),
+    }
+}
+
+fn differing(beside: &Beside, of: &str, look: &Look) -> Vec<Sentence> {
+    let of_standing = |wanted: Standing| -> Vec<&Also> {
+        beside
+            .also
+            .iter()
+            .filter(|also| also.standing == wanted)
+            .collect()
+    };
+    let text = |also: &Also| {
+        format!(
+            "{} {} against {}",
+            clean(&also.what, NAME, look.ascii),
+            clean(&also.a, VALUE, look.ascii),
+            clean(&also.b, VALUE, look.ascii)
+        )
+    };
+    let mut all = Vec::new();
+    let confounding = of_standing(Standing::Confounds);
+    if !confounding.is_empty() {
+        let mut kinds: Vec<&str> = confounding
+            .iter()
+            .filter_map(|also| Some(also.kind?.word()))
+            .collect();
+        kinds.dedup();
+        let kinds: Vec<String> = kinds
+            .iter()
+            .map(|kind| format!("--accept {kind}"))
+            .collect();
+        let list: Vec<String> = confounding.into_iter().map(text).collect();
+        all.push(Sentence {
+            ink: Ink::Unsure,
+            text: format!(
+                "Confounded{of}: {}. Nobody asked for that, and it can change the result: make it equal, ask for it as part of \
+                 a variant, or accept it with {}.",
+                list.join("; "),
+                kinds.join(" ")
+            ),
+        });
+    }
+    for (standing, head) in [
+        (Standing::Accepted, "Also differs, and is accepted"),
+        (
+            Standing::Follows,
+            "Also differs, as what was asked for brings it about",
+        ),
+        (
+            Standing::Inert,
+            "Also differs, and cannot act on this workload",
+        ),
+        (Standing::Minor, "Also differs"),
+    ] {
+        let list: Vec<String> = of_standing(standing).into_iter().map(text).collect();
+        if list.is_empty() {
+            continue;
+        }
+        let more = match list.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more, which --as json lists"),
+        };
+        let list = list[..list.len().min(NAMED)].join("; ");
+        all.push(Sentence {
+            ink: Ink::Faint,
+            text: format!("{head}{of}: {list}{more}."),
+        });
+    }
+    if !beside.unknown.is_empty() {
+        all.push(Sentence {
+            ink: Ink::Faint,
+            text: format!(
+                "Not recorded, so it may differ unseen{of}: {}.",
+                beside.unknown.join(", ")
+            ),
+        });
+    }
+    all
+}
+
+fn idle(beside: &Beside, of: &str, look: &Look) -> Option<Sentence> {
+    let all: Vec<String> = beside
+        .inert
+        .iter()
+        .map(|inert| {
+            format!(
+                "{} ({})",
+                clean(&inert.setting, NAME, look.ascii),
+                clean(&inert.why, 200, look.ascii)
+            )
+        })
+        .collect();
+    (!all.is_empty()).then(|| Sentence {
+        ink: Ink::Unsure,
+        text: format!("Cannot have acted{of}: {}.", all.join("; ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use pagetide_compare::beside::{Inert, Kind};
+    use pagetide_compare::{Column, Overall};
+    use pagetide_verdict::Verdict;
+
+    use super::*;
+
+    fn comparison(beside: Beside) -> Comparison {
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            variant: None,
+            valid: 0,
+            invalid: 0,
+            pending: 0,
+            paired: true,
+        };
+        Comparison {
+            campaign: None,
+            baseline: None,
+            columns: vec![column("classic"), column("mglru")],
+            cells: Vec::new(),
+            alpha: 0.05,
+            look: None,
+            overall: Overall::Invalid,
+            cautions: Vec::new(),
+            beside: vec![beside],
+            explanations: Vec::new(),
+        }
+    }
+
+    fn texts(beside: Beside) -> Vec<String> {
+        let comparison = comparison(Beside {
+            column: 1,
+            ..beside
+        });
+        let all = sentences(&comparison, 0, &Look::plain(200));
+        all.into_iter().map(|sentence| sentence.text).collect()
+    }
+
+    #[test]
+    fn a_side_that_dies_is_told_with_its_counts_its_test_and_what_memory_was() {
+        let deaths = Deaths {
+            died: [4, 0],
+            trials: [4, 4],
+            p: 0.028_571,
+            p_adjusted: 0.028_571,
+            verdict: Verdict::Improved,
+            made_of: [Some("24 MB anonymous".to_owned()), None],
+        };
+        let beside = Beside {
+            deaths: Some(deaths),
+            ..Beside::default()
+        };
+        assert_eq!(
+            texts(beside),
+            [
+                "classic ran out of memory in 4 of 4, mglru in 0 of 4 (Fisher's exact test: p = 0.029): ✓ improved.",
+                "When classic died, memory was: 24 MB anonymous."
+            ]
+        );
+    }
+
+    #[test]
+    fn what_confounds_is_told_with_the_way_out_and_a_setting_that_cannot_act_with_its_reason() {
+        let also = |what: &str, kind, standing| Also {
+            what: what.to_owned(),
+            kind,
+            a: "never".to_owned(),
+            b: "always".to_owned(),
+            standing,
+        };
+        let beside = Beside {
+            also: vec![
+                also("thp/enabled", Some(Kind::HugePages), Standing::Confounds),
+                also("lru_gen/enabled", None, Standing::Minor),
+            ],
+            inert: vec![Inert {
+                setting: "vm.swappiness".to_owned(),
+                why: "there is no swap".to_owned(),
+            }],
+            ..Beside::default()
+        };
+        let texts = texts(beside);
+        assert!(
+            texts[0].starts_with("Confounded: thp/enabled never against always."),
+            "{texts:?}"
+        );
+        assert!(
+            texts[0].ends_with("or accept it with --accept huge-pages."),
+            "{texts:?}"
+        );
+        assert_eq!(
+            texts[1],
+            "Also differs: lru_gen/enabled never against always."
+        );
+        assert_eq!(
+            texts[2],
+            "Cannot have acted: vm.swappiness (there is no swap)."
+        );
+    }
+}
