@@ -254,6 +254,7 @@ mod tests {
                 ..Sampling::default()
             },
             observe: Observe::None,
+            accept: Vec::new(),
         }
     }
 

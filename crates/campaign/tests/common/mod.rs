@@ -200,6 +200,7 @@ pub fn campaign(seeds: u32) -> Campaign {
             ..Sampling::default()
         },
         observe: Observe::None,
+        accept: Vec::new(),
     }
 }
 
