@@ -123,11 +123,6 @@ impl Kernel {
         &self.folder
     }
 
-    /// The table of symbol addresses, if it came with the kernel.
-    pub fn system_map(&self) -> Option<PathBuf> {
-        Some(self.folder.join(names::SYSTEM_MAP)).filter(|path| path.is_file())
-    }
-
     /// A short name for tables: the release without architecture, flavour and distribution, `6.12.117` say.
     pub fn label(&self) -> &str {
         label(&self.release)

@@ -35,18 +35,6 @@ impl Default for Search {
     }
 }
 
-impl Search {
-    /// The usual search, with fewer permutations for long series so that an answer comes in a fraction of a second: 999
-    /// up to 150 values, never fewer than 199.
-    pub fn of_length(values: usize) -> Self {
-        let permutations = u32::try_from(150_000 / values.max(1)).unwrap_or(u32::MAX);
-        Self {
-            permutations: permutations.clamp(199, 999),
-            ..Self::default()
-        }
-    }
-}
-
 /// A place where the distribution of a series changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangePoint {
@@ -64,22 +52,11 @@ pub struct ChangePoint {
 
 /// The best place to split a series, significant or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Split {
+struct Split {
     /// Position of the first value after the split.
-    pub at: usize,
+    at: usize,
     /// Scaled sample divergence, Q in equation 6 of the paper.
-    pub statistic: f64,
-}
-
-/// The split of `values` with the largest divergence and at least `least` values on either side; `None` when there are
-/// too few values.
-pub fn best_split(values: &[f64], least: usize) -> Result<Option<Split>> {
-    all_finite(Side::Effect, values)?;
-    let mut segment = Segment::new(values);
-    Ok(segment.best(least.max(2)).map(|split| Split {
-        statistic: split.statistic * segment.scale,
-        ..split
-    }))
+    statistic: f64,
 }
 
 /// All change points of a series, in the order of the series.
@@ -359,10 +336,20 @@ mod tests {
     }
 
     #[test]
-    fn long_series_get_fewer_permutations_but_enough_for_five_percent() {
-        assert_eq!(Search::of_length(20).permutations, 999);
-        assert_eq!(Search::of_length(500).permutations, 300);
-        assert_eq!(Search::of_length(100_000).permutations, 199);
+    fn the_best_split_is_where_the_definition_puts_it() {
+        let text = include_str!("../tests/golden/scipy.json");
+        let golden: serde_json::Value = serde_json::from_str(text).unwrap();
+        let cases = golden["change_points"].as_array().unwrap();
+        assert!(cases.len() >= 4);
+        for case in cases {
+            let values: Vec<f64> = serde_json::from_value(case["values"].clone()).unwrap();
+            let least: usize = serde_json::from_value(case["least"].clone()).unwrap();
+            let mut segment = Segment::new(&values);
+            let split = segment.best(least).unwrap();
+            assert_eq!(Some(split.at as u64), case["at"].as_u64(), "{case}");
+            let (got, want) = (split.statistic * segment.scale, case["statistic"].as_f64());
+            assert!((got / want.unwrap() - 1.0).abs() < 1e-9, "{got}: {case}");
+        }
     }
 
     #[test]

@@ -328,7 +328,8 @@ fn repetitions_inside_a_boot_do_not_count_as_evidence() {
     ));
     assert_eq!(judged.n, 3);
     assert_eq!(judged.verdict, Verdict::Inconclusive { n_needed: Some(6) });
-    assert!(judged.components.unwrap().between_share().unwrap() > 0.9);
+    let components = judged.components.unwrap();
+    assert!(components.between > 9.0 * components.within);
 }
 
 #[test]
