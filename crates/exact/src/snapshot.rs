@@ -91,7 +91,7 @@ impl Snapshot {
 
 /// What there is of a snapshot.
 #[derive(Debug)]
-enum Found {
+enum SnapshotState {
     Whole(Snapshot),
     Damaged(String),
     /// Somebody makes it or takes it away.
@@ -189,9 +189,9 @@ impl Snapshots {
                 && damaged.as_ref().is_none_or(|(bad, _)| *bad != seal)
             {
                 match self.found(&key)? {
-                    Found::Whole(snapshot) => return Ok(snapshot),
-                    Found::Damaged(why) => damaged = Some((seal, why)),
-                    Found::Busy => {}
+                    SnapshotState::Whole(snapshot) => return Ok(snapshot),
+                    SnapshotState::Damaged(why) => damaged = Some((seal, why)),
+                    SnapshotState::Busy => {}
                 }
             } else if let Some(_making) =
                 self.lock(&key, FlockOperation::NonBlockingLockExclusive)?
@@ -244,15 +244,15 @@ impl Snapshots {
         Ok(())
     }
 
-    fn found(&self, key: &str) -> Result<Found, ExactError> {
+    fn found(&self, key: &str) -> Result<SnapshotState, ExactError> {
         let Some(lock) = self.lock(key, FlockOperation::NonBlockingLockShared)? else {
-            return Ok(Found::Busy);
+            return Ok(SnapshotState::Busy);
         };
         if !self.folder(key).join(SEAL).exists() {
-            return Ok(Found::Busy);
+            return Ok(SnapshotState::Busy);
         }
         if let Err(why) = self.prove(key) {
-            return Ok(Found::Damaged(why));
+            return Ok(SnapshotState::Damaged(why));
         }
         let folder = self.folder(key);
         // Eviction goes by the time of last use.
@@ -260,7 +260,7 @@ impl Snapshots {
             .write(true)
             .open(folder.join(SEAL))
             .and_then(|file| file.set_modified(SystemTime::now()));
-        Ok(Found::Whole(Snapshot {
+        Ok(SnapshotState::Whole(Snapshot {
             ram: folder.join("ram"),
             state: folder.join("state"),
             stub: folder.join("stub"),
@@ -401,7 +401,10 @@ mod tests {
     fn a_snapshot_is_proven_before_its_first_use_and_again_when_a_file_changed() {
         let (_dir, snapshots) = one();
         for _ in 0..2 {
-            assert!(matches!(snapshots.found("key").unwrap(), Found::Whole(_)));
+            assert!(matches!(
+                snapshots.found("key").unwrap(),
+                SnapshotState::Whole(_)
+            ));
         }
         for name in FILES {
             let path = snapshots.folder("key").join(name);
@@ -410,11 +413,14 @@ mod tests {
             bad[777] ^= 8;
             fs::write(&path, &bad).unwrap();
             match snapshots.found("key").unwrap() {
-                Found::Damaged(why) => assert!(why.starts_with(name), "{why}"),
+                SnapshotState::Damaged(why) => assert!(why.starts_with(name), "{why}"),
                 other => panic!("{name}: {other:?}"),
             }
             fs::write(&path, &good).unwrap();
-            assert!(matches!(snapshots.found("key").unwrap(), Found::Whole(_)));
+            assert!(matches!(
+                snapshots.found("key").unwrap(),
+                SnapshotState::Whole(_)
+            ));
         }
     }
 
@@ -425,9 +431,18 @@ mod tests {
             .lock("key", FlockOperation::NonBlockingLockExclusive)
             .unwrap();
         assert!(made.is_some());
-        assert!(matches!(snapshots.found("key").unwrap(), Found::Busy));
+        assert!(matches!(
+            snapshots.found("key").unwrap(),
+            SnapshotState::Busy
+        ));
         drop(made);
-        assert!(matches!(snapshots.found("key").unwrap(), Found::Whole(_)));
-        assert!(matches!(snapshots.found("other").unwrap(), Found::Busy));
+        assert!(matches!(
+            snapshots.found("key").unwrap(),
+            SnapshotState::Whole(_)
+        ));
+        assert!(matches!(
+            snapshots.found("other").unwrap(),
+            SnapshotState::Busy
+        ));
     }
 }

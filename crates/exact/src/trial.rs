@@ -62,7 +62,7 @@ pub struct Run<'a> {
 }
 
 /// What was seen of a trial from outside.
-struct Seen {
+struct RunWatch {
     status: Option<ExitStatus>,
     hung: Option<Duration>,
     stopped: bool,
@@ -214,9 +214,9 @@ impl Run<'_> {
         output: &Output,
         console: &File,
         progress: &dyn Progress,
-    ) -> Seen {
+    ) -> RunWatch {
         let head = output.region().head();
-        let mut seen = Seen {
+        let mut seen = RunWatch {
             status: None,
             hung: None,
             stopped: false,
@@ -347,7 +347,7 @@ fn trace(contents: &[u8], output: &Output, sink: &mut RecordWriter) -> Result<Lo
 }
 
 /// Says why there are no results, from what was seen outside.
-fn explain(results: &mut Option<Results>, seen: &Seen, console: &str, errors: &str) {
+fn explain(results: &mut Option<Results>, seen: &RunWatch, console: &str, errors: &str) {
     if let Some(span) = seen.hung {
         let results = results.get_or_insert_with(Results::default);
         let span = Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));

@@ -39,12 +39,12 @@ pub fn drop_caches() {
 
 /// Locked memory that can be given back.
 #[derive(Debug)]
-pub struct Held(Mapping);
+pub struct Ballast(Mapping);
 
 /// Room for memory that is taken, and locked, page by page. Taking it costs a trial next to nothing: page faults, which the
 /// workload needs anyway.
 #[derive(Debug)]
-pub struct Reserve(Held);
+pub struct Reserve(Ballast);
 
 impl Reserve {
     /// Makes room for so many pages. None is taken yet, but what maps them is.
@@ -69,7 +69,7 @@ impl Reserve {
     }
 }
 
-impl Held {
+impl Ballast {
     /// Gives it back.
     pub fn release(self) {
         drop(self.0);
@@ -85,12 +85,12 @@ pub fn take(size: Bytes) -> Result<(), GuestError> {
 }
 
 /// Takes `size` bytes (not zero) and keeps them locked.
-pub fn hold(size: Bytes) -> Result<Held, GuestError> {
+pub fn hold(size: Bytes) -> Result<Ballast, GuestError> {
     map(size, 0)
 }
 
 /// Maps and locks `size` bytes, by the flags of mlock2(2).
-fn map(size: Bytes, flags: libc::c_uint) -> Result<Held, GuestError> {
+fn map(size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     let fault = || io("locking a ballast of", size.to_string());
     let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
     let memory = Mapping::new(Source::Private, length).map_err(fault())?;
@@ -98,7 +98,7 @@ fn map(size: Bytes, flags: libc::c_uint) -> Result<Held, GuestError> {
     memory.advise(0, length, libc::MADV_DONTFORK);
     memory.advise(0, length, libc::MADV_NOHUGEPAGE);
     memory.lock(flags).map_err(fault())?;
-    Ok(Held(memory))
+    Ok(Ballast(memory))
 }
 
 /// Takes memory until `wanted` is free: all but a little first, then half of what is over, again and again, because the

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
-use pagetide_harness::judgement::{self, Ran, Report};
+use pagetide_harness::judgement::{self, Readings, Report};
 use pagetide_harness::settings::{self, Settings};
 use pagetide_harness::swap::Swap;
 use pagetide_harness::{Afterwards, log, supervise};
@@ -20,7 +20,7 @@ use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
 use pagetide_system::meminfo;
 
-use crate::ballast::{Held, Reserve};
+use crate::ballast::{Ballast, Reserve};
 use crate::error::{GuestError, io};
 use crate::observer::Observer;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
@@ -65,10 +65,10 @@ pub fn main() -> ! {
 /// What a trial finds at the ready point.
 struct Ready {
     boot: BootSpec,
-    known: Known,
+    known: MachineFacts,
     region: Region<'static>,
     workload: Workload,
-    spare: Held,
+    spare: Ballast,
     jitter: Reserve,
     settings: Settings,
     swap: Option<Swap>,
@@ -266,7 +266,7 @@ fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
             Moment::default()
         }
     };
-    report.ran = Some(Ran {
+    report.ran = Some(Readings {
         started,
         ended: monotonic(),
         before,
@@ -280,7 +280,7 @@ fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
 fn observer(
     boot: &BootSpec,
     region: &Region,
-    spare: Held,
+    spare: Ballast,
     swap: Option<&Swap>,
 ) -> Result<Observer, GuestError> {
     ballast::drop_caches();
@@ -292,7 +292,7 @@ fn observer(
 }
 
 /// What is known at the ready point and stays so.
-struct Known {
+struct MachineFacts {
     /// Where the trial's specification will be.
     trial: u16,
     managed: Bytes,
@@ -302,8 +302,8 @@ struct Known {
 }
 
 /// What the machine is like at the ready point.
-fn facts(boot: &BootSpec, settings: &Settings) -> Result<Known, GuestError> {
-    let mut known = Known {
+fn facts(boot: &BootSpec, settings: &Settings) -> Result<MachineFacts, GuestError> {
+    let mut known = MachineFacts {
         trial: port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
             what: "trial",
             why: "there is none".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use pagetide_probe::{ProbeError, Probes, Scope, Unsupported};
+use pagetide_probe::{MissingSource, ProbeError, Probes, Scope};
 use pagetide_record::record::{Counters, Halts};
 use pagetide_system::idle::{Timers, ticks};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ impl CounterSet {
     }
 
     /// The sources that this kernel lacks.
-    pub fn unsupported(&self) -> &[Unsupported] {
+    pub fn unsupported(&self) -> &[MissingSource] {
         self.probes.unsupported()
     }
 

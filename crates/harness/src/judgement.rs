@@ -28,12 +28,12 @@ pub struct Report {
     /// Settings, facts, warnings, and why the scenario did not run or did not end, if so.
     pub results: Results,
     /// What was read around the scenario; `None` if it never ran.
-    pub ran: Option<Ran>,
+    pub ran: Option<Readings>,
 }
 
 /// What was read around the scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Ran {
+pub struct Readings {
     /// When it started, on the clock of the kernel's log.
     pub started: Nanos,
     /// When everything after it had been read.
@@ -161,10 +161,10 @@ mod tests {
 
     fn ran(reclaimed: u64) -> Report {
         let mut report = Report {
-            ran: Some(Ran {
+            ran: Some(Readings {
                 started: Nanos::from_secs(1),
                 ended: Nanos::from_secs(3),
-                ..Ran::default()
+                ..Readings::default()
             }),
             ..Report::default()
         };

@@ -171,7 +171,7 @@ pub struct Settings {
 /// Settings that were applied. When dropped on a machine that goes on, they are restored.
 #[derive(Debug)]
 #[must_use = "settings are restored when this is dropped"]
-pub struct Applied {
+pub struct AppliedSettings {
     /// What each setting reads now.
     pub read: BTreeMap<String, String>,
     /// What did not work.
@@ -208,8 +208,8 @@ impl Settings {
 
     /// Applies settings and reads each back. On a machine that goes on, one that cannot be read is refused, for it could
     /// not be restored.
-    pub fn apply(&self, settings: &BTreeMap<String, String>) -> Applied {
-        let mut applied = Applied {
+    pub fn apply(&self, settings: &BTreeMap<String, String>) -> AppliedSettings {
+        let mut applied = AppliedSettings {
             read: BTreeMap::new(),
             refused: Vec::new(),
             before: self.before(settings),
@@ -282,7 +282,7 @@ impl Settings {
     }
 }
 
-impl Applied {
+impl AppliedSettings {
     /// Restores the settings now, and says whether all are as before.
     pub fn restore(mut self) -> Result<(), HarnessError> {
         self.put_back()
@@ -308,7 +308,7 @@ impl Applied {
     }
 }
 
-impl Drop for Applied {
+impl Drop for AppliedSettings {
     fn drop(&mut self) {
         // Whoever wants to know calls `restore`.
         let _ = self.put_back();

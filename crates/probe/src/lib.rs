@@ -22,4 +22,4 @@ pub mod text;
 pub mod trace;
 
 pub use error::ProbeError;
-pub use probe::{Finding, Probe, Probes, Scope, Unsupported};
+pub use probe::{Finding, MissingSource, Probe, Probes, Scope};

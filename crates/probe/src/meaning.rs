@@ -16,13 +16,13 @@ mod rows;
 mod table;
 
 pub use attribution::{
-    Attribution, Part, Parts, Queued, TaskAccounting, TaskTime, attribute, attribute_within,
+    Attribution, Part, Parts, QueueWait, TaskAccounting, TaskTime, attribute, attribute_within,
 };
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 pub use crosscheck::{CrossCheck, TOLERANCE};
 pub use decoder::{Decoder, Missing};
 pub use event::{Event, Reclaimer, Traced};
 pub use observer::{Compaction, MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
-pub use pairs::{PairKind, Paired, Pairs};
+pub use pairs::{PairKind, PairTimes, Pairs};
 pub use rows::{RowId, RowUnit, Section};
 pub use table::{CpuTimes, PairRow, ReclaimTable, Row, Value, analyse};

@@ -53,7 +53,7 @@ impl Scope {
 
 /// A source that cannot be observed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsupported {
+pub struct MissingSource {
     /// Which.
     pub source: String,
     /// Why.
@@ -64,7 +64,7 @@ pub struct Unsupported {
 #[derive(Default)]
 pub struct Probes {
     open: Vec<Box<dyn Probe>>,
-    unsupported: Vec<Unsupported>,
+    unsupported: Vec<MissingSource>,
 }
 
 impl Probes {
@@ -77,7 +77,7 @@ impl Probes {
             };
             match Text::open(source, folder, capacity) {
                 Ok(text) => probes.open.push(Box::new(text)),
-                Err(why) => probes.unsupported.push(Unsupported {
+                Err(why) => probes.unsupported.push(MissingSource {
                     source: source.name.to_owned(),
                     why: why.to_string(),
                 }),
@@ -87,7 +87,7 @@ impl Probes {
     }
 
     /// What cannot be observed here.
-    pub fn unsupported(&self) -> &[Unsupported] {
+    pub fn unsupported(&self) -> &[MissingSource] {
         &self.unsupported
     }
 

@@ -177,7 +177,7 @@ impl RecordWriter {
         let stored_from = file.stream_position()?;
         let crc = {
             let inner = BufWriter::with_capacity(1 << 16, &mut *file);
-            let mut sink = Checked {
+            let mut sink = Checksummer {
                 inner,
                 crc: crc32fast::Hasher::new(),
             };
@@ -268,12 +268,12 @@ impl<R: Read> Read for Hashing<R> {
 }
 
 /// Checksums what passes.
-struct Checked<W> {
+struct Checksummer<W> {
     inner: W,
     crc: crc32fast::Hasher,
 }
 
-impl<W: Write> Write for Checked<W> {
+impl<W: Write> Write for Checksummer<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.inner.write(bytes)?;
         self.crc.update(&bytes[..n]);

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-use pagetide_reference::{Packed, Pattern, References, catalogue, write_binary};
+use pagetide_reference::{PackedFile, Pattern, References, catalogue, write_binary};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut bytes = Vec::new();
         let references = name.parse::<Pattern>()?.references(pages, refs, 1)?;
         write_binary(&mut bytes, pages, refs, references)?;
-        let packed = Packed::new(&bytes, pages)?;
+        let packed = PackedFile::new(&bytes, pages)?;
         show(
             &format!("{name}, packed"),
             &packed.references(refs),

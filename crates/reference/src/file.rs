@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use binary::write_binary;
 pub use error::{FileError, Place, ReadError};
-pub use packed::Packed;
+pub use packed::PackedFile;
 pub(crate) use packed::PackedReferences;
 pub use reader::Reader;
 pub use text::{write_counts, write_text};

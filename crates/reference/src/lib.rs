@@ -18,7 +18,7 @@ mod rng;
 mod source;
 
 pub use file::{
-    FileError, FileSummary, Form, Packed, Place, ReadError, Reader, check_file, open_file,
+    FileError, FileSummary, Form, PackedFile, Place, ReadError, Reader, check_file, open_file,
     pack_file, write_binary, write_counts, write_text,
 };
 pub use generate::hot_cold::HotCold;

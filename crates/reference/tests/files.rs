@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufReader, Read};
 
 use pagetide_reference::{
-    FileSummary, Form, MAX_PAGES, Packed, Pattern, ReadError, Reader, check_file, open_file,
+    FileSummary, Form, MAX_PAGES, PackedFile, Pattern, ReadError, Reader, check_file, open_file,
     pack_file, tally, write_binary, write_counts, write_text,
 };
 use proptest::prelude::*;
@@ -191,11 +191,11 @@ fn the_binary_form_is_what_its_documentation_says() {
 fn a_damaged_binary_file_is_refused_wherever_a_byte_is_changed_or_missing() {
     let string = [5, 6, 7, 8, 8, 8, 300, 2, 999];
     let good = binary(1000, &string);
-    assert!(Packed::new(&good, 1000).is_ok());
+    assert!(PackedFile::new(&good, 1000).is_ok());
     for length in 0..good.len() {
         assert!(read(&good[..length], 1000).is_err(), "{length} bytes");
         assert!(
-            Packed::new(&good[..length], 1000).is_err(),
+            PackedFile::new(&good[..length], 1000).is_err(),
             "{length} bytes"
         );
     }
@@ -205,7 +205,10 @@ fn a_damaged_binary_file_is_refused_wherever_a_byte_is_changed_or_missing() {
             bad[place] ^= 1 << bit;
             // A changed first byte makes it a text, of which it has none of the digits.
             assert!(read(&bad, 1000).is_err(), "byte {place} bit {bit}");
-            assert!(Packed::new(&bad, 1000).is_err(), "byte {place} bit {bit}");
+            assert!(
+                PackedFile::new(&bad, 1000).is_err(),
+                "byte {place} bit {bit}"
+            );
         }
     }
     let mut longer = good.clone();
@@ -214,7 +217,7 @@ fn a_damaged_binary_file_is_refused_wherever_a_byte_is_changed_or_missing() {
         refusal(&longer, 1000),
         "it is damaged (something follows its checksum); copy or make it again"
     );
-    assert!(Packed::new(&longer, 1000).is_err());
+    assert!(PackedFile::new(&longer, 1000).is_err());
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn binary_references_outside_the_callers_range_are_refused_by_their_place() {
          file"
     );
     assert!(matches!(
-        Packed::new(&bytes, 500),
+        PackedFile::new(&bytes, 500),
         Err(ReadError::OutOfRange { .. })
     ));
     assert_eq!(read(&bytes, 501).unwrap(), [5, 6, 7, 500]);
@@ -249,7 +252,7 @@ fn binary_references_outside_the_callers_range_are_refused_by_their_place() {
 #[test]
 fn packed_references_are_cut_off_or_repeated_as_asked() {
     let bytes = binary(10, &[3, 1, 4]);
-    let packed = Packed::new(&bytes, 10).unwrap();
+    let packed = PackedFile::new(&bytes, 10).unwrap();
     assert_eq!((packed.refs(), packed.pages()), (3, 5));
     assert!(packed.references(2).eq([3, 1]));
     assert!(packed.references(7).eq([3, 1, 4, 3, 1, 4, 3]));
@@ -289,7 +292,12 @@ fn a_file_is_checked_and_packed_from_its_path() {
     assert_eq!(check_file(&path, MAX_PAGES).unwrap(), expected);
     let mut bytes = Vec::new();
     assert_eq!(pack_file(&path, 5, &mut bytes).unwrap(), expected);
-    assert!(Packed::new(&bytes, 5).unwrap().references(3).eq([4, 2, 4]));
+    assert!(
+        PackedFile::new(&bytes, 5)
+            .unwrap()
+            .references(3)
+            .eq([4, 2, 4])
+    );
 
     let error = check_file(&path, 4).unwrap_err().to_string();
     let start = format!(
@@ -359,7 +367,7 @@ proptest! {
         prop_assert_eq!(&read(&bytes, MAX_PAGES).unwrap(), &string);
         let slow = BufReader::with_capacity(1, Trickle(&bytes));
         prop_assert_eq!(&Reader::new(slow, MAX_PAGES).unwrap().collect::<Result<Vec<_>, _>>().unwrap(), &string);
-        let packed = Packed::new(&bytes, MAX_PAGES).unwrap();
+        let packed = PackedFile::new(&bytes, MAX_PAGES).unwrap();
         prop_assert_eq!(packed.pages(), string.iter().max().unwrap() + 1);
         prop_assert_eq!(&packed.references(string.len() as u64).collect::<Vec<_>>(), &string);
     }
@@ -379,7 +387,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = read(&bytes, 100);
-        let _ = Packed::new(&bytes, 100);
+        let _ = PackedFile::new(&bytes, 100);
     }
 
     #[test]
@@ -393,7 +401,7 @@ proptest! {
         bytes.extend(steps);
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
         let streamed = read(&bytes, 50);
-        let packed = Packed::new(&bytes, 50).map(|packed| packed.references(refs).collect::<Vec<_>>());
+        let packed = PackedFile::new(&bytes, 50).map(|packed| packed.references(refs).collect::<Vec<_>>());
         prop_assert_eq!(streamed.ok(), packed.ok());
     }
 

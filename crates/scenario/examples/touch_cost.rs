@@ -41,7 +41,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }));
         access.push(each(clock, || {
             for _ in 0..ACCESSES / BATCH {
-                touch.untimed(&batch);
+                for page in &batch {
+                    // The word that `Offset::Spread` chooses.
+                    let offset = (page.wrapping_mul(0x9e37_79b9) >> 20) & 0xfc0;
+                    let at = *page as usize * PAGE + offset as usize;
+                    // SAFETY: the batch has pages of the workload only, and a word at this offset lies within its page.
+                    unsafe { workload.add(at).cast::<u64>().read_volatile() };
+                }
             }
         }));
         // SAFETY: the recorder of the round before is gone, and its frame with it.

@@ -38,7 +38,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const PACKET_RX_RING: libc::c_int = 5;
 
 /// What is held of a block that was got.
-pub(crate) enum Held {
+pub(crate) enum BlockHold {
     /// Memory; given back when dropped.
     Memory(#[expect(dead_code, reason = "held, not looked at")] Mapping),
     /// A socket with its ring.
@@ -47,7 +47,7 @@ pub(crate) enum Held {
     PoolPage,
 }
 
-impl Drop for Held {
+impl Drop for BlockHold {
     fn drop(&mut self) {
         if let Self::PoolPage = self
             && let Some(pages) = pool()
@@ -64,7 +64,7 @@ pub(crate) struct Attempt {
     /// How long it took.
     pub latency: Nanos,
     /// The block, if it was got.
-    pub held: Option<Held>,
+    pub held: Option<BlockHold>,
 }
 
 /// Asks for blocks of one size in one way.
@@ -160,7 +160,7 @@ impl Asker<'_> {
         Ok(Attempt {
             begin,
             latency,
-            held: got.then_some(Held::Memory(mapping)),
+            held: got.then_some(BlockHold::Memory(mapping)),
         })
     }
 
@@ -183,7 +183,7 @@ impl Asker<'_> {
         Ok(Attempt {
             begin,
             latency,
-            held: got.then_some(Held::Memory(mapping)),
+            held: got.then_some(BlockHold::Memory(mapping)),
         })
     }
 
@@ -195,7 +195,7 @@ impl Asker<'_> {
         Attempt {
             begin,
             latency,
-            held: (pool().unwrap_or(0) > before).then_some(Held::PoolPage),
+            held: (pool().unwrap_or(0) > before).then_some(BlockHold::PoolPage),
         }
     }
 
@@ -229,7 +229,7 @@ impl Asker<'_> {
         Ok(Attempt {
             begin,
             latency,
-            held: contiguous.then_some(Held::Socket(socket)),
+            held: contiguous.then_some(BlockHold::Socket(socket)),
         })
     }
 

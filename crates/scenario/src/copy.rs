@@ -39,7 +39,7 @@ enum How {
 
 /// How a copy ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Copied {
+pub(crate) enum CopyEnd {
     /// All of it.
     Whole,
     /// The kernel or its file system lacks the feature.
@@ -106,10 +106,10 @@ pub(crate) struct Job<'a> {
 
 impl Method {
     /// Copies the file; it is on the device when this returns.
-    pub(crate) fn copy(&self, job: &mut Job<'_>) -> Result<Copied, Stop> {
+    pub(crate) fn copy(&self, job: &mut Job<'_>) -> Result<CopyEnd, Stop> {
         match self.how.copy(job) {
-            Ok(()) => Ok(Copied::Whole),
-            Err(error) if is_missing(&error) => Ok(Copied::NotHere),
+            Ok(()) => Ok(CopyEnd::Whole),
+            Err(error) if is_missing(&error) => Ok(CopyEnd::NotHere),
             Err(source) => Err(Stop::System {
                 attempt: format!("cannot copy {} by {}", job.from.display(), self.name),
                 source,

@@ -12,7 +12,7 @@ use pagetide_reference::Rng;
 
 use crate::definition::Form;
 use crate::error::{ScenarioError, Stop};
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::PAGE;
 use crate::number;
 
@@ -26,7 +26,7 @@ const REPEATED: f64 = 0.008;
 
 /// Makes pages.
 pub(crate) struct Filler {
-    pool: Locked<u64>,
+    pool: LockedBuffer<u64>,
     random: usize,
     salt: u64,
 }
@@ -35,7 +35,7 @@ impl Filler {
     /// Pages that compress to `content` of their size; 0 makes pages of zeros.
     pub(crate) fn new(content: f64, seed: u64) -> Result<Self, Stop> {
         let mut rng = Rng::stream(seed, "page content");
-        let mut pool = Locked::new(POOL)?;
+        let mut pool = LockedBuffer::new(POOL)?;
         for word in pool.iter_mut() {
             *word = rng.next_u64();
         }

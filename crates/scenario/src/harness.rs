@@ -28,7 +28,7 @@ pub(crate) fn most() -> Bytes {
 }
 
 /// A buffer of plain numbers in memory of its own, filled with zeros and locked where the process may lock.
-pub(crate) struct Locked<T: Plain> {
+pub(crate) struct LockedBuffer<T: Plain> {
     memory: Mapping,
     length: usize,
     of: PhantomData<T>,
@@ -46,7 +46,7 @@ unsafe impl Plain for u32 {}
 // SAFETY: every bit pattern is a number.
 unsafe impl Plain for u64 {}
 
-impl<T: Plain> Locked<T> {
+impl<T: Plain> LockedBuffer<T> {
     /// A buffer of `length` zeros.
     pub(crate) fn new(length: usize) -> Result<Self, Stop> {
         let size = Self::size(length);
@@ -69,7 +69,7 @@ impl<T: Plain> Locked<T> {
     }
 }
 
-impl<T: Plain> std::ops::Deref for Locked<T> {
+impl<T: Plain> std::ops::Deref for LockedBuffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         // SAFETY: the mapping holds `length` values, zeros at first, which are valid (`Plain`), and lives as long as `self`.
@@ -77,14 +77,14 @@ impl<T: Plain> std::ops::Deref for Locked<T> {
     }
 }
 
-impl<T: Plain> std::ops::DerefMut for Locked<T> {
+impl<T: Plain> std::ops::DerefMut for LockedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: the mapping holds `length` values and lives as long as `self`, which is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.memory.start().cast(), self.length) }
     }
 }
 
-impl<T: Plain> Drop for Locked<T> {
+impl<T: Plain> Drop for LockedBuffer<T> {
     fn drop(&mut self) {
         BUFFERS.fetch_sub(self.memory.length() as u64, Ordering::Relaxed);
     }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_locked_buffer_holds_what_was_written() {
-        let mut buffer = Locked::<u64>::new(1000).unwrap();
+        let mut buffer = LockedBuffer::<u64>::new(1000).unwrap();
         assert!(buffer.iter().all(|value| *value == 0));
         buffer[999] = 7;
         assert_eq!(buffer.iter().sum::<u64>(), 7);

@@ -3,7 +3,7 @@
 use pagetide_system::pagemap::{self, Entry};
 
 use crate::error::Stop;
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 
 /// Entries read at a time: 8 KiB.
@@ -12,7 +12,7 @@ const BATCH: usize = 1024;
 /// This process's page map.
 pub(crate) struct PageMap {
     map: pagemap::PageMap,
-    buffer: Locked<u64>,
+    buffer: LockedBuffer<u64>,
 }
 
 impl PageMap {
@@ -21,7 +21,7 @@ impl PageMap {
         Ok(Self {
             map: pagemap::PageMap::open()
                 .map_err(Stop::system("cannot read /proc/self/pagemap"))?,
-            buffer: Locked::new(BATCH)?,
+            buffer: LockedBuffer::new(BATCH)?,
         })
     }
 

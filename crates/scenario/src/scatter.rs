@@ -16,9 +16,9 @@ const SPAN: f64 = 0.85;
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
 /// Pages that are held; given back when dropped.
-pub(crate) struct Scattered(#[expect(dead_code, reason = "held, not looked at")] Mapping);
+pub(crate) struct ScatteredPages(#[expect(dead_code, reason = "held, not looked at")] Mapping);
 
-impl Scattered {
+impl ScatteredPages {
     /// Holds so large a share of the memory, above 0.
     pub(crate) fn hold(share: f64, memory: Bytes, filler: &Filler) -> Result<Self, Stop> {
         let span = Pages(number::floor(memory.pages().0 as f64 * SPAN));

@@ -19,7 +19,7 @@ use pagetide_record::wire::{Frame, Kind, Region};
 use crate::clock::{Clock, MonotonicTicks, RawTsc, Ticks};
 use crate::error::Stop;
 use crate::fill::Filler;
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 
@@ -95,15 +95,6 @@ impl<'m> Touch<'m> {
         unsafe { Self::new(mapping.start(), mapping.pages(), amount, offset) }
     }
 
-    /// Touches one page after the other without timing, for comparison. Pages beyond the workload are refused by a
-    /// panic.
-    pub fn untimed(&self, batch: &[u32]) {
-        self.must_hold(batch);
-        for &item in batch {
-            access_word(self, item);
-        }
-    }
-
     fn must_hold(&self, batch: &[u32]) {
         assert!(
             batch
@@ -140,10 +131,10 @@ pub(crate) struct Mark {
 ///
 /// The log lies in the output region: it cannot outlive the region's mapping.
 pub struct Recorder<'m> {
-    dense: Locked<u64>,
-    scratch: Locked<u64>,
+    dense: LockedBuffer<u64>,
+    scratch: LockedBuffer<u64>,
     /// The clock after each access of a batch.
-    ends: Locked<u64>,
+    ends: LockedBuffer<u64>,
     sum: u64,
     min: u64,
     max: u64,
@@ -160,9 +151,9 @@ impl<'m> Recorder<'m> {
 
     pub(crate) fn without_log() -> Result<Self, Stop> {
         Ok(Self {
-            dense: Locked::new(Histogram::BUCKETS)?,
-            scratch: Locked::new(PAGE / 8)?,
-            ends: Locked::new(BATCH)?,
+            dense: LockedBuffer::new(Histogram::BUCKETS)?,
+            scratch: LockedBuffer::new(PAGE / 8)?,
+            ends: LockedBuffer::new(BATCH)?,
             sum: 0,
             min: u64::MAX,
             max: 0,

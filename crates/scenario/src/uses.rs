@@ -56,8 +56,8 @@ impl<'m> Uses<'m> {
         page_map: &mut PageMap,
         moment: u64,
         done: u64,
-    ) -> Result<Found, Stop> {
-        let mut found = Found::default();
+    ) -> Result<PageUses, Stop> {
+        let mut found = PageUses::default();
         let pages = self.pages;
         // Presence is noted beside the counts, which stay below 2^32 − 1: the highest bit of the lower half.
         let mut frame = trial.place.region.frame(Kind::Blob, "presence", pages).ok();
@@ -103,13 +103,13 @@ impl<'m> Uses<'m> {
 
 /// Pages in memory and not in memory: their number, ages and uses summed.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct PageUses {
     pages: [u64; 2],
     ages: [u64; 2],
     uses: [u64; 2],
 }
 
-impl Found {
+impl PageUses {
     pub(crate) fn add(&mut self, present: bool, age: u64, uses: u64) {
         let side = usize::from(present);
         self.pages[side] += 1;

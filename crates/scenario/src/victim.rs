@@ -9,7 +9,7 @@ use pagetide_reference::Rng;
 use crate::clock::{self, Clock};
 use crate::error::Stop;
 use crate::fill::Filler;
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 use crate::number;
 use crate::touch::{Amount, Offset, Recorder, Touch};
@@ -74,7 +74,7 @@ impl Victim<'_> {
     fn live(self, member: &mut Member<'_>, clock: Clock, seed: u64) -> Result<(), Stop> {
         let mapping = self.memory()?;
         let mut recorder = Recorder::without_log()?;
-        let mut batch = Locked::<u32>::new(BURST)?;
+        let mut batch = LockedBuffer::<u32>::new(BURST)?;
         let mut rng = Rng::stream(seed, "victim");
         // Twice, so that the kernel knows the pages as used more than once.
         for _ in 0..2 {

@@ -163,7 +163,7 @@ pub(crate) struct WorkerEnd {
 pub(crate) struct Member<'a> {
     /// Its number, from 0.
     pub number: u32,
-    shared: &'a Shared,
+    shared: &'a SharedBoard,
     gate: usize,
 }
 
@@ -192,15 +192,15 @@ impl Member<'_> {
     }
 }
 
-struct Shared {
+struct SharedBoard {
     memory: Mapping,
 }
 
-impl Shared {
+impl SharedBoard {
     fn new(members: u32) -> Result<Self, Stop> {
         let size = size_of::<Board>() + members as usize * size_of::<Slot>();
         let memory = Mapping::shared(Pages(size.div_ceil(PAGE) as u64))?;
-        // Locked as far as allowed: it is tiny, and a fault on it would be charged to a member.
+        // LockedBuffer as far as allowed: it is tiny, and a fault on it would be charged to a member.
         let _ = memory.lock();
         Ok(Self { memory })
     }
@@ -225,7 +225,7 @@ impl Shared {
 /// Processes that do the same work side by side.
 pub(crate) struct Team {
     what: &'static str,
-    shared: Shared,
+    shared: SharedBoard,
     /// Process ids; 0 once reaped.
     members: Vec<libc::pid_t>,
     opened: usize,
@@ -247,7 +247,7 @@ impl Team {
     ) -> Result<Self, Stop> {
         let mut team = Self {
             what,
-            shared: Shared::new(members)?,
+            shared: SharedBoard::new(members)?,
             members: Vec::with_capacity(members as usize),
             opened: 0,
             clock,
@@ -414,7 +414,7 @@ impl Drop for Team {
 
 /// The life of a member.
 fn child(
-    shared: &Shared,
+    shared: &SharedBoard,
     number: u32,
     parent: libc::pid_t,
     work: &mut impl FnMut(&mut Member<'_>) -> Result<(), Stop>,

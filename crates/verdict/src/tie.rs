@@ -13,7 +13,7 @@ const WHOLE: f64 = 9_007_199_254_740_992.0;
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// One pair's effect.
-struct Sized {
+struct SizedEffect {
     /// Its value on the working scale.
     effect: f64,
     /// The smaller and the larger value, where both are whole.
@@ -25,11 +25,11 @@ struct Sized {
 /// Each effect as its sign times the place of its size among the distinct sizes; 0 for none. A rank test of these places
 /// is that of the effects themselves. `effects` are those of the pairs of `a` and `b`, on the working scale.
 pub(crate) fn places(kind: EffectKind, a: &[f64], b: &[f64], effects: &[f64]) -> Vec<f64> {
-    let mut all: Vec<Sized> = a
+    let mut all: Vec<SizedEffect> = a
         .iter()
         .zip(b)
         .zip(effects)
-        .map(|((&a, &b), &effect)| Sized {
+        .map(|((&a, &b), &effect)| SizedEffect {
             effect,
             whole: whole(a.min(b)).zip(whole(a.max(b))).map(<[_; 2]>::from),
             error: ROUNDING
@@ -81,21 +81,21 @@ pub(crate) fn common_places(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     [places, of_b]
 }
 
-fn is_none(one: &Sized) -> bool {
+fn is_none(one: &SizedEffect) -> bool {
     match one.whole {
         Some([low, high]) => low == high,
         None => one.effect.abs() <= one.error,
     }
 }
 
-fn is_equal(kind: EffectKind, one: &Sized, other: &Sized) -> bool {
+fn is_equal(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> bool {
     if one.whole.is_some() {
         return by_size(kind, one, other).is_eq();
     }
     (one.effect.abs() - other.effect.abs()).abs() <= one.error.max(other.error)
 }
 
-fn by_size(kind: EffectKind, one: &Sized, other: &Sized) -> Ordering {
+fn by_size(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> Ordering {
     match (kind, one.whole, other.whole) {
         // Both products are below 2^106.
         (EffectKind::Ratio, Some([low, high]), Some([other_low, other_high])) => {

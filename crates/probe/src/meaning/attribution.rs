@@ -61,12 +61,12 @@ pub struct TaskTime {
     /// Whom it waited for while it was ready to run, the longest first; together what [`Part::RunQueue`] says, as far as
     /// task switches were traced.
     #[serde(default)]
-    pub behind: Vec<Queued>,
+    pub behind: Vec<QueueWait>,
 }
 
 /// Time in which a task was ready to run and another had the CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Queued {
+pub struct QueueWait {
     /// The task that ran.
     pub pid: u32,
     /// Its name, empty where the trace does not tell.

@@ -30,7 +30,7 @@ pub struct CrossCheck {
 }
 
 /// What is needed to compare.
-pub(super) struct Compared<'a> {
+pub(super) struct Counterparts<'a> {
     pub(super) vmstat: &'a Delta,
     pub(super) observer: &'a ReclaimObserver,
     /// CPUs of the machine.
@@ -41,7 +41,7 @@ pub(super) struct Compared<'a> {
     pub(super) fast_path_traced: bool,
 }
 
-impl Compared<'_> {
+impl Counterparts<'_> {
     /// Compares a row's traced sum with the growth of its counters; `None` where the kernel has none of them.
     pub(super) fn check(&self, row: RowId, counters: &[&str], traced: u64) -> Option<CrossCheck> {
         let counter = self.vmstat.growth_of(counters)?;

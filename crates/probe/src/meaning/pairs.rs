@@ -39,7 +39,7 @@ struct Open {
 
 /// The pairs of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paired {
+pub struct PairTimes {
     /// How long each took.
     pub latency: Histogram,
     /// Begins that had no end: cut off by the end of the trace, or lost.
@@ -52,7 +52,7 @@ pub struct Paired {
 #[derive(Debug, Clone)]
 pub struct Pairs {
     open: HashMap<u32, Vec<Open>>,
-    paired: Vec<Paired>,
+    paired: Vec<PairTimes>,
 }
 
 impl Default for Pairs {
@@ -66,7 +66,7 @@ impl Pairs {
     pub fn new() -> Self {
         Self {
             open: HashMap::new(),
-            paired: vec![Paired::default(); PairKind::COUNT],
+            paired: vec![PairTimes::default(); PairKind::COUNT],
         }
     }
 
@@ -121,7 +121,7 @@ impl Pairs {
     }
 
     /// The pairs of one kind.
-    pub fn paired(&self, kind: PairKind) -> &Paired {
+    pub fn paired(&self, kind: PairKind) -> &PairTimes {
         &self.paired[kind.index()]
     }
 }

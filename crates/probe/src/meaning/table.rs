@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::crosscheck::{Compared, CrossCheck};
+use super::crosscheck::{Counterparts, CrossCheck};
 use super::decoder::{Decoder, Missing};
 use super::event::Reclaimer;
 use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
@@ -172,7 +172,7 @@ struct Context<'a> {
 
 /// How scanned pages are to be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scanned {
+enum ScanMeaning {
     /// Pages looked at: the classic lists.
     LookedAt,
     /// Pages taken: what the multi-generational LRU counts as scanned.
@@ -188,7 +188,7 @@ const TOLD_BY_END: &str =
 
 fn table(observer: &ReclaimObserver, decoder: &Decoder, context: &Context<'_>) -> ReclaimTable {
     let scanned = how_scanned(observer, context);
-    let compared = context.vmstat.map(|vmstat| Compared {
+    let compared = context.vmstat.map(|vmstat| Counterparts {
         vmstat,
         observer,
         cpus: context.cpus,
@@ -249,9 +249,9 @@ fn total(observer: &ReclaimObserver, what: impl Fn(&ReclaimSums) -> u64) -> u64 
 }
 
 /// Which of the isolate event's numbers is the kernel's own count of scanned pages.
-fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> Scanned {
+fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning {
     if !context.meta.multi_generational() {
-        return Scanned::LookedAt;
+        return ScanMeaning::LookedAt;
     }
     let counted = context
         .vmstat
@@ -260,19 +260,21 @@ fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> Scanned {
         + observer.kswapd_wakeups
         + counted.unwrap_or(0);
     if total(observer, |sums| sums.isolations) == 0 && reclaimed > 0 {
-        return Scanned::Untold;
+        return ScanMeaning::Untold;
     }
     let looked_at = total(observer, |sums| sums.scanned);
     let taken = total(observer, |sums| sums.taken);
     // mm/vmscan.c, `scan_folios`, counts what it takes; should a later kernel count what it looks at, vmstat tells.
     match counted {
-        Some(counted) if looked_at.abs_diff(counted) < taken.abs_diff(counted) => Scanned::LookedAt,
-        _ => Scanned::Taken,
+        Some(counted) if looked_at.abs_diff(counted) < taken.abs_diff(counted) => {
+            ScanMeaning::LookedAt
+        }
+        _ => ScanMeaning::Taken,
     }
 }
 
 /// Whether pgscan_direct and its like include reclaim by memory cgroups: then they add up to pgscan_anon + pgscan_file.
-fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: Scanned) -> bool {
+fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: ScanMeaning) -> bool {
     let by_reclaimer = vmstat.growth_of(&[
         "pgscan_direct",
         "pgscan_kswapd",
@@ -289,9 +291,9 @@ fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: Scanned)
     }
 }
 
-fn pages_scanned(sums: &ReclaimSums, scanned: Scanned) -> u64 {
+fn pages_scanned(sums: &ReclaimSums, scanned: ScanMeaning) -> u64 {
     match scanned {
-        Scanned::Taken => sums.taken,
+        ScanMeaning::Taken => sums.taken,
         _ => sums.scanned,
     }
 }
@@ -300,8 +302,8 @@ struct RowMaker<'a> {
     observer: &'a ReclaimObserver,
     decoder: &'a Decoder,
     context: &'a Context<'a>,
-    scanned: Scanned,
-    compared: Option<Compared<'a>>,
+    scanned: ScanMeaning,
+    compared: Option<Counterparts<'a>>,
 }
 
 impl RowMaker<'_> {
@@ -348,7 +350,7 @@ impl RowMaker<'_> {
                 self.decoder.undecoded()
             ));
         }
-        if self.scanned == Scanned::Untold {
+        if self.scanned == ScanMeaning::Untold {
             if spec.events.contains(&"mm_vmscan_lru_isolate") {
                 return Value::NotOnThisKernel(UNTOLD.into());
             }
@@ -362,7 +364,7 @@ impl RowMaker<'_> {
                 return Value::Count(self.observer.by(told).reclaimed_told);
             }
         }
-        if self.scanned == Scanned::Taken && spec.events.contains(&"mm_vmscan_lru_isolate") {
+        if self.scanned == ScanMeaning::Taken && spec.events.contains(&"mm_vmscan_lru_isolate") {
             *note = Some("pages taken: what the multi-generational LRU counts as scanned".into());
         }
         self.traced(spec)

@@ -10,13 +10,13 @@ use crate::references::References;
 /// Nothing is copied: this is how a file's references reach a place where the file cannot be opened. Where the bytes
 /// themselves would be too large to hold, a [`Reader`](super::Reader) over a stream of them does the same piecewise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packed<'a> {
+pub struct PackedFile<'a> {
     steps: &'a [u8],
     header: Header,
     highest: u32,
 }
 
-impl<'a> Packed<'a> {
+impl<'a> PackedFile<'a> {
     /// Checks header, steps, range and checksum; `pages` is the range the references must keep to.
     pub fn new(bytes: &'a [u8], pages: u32) -> Result<Self, ReadError> {
         let header = Header::read(bytes)?;
@@ -89,17 +89,17 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// A place in the references of a [`Packed`], going around.
+/// A place in the references of a [`PackedFile`], going around.
 #[derive(Debug, Clone)]
 pub(crate) struct PackedReferences<'a> {
-    packed: Packed<'a>,
+    packed: PackedFile<'a>,
     rest: &'a [u8],
     page: u32,
     step: Step,
 }
 
 impl<'a> PackedReferences<'a> {
-    fn new(packed: Packed<'a>) -> Self {
+    fn new(packed: PackedFile<'a>) -> Self {
         Self {
             packed,
             rest: packed.steps,
@@ -120,7 +120,7 @@ impl Generate for PackedReferences<'_> {
                 self.rest = self.packed.steps;
                 self.page = 0;
             }
-            // `Packed::new` has read every step before.
+            // `PackedFile::new` has read every step before.
             if let Some((step, length)) = Step::read(self.rest) {
                 self.step = step;
                 self.rest = &self.rest[length..];

@@ -9,7 +9,7 @@ use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::floors::{FLOORS, Floor, Ground};
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 use crate::number;
 use crate::params::params;
@@ -61,7 +61,7 @@ impl Scenario for Alloc {
     }
 
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
-        let mut batch = Locked::<u32>::new(BATCH)?;
+        let mut batch = LockedBuffer::<u32>::new(BATCH)?;
         let mut recorders = Vec::with_capacity(FLOORS.len());
         for _ in FLOORS {
             recorders.push(Recorder::without_log()?);

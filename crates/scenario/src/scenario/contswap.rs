@@ -12,7 +12,7 @@ use crate::bulk::write_series;
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::layout::SwapLayout;
 use crate::mapping::Mapping;
 use crate::number;
@@ -122,7 +122,7 @@ impl Scenario for Contswap {
         let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut recorder = Recorder::without_log()?;
         recorder.log_to(&trial.place.region, "access-log", pages.0);
-        let mut batch = Locked::<u32>::new(BATCH)?;
+        let mut batch = LockedBuffer::<u32>::new(BATCH)?;
         let mut page_map = PageMap::open()?;
         trial.settle();
 

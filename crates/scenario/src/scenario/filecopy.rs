@@ -12,12 +12,12 @@ use std::path::Path;
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
-use crate::copy::{CLASSIC, Copied, Job, MODERN, Method};
+use crate::copy::{CLASSIC, CopyEnd, Job, MODERN, Method};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, forget, make_file};
 use crate::fill::{Filler, check_content};
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::PAGE;
 use crate::number;
 use crate::params::{choice, params};
@@ -175,8 +175,8 @@ impl Scenario for Filecopy {
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
         let chosen = self.chosen("filecopy")?;
         let filler = Filler::new(self.content, trial.subject.seed)?;
-        let mut buffer = Locked::<u8>::new(number::index(self.chunk.0).max(PAGE))?;
-        let mut read_back = Locked::<u8>::new(READ_BACK)?;
+        let mut buffer = LockedBuffer::<u8>::new(number::index(self.chunk.0).max(PAGE))?;
+        let mut read_back = LockedBuffer::<u8>::new(READ_BACK)?;
         trial.settle();
 
         trial.phase("prepare");
@@ -231,7 +231,7 @@ impl Scenario for Filecopy {
             };
             trial.phase("verify");
             self.judge(trial, method, &copied, time, suffered, &mut sums);
-            if copied == Copied::Whole && self.verify {
+            if copied == CopyEnd::Whole && self.verify {
                 let equal = compare(&to, self.size.pages().0, &filler, &mut read_back)?;
                 trial.must_count(
                     &format!("equal bytes in the copy by {}", method.name),
@@ -265,7 +265,7 @@ impl Filecopy {
         &self,
         trial: &mut Trial<'_>,
         method: &Method,
-        copied: &Copied,
+        copied: &CopyEnd,
         time: Nanos,
         suffered: Option<VictimReport>,
         sums: &mut Sums,
@@ -274,7 +274,7 @@ impl Filecopy {
             format!("time-{}", method.name),
             format!("victim-refaults-{}", method.name),
         );
-        if *copied == Copied::NotHere {
+        if *copied == CopyEnd::NotHere {
             trial.not_on_this_kernel(method.feature);
             trial.absent(&time_name, "not on this kernel");
             trial.absent(&refaults_name, "not on this kernel");

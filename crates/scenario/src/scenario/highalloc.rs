@@ -10,7 +10,7 @@ use std::fs;
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
-use crate::attempt::{Asker, Held, Way, fits, missing, order, thp_settings};
+use crate::attempt::{Asker, BlockHold, Way, fits, missing, order, thp_settings};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, make_file, read_through};
@@ -20,7 +20,7 @@ use crate::load::Load;
 use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::params;
-use crate::scatter::Scattered;
+use crate::scatter::ScatteredPages;
 use crate::trial::{Trial, metrics};
 use crate::workers::Team;
 
@@ -191,7 +191,11 @@ impl Scenario for Highalloc {
 
         let scattered = if self.fragment > 0.0 {
             trial.phase("fragment");
-            Some(Scattered::hold(self.fragment, trial.memory(), &filler)?)
+            Some(ScatteredPages::hold(
+                self.fragment,
+                trial.memory(),
+                &filler,
+            )?)
         } else {
             None
         };
@@ -239,7 +243,7 @@ impl Highalloc {
         }
         trial.phase(&format!("pass-{name}"));
         let interval = Nanos(self.block.0 * 1_000_000_000 / self.rate.0.max(1));
-        let mut held: Vec<Held> = Vec::new();
+        let mut held: Vec<BlockHold> = Vec::new();
         let start = trial.place.clock.now();
         let mut due = start;
         for _ in 0..self.attempts(trial.memory()) {

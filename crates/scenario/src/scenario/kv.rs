@@ -14,7 +14,7 @@ use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_
 use crate::error::{ScenarioError, Stop};
 use crate::files::filesystem_for;
 use crate::fill::{Filler, check_content};
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 use crate::params::params;
@@ -138,7 +138,7 @@ impl Scenario for Kv {
         let mut all = Recorder::without_log()?;
         all.log_to(&trial.place.region, "access-log", self.operations);
         all.write_content(&filler);
-        let mut batch = Locked::<u32>::new(STEP)?;
+        let mut batch = LockedBuffer::<u32>::new(STEP)?;
         trial.settle();
 
         trial.phase("fill");
@@ -159,7 +159,7 @@ impl Scenario for Kv {
         // A value is all of its page: an operation copies it.
         let touch = Touch::mapping(&store, Amount::Page, Offset::At(0));
         let mut saving: Option<Saving> = None;
-        let mut saved: Option<Saved> = None;
+        let mut saved: Option<FinishedSave> = None;
         let before = Usage::own();
         let mut done = 0;
         while done < self.operations {
@@ -238,7 +238,7 @@ impl Kv {
         Ok(team)
     }
 
-    fn report(&self, trial: &mut Trial<'_>, saved: Saved) -> Result<(), Stop> {
+    fn report(&self, trial: &mut Trial<'_>, saved: FinishedSave) -> Result<(), Stop> {
         let mut time = 0;
         let mut pages = 0;
         for ended in saved.team.join()? {
@@ -270,15 +270,15 @@ struct Saving {
 }
 
 /// A snapshot that is written, or that the operations did not wait for.
-struct Saved {
+struct FinishedSave {
     team: Team,
     during: Histogram,
     copies: u64,
 }
 
 impl Saving {
-    fn end(self, all: &Recorder) -> Saved {
-        Saved {
+    fn end(self, all: &Recorder) -> FinishedSave {
+        FinishedSave {
             during: all.since(&self.mark),
             copies: Usage::own().since(self.usage).minor_faults,
             team: self.team,

@@ -12,13 +12,13 @@ use std::path::PathBuf;
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Unit};
 use pagetide_record::Invalid;
-use pagetide_reference::{MAX_PAGES, Packed, Pattern, References, Rng, check_file};
+use pagetide_reference::{MAX_PAGES, PackedFile, Pattern, References, Rng, check_file};
 
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::files::{filesystem_for, make_file};
 use crate::fill::{Filler, check_content};
-use crate::harness::Locked;
+use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 use crate::number;
 use crate::pagemap::PageMap;
@@ -219,7 +219,7 @@ impl Scenario for Patterns {
         let total = references.left();
         let mut recorder = Recorder::without_log()?;
         recorder.log_to(&trial.place.region, "access-log", total);
-        let mut batch = Locked::<u32>::new(BATCH)?;
+        let mut batch = LockedBuffer::<u32>::new(BATCH)?;
         let mut page_map = PageMap::open()?;
         let mut uses = Uses::new(trial, pages);
         let filler = Filler::new(self.content, trial.subject.seed)?;
@@ -308,7 +308,7 @@ impl Patterns {
                 .references(self.range(), self.refs, trial.subject.seed)
                 .map_err(ScenarioError::from)?);
         }
-        let packed = Packed::new(trial.place.data, self.range()).map_err(|error| {
+        let packed = PackedFile::new(trial.place.data, self.range()).map_err(|error| {
             Stop::Invalid(Invalid::Scenario {
                 why: format!("cannot use the references that were carried in: {error}"),
             })

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::event::Event;
-use super::{Part, Parts, Queued, TaskAccounting, TaskTime};
+use super::{Part, Parts, QueueWait, TaskAccounting, TaskTime};
 use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
@@ -247,10 +247,10 @@ impl Track {
                 self.parts.shift(Part::Fault, Part::Unexplained, outside);
             }
         }
-        let mut behind: Vec<Queued> = self
+        let mut behind: Vec<QueueWait> = self
             .behind
             .into_iter()
-            .map(|(pid, time)| Queued {
+            .map(|(pid, time)| QueueWait {
                 pid,
                 name: String::new(),
                 time: Nanos(time),

@@ -33,6 +33,12 @@ pub(super) static SOURCE: Source = Source {
         Gauge Bytes "SwapCached" "memory that still has a swap slot";
         Gauge Bytes "Active" "memory on active lists";
         Gauge Bytes "Inactive" "memory on inactive lists";
+        Gauge Bytes "Active(anon)" "anonymous and shared memory on active lists";
+        Gauge Bytes "Inactive(anon)" "anonymous and shared memory on inactive lists";
+        Gauge Bytes "Active(file)" "page cache on active lists";
+        Gauge Bytes "Inactive(file)" "page cache on inactive lists";
+        Gauge Bytes "Unevictable" "memory that cannot be reclaimed, such as locked pages";
+        Gauge Bytes "Mlocked" "memory locked by mlock";
         Gauge Bytes "SwapTotal" "capacity of all swap areas";
         Gauge Bytes "SwapFree" "what of it is free";
         Gauge Bytes "Zswap" "compressed memory zswap uses";
@@ -48,6 +54,8 @@ pub(super) static SOURCE: Source = Source {
         Gauge Bytes "SUnreclaim" "kernel objects that cannot be shrunk";
         Gauge Bytes "KernelStack" "stacks of tasks in the kernel";
         Gauge Bytes "PageTables" "page tables";
+        Gauge Bytes "Percpu" "memory of per-CPU variables";
+        Gauge Bytes "VmallocUsed" "memory mapped by vmalloc";
         Gauge Bytes "CommitLimit" "what may be promised under strict overcommit";
         Gauge Bytes "Committed_AS" "what is promised";
         Gauge Bytes "AnonHugePages" "anonymous memory in huge pages";
