@@ -1,7 +1,7 @@
 //! The ballast: locked memory that leaves the workload exactly what it was promised.
 //!
-//! Kernels differ in their own footprint (at the same size of machine 6.1, 6.12 and 7.2 left 93, 84 and 73 MB free), so
-//! that the same size of machine would compare footprint and policy mixed.
+//! Kernels differ in their own footprint: on the same machine 6.1, 6.12 and 7.2 leave 93, 84 and 73 MB free. A comparison on
+//! machines of one size would mix footprint and reclaim policy.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
-/// How close free memory has to come to what was promised.
-const CLOSE: u64 = 32 * PAGE_SIZE;
+/// Largest accepted difference between free memory and what was promised, in bytes.
+const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
 
-/// Free memory: what the zones have free, and what waits in per-CPU lists for the next allocation (which the kernel
-/// counts as used, and which comes and goes by a MiB).
+/// Free memory: free pages of the zones, and pages in per-CPU lists. The kernel counts the latter as used, and they come and go
+/// by a MiB.
 pub fn free() -> Result<Bytes, GuestError> {
     // Folds the per-CPU differences into the global counters; kernels since 4.8 have it.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -41,20 +41,20 @@ pub fn drop_caches() {
 #[derive(Debug)]
 pub struct Ballast(Mapping);
 
-/// Room for memory that is taken, and locked, page by page. Taking it costs a trial next to nothing: page faults, which the
+/// Address space whose pages are allocated and locked one by one. This costs a trial next to nothing: page faults, whose code the
 /// workload needs anyway.
 #[derive(Debug)]
 pub struct Reserve(Ballast);
 
 impl Reserve {
-    /// Makes room for so many pages. None is taken yet, but what maps them is.
+    /// Reserves address space for `pages` pages. Their page tables are allocated, the pages are not.
     pub fn new(pages: u64) -> Result<Self, GuestError> {
         let reserve = Self(map(Bytes((pages + 1) * PAGE_SIZE), libc::MLOCK_ONFAULT)?);
         reserve.touch(0);
         Ok(reserve)
     }
 
-    /// Takes so many pages, once; more than there is room for are not taken.
+    /// Allocates `pages` pages; may be called once. Pages beyond the reserved space are ignored.
     pub fn take(&self, pages: u64) {
         for page in 1..=pages {
             self.touch(page);
@@ -70,13 +70,13 @@ impl Reserve {
 }
 
 impl Ballast {
-    /// Gives it back.
+    /// Frees the memory.
     pub fn release(self) {
         drop(self.0);
     }
 }
 
-/// Takes `size` bytes and keeps them locked for good.
+/// Allocates `size` bytes and keeps them locked until the guest ends.
 pub fn take(size: Bytes) -> Result<(), GuestError> {
     if size.0 > 0 {
         std::mem::forget(hold(size)?);
@@ -84,42 +84,42 @@ pub fn take(size: Bytes) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// Takes `size` bytes (not zero) and keeps them locked.
+/// Allocates `size` bytes (not zero) and locks them.
 pub fn hold(size: Bytes) -> Result<Ballast, GuestError> {
     map(size, 0)
 }
 
-/// Maps and locks `size` bytes, by the flags of mlock2(2).
+/// Maps and locks `size` bytes; `flags` are those of mlock2(2).
 fn map(size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     let fault = || io("locking a ballast of", size.to_string());
     let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
     let memory = Mapping::new(Source::Private, length).map_err(fault())?;
-    // Children must not carry it, and huge pages would make its size inexact.
+    // Children must not inherit it, and huge pages would make its size inexact.
     memory.advise(0, length, libc::MADV_DONTFORK);
     memory.advise(0, length, libc::MADV_NOHUGEPAGE);
     memory.lock(flags).map_err(fault())?;
     Ok(Ballast(memory))
 }
 
-/// Takes memory until `wanted` is free: all but a little first, then half of what is over, again and again, because the
-/// ballast's own page tables count too.
+/// Allocates memory until only `wanted` is free. First nearly all of the excess, then half of the rest again and again, because
+/// the ballast needs page tables too.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
-    const LITTLE: u64 = 2 << 20;
+    const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {
         drop_caches();
         let found = free()?;
-        if found.0 + CLOSE < wanted.0 {
+        if found.0 + CLOSE_BYTES < wanted.0 {
             return Err(GuestError::MemoryShort {
                 wanted: wanted.0 >> 10,
                 found: found.0 >> 10,
             });
         }
         let over = found.0.saturating_sub(wanted.0);
-        if over < CLOSE {
+        if over < CLOSE_BYTES {
             return Ok(());
         }
-        let step = if over > 2 * LITTLE {
-            over - LITTLE
+        let step = if over > 2 * LITTLE_BYTES {
+            over - LITTLE_BYTES
         } else {
             over / 2
         };

@@ -1,7 +1,7 @@
 //! The file system on a simulated disk, for scenarios that need files.
 //!
-//! The controller makes it (there is no `mke2fs` in the guest) and sends its non-zero pieces; the rest of the device is
-//! zeros already.
+//! The controller makes it, because the guest has no `mke2fs`, and sends the pieces that are not zero. The rest of the device
+//! reads as zeros already.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,9 +1,9 @@
 //! The process that keeps the CPU from halting.
 //!
-//! When an emulated CPU halts, the emulator's main loop moves virtual time to the next timer, racing with the CPU's own
-//! thread: exactness is lost. While the CPU executes, its thread runs every timer at its exact instruction. So one
-//! process of the lowest class spins whenever nobody else wants the CPU. A `nop` is translated to nothing, so that a long
-//! straight run of them makes idle virtual time cost almost no wall time.
+//! When an emulated CPU halts, the emulator's main loop moves virtual time to the next timer. It races with the CPU's own
+//! thread, and exactness is lost. While the CPU executes, its thread runs every timer at its exact instruction. So a process of
+//! the lowest scheduling class spins whenever no other task is runnable. The emulator translates a `nop` to nothing, so a long run
+//! of them makes idle virtual time cost almost no wall time.
 
 use std::arch::asm;
 use std::io;

@@ -1,4 +1,4 @@
-//! The guest's life, from first line to last.
+//! The guest from start to end: boot, ready point, trial, results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,17 +28,18 @@ use crate::start::Start;
 use crate::workload::Workload;
 use crate::{ballast, filesystem, idle, modules, mount, port, region, start};
 
-/// What the kernel put off until after boot is done in this time, and not beside a trial; nearly free, as the CPU is idle.
+/// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
+/// because the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Compressed memory to swap to.
 const ZRAM: &str = "/dev/zram0";
-/// Simulated disks: the first is swapped to where a trial asks for it, else it takes the file system.
+/// Simulated disks. The first is the swap device if the trial swaps to a disk; otherwise it holds the file system.
 const DISKS: [&str; 2] = ["/dev/nullb0", "/dev/nullb1"];
 
-/// Runs as PID 1 to the end; never returns and never panics.
+/// Runs as PID 1. Never returns and never panics.
 pub fn main() -> ! {
-    // A panic's message goes where a person can find it, and the emulator ends.
+    // On a panic, print the message on the console and end the emulator.
     std::panic::set_hook(Box::new(|info| {
         port::say(&format!("pagetide: guest program: {info}\n"));
         port::exit(false);
@@ -54,7 +55,7 @@ pub fn main() -> ! {
             port::exit(true)
         }
         Err(why) => {
-            // For a person who looks at the console: where memory went.
+            // Shows a reader of the console where memory went.
             port::say(&fs::read_to_string(meminfo::PATH).unwrap_or_default());
             port::say(&format!("pagetide: {why}\n"));
             port::exit(false)
@@ -85,7 +86,7 @@ fn prepare() -> Result<Ready, GuestError> {
         what: "boot",
         why: why.to_string(),
     })?;
-    // Before the region is mapped, whose page tables the spinner would carry.
+    // Start it before the region is mapped, or it would inherit the region's page tables.
     idle::start()?;
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
@@ -122,13 +123,13 @@ fn prepare() -> Result<Ready, GuestError> {
     let spare = ballast::hold(boot.spare)?;
     let jitter = Reserve::new(start::MOST_PAGES)?;
     if let Some(free) = boot.free {
-        // The jitter of each seed is taken from what is left over, so that no seed has less than was promised.
+        // Each seed frees some pages beyond the promise; no seed has less than was promised.
         ballast::leave(Bytes(
             free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
         ))?;
     }
     ballast::drop_caches();
-    // The mapping outlives a restore, but what it shows does not: pages of the snapshot's own region are gone.
+    // The mapping survives a restore, its content does not: the restored guest has a new region.
     Ok(Ready {
         boot,
         known,
@@ -187,13 +188,13 @@ fn trial(ready: Ready) {
     let written = region
         .write(Kind::Blob, judgement::LOG, log::read().as_bytes())
         .and_then(|()| region.write(Kind::Results, judgement::REPORT, &json));
-    // A region that is full keeps the phase below `Done`, which the controller reports.
+    // If the region is full, the phase stays below `Done`, and the controller reports that.
     if written.is_ok() {
         region.set_phase(Phase::Done);
     }
 }
 
-/// Runs the trial; `text` is its specification as it came.
+/// Runs the trial; `text` is its specification as received.
 fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
@@ -208,7 +209,7 @@ fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
                 .collect();
             drop(ready.settings.apply(&fixed));
         }
-        // What was set may have changed what lies beside it.
+        // A setting may have changed related ones, so those are read again.
         results.settings.extend(
             ready
                 .settings
@@ -276,7 +277,7 @@ fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     });
 }
 
-/// Starts the observer in the place of the spare memory, and leaves as much free as there was.
+/// Frees the spare memory, starts the observer in its place, and leaves as much memory free as before.
 fn observer(
     boot: &BootSpec,
     region: &Region,
@@ -291,7 +292,7 @@ fn observer(
     Ok(observer)
 }
 
-/// What is known at the ready point and stays so.
+/// What is known at the ready point and does not change after it.
 struct MachineFacts {
     /// Where the trial's specification will be.
     trial: u16,

@@ -40,7 +40,7 @@ pub fn all() -> Result<(), GuestError> {
     if !Path::new("/dev/mem").exists() {
         mount("devtmpfs", "/dev", "devtmpfs", "")?;
     }
-    // What only some kernels have is mounted where it is there; a scenario that needs it says so.
+    // Some kernels lack these file systems. A scenario that needs one reports that it is missing.
     let _ = mount("cgroup2", "/sys/fs/cgroup", "cgroup2", "");
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", "");
     let _ = mount("tracefs", "/sys/kernel/tracing", "tracefs", "");

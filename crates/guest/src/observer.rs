@@ -1,9 +1,9 @@
 //! The observer of an observed trial: a process of its own that traces and samples while the scenario runs.
 //!
-//! It is a process beside PID 1, so that what it allocates is not inherited by the workload, and it is made before free
-//! memory is set to what was promised, so that it costs the workload none. Its buffers are the kernel's ring buffer of
-//! [`BUFFER_KIB`], emptied every [`INTERVAL`] of virtual time into memory of the host; nothing is formatted or compressed on
-//! the way. It runs as a real-time task, so that a busy workload cannot make it late.
+//! It is a process of its own, so the workload does not inherit what it allocates. It starts before free memory is set to what was
+//! promised, so it takes none from the workload. The kernel's ring buffer of [`BUFFER_KIB`] is emptied every [`INTERVAL`] of virtual
+//! time into memory of the host; nothing is formatted or compressed on the way. The observer is a real-time task, so a busy
+//! workload cannot delay it.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -23,16 +23,16 @@ use crate::tracearea::{Contents, FRAME, TraceArea};
 
 /// Size of the kernel's ring buffer.
 pub const BUFFER_KIB: u64 = 4096;
-/// How often it is emptied: at 80 MB of events a second, more than any kernel writes, it would be half full.
+/// How often it is emptied. At 80 MB of events a second, more than any kernel writes, it would be half full.
 pub const INTERVAL: Nanos = Nanos(25_000_000);
 /// How often the text sources are read.
 pub const SAMPLE: Nanos = Nanos(50_000_000);
-/// The most samples of a series.
+/// Most samples of a series.
 const SAMPLES: usize = 512;
-/// How long PID 1 waits for an answer.
-const PATIENCE: u32 = 60_000;
+/// How long PID 1 waits for an answer, in milliseconds of virtual time.
+const PATIENCE_MS: u32 = 60_000;
 
-// Where the observer is; 0 while it sets up.
+// States of the observer; 0 while it sets up.
 const READY: u32 = 1;
 const GO: u32 = 2;
 const RECORDING: u32 = 3;
@@ -103,7 +103,7 @@ impl Observer {
     /// Waits for a state, or for the observer's failure.
     fn reached(&self, wanted: u32) -> Result<(), GuestError> {
         let fault = |why: String| Err(io("observing", "the trial")(io::Error::other(why)));
-        for _ in 0..PATIENCE {
+        for _ in 0..PATIENCE_MS {
             match self.board().state.load(Ordering::Acquire) {
                 state if state == wanted => return Ok(()),
                 FAILED => {
@@ -123,7 +123,7 @@ impl Observer {
         fault("the observer does not answer".to_owned())
     }
 
-    /// The observer's side: says why it cannot go on.
+    /// Called by the observer: reports why it cannot go on.
     fn fail(&self, why: &str) {
         let room = &self.board().why;
         for (place, byte) in room.iter().zip(why.bytes()) {
@@ -134,7 +134,7 @@ impl Observer {
         self.set(FAILED);
     }
 
-    /// The observer's life.
+    /// The observer's process from start to end.
     fn observe(&self, boot: &BootSpec, region: &Region, scope: &Scope) -> Result<(), GuestError> {
         let probe = |why: ProbeError| io("observing", "the trial")(io::Error::other(why));
         // SAFETY: the name is a C string.
@@ -191,7 +191,7 @@ impl Observer {
     }
 }
 
-/// Keeps a piece of the trace, and the first fault.
+/// Stores a piece of the trace and remembers the first error.
 fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, bytes: &[u8]) {
     if broken.is_ok() {
         *broken = area.append(cpu, bytes);
@@ -215,7 +215,7 @@ fn store(
     region.write(Kind::Blob, FRAME, &contents).map_err(full)
 }
 
-/// Makes this process run before every ordinary one; what it forks does not inherit that.
+/// Gives this process real-time priority, which its children do not inherit.
 fn in_real_time() {
     let param = libc::sched_param { sched_priority: 1 };
     // SAFETY: changes only this process; `param` lives through the call.

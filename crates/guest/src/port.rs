@@ -1,12 +1,12 @@
 //! Port input and output: the emulator's synchronous devices.
 //!
-//! Everything here completes within the instruction that asks for it, so that it cannot bring the host's timing into
-//! the guest. Sources: QEMU `docs/specs/fw_cfg.rst`, `docs/specs/pvpanic.rst`, `hw/misc/debugexit.c`.
+//! Each access completes within the instruction that makes it, so the host's timing cannot reach the guest.
+//! Sources: QEMU `docs/specs/fw_cfg.rst`, `docs/specs/pvpanic.rst`, `hw/misc/debugexit.c`.
 
 use std::arch::asm;
 
-/// Port of the debug console: text for a person, and the kernel's own last words. Not the usual 0x402, on which the
-/// firmware would talk.
+/// Port of the debug console, for messages and for the kernel's last output before a panic. Not the usual 0x402, to which the
+/// firmware writes.
 pub const CONSOLE: u16 = 0x4e0;
 /// Port of the panic device: writing 1 pauses the emulator at this very instruction.
 pub const READY: u16 = 0x505;
@@ -67,7 +67,7 @@ pub fn ready() {
 /// Ends the emulator.
 pub fn exit(prepared: bool) -> ! {
     out(EXIT, if prepared { EXIT_DONE } else { EXIT_UNPREPARED });
-    // Without the exit device (not our emulator) the machine is powered off in the ordinary way.
+    // Without the exit device, as in another emulator, power off as usual.
     // SAFETY: plain system calls without memory arguments.
     unsafe {
         libc::reboot(libc::RB_POWER_OFF);
@@ -77,7 +77,7 @@ pub fn exit(prepared: bool) -> ! {
     }
 }
 
-/// Finds a configuration item of the emulator; `None` where there is none of this name.
+/// Finds a configuration item of the emulator by name.
 pub fn find(name: &str) -> Option<u16> {
     let long = || u32::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
     out_word(FW_CFG_SELECT, FW_CFG_DIRECTORY);
@@ -98,8 +98,8 @@ pub fn find(name: &str) -> Option<u16> {
     None
 }
 
-/// Reads the text in a configuration item. Its length may be another than when the item was found, in the emulator that
-/// made the snapshot; past its end the emulator gives zeros.
+/// Reads the text in a configuration item. Its length may differ from that in the emulator that made the snapshot, where the item
+/// was found. Past its end the emulator returns zeros.
 pub fn text(select: u16) -> Vec<u8> {
     out_word(FW_CFG_SELECT, select);
     std::iter::repeat_with(|| input(FW_CFG_DATA))

@@ -22,7 +22,7 @@ pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
     let memory =
         Mapping::new(Source::File(file.as_fd(), at), length).map_err(io("mapping", on()))?;
     let base = memory.start();
-    // The region is there to the guest's end.
+    // The region stays mapped until the guest ends.
     std::mem::forget(memory);
     // SAFETY: `base` is the page-aligned start of a mapping of `length` bytes that is never unmapped. The controller, which
     // maps the same memory, writes it only before the guest starts and reads its head through atomics.
@@ -32,7 +32,7 @@ pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
 /// Bytes of a mapped region.
 ///
 /// # Safety
-/// The range must lie within the region, and nobody, in no process, may write it from now on.
+/// The range must lie within the region, and no process may write to it from now on.
 pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &'static [u8] {
     let head: *const pagetide_record::wire::Head = region.head();
     // SAFETY: the head is the start of the mapping, which is never unmapped; that the range lies within it and does not
@@ -40,7 +40,7 @@ pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &
     unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
 }
 
-/// Keeps the mapping, but for its head, out of processes forked from now on.
+/// Keeps the mapping, except its head, out of processes that are forked from now on.
 pub fn keep_from_children(region: &Region, size: u64) {
     let head: *const pagetide_record::wire::Head = region.head();
     let length = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD);

@@ -35,7 +35,7 @@ pub struct BootSpec {
     pub trace_at: u64,
     /// Its size.
     pub trace_size: u64,
-    /// Memory kept apart for the observer, which gets it where a trial is observed.
+    /// Memory reserved for the observer of an observed trial.
     pub spare: Bytes,
     /// Modules in the order they are loaded.
     pub modules: Vec<ModuleSpec>,
@@ -47,7 +47,7 @@ pub struct BootSpec {
     pub compressor: String,
     /// File system on the second simulated disk, if the scenario needs one.
     pub filesystem: Option<Bytes>,
-    /// Memory that is to be free at the start; `None` leaves what there is.
+    /// Memory to be free at the start; `None` leaves it as it is.
     pub free: Option<Bytes>,
     /// Size of the machine that watermarks are made to match.
     pub intended: Bytes,
@@ -56,9 +56,9 @@ pub struct BootSpec {
 /// What differs from trial to trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// What determines the trial, [unnamed](Subject::unnamed): reading a longer name would take longer.
+    /// What determines the trial, [without names](Subject::unnamed), because a longer name would take longer to read.
     pub subject: Subject,
-    /// Settings to apply: the variant's, and those that the scenario needs where the variant leaves them.
+    /// Settings to apply: those of the variant, and those that the scenario needs and the variant does not set.
     pub settings: BTreeMap<String, String>,
     /// Bulk input within the output region: offset and length.
     pub data: Option<(u64, u64)>,

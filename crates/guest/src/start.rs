@@ -1,10 +1,9 @@
-//! Where a trial starts from: what a seed varies beside the references.
+//! The start of a trial: what a seed varies besides the references.
 //!
-//! One trajectory is no distribution. What a kernel does at every tick of 4 ms meets a workload in some phase, and a few pages
-//! more or less free decide which page is evicted first. Trials that shared phase and memory would share what these do to
-//! them, which no interval over seeds could tell: with a ballast of `seed % 65` pages eight seeds in a row had nearly the same
-//! memory, and a loss of 1 % of it was judged an improvement in one campaign of six. So both are drawn, independently for each
-//! seed.
+//! One trajectory is not a distribution. The kernel acts at every tick of 4 ms, and the workload meets the tick in some phase. A few
+//! free pages more or less decide which page is evicted first. If all trials had the same phase and memory, an interval over seeds
+//! would not show their effect. With a ballast of `seed % 65` pages, eight consecutive seeds had nearly the same memory, and a loss
+//! of 1 % of memory was judged an improvement in one campaign of six. So each seed draws both independently.
 
 use std::time::Duration;
 
@@ -12,17 +11,17 @@ use pagetide_reference::Rng;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Most pages that a seed leaves free beyond what was promised.
+/// Most pages that a seed leaves free beyond the promise.
 pub const MOST_PAGES: u64 = 64;
-/// The phase is drawn from so much virtual time: 25 ticks. Longer periods (kcompactd's 500 ms, the sweep of counters every
-/// second) are left to the workload's own course; to draw from them would cost every trial 10 ms of real time and more.
+/// The phase is drawn from this much virtual time: 25 ticks. Longer periods, such as kcompactd's 500 ms, are not drawn from: that
+/// would cost every trial 10 ms of real time or more.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Virtual time between the ready point and the first step of a trial. Longer than a tick of any kernel (10 ms at 100 Hz).
 ///
-/// At the ready point the emulator stops the CPU, and by chance moves the guest's clock to the next timer before it has taken
-/// note of that. So two snapshots of the same guest may differ by up to a tick in when they go on. Both wait for the same moment,
-/// counted from before the ready point; then they do the same, but for nanoseconds by which the kernel's clock was rounded.
+/// At the ready point the emulator stops the CPU. By chance it moves the guest's clock to the next timer before it notices the
+/// stop, so two snapshots of the same guest may resume up to a tick apart. Both wait for the same moment, counted from before the
+/// ready point. From there they are equal except for nanoseconds of rounding in the kernel's clock.
 const MARGIN: Duration = Duration::from_millis(12);
 
 /// The time of the guest's clock, which counts instructions.
@@ -30,7 +29,7 @@ pub fn now() -> Timespec {
     clock_gettime(ClockId::Monotonic)
 }
 
-/// The moment at which every trial from a snapshot goes on, where `ready` was taken before its ready point.
+/// The moment at which every trial from a snapshot continues; `ready` is a time read before the ready point.
 pub fn after(ready: Timespec) -> Timespec {
     const SECOND: i64 = 1_000_000_000;
     let nanos = ready.tv_nsec + i64::from(MARGIN.subsec_nanos());
@@ -40,12 +39,12 @@ pub fn after(ready: Timespec) -> Timespec {
     }
 }
 
-/// Sleeps until then. A clock that cannot be waited for is one that went by already.
+/// Sleeps until `moment`. If the sleep is refused, the moment has passed.
 pub fn wait_until(moment: Timespec) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &moment) == Err(rustix::io::Errno::INTR) {}
 }
 
-/// Where a trial starts from.
+/// What a seed decides about the start of its trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Pages free beyond what was promised, from 0 to [`MOST_PAGES`].
@@ -55,7 +54,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// That of a seed.
+    /// The start that belongs to a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, "start");
         let pages = rng.below(MOST_PAGES + 1);

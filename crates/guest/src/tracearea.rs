@@ -1,8 +1,8 @@
 //! Where the trace of an observed trial leaves the guest: memory of the host behind the output region.
 //!
-//! It is far larger than the region and mapped piece by piece, so that neither its page tables nor anything else of it takes
-//! memory from the workload. Layout: pieces, one after the other, each the CPU (32 bits), the length (32 bits) and so many
-//! bytes of packed sub-buffers; numbers are little-endian. How much is used stands in the frame [`FRAME`].
+//! It is far larger than the region. Only a window of it is mapped at a time, so that its page tables take no memory from the
+//! workload. Layout: pieces in sequence, each with the CPU (32 bits), the length (32 bits) and that many bytes of packed
+//! sub-buffers, little-endian. The frame [`FRAME`] says how much of the area is used.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::error::{GuestError, io};
 /// Name of the output region's frame that says what lies in the area, as JSON of [`Contents`].
 pub const FRAME: &str = "trace-contents";
 /// Size of what is mapped at once.
-const WINDOW: usize = 1 << 20;
+const WINDOW_BYTES: usize = 1 << 20;
 
 /// What lies in the area.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl TraceArea {
         })
     }
 
-    /// Appends a piece; one that does not fit, and all that follow, are counted instead.
+    /// Appends a piece. A piece that does not fit, and all later ones, are counted instead.
     pub fn append(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), GuestError> {
         let Ok(length) = u32::try_from(bytes.len()) else {
             self.refused += 1;
@@ -92,8 +92,8 @@ impl TraceArea {
         while !bytes.is_empty() {
             let used = self.used;
             let (window, from) = self.window()?;
-            let within = usize::try_from(used - from).unwrap_or(WINDOW);
-            let length = bytes.len().min(WINDOW - within);
+            let within = usize::try_from(used - from).unwrap_or(WINDOW_BYTES);
+            let length = bytes.len().min(WINDOW_BYTES - within);
             window.write(within, &bytes[..length]);
             bytes = &bytes[length..];
             self.used += length as u64;
@@ -103,14 +103,17 @@ impl TraceArea {
 
     /// The window that the next byte lies in, and its offset.
     fn window(&mut self) -> Result<(&Mapping, u64), GuestError> {
-        let size = WINDOW as u64;
+        let size = WINDOW_BYTES as u64;
         let from = self.used / size * size;
         let window = match self.window.take() {
             Some((window, at)) if at == from => window,
             old => {
                 drop(old);
-                Mapping::new(Source::File(self.memory.as_fd(), self.at + from), WINDOW)
-                    .map_err(io("mapping the trace area in", "/dev/mem"))?
+                Mapping::new(
+                    Source::File(self.memory.as_fd(), self.at + from),
+                    WINDOW_BYTES,
+                )
+                .map_err(io("mapping the trace area in", "/dev/mem"))?
             }
         };
         Ok((&self.window.insert((window, from)).0, from))
@@ -120,7 +123,7 @@ impl TraceArea {
 /// A piece of the trace in the area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The CPU it is of.
+    /// The CPU that wrote it.
     pub cpu: u32,
     /// Offset of its packed sub-buffers.
     pub at: u64,
@@ -198,7 +201,7 @@ mod tests {
     fn what_does_not_fit_is_counted_and_nothing_follows_it() {
         // A plain file stands in for the machine's memory: the same system calls map it.
         let file = tempfile::tempfile().unwrap();
-        let size = 2 * WINDOW as u64;
+        let size = 2 * WINDOW_BYTES as u64;
         file.set_len(size).unwrap();
         let mut area = TraceArea {
             memory: file.try_clone().unwrap(),

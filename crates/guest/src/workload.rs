@@ -1,5 +1,5 @@
-//! The process that runs the scenario. It is made before the ready point and waits there for its work, so that no trial
-//! pays for making it.
+//! The process that runs the scenario. It is started before the ready point and waits for its order, so that starting it costs no
+//! trial any time.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -25,13 +25,13 @@ pub const OUTCOME: &str = "outcome";
 /// A workload that waits for its work.
 pub struct Workload {
     child: libc::pid_t,
-    /// Open in other processes too, so that its end says nothing: what is written says how long it is.
+    /// Other processes hold it open too, so it has no end of file: each order starts with its length.
     orders: PipeWriter,
     signals: libc::sigset_t,
 }
 
 impl Workload {
-    /// Starts the process. Its pages are locked as they come to be used, so that it does not become the victim.
+    /// Starts the process. Its pages are locked when first used, so that reclaim does not evict the harness.
     pub fn stand_by(boot: &BootSpec, region: &Region<'static>) -> Result<Self, GuestError> {
         let (theirs, orders) = io::pipe().map_err(io("making", "the workload's pipe"))?;
         let signals = supervise::block_child_signal();
@@ -58,7 +58,7 @@ impl Workload {
         }
     }
 
-    /// Lets it run the trial specified by `text`, and waits for it. Returns why its result must not be used, if so.
+    /// Runs the trial specified by `text` and waits for its end. Returns the reasons why its result must not be used.
     pub fn run(mut self, text: &[u8], region: &Region, hang_after: Nanos) -> Vec<Invalid> {
         let mut order = text.len().to_ne_bytes().to_vec();
         order.extend(text);
@@ -68,13 +68,13 @@ impl Workload {
         }
         let limit = (hang_after, "virtual");
         supervise::wait(self.child, region, limit, self.signals, || {
-            // The kernel says in its log who waits for what.
+            // The kernel logs which task waits for what.
             let _ = fs::write("/proc/sysrq-trigger", "w");
         })
     }
 }
 
-/// The workload's life; whether its outcome is stored.
+/// Waits for an order, runs it and stores the outcome. Returns true if the outcome was stored.
 fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region<'static>) -> bool {
     let Ok(order) = receive(&mut orders) else {
         return false;
@@ -105,8 +105,8 @@ impl pagetide_scenario::Observer for PhaseLog {
     }
 }
 
-/// What the kernel accounted to the processes of the workload: the main one between two moments, the others from their
-/// begin to their end, which the trace tells.
+/// CPU and wait times of the workload's processes by the kernel's accounting: of the main process between two moments, of the
+/// others over their whole life. The trace has their start and end.
 fn accounting(
     outcome: &pagetide_scenario::Outcome,
     begin: Nanos,
@@ -129,9 +129,9 @@ fn accounting(
         .collect()
 }
 
-/// Runs the scenario; what it returns is the encoded outcome.
+/// Runs the scenario and returns the encoded outcome.
 fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8> {
-    // The scenario's own processes write nothing there, and its page tables would take memory from each.
+    // The scenario's processes write nothing there, and each would need memory for its page tables.
     region::keep_from_children(region, boot.region_size);
     let mut region = *region;
     let data = order.data.map_or(&[][..], |(offset, length)| {
@@ -173,7 +173,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         let tasks = accounting(&outcome, begin, monotonic());
         let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
         let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
-        // A region that is full says so by itself.
+        // The controller sees by itself that the region is full.
         let _ = region.write(Kind::Blob, TASKS, &tasks);
         let _ = region.write(Kind::Blob, PHASES, &phases);
     }

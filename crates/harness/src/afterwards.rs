@@ -1,10 +1,10 @@
-//! What becomes of a machine when its trial is over.
+//! What happens to a machine after its trial.
 
-/// What becomes of a machine when its trial is over.
+/// What happens to a machine after its trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Afterwards {
     /// It ends. Restoring what was changed would only cost time.
     Ends,
-    /// It goes on, and must be left as it was found.
+    /// It continues, and must be left as it was before.
     GoesOn,
 }

@@ -1,8 +1,8 @@
 //! What is read around a scenario, and the judgement whether the trial did what it claims.
 //!
-//! Reading and judging are apart: who stands beside the workload only reads, and what needs no kernel is worked out later.
-//! In a guest it happens outside, because every line of the guest's program that runs once is translated by the emulator
-//! first, which costs more than running it.
+//! Reading and judging are separate. The process beside the workload only reads; everything that needs no kernel is computed later,
+//! for a guest by the controller. Code that runs once in a guest must first be translated by the emulator, which costs more than
+//! running it.
 
 use pagetide_quantity::{Direction, MetricDef, Unit};
 use pagetide_quantity::{Metric, Nanos};
@@ -20,12 +20,12 @@ pub const REPORT: &str = "report";
 /// Name of the frame that holds the whole kernel log.
 pub const LOG: &str = "log";
 /// How much of the kernel's log a record keeps, in bytes.
-const LOG_TAIL: usize = 16 << 10;
+const LOG_TAIL_BYTES: usize = 16 << 10;
 
-/// What only who stands beside the workload can read.
+/// What only the process beside the workload can read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// Settings, facts, warnings, and why the scenario did not run or did not end, if so.
+    /// Settings, facts, warnings, and the reasons why the scenario did not run or did not end.
     pub results: Results,
     /// What was read around the scenario; `None` if it never ran.
     pub ran: Option<Readings>,
@@ -49,8 +49,8 @@ pub struct Readings {
 }
 
 impl Report {
-    /// Works out the results: takes the scenario's `outcome` (JSON of an [`Outcome`]), and judges whether
-    /// the trial did what it claims from counters and the kernel's `log`.
+    /// Computes the results. Takes the scenario's `outcome` (JSON of an [`Outcome`]), and judges from the counters and the kernel's
+    /// `log` whether the trial did what it claims.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
         let Some(ran) = self.ran else {
@@ -68,18 +68,18 @@ impl Report {
         take(outcome, &mut results);
         judge(needs_pressure, &mut results);
         for reason in log::judge(log, ran.started) {
-            // The kernel's own word for a death is better than the signal's number.
+            // The kernel's message says more than the number of the signal.
             results
                 .invalid
                 .retain(|known| !matches!(known, Invalid::ProcessDied { .. }));
             results.invalid.push(reason);
         }
-        results.kernel_log = log::last(log, LOG_TAIL).to_owned();
+        results.kernel_log = log::last(log, LOG_TAIL_BYTES).to_owned();
         results
     }
 }
 
-/// Puts what the scenario's process left into the results.
+/// Adds the outcome of the scenario's process to the results.
 fn take(outcome: Option<&[u8]>, results: &mut Results) {
     match outcome.and_then(|json| serde_json::from_slice::<Outcome>(json).ok()) {
         Some(outcome) => {
@@ -99,7 +99,7 @@ fn take(outcome: Option<&[u8]>, results: &mut Results) {
     }
 }
 
-/// Judges what only counters tell.
+/// Judges by the counters: halts, missing reclaim, and the metrics that are counters.
 fn judge(needs_pressure: bool, results: &mut Results) {
     let halted = results
         .halts
@@ -108,7 +108,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     if halted > 0 {
         results.invalid.push(Invalid::Halted { times: halted });
     }
-    // Where the workload has a group of its own, what the rest of the machine does says nothing.
+    // If the workload has its own control group, reclaim elsewhere on the machine does not count.
     let group = results.counters.get("memory.stat");
     let Some(vmstat) = group.or_else(|| results.counters.get("vmstat")) else {
         return;

@@ -1,8 +1,8 @@
 //! What surrounds a scenario in any arena: settings applied, read back and restored; counters before and after; supervision;
 //! swap set up; and the judgement whether the trial did what it claims.
 //!
-//! Some machines end with the trial, others go on ([`Afterwards`]). On one that goes on nothing global is written without a
-//! way back: what a guard changed, it restores when dropped, also where a trial ends early.
+//! Some machines end with the trial, others continue ([`Afterwards`]). On a machine that continues, nothing global is written
+//! without a way back: guards restore what they changed when dropped, also if a trial ends early.
 //!
 //! This crate knows nothing of guests, emulators or reports. Begin reading in [`settings`], then [`judgement`].
 

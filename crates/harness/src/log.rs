@@ -19,12 +19,12 @@ pub fn read() -> String {
     String::from_utf8_lossy(&buffer).into_owned()
 }
 
-/// The last `bytes` bytes or so of the log, from a line's start.
+/// About the last `bytes` bytes of the log, from the start of a line.
 pub fn tail(bytes: usize) -> String {
     last(&read(), bytes).to_owned()
 }
 
-/// The last `bytes` bytes or so of a text, from a line's start.
+/// About the last `bytes` bytes of a text, from the start of a line.
 pub fn last(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {
@@ -45,8 +45,7 @@ fn stamp(line: &str) -> Option<Nanos> {
     ))
 }
 
-/// Finds the lines after `from` (in the log's own time) that make a trial invalid. `started` is the same clock's time at
-/// the start of the scenario.
+/// Finds the lines that make a trial invalid. Lines before `from`, on the log's own clock, are ignored.
 pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
     let mut found = Vec::new();
     for line in log.lines() {

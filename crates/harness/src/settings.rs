@@ -1,4 +1,4 @@
-//! Settings by name: where they lie, how they are applied, whether they stuck, and how they are restored.
+//! Settings by name: their files, how they are applied, whether the kernel accepted them, and how they are restored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ pub const KNOWN: [&str; 27] = [
     "zswap/max_pool_percent",
 ];
 
-/// Where a setting of this name lies; `None` for a name of no known form.
+/// The file of a setting; `None` if its name has no known form.
 pub fn path(name: &str) -> Option<PathBuf> {
     if name.split('/').any(|part| part == "..") {
         return None;
@@ -206,15 +206,15 @@ impl Settings {
         Some(text.trim().to_owned())
     }
 
-    /// Applies settings and reads each back. On a machine that goes on, one that cannot be read is refused, for it could
-    /// not be restored.
+    /// Applies settings and reads each back. On a machine that continues, a setting that cannot be read is refused, because it
+    /// could not be restored.
     pub fn apply(&self, settings: &BTreeMap<String, String>) -> AppliedSettings {
         let mut applied = AppliedSettings {
             read: BTreeMap::new(),
             refused: Vec::new(),
             before: self.before(settings),
         };
-        // Writing to transparent huge pages raises min_free_kbytes behind our back, so watermarks come last.
+        // Writing a setting of transparent huge pages raises min_free_kbytes as a side effect, so watermarks are set last.
         let order = settings
             .iter()
             .filter(|(n, _)| !is_watermark(n))
@@ -252,7 +252,7 @@ impl Settings {
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// What is to be written to restore these settings and those that they may change.
+    /// What to write to restore these settings and those they may change.
     fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
         if self.afterwards == Afterwards::Ends {
             return Vec::new();
@@ -263,7 +263,7 @@ impl Settings {
                 || (is_watermark(name) && move_watermarks(settings.keys()))
         });
         let mut names: Vec<&str> = set.chain(neighbours).collect();
-        // Watermarks last, as when they are set.
+        // Watermarks are restored last, as they are set last.
         names.sort_unstable_by_key(|name| (is_watermark(name), *name));
         names.dedup();
         names
@@ -310,7 +310,7 @@ impl AppliedSettings {
 
 impl Drop for AppliedSettings {
     fn drop(&mut self) {
-        // Whoever wants to know calls `restore`.
+        // Call `restore` to see errors.
         let _ = self.put_back();
     }
 }

@@ -1,4 +1,4 @@
-//! Watches over the workload from outside.
+//! Supervises the workload from outside.
 
 use std::sync::atomic::Ordering;
 
@@ -7,16 +7,16 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
 use pagetide_system::clock::monotonic as now;
 
-/// Locks the harness' own pages, those that are used, so that it does not become the victim.
+/// Locks the pages that the harness uses, so that reclaim does not evict them.
 pub fn lock_what_is_here() {
     let flags = libc::MCL_CURRENT | libc::MCL_ONFAULT as libc::c_int;
     // SAFETY: changes only how this process' pages are treated.
     unsafe { libc::mlockall(flags) };
 }
 
-/// Waits for the workload, renewing the region's clock every second. Ends it when it made no progress for `hang_after`, on
-/// the clock of that name; what else a hang is worth, such as the kernel's word on who waits for what, `on_hang` does first.
-/// Returns why its result must not be used, if so.
+/// Waits for the workload and renews the region's clock every second. Kills the workload if it makes no progress for `hang_after` on
+/// the named clock; before that it calls `on_hang`, which may make the kernel log the waiting tasks. Returns the reasons why the
+/// result must not be used.
 pub fn wait(
     child: libc::pid_t,
     region: &Region,
@@ -78,8 +78,8 @@ pub fn wait(
     }
 }
 
-/// Blocks the signal of a child's end, so that it can be waited for with a time limit. Before the child is made: a
-/// signal that came earlier would be lost.
+/// Blocks SIGCHLD, so that it can be waited for with a time limit. Call this before the child is started, or an early signal would
+/// be lost.
 pub fn block_child_signal() -> libc::sigset_t {
     // SAFETY: an all-zero set is valid input for `sigemptyset`, and all pointers live through the calls.
     unsafe {

@@ -1,4 +1,4 @@
-//! Swap for a trial: found, or set up on compressed memory or a disk and taken away again.
+//! Swap for a trial: set up on zram or a disk, and removed afterwards.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ impl Swap {
         };
         set("comp_algorithm", compressor)?;
         set("disksize", &size.0.to_string())?;
-        // From here on there is something to take away, also where switching on is refused.
+        // From here on the device must be reset, even if switching on is refused.
         let swap = Self {
             device: device.to_owned(),
             zram: Some(folder),
@@ -91,7 +91,7 @@ impl Drop for Swap {
         // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
         unsafe { libc::swapoff(path.as_ptr()) };
         if let Some(folder) = &self.zram {
-            // Refused while it is in use, so that what could not be switched off stays as it is.
+            // The kernel refuses this while the device is in use.
             let _ = fs::write(folder.join("reset"), "1");
         }
     }
@@ -108,13 +108,13 @@ pub fn present(device: &str) -> Result<(), HarnessError> {
     }
 }
 
-/// Writes the first `size` bytes of a simulated disk once, so that its pages are allocated now: a disk that took memory
-/// when it is swapped to would deadlock in reclaim.
+/// Writes the first `size` bytes of a simulated disk, so that its pages are allocated now. A disk that allocated memory during
+/// swap-out would deadlock in reclaim.
 pub fn fill(device: &str, size: Bytes) -> Result<(), HarnessError> {
-    const CHUNK: usize = 1 << 20;
+    const CHUNK_BYTES: usize = 1 << 20;
     /// A page-aligned buffer, as direct I/O wants it.
     #[repr(C, align(4096))]
-    struct Aligned([u8; CHUNK]);
+    struct Aligned([u8; CHUNK_BYTES]);
     let zeros: Box<Aligned> = {
         // SAFETY: all zeros are a valid value of a byte array; allocated zeroed so that it never lies on the stack.
         unsafe { Box::<Aligned>::new_zeroed().assume_init() }
@@ -127,7 +127,9 @@ pub fn fill(device: &str, size: Bytes) -> Result<(), HarnessError> {
         .map_err(fault)?;
     let mut at = 0;
     while at < size.0 {
-        let length = usize::try_from(size.0 - at).unwrap_or(CHUNK).min(CHUNK);
+        let length = usize::try_from(size.0 - at)
+            .unwrap_or(CHUNK_BYTES)
+            .min(CHUNK_BYTES);
         file.write_all_at(&zeros.0[..length], at).map_err(fault)?;
         at += length as u64;
     }

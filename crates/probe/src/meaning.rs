@@ -19,7 +19,7 @@ pub use attribution::{
     Attribution, Part, Parts, QueueWait, TaskAccounting, TaskTime, attribute, attribute_within,
 };
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
-pub use crosscheck::{CrossCheck, TOLERANCE};
+pub use crosscheck::{CrossCheck, TOLERANCE_PERCENT};
 pub use decoder::{Decoder, Missing};
 pub use event::{Event, Reclaimer, Traced};
 pub use observer::{Compaction, MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};

@@ -7,9 +7,9 @@ use pagetide_quantity::{Nanos, Series};
 use crate::ProbeError;
 use crate::text::{Owner, SOURCES, Text};
 
-/// Something that is observed over a trial: read before it, as often as asked while it runs, and after it.
+/// Something that is observed over a trial: read before it, sampled while it runs, and read after it.
 pub trait Probe {
-    /// What it is called in the record.
+    /// Its name in the record.
     fn name(&self) -> &str;
 
     /// Reads the state before; called just before the clock starts.
@@ -18,7 +18,7 @@ pub trait Probe {
     /// Adds a sample taken at `time`. Must not allocate: the clock runs, and memory is what is being measured.
     fn sample(&mut self, time: Nanos) -> Result<(), ProbeError>;
 
-    /// Reads the state after, and gives all that was found.
+    /// Reads the state after, and returns all that was found.
     fn after(self: Box<Self>) -> Result<Finding, ProbeError>;
 }
 

@@ -198,11 +198,6 @@ impl Bytes {
     pub const fn pages(self) -> Pages {
         Pages(self.0 / PAGE_SIZE)
     }
-
-    /// MiB as a fraction, for display.
-    pub fn mib(self) -> f64 {
-        self.0 as f64 / f64::from(1 << 20)
-    }
 }
 
 impl Pages {

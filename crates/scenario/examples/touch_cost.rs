@@ -45,8 +45,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                     // The word that `Offset::Spread` chooses.
                     let offset = (page.wrapping_mul(0x9e37_79b9) >> 20) & 0xfc0;
                     let at = *page as usize * PAGE + offset as usize;
+                    #[expect(clippy::cast_ptr_alignment, reason = "offsets are multiples of 64")]
+                    let word = workload.wrapping_add(at).cast::<u64>();
                     // SAFETY: the batch has pages of the workload only, and a word at this offset lies within its page.
-                    unsafe { workload.add(at).cast::<u64>().read_volatile() };
+                    unsafe { word.read_volatile() };
                 }
             }
         }));

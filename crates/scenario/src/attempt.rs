@@ -37,7 +37,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 /// Linux include/uapi/linux/if_packet.h.
 const PACKET_RX_RING: libc::c_int = 5;
 
-/// What is held of a block that was got.
+/// Keeps an allocated block until it is dropped.
 pub(crate) enum BlockHold {
     /// Memory; given back when dropped.
     Memory(#[expect(dead_code, reason = "held, not looked at")] Mapping),
@@ -76,7 +76,7 @@ pub(crate) struct Asker<'a> {
     pub page_map: PageMap,
 }
 
-/// Settings under which transparent huge pages of this size are given to who asks for them.
+/// Settings that allow transparent huge pages of this size for memory advised so.
 ///
 /// Linux `hugepage_init`: below 512 MiB of memory all defaults, compaction at a fault included, are never, whatever the kernel
 /// was built with. Documentation/admin-guide/mm/transhuge.rst: sizes below the largest are off anywhere until they are set.
@@ -154,7 +154,7 @@ impl Asker<'_> {
             .each(&mapping, |_, entry| present += u64::from(entry.present()))?;
         let got = present == mapping.pages();
         if got {
-            // What is held is data like any other, or reclaim would find it empty.
+            // Fill it with data, or reclaim would find it empty.
             mapping.fill(self.filler, 0, mapping.pages());
         }
         Ok(Attempt {

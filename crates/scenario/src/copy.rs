@@ -17,7 +17,7 @@ use crate::number;
 pub(crate) struct Method {
     /// Name in kebab case.
     pub name: &'static str,
-    /// The system's feature it stands on, for kernels that lack it.
+    /// The kernel feature it needs; some kernels lack it.
     pub feature: &'static str,
     how: How,
 }
@@ -93,7 +93,7 @@ pub(crate) static MODERN: [Method; 8] = [
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
 const RWF_DONTCACHE: libc::c_int = 0x80;
 /// Size of the steps after which a method cleans up behind itself.
-const WINDOW: u64 = 1 << 20;
+const WINDOW_BYTES: u64 = 1 << 20;
 
 /// The files of a copy.
 pub(crate) struct Job<'a> {
@@ -170,8 +170,8 @@ impl How {
             Self::Direct => read_write(&from, &to, size, job.buffer, |_| Ok(()))?,
             Self::DontNeedBehind => {
                 read_write(&from, &to, size, job.buffer, |done| {
-                    if done.is_multiple_of(WINDOW) {
-                        forget(&from, &to, done.saturating_sub(WINDOW), WINDOW)?;
+                    if done.is_multiple_of(WINDOW_BYTES) {
+                        forget(&from, &to, done.saturating_sub(WINDOW_BYTES), WINDOW_BYTES)?;
                     }
                     Ok(())
                 })?;
@@ -187,7 +187,7 @@ impl How {
             }
             Self::ColdBehind => {
                 let (source, target) = map_both(&from, &to, job.pages)?;
-                let window = WINDOW / PAGE as u64;
+                let window = WINDOW_BYTES / PAGE as u64;
                 for at in (0..job.pages.0).step_by(number::index(window)) {
                     let pages = window.min(job.pages.0 - at);
                     copy_pages(&source, &target, at, pages);

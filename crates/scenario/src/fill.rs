@@ -17,12 +17,12 @@ use crate::mapping::PAGE;
 use crate::number;
 
 /// Words in the pool: 32 KiB.
-const POOL: usize = 4096;
+const POOL_WORDS: usize = 4096;
 /// Words in a page.
-const WORDS: usize = PAGE / 8;
+const PAGE_WORDS: usize = PAGE / 8;
 
 /// Compressed size of the repeated part as a share of a page, about (lz4 and lzo-rle write a byte for 255).
-const REPEATED: f64 = 0.008;
+const REPEATED_SHARE: f64 = 0.008;
 
 /// Makes pages.
 pub(crate) struct Filler {
@@ -35,7 +35,7 @@ impl Filler {
     /// Pages that compress to `content` of their size; 0 makes pages of zeros.
     pub(crate) fn new(content: f64, seed: u64) -> Result<Self, Stop> {
         let mut rng = Rng::stream(seed, "page content");
-        let mut pool = LockedBuffer::new(POOL)?;
+        let mut pool = LockedBuffer::new(POOL_WORDS)?;
         for word in pool.iter_mut() {
             *word = rng.next_u64();
         }
@@ -59,8 +59,8 @@ impl Filler {
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .wrapping_mul(self.salt)
             | (self.salt & 1);
-        let from = number::index(word >> 40) % (POOL - WORDS);
-        let repeated = WORDS - self.random;
+        let from = number::index(word >> 40) % (POOL_WORDS - PAGE_WORDS);
+        let repeated = PAGE_WORDS - self.random;
         for i in 0..repeated {
             // SAFETY: `i` is below the number of words in a page, all of which the caller lets us write.
             unsafe { at.add(i).write_unaligned(word) };
@@ -97,8 +97,8 @@ pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), 
 
 /// Random words in a page that compresses to `content` of its size.
 fn random_words(content: f64) -> usize {
-    let share = ((content - REPEATED) / (1.0 - REPEATED)).clamp(0.0, 1.0);
-    number::index(number::floor(share * WORDS as f64 + 0.5)).min(WORDS)
+    let share = ((content - REPEATED_SHARE) / (1.0 - REPEATED_SHARE)).clamp(0.0, 1.0);
+    number::index(number::floor(share * PAGE_WORDS as f64 + 0.5)).min(PAGE_WORDS)
 }
 
 #[cfg(test)]

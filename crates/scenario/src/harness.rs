@@ -1,4 +1,4 @@
-//! The harness's own memory: locked, so that it does not become the victim, and counted.
+//! The harness's own memory: counted, and locked so that reclaim does not evict it.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +104,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// The same at the trial's end: what heap, stack and buffers grew by since comes to it.
+    /// The size at the trial's end: adds the growth of heap, stack and buffers since.
     pub(crate) fn grown(self) -> Bytes {
         let maps = maps::own().unwrap_or_default();
         let grown = growing(&maps).saturating_sub(self.growing);

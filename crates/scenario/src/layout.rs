@@ -22,7 +22,7 @@ pub(crate) struct SwapLayout {
     run: u64,
     /// Number of runs by their length.
     runs: BTreeMap<u64, u64>,
-    /// Whether any offset was told.
+    /// Whether any offset is known.
     told: bool,
 }
 
@@ -64,7 +64,7 @@ impl SwapLayout {
         }
     }
 
-    /// Whether the kernel told offsets at all; it hides them from processes without CAP_SYS_ADMIN.
+    /// Whether the kernel shows offsets; it hides them from processes without CAP_SYS_ADMIN.
     pub(crate) const fn is_told(&self) -> bool {
         self.told
     }

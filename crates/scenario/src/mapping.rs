@@ -1,4 +1,4 @@
-//! A mapping of the workload: address space with pages that are touched, filled and given back.
+//! A mapping of the workload: address space whose pages are touched, filled and unmapped.
 
 // Pages are aligned far beyond any word.
 #![allow(clippy::cast_ptr_alignment)]
@@ -16,14 +16,14 @@ use crate::number;
 /// Size of a page in memory.
 pub(crate) const PAGE: usize = 4096;
 
-/// Address space of the workload, counted in pages; given back when dropped.
+/// Address space of the workload, counted in pages; unmapped when dropped.
 pub(crate) struct Mapping {
     memory: Memory,
     pages: u64,
 }
 
 impl Mapping {
-    /// Anonymous memory without huge pages, so that what is measured does not depend on luck.
+    /// Anonymous memory without huge pages, because whether one is available depends on chance.
     pub(crate) fn anonymous(pages: Pages) -> Result<Self, Stop> {
         let mapping = Self::map(pages, Source::Private, libc::MAP_NORESERVE)?;
         mapping.advise(libc::MADV_NOHUGEPAGE);
@@ -81,12 +81,12 @@ impl Mapping {
         Ok(Self { memory, pages })
     }
 
-    /// Gives the kernel advice on all of it; false where it does not take it.
+    /// Advises the kernel on all of it. Returns false if the kernel refuses.
     pub(crate) fn advise(&self, advice: libc::c_int) -> bool {
         self.advise_part(0, self.pages, advice)
     }
 
-    /// Gives the kernel advice on `count` pages from page `from`; false where it does not take it.
+    /// Advises the kernel on `count` pages from page `from`. Returns false if the kernel refuses.
     pub(crate) fn advise_part(&self, from: u64, count: u64, advice: libc::c_int) -> bool {
         if from.saturating_add(count) > self.pages {
             return false;

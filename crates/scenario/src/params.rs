@@ -10,7 +10,7 @@ use crate::expr::{self, Names, Quantity};
 use crate::number;
 
 /// Size of a page in bytes.
-const PAGE: f64 = 4096.0;
+const PAGE_BYTES: f64 = 4096.0;
 
 /// What values a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -329,7 +329,9 @@ pub(crate) fn canonical(
         // Adding zero turns negative zero into zero, which prints as it was read.
         Kind::Real => quantity.value + 0.0,
         // Sizes are those of mappings and files: whole pages.
-        Kind::Size if quantity.value >= PAGE => (quantity.value / PAGE).floor() * PAGE,
+        Kind::Size if quantity.value >= PAGE_BYTES => {
+            (quantity.value / PAGE_BYTES).floor() * PAGE_BYTES
+        }
         // A fraction of a page, nanosecond or process is dropped; a negative value is not hidden.
         _ => quantity.value.floor(),
     };
@@ -366,7 +368,7 @@ pub(crate) fn canonical(
 fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
     let quantity = expr::evaluate(text, names)?;
     if kind == Kind::Pages && quantity.bytes == 1 && quantity.nanos == 0 {
-        return Ok(Quantity::number(quantity.value / PAGE));
+        return Ok(Quantity::number(quantity.value / PAGE_BYTES));
     }
     Ok(quantity)
 }

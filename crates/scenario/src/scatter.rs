@@ -1,4 +1,4 @@
-//! Memory held in single pages all over the place, so that what is free is cut to pieces.
+//! Memory held in single scattered pages, so that free memory is fragmented.
 //!
 //! The original aged a machine for minutes until its memory was fragmented. Pages that are held in between do so at once and
 //! by a stated degree: compaction can move them, reclaim cannot take them.
@@ -15,7 +15,7 @@ const SPAN: f64 = 0.85;
 /// `MADV_DONTNEED_LOCKED` of Linux 5.18 (include/uapi/asm-generic/mman-common.h).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
-/// Pages that are held; given back when dropped.
+/// Scattered pages, freed when dropped.
 pub(crate) struct ScatteredPages(#[expect(dead_code, reason = "held, not looked at")] Mapping);
 
 impl ScatteredPages {

@@ -26,7 +26,7 @@ use crate::number;
 /// Bits of a log entry that hold nanoseconds; the page stands above them.
 pub const LATENCY_BITS: u32 = 36;
 /// Longest latency that a log entry can hold, about 69 seconds.
-pub const MAX_LATENCY: u64 = (1 << LATENCY_BITS) - 1;
+pub const MAX_LATENCY_NS: u64 = (1 << LATENCY_BITS) - 1;
 /// References made at a time.
 pub(crate) const BATCH: usize = 1024;
 /// Bit of a reference that says it writes.
@@ -264,7 +264,7 @@ impl<'m> Recorder<'m> {
             let width = (high - low) / parts + 1;
             self.scratch.fill(0);
             for entry in log {
-                let latency = u64::from_le_bytes(*entry) & MAX_LATENCY;
+                let latency = u64::from_le_bytes(*entry) & MAX_LATENCY_NS;
                 if (low..=high).contains(&latency) {
                     self.scratch[number::index((latency - low) / width)] += 1;
                 }
@@ -354,7 +354,7 @@ impl<'m> Recorder<'m> {
             min = min.min(nanos);
             max = max.max(nanos);
             if let Some(entry) = entries.next() {
-                let value = u64::from(item & PAGE_BITS) << LATENCY_BITS | nanos.min(MAX_LATENCY);
+                let value = u64::from(item & PAGE_BITS) << LATENCY_BITS | nanos.min(MAX_LATENCY_NS);
                 *entry = value.to_le_bytes();
             }
         }
@@ -436,7 +436,10 @@ mod tests {
             .iter()
             .map(|entry| {
                 let entry = u64::from_le_bytes(*entry);
-                (number::narrow(entry >> LATENCY_BITS), entry & MAX_LATENCY)
+                (
+                    number::narrow(entry >> LATENCY_BITS),
+                    entry & MAX_LATENCY_NS,
+                )
             })
             .collect()
     }

@@ -19,7 +19,7 @@ use crate::registry;
 use crate::touch::Recorder;
 use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
 
-/// Is told when a phase of the scenario begins, so that counters can be read for each phase.
+/// Is called when a phase of the scenario begins, so that counters can be read for each phase.
 pub trait Observer {
     /// The phase called `name` begins now.
     fn phase(&mut self, name: &str) {
@@ -33,7 +33,7 @@ pub struct NoObserver;
 
 impl Observer for NoObserver {}
 
-/// What surrounds a scenario where it runs; none of it determines a result by itself.
+/// The surroundings of a running scenario. None of them determines a result by itself.
 pub struct Place<'a> {
     /// Where output goes.
     pub region: Region<'a>,
@@ -43,7 +43,7 @@ pub struct Place<'a> {
     pub work_dir: &'a Path,
     /// The compact form of the references' file, empty where none was asked for.
     pub data: &'a [u8],
-    /// Is told of phases.
+    /// Is called at the start of each phase.
     pub observer: &'a mut dyn Observer,
 }
 
@@ -244,7 +244,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Waits; in slices, so that a long wait is not taken for a hang.
+    /// Waits in short steps, so that a long wait is not taken for a hang.
     pub(crate) fn sleep(&self, span: Nanos) {
         let slice = Nanos::from_secs(10);
         let mut left = span;
@@ -257,7 +257,7 @@ impl Trial<'_> {
         self.tick();
     }
 
-    /// Times what is done.
+    /// Measures the time of `work`.
     pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (Nanos, T) {
         let start = self.place.clock.now();
         let value = work();
@@ -418,12 +418,12 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// To what share of their size pages in zram are compressed now: the metric `compressed`, measured while the workload
-    /// still holds them.
+    /// The metric `compressed`: compressed size / original size of the pages in zram, measured while the workload still holds
+    /// them.
     pub(crate) fn compressed(&mut self) {
         let stat = pagetide_system::zram::now();
         match (stat.get("orig_data_size"), stat.get("compr_data_size")) {
-            (Some(original), Some(compressed)) if original > SWAP_HEADER => {
+            (Some(original), Some(compressed)) if original > SWAP_HEADER_BYTES => {
                 self.metric("compressed", compressed as f64 / original as f64);
             }
             (Some(_), Some(_)) => self.absent("compressed", "nothing is in zram"),
@@ -433,4 +433,4 @@ impl Trial<'_> {
 }
 
 /// What a swap device holds before anything is swapped, in bytes.
-const SWAP_HEADER: u64 = 4096;
+const SWAP_HEADER_BYTES: u64 = 4096;

@@ -27,7 +27,7 @@ const GATES: usize = 16;
 /// Numbers that a member can report.
 pub(crate) const VALUES: usize = 12;
 /// Longest reason that a member can report, in bytes.
-const REASON: usize = 240;
+const REASON_BYTES: usize = 240;
 /// How long the parent waits before it looks for dead members.
 const WATCH: Nanos = Nanos::from_millis(200);
 
@@ -47,7 +47,7 @@ struct Board {
 struct Slot {
     values: [AtomicU64; VALUES],
     buffers: AtomicU64,
-    reason: [AtomicU64; REASON / 8],
+    reason: [AtomicU64; REASON_BYTES / 8],
     reason_length: AtomicU32,
 }
 
@@ -141,7 +141,7 @@ impl ProcessUsage {
 /// Where teams note every process that ended.
 pub(crate) type Ledger = Rc<RefCell<Notes>>;
 
-/// What is noted of the processes that ended.
+/// Accounting of the processes that ended.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// What the kernel accounted to each.
@@ -377,7 +377,7 @@ impl Team {
         let process = format!("{} {number}", self.what);
         if libc::WIFSIGNALED(status) {
             let signal = libc::WTERMSIG(status);
-            // Nobody but the kernel sends this signal to a member that has not been given up.
+            // Only the kernel sends this signal to a member that was not given up.
             if signal == libc::SIGKILL {
                 return Stop::killed(&process, self.clock.now().since(self.started));
             }
@@ -443,7 +443,7 @@ fn child(
         Err(_) => "it panicked".to_owned(),
     };
     let slot = shared.slot(number);
-    let bytes = &reason.as_bytes()[..reason.len().min(REASON)];
+    let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
     for (word, chunk) in slot.reason.iter().zip(bytes.chunks(8)) {
         let mut padded = [0; 8];
         padded[..chunk.len()].copy_from_slice(chunk);
@@ -479,7 +479,7 @@ fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
     result == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
 }
 
-/// Wakes all who wait for the word.
+/// Wakes all processes that wait for the word.
 fn wake(word: &AtomicU32) {
     // SAFETY: the word lives in shared memory for the whole call; waking writes nothing to it.
     unsafe {

@@ -1,23 +1,23 @@
-//! The clocks that measure spans; for dates see [`Nanos::wall_clock`].
+//! Clocks to measure durations; for dates see [`Nanos::wall_clock`].
 
 use std::time::Duration;
 
 use pagetide_quantity::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-/// This moment on the kernel's monotonic clock, which also stamps the kernel's log; only differences mean something.
+/// The kernel's monotonic clock, which also stamps the kernel's log. Only differences are meaningful.
 pub fn monotonic() -> Nanos {
     of(ClockId::Monotonic)
 }
 
-/// This moment on any clock of the kernel's.
+/// The time of any of the kernel's clocks.
 pub fn of(clock: ClockId) -> Nanos {
     let now = clock_gettime(clock);
     let number = |value: i64| u64::try_from(value).unwrap_or(0);
     Nanos(number(now.tv_sec) * 1_000_000_000 + number(now.tv_nsec))
 }
 
-/// Waits for `span` whatever signals come.
+/// Sleeps for `span`, also if signals arrive.
 pub fn sleep(span: Nanos) {
     // The standard library sleeps on `CLOCK_MONOTONIC` and goes on after a signal.
     std::thread::sleep(Duration::from_nanos(span.0));

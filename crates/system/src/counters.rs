@@ -1,7 +1,7 @@
 //! Named counters: the common shape of `vmstat`, `meminfo`, `memory.stat` and their like.
 //!
-//! Every key the kernel prints is kept, known or not. The first parse learns the names; later ones only compare them at
-//! the place where they stood last time, so that a sample allocates nothing as long as the kernel prints the same keys.
+//! Every key that the kernel prints is kept, known or not. The first parse stores the names. Later ones only compare each name with
+//! the one at its place in the last reading, so a sample allocates nothing as long as the kernel prints the same keys.
 
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -80,7 +80,7 @@ impl Counters {
         }
     }
 
-    /// Starts to replace all values; what is not put again is gone when the filler is dropped.
+    /// Starts to replace all values. Keys that are not put again are gone when the result is dropped.
     fn refill(&mut self) -> Refill<'_> {
         self.unparsed = 0;
         Refill {
@@ -94,7 +94,7 @@ impl Counters {
         self.index(key).map(|at| self.values[at])
     }
 
-    /// The same, looked for at this place first: nearly always it stands where it stood in another reading.
+    /// The same, but looks at `place` first: a key is nearly always at the same place as in another reading.
     pub fn get_near(&self, place: usize, key: &str) -> Option<u64> {
         match self.keys.get(place) {
             Some(same) if &**same == key => self.values.get(place).copied(),
@@ -102,7 +102,7 @@ impl Counters {
         }
     }
 
-    /// Takes another's values; allocates only where the names differ.
+    /// Copies the values of `other`; allocates only if the names differ.
     pub fn copy(&mut self, other: &Self) {
         if self.keys == other.keys {
             self.values.copy_from_slice(&other.values);
@@ -224,7 +224,7 @@ impl Refill<'_> {
         if known {
             self.counters.values[self.at] = value;
         } else {
-            // The kernel prints other keys than before (or this is the first time): learn the rest anew.
+            // The first reading, or the kernel prints other keys than before: store the names from here on.
             self.counters.keys.truncate(self.at);
             self.counters.values.truncate(self.at);
             let mut name = String::from_utf8_lossy(prefix).into_owned();

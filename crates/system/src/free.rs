@@ -5,15 +5,15 @@ use std::io;
 
 use pagetide_quantity::Pages;
 
-/// Where zones are told.
+/// Path of the file.
 pub const ZONEINFO: &str = "/proc/zoneinfo";
 
 /// Free memory and watermarks, summed over all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zones {
-    /// Free pages by the zones' own count; `None` where the kernel does not tell.
+    /// Free pages by the zones' own count; `None` if the file has no such line.
     pub free: Option<Pages>,
-    /// Pages in the processors' own lists: free, but counted as used, until the next allocation takes them.
+    /// Pages in the per-CPU lists: free, but counted as used.
     pub in_lists: Pages,
     /// Below this an allocation must reclaim for itself.
     pub min: Pages,
@@ -21,17 +21,17 @@ pub struct Zones {
     pub low: Pages,
     /// Above this kswapd sleeps.
     pub high: Pages,
-    /// What low zones keep back from memory of programs, on top of every watermark: `lowmem_reserve`.
+    /// Pages that low zones reserve on top of every watermark against allocations for user memory: `lowmem_reserve`.
     pub reserve: Pages,
 }
 
 impl Zones {
-    /// As they are now.
+    /// Reads them now.
     pub fn now() -> io::Result<Self> {
         Ok(Self::parse(&fs::read_to_string(ZONEINFO)?))
     }
 
-    /// Free pages with those in the processors' own lists.
+    /// Free pages, those in the per-CPU lists included.
     pub fn all_free(&self) -> Option<Pages> {
         Some(self.free?.saturating_add(self.in_lists))
     }
@@ -41,7 +41,7 @@ impl Zones {
         let mut zones = Self::default();
         for line in text.lines() {
             if let Some(list) = line.trim().strip_prefix("protection: (") {
-                // By the highest zone an allocation may use; programs' memory may use all, which come last.
+                // One number for each highest zone that an allocation may use. User memory may use all zones: the last number.
                 let last = list.trim_end_matches(')').rsplit(", ").next();
                 let last = last.and_then(|pages| pages.parse().ok());
                 zones.reserve.0 += last.unwrap_or(0);
@@ -58,11 +58,11 @@ impl Zones {
             match name {
                 "min" => zones.min.0 += value,
                 "low" => zones.low.0 += value,
-                // That of a processor's list is `high:`.
+                // The line of a per-CPU list is `high:`.
                 "high" => zones.high.0 += value,
                 "count:" => zones.in_lists.0 += value,
                 "nr_free_pages" => {
-                    zones.free = Some(Pages(zones.free.unwrap_or_default().0 + value))
+                    zones.free = Some(Pages(zones.free.unwrap_or_default().0 + value));
                 }
                 _ => {}
             }
@@ -71,7 +71,7 @@ impl Zones {
     }
 }
 
-/// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`; empty where the kernel does not tell.
+/// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`; empty if it cannot be read.
 pub fn blocks() -> Vec<Vec<u64>> {
     parse_blocks(&fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
 }

@@ -2,16 +2,16 @@
 
 use std::fs;
 
-/// `/proc/timer_list`; empty where the kernel or a lack of rights hides it.
+/// The text of `/proc/timer_list`; empty if it cannot be read.
 pub struct Timers(String);
 
 impl Timers {
-    /// As they are now.
+    /// Reads it now.
     pub fn now() -> Self {
         Self(fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
-    /// How often CPUs went idle, summed; `None` where the kernel does not tell.
+    /// How often CPUs went idle, summed over CPUs; `None` if the file does not say.
     pub fn idle_calls(&self) -> Option<u64> {
         self.values(".idle_calls").reduce(u64::wrapping_add)
     }

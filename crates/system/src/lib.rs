@@ -1,8 +1,7 @@
-//! What a process asks of its own kernel: files of `/proc`, mappings of memory, clocks.
+//! Access to the running kernel: files of `/proc`, memory mappings, clocks.
 //!
-//! One reader for each file, one type for mapped memory, one function for each clock, so that what runs in a guest, in a
-//! probe and in the controller reads the same thing in the same way. Readers take what the kernel printed and leave out
-//! what they do not understand; they never panic and never guess.
+//! There is one reader for each file, one type for mapped memory and one function for each clock, so that guest, probes and
+//! controller read the same thing in the same way. Readers skip lines they do not understand; they never panic and never guess.
 //!
 //! This crate knows only quantities. Begin reading in [`Counters`] (files that are names and numbers) and [`Mapping`].
 

@@ -1,4 +1,4 @@
-//! Mapped memory, given back when dropped.
+//! Mapped memory, unmapped when dropped.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -13,7 +13,7 @@ pub enum Source<'a> {
     Shared,
     /// A file (or device) from an offset on, shared with all who map it.
     File(BorrowedFd<'a>, u64),
-    /// The same, not to be written.
+    /// The same, read-only.
     ReadOnly(BorrowedFd<'a>, u64),
 }
 
@@ -75,7 +75,7 @@ impl Mapping {
             .ok_or_else(|| io::Error::other("the kernel mapped address zero"))
     }
 
-    /// Keeps `length` bytes from `from` on and gives the rest back; both are multiples of the page size.
+    /// Keeps `length` bytes from `from` on and unmaps the rest; both are multiples of the page size.
     #[must_use]
     pub fn part(self, from: usize, length: usize) -> Self {
         let end = from.checked_add(length).filter(|end| *end <= self.length);
@@ -105,7 +105,7 @@ impl Mapping {
         self.length
     }
 
-    /// The byte at an offset, which may be the end.
+    /// Pointer to the byte at an offset, which may be the end.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.length, "{offset} is outside of the mapping");
         // SAFETY: checked to lie within the mapping or just at its end.
@@ -128,7 +128,7 @@ impl Mapping {
         }
     }
 
-    /// Gives the kernel advice on a range; false where it does not take it or the range lies outside.
+    /// Advises the kernel on a range. Returns false if the kernel refuses or the range lies outside.
     pub fn advise(&self, from: usize, length: usize, advice: libc::c_int) -> bool {
         if from.checked_add(length).is_none_or(|end| end > self.length) {
             return false;
@@ -138,7 +138,7 @@ impl Mapping {
         unsafe { libc::madvise(self.at(from).cast(), length, advice) == 0 }
     }
 
-    /// Locks all of it in memory; `flags` as of `mlock2`.
+    /// Locks all of it in memory; `flags` are those of mlock2(2).
     pub fn lock(&self, flags: libc::c_uint) -> io::Result<()> {
         // SAFETY: the range is this mapping.
         match unsafe { libc::mlock2(self.start.as_ptr().cast(), self.length, flags) } {

@@ -1,4 +1,4 @@
-//! `/proc/self/maps` and `/proc/self/status`: what memory this process has of its own.
+//! `/proc/self/maps` and `/proc/self/status`: the private memory of this process.
 
 use std::fs;
 use std::io;

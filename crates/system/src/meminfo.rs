@@ -6,10 +6,10 @@ use pagetide_quantity::Bytes;
 
 use crate::counters::{Counters, Syntax};
 
-/// Where it lies.
+/// Path of the file.
 pub const PATH: &str = "/proc/meminfo";
 
-/// One amount, such as `MemTotal`; `None` where the kernel does not tell it.
+/// One amount, such as `MemTotal`; `None` if the kernel does not print it.
 pub fn amount(name: &str) -> Option<Bytes> {
     let mut counters = Counters::new();
     counters.parse(&fs::read(PATH).ok()?, Syntax::KeyColonKib);

@@ -1,4 +1,4 @@
-//! `/proc/self/pagemap`: which pages are in memory, and where on the swap device the others lie.
+//! `/proc/self/pagemap`: which pages are in memory, and where in swap the others are.
 //!
 //! Format: Linux Documentation/admin-guide/mm/pagemap.rst.
 
@@ -18,7 +18,7 @@ impl Entry {
         self.0 >> 63 != 0
     }
 
-    /// Its page frame, where the process may know it (`CAP_SYS_ADMIN`).
+    /// Its page frame; needs `CAP_SYS_ADMIN`.
     pub const fn frame(self) -> Option<u64> {
         let frame = self.0 & ((1 << 55) - 1);
         if self.present() && frame != 0 {
@@ -28,12 +28,12 @@ impl Entry {
         }
     }
 
-    /// Whether it lies in swap (its page may still be in the swap cache).
+    /// Whether it is in swap; a copy may still be in the swap cache.
     pub const fn swapped(self) -> bool {
         self.0 >> 62 & 1 != 0
     }
 
-    /// Swap area and offset in pages; zeros where the process may not know.
+    /// Swap area and offset in pages; zeros without `CAP_SYS_ADMIN`.
     pub const fn place(self) -> Option<(u64, u64)> {
         if self.swapped() {
             Some((self.0 & 31, self.0 >> 5 & ((1 << 50) - 1)))
@@ -53,7 +53,7 @@ impl PageMap {
         File::open("/proc/self/pagemap").map(Self)
     }
 
-    /// Calls `each` with `count` pages from `address` on, in ascending order. `buffer` is what is read at a time.
+    /// Calls `each` for `count` pages from `address` on, in ascending order. Reads one `buffer` at a time.
     pub fn each(
         &self,
         address: usize,

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::counters::{Counters, Syntax};
 
-/// That of the first device.
+/// Path of the file of the first device.
 pub const PATH: &str = "/sys/block/zram0/mm_stat";
 
 /// Its columns; older kernels have fewer.
@@ -20,7 +20,7 @@ pub const COLUMNS: &[&str] = &[
     "huge_pages_since",
 ];
 
-/// What it says now; empty without such a device.
+/// Reads it now; empty without such a device.
 pub fn now() -> Counters {
     let mut counters = Counters::new();
     counters.parse(

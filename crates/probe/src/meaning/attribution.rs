@@ -20,7 +20,7 @@ use pagetide_quantity::Nanos;
 pub use parts::{Part, Parts};
 use track::Track;
 
-/// What is known of a task from its own accounting; times on the trace's clock.
+/// A task's own accounting; times are on the trace's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAccounting {
     /// The task (a thread's own number).
@@ -58,8 +58,8 @@ pub struct TaskTime {
     /// Pages it freed in them.
     #[serde(default)]
     pub reclaimed: u64,
-    /// Whom it waited for while it was ready to run, the longest first; together what [`Part::RunQueue`] says, as far as
-    /// task switches were traced.
+    /// Tasks that had the CPU while this one was ready to run, longest first. Adds up to [`Part::RunQueue`] as far as task switches
+    /// were traced.
     #[serde(default)]
     pub behind: Vec<QueueWait>,
 }
@@ -81,8 +81,8 @@ pub fn attribute(trace: &TraceFile, tasks: &[TaskAccounting]) -> Result<Vec<Task
     follow(trace, Attribution::new(tasks))
 }
 
-/// Attributes a task's time within these windows alone, which do not overlap; nothing outside of them counts. What is
-/// neither reclaim nor compaction on a CPU is called [`Part::Fault`], for no accounting tells user mode in a window.
+/// Attributes a task's time within these windows, which do not overlap. Time on a CPU that is neither reclaim nor compaction is
+/// [`Part::Fault`], because no accounting separates user mode within a window.
 pub fn attribute_within(
     trace: &TraceFile,
     pid: u32,

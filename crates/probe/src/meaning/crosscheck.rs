@@ -6,11 +6,11 @@ use super::observer::ReclaimObserver;
 use super::rows::RowId;
 use pagetide_system::Delta;
 
-/// Disagreement from which a row is marked, in percent of the counter.
-pub const TOLERANCE: f64 = 1.0;
+/// Difference from which a row is marked, in percent of the counter.
+pub const TOLERANCE_PERCENT: f64 = 1.0;
 
-/// How far vmstat's per-CPU counters may lag behind, for each CPU (mm/vmstat.c, `calculate_normal_threshold`).
-const LAG: u64 = 125;
+/// How many pages vmstat may lag behind for each CPU (mm/vmstat.c, `calculate_normal_threshold`).
+const LAG_PAGES: u64 = 125;
 
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,13 +23,13 @@ pub struct CrossCheck {
     pub traced: u64,
     /// Traced minus counter, in percent of the counter; `None` where the counter did not grow and the trace says otherwise.
     pub difference: Option<f64>,
-    /// Whether they disagree by more than [`TOLERANCE`].
+    /// Whether they disagree by more than [`TOLERANCE_PERCENT`].
     pub disagrees: bool,
     /// What explains it, or qualifies the comparison.
     pub reason: Option<String>,
 }
 
-/// What is needed to compare.
+/// What a row is compared with.
 pub(super) struct Counterparts<'a> {
     pub(super) vmstat: &'a Delta,
     pub(super) observer: &'a ReclaimObserver,
@@ -103,7 +103,7 @@ impl Counterparts<'_> {
             {
                 "some reclaim had begun before the trace did and is counted as unknown"
             }
-            _ if traced.abs_diff(counter) <= LAG.saturating_mul(self.cpus) => {
+            _ if traced.abs_diff(counter) <= LAG_PAGES.saturating_mul(self.cpus) => {
                 "the difference is within what vmstat's per-CPU counters may lag behind"
             }
             _ => return None,
@@ -114,7 +114,7 @@ impl Counterparts<'_> {
 
 /// Whether two counts disagree by more than the tolerance.
 fn differs(traced: u64, counter: u64) -> bool {
-    percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE)
+    percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE_PERCENT)
 }
 
 /// Traced minus counter in percent of the counter.

@@ -147,12 +147,12 @@ impl Decoder {
 
 /// A count of pages in one event that no machine can reach (4 PiB): such data is damaged, and adding it up would only
 /// spoil what is sound.
-const ABSURD: u64 = 1 << 40;
+const MOST_PAGES: u64 = 1 << 40;
 
 /// Reads what a plan says.
 #[inline]
 fn read(plan: Plan, data: &[u8]) -> Option<Event> {
-    let number = |access: Get| access.get(data).filter(|&count| count < ABSURD);
+    let number = |access: Get| access.get(data).filter(|&count| count < MOST_PAGES);
     Some(match plan {
         Plan::ReclaimBegin(by, order, memcg) => Event::ReclaimBegin {
             by,
@@ -205,7 +205,7 @@ fn read(plan: Plan, data: &[u8]) -> Option<Event> {
 #[inline]
 fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     let any = |access: Get| access.get(data);
-    let number = |access: Get| any(access).filter(|&count| count < ABSURD);
+    let number = |access: Get| any(access).filter(|&count| count < MOST_PAGES);
     let pid = |access: Get| u32::try_from(access.get(data)?).ok();
     Some(match plan {
         Plan::CompactionBegin => Event::CompactionBegin,

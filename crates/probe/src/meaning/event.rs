@@ -16,7 +16,7 @@ pub enum Reclaimer {
     Node,
     /// kswapd.
     Kswapd,
-    /// Nobody the trace knows: reclaim that had begun before tracing did, or was asked for in another way.
+    /// Unknown caller: reclaim that started before tracing did, or was requested in another way.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ impl Reclaimer {
     }
 }
 
-/// An event with who and when.
+/// An event with its time, CPU and task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traced {
     /// Nanoseconds on the trace's clock.

@@ -1,4 +1,4 @@
-//! Adds events up by who reclaims.
+//! Sums of events for each kind of reclaimer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -168,7 +168,7 @@ impl ReclaimObserver {
         observer
     }
 
-    /// Who reclaims when this task does.
+    /// The kind of reclaimer that this task is now.
     fn reclaimer(&self, pid: u32) -> Reclaimer {
         match self.pairs.reclaimer(pid) {
             Some(by) => by,

@@ -111,7 +111,7 @@ impl Pairs {
             })
     }
 
-    /// At the end of a trace: what is still open had no end.
+    /// At the end of a trace: counts open begins as unmatched.
     pub fn finish(&mut self) {
         for (_, stack) in self.open.drain() {
             for open in stack {

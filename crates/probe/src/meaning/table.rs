@@ -24,7 +24,7 @@ pub struct CpuTimes {
     pub elapsed: Nanos,
 }
 
-/// A row's value, or why there is none. What is not known is never 0.
+/// A row's value, or why there is none. An unknown value is never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "value")]
 pub enum Value {
@@ -177,7 +177,7 @@ enum ScanMeaning {
     LookedAt,
     /// Pages taken: what the multi-generational LRU counts as scanned.
     Taken,
-    /// No event tells.
+    /// No event says.
     Untold,
 }
 

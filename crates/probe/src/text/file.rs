@@ -42,7 +42,7 @@ impl TextFile {
         Ok(source)
     }
 
-    /// Reads the file anew; gives the reading that is also kept.
+    /// Reads the file again and returns the new reading.
     pub fn sample(&mut self) -> Result<&Counters, ProbeError> {
         let mut filled = 0;
         loop {

@@ -50,7 +50,7 @@ impl Text {
                 }
             }
             parts.push(Part {
-                prefix: *prefix,
+                prefix,
                 before: file.latest().clone(),
                 file,
                 columns,

@@ -8,8 +8,8 @@ macro_rules! sources {
     ($($file:ident,)*) => {
         $(mod $file;)*
 
-        /// All sources, in the order in which they are read after the trial; before it they are read the other way round,
-        /// so that reading the others does not count in the first.
+        /// All sources, in the order in which they are read after the trial. Before it they are read in reverse order, so that
+        /// reading the others is not counted by the first.
         pub static SOURCES: &[&Source] = &[$(&$file::SOURCE,)*];
     };
 }

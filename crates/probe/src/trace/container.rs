@@ -88,9 +88,9 @@ pub struct TraceFile {
 
 const MAGIC: &[u8; 8] = b"PGTDTRC1";
 /// A description lists formats and tasks: a few MiB at the most.
-const LARGEST_META: u32 = 64 << 20;
+const LARGEST_META_BYTES: u32 = 64 << 20;
 /// Compression: events are alike, so that the fastest level already takes most of it.
-const LEVEL: i32 = 3;
+const ZSTD_LEVEL: i32 = 3;
 
 impl TraceFile {
     /// The events of all CPUs by time.
@@ -139,7 +139,7 @@ impl TraceFile {
         let mut word = [0; 4];
         input.read_exact(&mut word).map_err(|_| cut())?;
         let length = u32::from_le_bytes(word);
-        if length > LARGEST_META {
+        if length > LARGEST_META_BYTES {
             return Err(ProbeError::malformed(
                 "a stored trace",
                 format!("its description claims {length} bytes"),
@@ -197,7 +197,7 @@ pub fn write_streams<R: Read>(
     out: impl Write,
 ) -> Result<(), ProbeError> {
     let wrong = |error| ProbeError::io("write", "the stored trace", error);
-    let mut out = zstd::Encoder::new(out, LEVEL).map_err(wrong)?;
+    let mut out = zstd::Encoder::new(out, ZSTD_LEVEL).map_err(wrong)?;
     out.include_checksum(true).map_err(wrong)?;
     let meta = serde_json::to_vec(meta)
         .map_err(|error| ProbeError::malformed("a trace's description", error.to_string()))?;

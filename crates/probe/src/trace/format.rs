@@ -52,7 +52,7 @@ pub struct EventFormat {
 }
 
 /// No event is as large as a sub-buffer, and none of those exceeds a few MiB.
-const ABSURD: usize = 1 << 24;
+const MOST_FIELD_BYTES: usize = 1 << 24;
 
 impl EventFormat {
     /// Reads a format file. Lines that are not fields are passed over; a field without place or size is refused.
@@ -108,7 +108,7 @@ fn parse_field(text: &str) -> Option<Field> {
         }
     }
     let (offset, size): (usize, usize) = (offset?, size?);
-    if offset > ABSURD || size > ABSURD {
+    if offset > MOST_FIELD_BYTES || size > MOST_FIELD_BYTES {
         return None;
     }
     let (declaration, length) = match declaration.strip_suffix(']') {

@@ -1,4 +1,4 @@
-//! Where tracefs is, or a mount of it that nobody else sees.
+//! The mount of tracefs, or a private mount of our own.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -176,7 +176,7 @@ impl Scenario for Filecopy {
         let chosen = self.chosen("filecopy")?;
         let filler = Filler::new(self.content, trial.subject.seed)?;
         let mut buffer = LockedBuffer::<u8>::new(number::index(self.chunk.0).max(PAGE))?;
-        let mut read_back = LockedBuffer::<u8>::new(READ_BACK)?;
+        let mut read_back = LockedBuffer::<u8>::new(READ_BACK_BYTES)?;
         trial.settle();
 
         trial.phase("prepare");
@@ -342,7 +342,7 @@ impl Sums {
 }
 
 /// Bytes read back at a time.
-const READ_BACK: usize = 128 << 10;
+const READ_BACK_BYTES: usize = 128 << 10;
 
 /// Bytes of the copy that are what the source was filled with. Read past the cache, from the device, where the file system
 /// lets: that is what must hold, and it leaves the cache to the copies.
