@@ -1,5 +1,6 @@
 // Two maps of every access: its time over references, and its page over references.
 
+import type { States } from "./data";
 import type { Trace } from "./trace";
 import { BINS, binLow } from "./trace";
 import { count, time } from "./format";
@@ -7,8 +8,24 @@ import { dot, rgb, type Range, type Source, type Theme } from "./view";
 
 /** Up to so many accesses are drawn one by one. */
 export const SINGLE = 1 << 19;
-/** An access that takes longer had to wait for a device or for reclaim. */
-export const SLOW = 10_000;
+
+/** States of an access, in the order of `States.counts`; the later are drawn over the earlier. */
+const STATES = [["hit", "hit"], ["minor fault", "minor"], ["major fault", "major"], ["stall", "stall"]] as const;
+
+/** The place of an access's state in `STATES`; without counts of faults all are alike. */
+export function state(states: States | null, nanos: number): number {
+  if (!states) return 0;
+  if (nanos >= states.stall_from) return 3;
+  if (nanos >= states.major_from) return 2;
+  return states.minor_from !== null && nanos >= states.minor_from ? 1 : 0;
+}
+
+/** The states that a trace has, with their colours. */
+export function stateLegend(states: States | null): { name: string; colour: keyof Theme }[] {
+  if (!states) return [];
+  return STATES.map(([name, colour], at) => ({ name: at === 0 && states.minor_from === null ? "hit or minor fault" : name, colour, at }))
+    .filter(({ at }) => states.counts[at]! > 0);
+}
 
 export class AccessTime implements Source {
   readonly x = "references";
@@ -27,11 +44,30 @@ export class AccessTime implements Source {
     if (single && across >= 1) {
       const size = Math.max(3, Math.min(7, Math.round(across / 2)));
       for (let at = from; at < to; at++) {
-        dot(image, Math.round((at - range.from) * across), y(this.time(at)), size, colour);
+        const stalls = state(data.states, this.time(at)) === 3;
+        dot(image, Math.round((at - range.from) * across), y(this.time(at)), size, stalls ? rgb(theme.stall) : colour);
       }
       return to - from;
     }
-    return single ? this.fromSingle(image, range, y, colour) : this.fromBlocks(image, range, y, colour);
+    const points = single ? this.fromSingle(image, range, y, colour) : this.fromBlocks(image, range, y, colour);
+    this.stalls(image, range, y, rgb(theme.stall));
+    return points;
+  }
+
+  /** The longest access of each block on top, at least three pixels large, where it is a stall. */
+  private stalls(image: ImageData, range: Range, y: (v: number) => number, colour: [number, number, number]): void {
+    const { data, most } = this.trace;
+    if (!data.states || data.states.counts[3] === 0) return;
+    const across = image.width / (range.to - range.from);
+    const last = Math.min(most.length, Math.ceil(range.to / data.block));
+    for (let block = Math.max(0, Math.floor(range.from / data.block)); block < last; block++) {
+      if (most[block]! < data.states.stall_from) continue;
+      dot(image, Math.round(((block + 0.5) * data.block - range.from) * across), y(most[block]!), 4, colour);
+    }
+  }
+
+  legend(): { name: string; colour: keyof Theme }[] {
+    return stateLegend(this.trace.data.states).filter(({ colour }) => colour === "stall");
   }
 
   private ready(from: number, to: number, again: () => void): boolean {
@@ -162,15 +198,24 @@ function shade(image: ImageData, cells: Uint32Array, [r, g, b]: [number, number,
   }
 }
 
-/** Page over references; slow accesses stand out. */
+/** Page over references; what each access met by colour. */
 export class PageIndex implements Source {
   readonly x = "references";
   readonly y;
-  private loaded: { pages: Uint32Array; times: Float64Array } | null = null;
-  private asked = false;
+  private loaded: { pages: Uint32Array; states: Uint8Array } | null = null;
+  private asked: Promise<void> | null = null;
 
   constructor(readonly trace: Trace, readonly title: string) {
     this.y = { from: 0, to: Math.max(1, trace.data.range), log: false, label: "page", show: count };
+  }
+
+  legend(): { name: string; colour: keyof Theme }[] {
+    return stateLegend(this.trace.data.states);
+  }
+
+  prepare(): Promise<void> {
+    this.asked ??= this.load();
+    return this.asked;
   }
 
   private async load(): Promise<void> {
@@ -186,38 +231,34 @@ export class PageIndex implements Source {
         times[at] = all[at * data.stride - start]!;
       }
     }
-    this.loaded = { pages, times };
+    this.loaded = { pages, states: Uint8Array.from(times, (nanos) => state(data.states, nanos)) };
   }
 
   draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number {
     if (!this.loaded) {
-      if (!this.asked) {
-        this.asked = true;
-        void this.load().then(again);
-      }
+      void this.prepare().then(again);
       return 0;
     }
-    const { pages, times } = this.loaded;
-    const { stride } = this.trace.data;
-    const [slow, fast] = [rgb(theme.slow), rgb(theme.fast)];
+    const { pages, states: met } = this.loaded;
+    const { stride, states } = this.trace.data;
+    const colours = STATES.map(([, colour]) => rgb(theme[colour]));
     const across = image.width / (range.to - range.from);
     const [from, to] = [Math.max(0, Math.ceil(range.from / stride)), Math.min(pages.length, Math.ceil(range.to / stride))];
-    if (to - from < image.width * 4) {
-      for (let at = from; at < to; at++) {
-        const is = times[at]! > SLOW;
-        dot(image, Math.floor((at * stride - range.from) * across), y(pages[at]!), 3, is ? slow : fast, is ? 235 : 130);
-      }
-      return to - from;
-    }
+    const few = to - from < image.width * 4;
+    const words = colours.map((colour, at) => word(colour, at === 0 ? 140 : 235));
     const pixels = new Uint32Array(image.data.buffer);
-    const [slowWord, fastWord] = [word(slow, 235), word(fast, 110)];
     // A line in values is a line in pixels: two calls instead of hundreds of thousands.
     const [low, high] = [y(0), y(this.y.to)];
     const up = (high - low) / this.y.to;
-    for (let at = from; at < to; at++) {
-      const place = Math.round(low + pages[at]! * up) * image.width + Math.min(image.width - 1, Math.floor((at * stride - range.from) * across));
-      if (times[at]! > SLOW) pixels[place] = slowWord;
-      else if (pixels[place] !== slowWord) pixels[place] = fastWord;
+    // The rarer a state, the later it is drawn, so that none hides it.
+    for (let turn = 0; turn < STATES.length; turn++) {
+      if (states ? states.counts[turn] === 0 : turn > 0) continue;
+      for (let at = from; at < to; at++) {
+        if (met[at] !== turn) continue;
+        const column = Math.min(image.width - 1, Math.floor((at * stride - range.from) * across));
+        if (few || turn === 3) dot(image, column, y(pages[at]!), 3, colours[turn]!, turn === 0 ? 140 : 235);
+        else pixels[Math.round(low + pages[at]! * up) * image.width + column] = words[turn]!;
+      }
     }
     return to - from;
   }

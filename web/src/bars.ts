@@ -1,7 +1,7 @@
 // Bars with intervals, and stacks: how much of a time went where.
 
 import type { Bars, Whole } from "./data";
-import { show, ticks, time } from "./format";
+import { names as tickNames, ticks } from "./format";
 import { Sheet } from "./sheet";
 import { theme } from "./view";
 
@@ -23,10 +23,12 @@ export function bars(data: Bars, names: string[]): Sheet {
     const bottom = height - 26;
     painter.rect(0, 0, painter.width, height, colours.paper);
     legend(names.map((name, at) => [name, colours.series[at % 4]!]), painter, left, colours.ink);
-    for (const at of ticks(0, most, Math.max(2, (painter.width - left) / 130), false)) {
+    const axis = ticks(0, most, Math.max(2, (painter.width - left) / 130), false, data.unit);
+    const axisNames = tickNames(data.unit, axis);
+    axis.forEach((at, nth) => {
       painter.line([[across(at), 26], [across(at), bottom]], colours.grid);
-      painter.text(show(data.unit, at), Math.min(across(at), painter.width - 24), bottom + 16, colours.faint, "middle");
-    }
+      painter.text(axisNames[nth]!, Math.min(across(at), painter.width - 24), bottom + 16, colours.faint, "middle");
+    });
     data.groups.forEach(({ label, sides }, row) => {
       const top = 30 + row * group;
       painter.text(label, left - 8, top + (group - 12) / 2 + 4, colours.ink, "end");
@@ -77,10 +79,12 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
     for (let line = 0; line < legends; line++) {
       legend(parts.slice(line * 5, line * 5 + 5).map((part) => [part, colour(part)]), painter, 4, colours.ink, 14 + line * 18);
     }
-    for (const at of ticks(0, most, Math.max(2, (painter.width - left) / 130), false)) {
+    const axis = ticks(0, most, Math.max(2, (painter.width - left) / 130), false, "nanos");
+    const axisNames = tickNames("nanos", axis);
+    axis.forEach((at, nth) => {
       painter.line([[left + across(at), first], [left + across(at), bottom]], colours.grid);
-      painter.text(time(at), Math.min(left + across(at), painter.width - 24), bottom + 16, colours.faint, "middle");
-    }
+      painter.text(axisNames[nth]!, Math.min(left + across(at), painter.width - 24), bottom + 16, colours.faint, "middle");
+    });
     wholes.forEach((whole, at) => {
       const y = first + 4 + at * row;
       painter.text(label(whole, names), left - 8, y + 16, colours.ink, "end");

@@ -1,6 +1,6 @@
 // The figures of one cell.
 
-import { columnValues, values, type Cell, type Page, type Shares, type TableData, type Unit } from "./data";
+import { columnValues, values, type Bars, type Cell, type Page, type Shares, type States, type TableData, type Unit } from "./data";
 import { AccessTime, PageIndex } from "./access";
 import { bars, label, stacks } from "./bars";
 import { Figure, type Export } from "./figure";
@@ -15,7 +15,7 @@ import { Link, View } from "./view";
 import uPlot from "uplot";
 
 /** What can be redrawn when colours change. */
-export interface Redraw { draw(): void }
+export interface Redraw { draw(): void; prepare?(): Promise<void> }
 
 export class CellFigures {
   readonly all: Redraw[] = [];
@@ -51,7 +51,7 @@ export class CellFigures {
     figure.button("Zoom in", "Show half as much", () => link.zoom(0.5));
     figure.button("Zoom out", "Show twice as much", () => link.zoom(2));
     figure.button("All", "Show all", () => link.reset());
-    figure.pictures(name, views.map((view) => ({ svg: () => view.svg(), canvas: () => view.canvas })));
+    figure.pictures(name, views.map((view) => ({ svg: (...of) => view.svg(...of) })));
     this.all.push(...views);
   }
 
@@ -77,10 +77,11 @@ export class CellFigures {
       }));
     const stride = Math.max(...traces.map((trace) => trace.data.stride));
     const map = new Figure("pages", "Page index over time",
-      `Which page each reference touched; accesses of more than 10 µs stand out.${stride > 1 ? ` One access in ${count(stride)} is shown.` : ""} Linked with the figure above.`);
+      `Which page each reference touched, and what it met.${statesText(traces.map((trace) => [this.name(trace.data.column), trace.data.states]))}${stride > 1 ? ` One access in ${count(stride)} is shown.` : ""} Linked with the figure above.`);
     const maps = traces.map((trace) => new View(link, new PageIndex(trace, this.name(trace.data.column))));
     this.views(map, link, maps, `page-index-${this.cell.place}`);
-    map.table("These traces", ["variant", "accesses", "pages", "record"], traces.map(({ data }) => [this.name(data.column), count(data.n), count(data.range), data.record]));
+    map.table("These traces", ["variant", "accesses", "hits", "minor faults", "major faults", "stalls", "pages", "record"], traces.map(({ data }) =>
+      [this.name(data.column), count(data.n), ...(data.states ? data.states.counts.map(count) : ["", "", "", ""]), count(data.range), data.record]));
   }
 
   private histograms(): void {
@@ -103,11 +104,11 @@ export class CellFigures {
         const box = document.createElement("div");
         figure.body.append(box);
         const lines = all.map((one): Line => ({ name: this.name(one.column), colour: one.column, ...line(one) }));
-        return new Chart({ title, x: what, y, logX: true, logY: line === tail, showX, showY: (v) => show("share", v), lines }, box, sync);
+        return new Chart({ title, x: what, y, logX: true, logY: line === tail, unitX: isTime ? "nanos" : "count", unitY: "share", lines }, box, sync);
       });
       for (const chart of charts) chart.draw();
       this.all.push(...charts);
-      figure.pictures(`histogram-${name}-${this.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg(), canvas: () => chart.canvas })));
+      figure.pictures(`histogram-${name}-${this.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg() })));
       figure.exports(all.map((one): Export => ({ name: `histogram-${name}-${this.name(one.column)}`, head: ["low", "high", "count"], rows: () => one.buckets })));
       figure.table("Percentiles", ["variant", "values", "mean", "minimum", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "maximum"],
         all.map((one) => [this.name(one.column), count(one.count), showX(one.mean), showX(one.min), ...one.quantiles.map(showX), showX(one.max)]));
@@ -206,7 +207,7 @@ export class CellFigures {
       }
       if (lines.length === 0) continue;
       const figure = new Figure("processes", `Processes: ${what}`, "All processes and passes of one trial of each variant, from the least to the most.");
-      this.chart(figure, { title: `Processes: ${what}`, x: "share of processes", y: what, logX: false, logY: false, showX: (v) => show("share", v), showY: (v) => show(unit, v), lines }, `processes-${what}-${this.cell.place}`);
+      this.chart(figure, { title: `Processes: ${what}`, x: "share of processes", y: what, logX: false, logY: false, unitX: "share", unitY: unit, lines }, `processes-${what}-${this.cell.place}`);
       figure.exports(tables.map((table) => this.dump(table)));
       figure.table("Processes", ["variant", "values", "least", "25 %", "median", "75 %", "most"], lines.map((line) => {
         const ys = Array.from(line.ys, Number);
@@ -218,7 +219,7 @@ export class CellFigures {
   /** Ways to do the same, with intervals over trials. */
   private bars(): void {
     for (const data of this.cell.bars) {
-      const figure = new Figure("bars", data.title, "Bar: Hodges-Lehmann estimate over the trials of each variant; line: its interval of 95 %; points: single trials.");
+      const figure = new Figure("bars", data.title, `Bar: Hodges-Lehmann estimate over the trials of each variant; line: ${levels(data)}; points: single trials.`);
       this.sheet(figure, bars(data, this.page.columns), `${data.title}-${this.cell.place}`);
       const all = data.groups.flatMap(({ label, sides }) => sides.flatMap((bar, side) => (bar ? [{ label, side, bar }] : [])));
       figure.exports([{
@@ -253,7 +254,7 @@ export class CellFigures {
     figure.body.append(sheet.canvas);
     sheet.draw();
     this.all.push(sheet);
-    figure.pictures(name, [{ svg: () => sheet.svg(), canvas: () => sheet.canvas }]);
+    figure.pictures(name, [{ svg: (width) => sheet.svg(width) }]);
   }
 
   private chart(figure: Figure, data: ConstructorParameters<typeof Chart>[0], name: string): void {
@@ -263,8 +264,26 @@ export class CellFigures {
     const chart = new Chart(data, box, uPlot.sync(`time-${this.cell.place}`));
     chart.draw();
     this.all.push(chart);
-    figure.pictures(name, [{ svg: () => chart.svg(), canvas: () => chart.canvas }]);
+    figure.pictures(name, [{ svg: () => chart.svg() }]);
   }
+}
+
+/** What the intervals of bars are, as few trials allow. */
+function levels(data: Bars): string {
+  const all = data.groups.flatMap(({ sides }) => sides.flatMap((bar) => (bar ? [bar.level] : [])));
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  if (all.length === 0 || high === 0) return "none, for so few trials allow no interval";
+  const text = (level: number): string => `${short(level * 100)} %`;
+  if (low === 0) return `its interval (up to ${text(high)}) where there are enough trials`;
+  return `its interval of ${low === high ? text(low) : `${text(low)} to ${text(high)}`}`;
+}
+
+/** How states are told apart. */
+function statesText(all: [string, States | null][]): string {
+  if (all.every(([, states]) => states === null)) return " The record does not count faults, so states are not told apart.";
+  const stalls = all.flatMap(([name, states]) => (states && states.counts[3] > 0 ? [`${name} ${time(states.stall_from)}`] : []));
+  return ` The record counts the faults: so many of the longest accesses are major ones, the next longest minor ones.${
+    stalls.length > 0 ? ` A stall takes ten times as long as the median major fault (${stalls.join(", ")}).` : ""}`;
 }
 
 function latency(table: TableData): TableData["columns"][number] | undefined {

@@ -5,7 +5,10 @@ export interface Cell { label: string; place: number; traces: TraceData[]; table
 export interface TraceData {
   column: number; record: string; seed: number; n: number; bits: number; min: number; max: number; range: number;
   block: number; overview: number; chunk: number; times: number[]; stride: number; pages: number[];
+  states: States | null;
 }
+/** From which time on an access is of a state; the numbers of hits, minor faults, major faults and stalls. */
+export interface States { minor_from: number | null; major_from: number; stall_from: number; counts: [number, number, number, number] }
 export interface TableData {
   column: number; record: string; name: string; rows: number; stride: number; columns: TableColumn[];
 }
@@ -14,7 +17,7 @@ export interface Shares {
   name: string; column: number; trials: number; count: number; mean: number; min: number; max: number;
   quantiles: number[]; buckets: [number, number, number][];
 }
-export interface Bar { value: number; low: number; high: number; values: number[] }
+export interface Bar { value: number; low: number; high: number; level: number; values: number[] }
 export interface Bars { title: string; unit: Unit; groups: { label: string; sides: (Bar | null)[] }[] }
 export interface Whole { column: number; label: string; record: string; elapsed: number; parts: [string, number][] }
 export type Unit = "nanos" | "bytes" | "pages" | "count" | "share" | "bytes-per-second" | "per-second" | "ratio";

@@ -34,16 +34,49 @@ export function show(unit: Unit, value: number): string {
   }
 }
 
-/** Round numbers from `from` to `to`, about `wanted` of them; whole ones. */
-export function ticks(from: number, to: number, wanted: number, whole = true): number[] {
+/** Steps that are round in what is shown: binary ones for sizes, else 1, 2 and 5 of a power of ten; whole ones where asked. */
+function step(raw: number, unit: Unit, whole: boolean): number {
+  if (unit === "bytes" || unit === "bytes-per-second") return Math.max(1, 2 ** Math.ceil(Math.log2(raw)));
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const found = [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw * (1 - 1e-9)) ?? raw;
+  return whole ? Math.max(1, found) : found;
+}
+
+/** Round numbers from `from` to `to`, about `wanted` of them. */
+export function ticks(from: number, to: number, wanted: number, whole = true, unit: Unit = "count"): number[] {
   const raw = (to - from) / Math.max(1, wanted);
   if (!(raw > 0)) return [from];
-  const power = 10 ** Math.floor(Math.log10(raw));
-  let step = [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw) ?? raw;
-  if (whole) step = Math.max(1, step);
+  const wide = step(raw, unit, whole);
   const out: number[] = [];
-  for (let at = Math.ceil(from / step) * step; at <= to + step * 1e-9; at += step) out.push(at);
+  for (let at = Math.ceil(from / wide - 1e-9); at * wide <= to + wide * 1e-9; at++) out.push(at * wide + 0);
   return out;
+}
+
+/** Steps between ticks that a chart may choose from. */
+export function increments(unit: Unit): number[] {
+  if (unit === "bytes" || unit === "bytes-per-second") return Array.from({ length: 50 }, (_, power) => 2 ** power);
+  const all: number[] = [];
+  for (let power = unit === "share" || unit === "ratio" ? -6 : 0; power < 16; power++) for (const m of [1, 2, 5]) all.push(m * 10 ** power);
+  return all;
+}
+
+/** Names of ticks: one unit for all of an axis, and as many digits as tell neighbours apart. */
+export function names(unit: Unit, all: (number | null)[]): string[] {
+  const values = all.filter((value): value is number => value !== null);
+  const most = Math.max(...values.map(Math.abs), 0);
+  const table = unit === "nanos" ? TIMES : unit === "bytes" || unit === "bytes-per-second" ? SIZES : null;
+  const [divisor, text] = table?.find(([divisor]) => most >= divisor) ?? (unit === "share" ? [0.01, "%"] : [1, ""]);
+  const sorted = [...values].sort((a, b) => a - b);
+  const gap = sorted.slice(1).reduce((least, value, at) => Math.min(least, value - sorted[at]!), Infinity) / divisor;
+  const digits = Number.isFinite(gap) && gap > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(gap) - 1e-9))) : 2;
+  const rate = unit === "bytes-per-second" || unit === "per-second" ? "/s" : "";
+  return all.map((value) => {
+    if (value === null) return "";
+    const exact = value / divisor;
+    // Half of a binary step has a fraction that its distance to the next does not show.
+    const fraction = Number.isInteger(exact * 10 ** digits) ? digits : Math.min(6, digits + 1);
+    return `${exact.toLocaleString("en", { maximumFractionDigits: fraction })}${text ? ` ${text}` : ""}${rate}`;
+  });
 }
 
 /** Powers of ten from `from` to `to`. */

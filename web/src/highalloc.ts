@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import type { CellFigures } from "./cell";
 import { values, type TableData } from "./data";
 import { Figure } from "./figure";
-import { show, short, time } from "./format";
+import { show, time } from "./format";
 import { Chart, type Line } from "./lines";
 
 const DASHES: number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
@@ -21,7 +21,7 @@ function pair(of: CellFigures, figure: Figure, name: string, all: ConstructorPar
   });
   for (const chart of charts) chart.draw();
   of.all.push(...charts);
-  figure.pictures(`${name}-${of.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg(), canvas: () => chart.canvas })));
+  figure.pictures(`${name}-${of.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg() })));
 }
 
 /** Success and latency against the share allocated so far, pass by pass. */
@@ -50,10 +50,10 @@ export async function asked(of: CellFigures): Promise<void> {
   }
   const figure = new Figure("asked", "Success and latency against the share allocated",
     "Left: share of the attempts so far that succeeded. Right: cumulative mean of their latency; thin lines are one standard deviation away. Both over the share of the attempts made.");
-  const axis = { x: "share asked for", logX: false, logY: false, showX: percent };
+  const axis = { x: "share asked for", logX: false, logY: false, unitX: "share" as const };
   pair(of, figure, "asked", [
-    { ...axis, title: "Success so far", y: "share that succeeded", showY: percent, lines: success },
-    { ...axis, title: "Mean latency so far", y: "latency", showY: time, lines: latency },
+    { ...axis, title: "Success so far", y: "share that succeeded", unitY: "share", lines: success },
+    { ...axis, title: "Mean latency so far", y: "latency", unitY: "nanos", lines: latency },
   ]);
   figure.exports(tables.map((table) => of.dump(table)));
   figure.table("At the end of each pass", ["variant and pass", "attempts", "succeeded", "mean", "deviation"], rows);
@@ -96,10 +96,10 @@ export async function fragmentation(of: CellFigures): Promise<void> {
   })));
   const figure = new Figure("fragmentation", "Fragmentation by order, and over time",
     `Unusable free space: the share of free memory that lies in blocks too small for an order. Left: by order, at each moment; right: for some orders, from moment to moment (${moments.join(", ")}).`);
-  const axis = { logX: false, logY: false, y: "unusable share of free memory", showY: percent };
+  const axis = { logX: false, logY: false, y: "unusable share of free memory", unitY: "share" as const };
   pair(of, figure, "fragmentation", [
-    { ...axis, title: "By order", x: "order", showX: (v) => short(v), lines: byOrder },
-    { ...axis, title: "From moment to moment", x: "moment", showX: (v) => (Number.isInteger(v) ? moments[v] ?? "" : ""), lines: overTime },
+    { ...axis, title: "By order", x: "order", unitX: "count", lines: byOrder },
+    { ...axis, title: "From moment to moment", x: "moment", unitX: "count", places: moments, lines: overTime },
   ]);
   figure.exports(tables.map((table) => of.dump(table)));
   figure.table("Unusable share", ["variant and moment", ...Array.from({ length: orders }, (_, order) => `order ${order}`)],

@@ -2,13 +2,30 @@
 
 import uPlot from "uplot";
 import { SvgPainter } from "./paint";
-import { powers, ticks } from "./format";
+import { increments, names, powers, show, ticks } from "./format";
+import type { Unit } from "./data";
 import { theme } from "./view";
 
 export interface Line { name: string; colour: number; xs: ArrayLike<number>; ys: ArrayLike<number | null>; dash?: number[]; faint?: boolean }
 export interface Lines {
   title: string; x: string; y: string; logX: boolean; logY: boolean;
-  showX: (value: number) => string; showY: (value: number) => string; lines: Line[];
+  unitX: Unit; unitY: Unit; lines: Line[];
+  /** Names of places on the x axis that are no numbers. */
+  places?: string[];
+}
+
+const showX = (data: Lines) => (value: number): string => (data.places ? data.places[value] ?? "" : show(data.unitX, value));
+
+/** The index of the nearest value of a series to one of all places: lines need not have values at the same places. */
+function nearest(plot: uPlot, series: number, index: number | null): number | null {
+  const [xs, ys] = [plot.data[0], plot.data[series]!];
+  if (series === 0 || index === null || (ys[index] !== null && ys[index] !== undefined)) return index;
+  let [left, right] = [index - 1, index + 1];
+  while (left >= 0 && (ys[left] === null || ys[left] === undefined)) left--;
+  while (right < ys.length && (ys[right] === null || ys[right] === undefined)) right++;
+  if (left < 0) return right < ys.length ? right : null;
+  if (right >= ys.length) return left;
+  return xs[index]! - xs[left]! <= xs[right]! - xs[index]! ? left : right;
 }
 
 /** All x values of all lines, ascending, and each line's values there: what uPlot wants. */
@@ -22,7 +39,9 @@ export class Chart {
   private readonly resized: ResizeObserver;
 
   constructor(readonly data: Lines, private readonly to: HTMLElement, private readonly sync: uPlot.SyncPubSub) {
-    this.resized = new ResizeObserver(() => this.plot?.setSize({ width: to.clientWidth, height: 260 }));
+    this.resized = new ResizeObserver(() => {
+      if (to.clientWidth > 0) this.plot?.setSize({ width: to.clientWidth, height: 260 });
+    });
     this.resized.observe(to);
   }
 
@@ -33,7 +52,7 @@ export class Chart {
     this.plot = null;
   }
 
-  get canvas(): HTMLCanvasElement | null {
+  private get canvas(): HTMLCanvasElement | null {
     return this.to.querySelector("canvas");
   }
 
@@ -41,21 +60,30 @@ export class Chart {
     this.plot?.destroy();
     const { data } = this;
     const colours = theme();
-    const axis = (label: string, show: (value: number) => string): uPlot.Axis => ({
+    const axis = (label: string, name: (splits: (number | null)[]) => string[], unit: Unit): uPlot.Axis => ({
       label, stroke: colours.faint, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid, width: 1 },
-      values: (_, splits) => splits.map((value) => (value === null ? "" : show(value))), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
+      values: (_, splits) => name(splits as (number | null)[]), incrs: increments(unit), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
     });
+    const x = showX(data);
     const lines = data.lines.filter((line) => line.xs.length > 0);
+    const namesX = (splits: (number | null)[]): string[] => (data.places || data.logX ? splits.map((at) => (at === null ? "" : x(at))) : names(data.unitX, splits));
+    const namesY = (splits: (number | null)[]): string[] => (data.logY ? splits.map((at) => (at === null ? "" : show(data.unitY, at))) : names(data.unitY, splits));
     this.plot = new uPlot({
       width: this.to.clientWidth || 600, height: 260, title: data.title,
-      cursor: { sync: { key: this.sync.key } },
+      // Each line shows its own nearest value, with its own place where that is another.
+      cursor: { sync: { key: this.sync.key }, dataIdx: (plot, series, index) => nearest(plot, series, index) as number },
       scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
-      axes: [{ ...axis(data.x, data.showX) }, { ...axis(data.y, data.showY), size: 74 }],
+      axes: [{ ...axis(data.x, namesX, data.unitX) }, { ...axis(data.y, namesY, data.unitY), size: 74 }],
       series: [
-        { label: data.x, value: (_, value) => (value === null ? "" : data.showX(value)) },
+        { label: data.x, value: (_, value) => (value === null ? "" : x(value)) },
         ...lines.map((line): uPlot.Series => ({
           label: line.name, stroke: colours.series[line.colour % 4]!, width: line.faint ? 0.6 : 1.5, dash: line.dash ?? [], spanGaps: true, points: { show: line.xs.length < 40 },
-          value: (_, value) => (value === null || value === undefined ? "" : data.showY(value)),
+          value: (plot, value, _, index) => {
+            if (value === null || value === undefined || index === null) return "";
+            const cursor = plot.cursor.idx;
+            const at = plot.data[0][index]!;
+            return cursor === null || cursor === undefined || plot.data[0][cursor] === at ? show(data.unitY, value) : `${show(data.unitY, value)} at ${x(at)}`;
+          },
         })),
       ],
     }, joined(lines), this.to);
@@ -65,7 +93,8 @@ export class Chart {
 
   svg(): string {
     const { data } = this;
-    const [width, height, left, top, right, bottom] = [900, 320, 74, 40, 12, 40];
+    const named = data.lines.filter((line) => !line.faint);
+    const [width, height, left, top, right, bottom] = [900, 320, 74, 40 + 14 * Math.floor(named.reduce((sum, line) => sum + line.name.length * 6.6 + 18, 0) / 700), 12, 40];
     const colours = theme();
     const painter = new SvgPainter(width, height);
     const map = (log: boolean) => (value: number): number => (log ? Math.log10(value) : value);
@@ -79,16 +108,21 @@ export class Chart {
     painter.rect(0, 0, width, height, colours.paper);
     painter.text(data.title, left, 16, colours.ink);
     const logTicks = (from: number, to: number): number[] => (from < 1 ? powers(1, to / from).map((p) => from * p) : powers(from, to));
-    for (const x of data.logX ? logTicks(x0, x1) : ticks(x0, x1, 6, false)) {
+    const wanted = data.places ? data.places.map((_, at) => at) : ticks(x0, x1, 6, false, data.unitX);
+    const across = data.logX ? logTicks(x0, x1) : wanted;
+    const acrossNames = data.logX || data.places ? across.map(showX(data)) : names(data.unitX, across);
+    across.forEach((x, at) => {
       painter.line([[px(x), top], [px(x), height - bottom]], colours.grid);
-      painter.text(data.showX(x), px(x), height - bottom + 16, colours.faint, "middle");
-    }
-    for (const y of data.logY ? logTicks(y0, y1) : ticks(y0, y1, 5, false)) {
+      painter.text(acrossNames[at]!, px(x), height - bottom + 16, colours.faint, "middle");
+    });
+    const up = data.logY ? logTicks(y0, y1) : ticks(y0, y1, 5, false, data.unitY);
+    const upNames = data.logY ? up.map((y) => show(data.unitY, y)) : names(data.unitY, up);
+    up.forEach((y, at) => {
       painter.line([[left, py(y)], [width - right, py(y)]], colours.grid);
-      painter.text(data.showY(y), left - 6, py(y) + 4, colours.faint, "end");
-    }
+      painter.text(upNames[at]!, left - 6, py(y) + 4, colours.faint, "end");
+    });
     painter.text(data.x, width / 2, height - 6, colours.faint, "middle");
-    let name = left;
+    let [name, row] = [left, 32];
     data.lines.forEach((line) => {
       const colour = colours.series[line.colour % 4]!;
       const points: [number, number][] = [];
@@ -98,8 +132,9 @@ export class Chart {
       }
       painter.line(points, colour, line.faint ? 0.6 : 1.5, line.dash);
       if (!line.faint) {
-        painter.text(line.name, name, 32, colour);
+        painter.text(line.name, name, row, colour);
         name += line.name.length * 6.6 + 18;
+        if (name > width - 160) [name, row] = [left, row + 14];
       }
     });
     return painter.toString();

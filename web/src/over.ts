@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import type { CellFigures } from "./cell";
 import { columnValues, values, type TableData } from "./data";
 import { Figure } from "./figure";
-import { show, time } from "./format";
+import { show } from "./format";
 import { Chart, type Line } from "./lines";
 
 /** What is looked at first, in this order; else the first column that moves. */
@@ -56,7 +56,7 @@ export async function overTime(of: CellFigures): Promise<void> {
       chart?.end();
       chart = new Chart({
         title: column, x: "time", y: found.grows ? `${column}, growth` : column, logX: false, logY: false,
-        showX: time, showY: (v) => show(unit, v), lines: found.lines,
+        unitX: "nanos", unitY: unit, lines: found.lines,
       }, box, sync);
       chart.draw();
       figure.element.dataset.column = column;
@@ -65,7 +65,7 @@ export async function overTime(of: CellFigures): Promise<void> {
     choose.addEventListener("change", () => void change());
     await change();
     of.all.push(redraw);
-    figure.pictures(`${series}-${of.cell.place}`, [{ svg: () => chart?.svg() ?? "", canvas: () => chart?.canvas ?? null }]);
+    figure.pictures(`${series}-${of.cell.place}`, [{ svg: () => chart?.svg() ?? "" }]);
     figure.exports(tables.map((table) => of.dump(table)));
     const rows: string[][] = [];
     for (const name of known) {

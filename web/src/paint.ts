@@ -44,9 +44,13 @@ export class CanvasPainter implements Painter {
   }
 }
 
+/** An image of a drawing that stays a canvas, and where it lies. */
+export interface Placed { image: HTMLCanvasElement; x: number; y: number; w: number; h: number }
+
 export class SvgPainter implements Painter {
   private parts: string[] = [];
-  constructor(readonly width: number, readonly height: number) {}
+  /** Images go to `placed` where there is one, else into the drawing. */
+  constructor(readonly width: number, readonly height: number, private readonly placed?: Placed[]) {}
 
   private add(name: string, attributes: Record<string, string | number>, text = ""): void {
     const all = Object.entries(attributes).map(([key, value]) => ` ${key}="${escape(String(value))}"`);
@@ -72,6 +76,13 @@ export class SvgPainter implements Painter {
   }
 
   image(image: HTMLCanvasElement, x: number, y: number, w: number, h: number): void {
+    if (this.placed) {
+      const copy = document.createElement("canvas");
+      [copy.width, copy.height] = [image.width, image.height];
+      copy.getContext("2d")!.drawImage(image, 0, 0);
+      this.placed.push({ image: copy, x, y, w, h });
+      return;
+    }
     this.add("image", { x: round(x), y: round(y), width: round(w), height: round(h), href: image.toDataURL("image/png") });
   }
 

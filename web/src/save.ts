@@ -36,7 +36,28 @@ export async function csv(name: string, head: string[], rows: Rows): Promise<voi
   save(name, parts, "text/csv");
 }
 
-export async function png(name: string, canvas: HTMLCanvasElement): Promise<void> {
-  const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done, "image/png"));
+/** A drawing as an image, at twice the screen's resolution. */
+async function raster(svg: string): Promise<Blob | null> {
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  try {
+    await image.decode();
+    const scale = 2 * Math.max(1, devicePixelRatio || 1);
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [Math.round(image.naturalWidth * scale), Math.round(image.naturalHeight * scale)];
+    canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((done) => canvas.toBlob(done, "image/png"));
+  } finally {
+    URL.revokeObjectURL(image.src);
+  }
+}
+
+export async function png(name: string, svg: string): Promise<void> {
+  const blob = await raster(svg);
   if (blob) save(name, [blob], "image/png");
+}
+
+export async function copy(svg: string): Promise<void> {
+  const blob = await raster(svg);
+  if (blob) await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]);
 }

@@ -12,7 +12,6 @@ export class Sheet implements Redraw {
     this.canvas.setAttribute("role", "img");
     this.canvas.setAttribute("aria-label", `${label}. The table below holds the same.`);
     new ResizeObserver(() => this.draw()).observe(this.canvas);
-    addEventListener("beforeprint", () => this.draw());
   }
 
   draw(): void {
@@ -29,8 +28,8 @@ export class Sheet implements Redraw {
     this.paint(new CanvasPainter(to, width, this.height));
   }
 
-  svg(): string {
-    const painter = new SvgPainter(this.canvas.clientWidth || 900, this.height);
+  svg(width = this.canvas.clientWidth || 900): string {
+    const painter = new SvgPainter(width, this.height);
     this.paint(painter);
     return painter.toString();
   }

@@ -1,6 +1,6 @@
 // A map: a frame with axes, drawn pixel by pixel, zoomed by wheel, drag and keys. Views of one group share their x range.
 
-import { CanvasPainter, SvgPainter, type Painter } from "./paint";
+import { CanvasPainter, SvgPainter, type Painter, type Placed } from "./paint";
 import { count, powers, ticks } from "./format";
 
 export interface Range { from: number; to: number }
@@ -43,13 +43,14 @@ export class Link {
   }
 }
 
-export interface Theme { ink: string; faint: string; grid: string; paper: string; series: string[]; slow: string; fast: string }
+export interface Theme { ink: string; faint: string; grid: string; paper: string; series: string[]; slow: string; fast: string; hit: string; minor: string; major: string; stall: string }
 
 export function theme(): Theme {
   const style = getComputedStyle(document.documentElement);
   const get = (name: string): string => style.getPropertyValue(name).trim();
   return {
     ink: get("--ink"), faint: get("--faint"), grid: get("--grid"), paper: get("--paper"), slow: get("--slow"), fast: get("--fast"),
+    hit: get("--hit"), minor: get("--minor"), major: get("--major"), stall: get("--stall"),
     series: [get("--a"), get("--b"), get("--c"), get("--d")],
   };
 }
@@ -73,6 +74,10 @@ export interface Source {
   draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number;
   /** Lines over the map, in values. */
   lines?(range: Range): { name: string; colour: keyof Theme; points: [number, number][] }[];
+  /** What colours stand for, drawn beside the title. */
+  legend?(): { name: string; colour: keyof Theme }[];
+  /** Loads what drawing needs; until then it draws less. */
+  prepare?(): Promise<void>;
   /** What lies at a place, as text. */
   tell?(x: number, y: number, radius: number): Promise<string>;
 }
@@ -105,8 +110,6 @@ export class View {
       this.seen = entries.some((entry) => entry.isIntersecting);
       if (this.seen && this.stale) this.later();
     }, { rootMargin: "100px" }).observe(this.canvas);
-    // Paper has no scrolling.
-    addEventListener("beforeprint", () => this.draw());
     this.listen();
   }
 
@@ -115,13 +118,17 @@ export class View {
     this.later();
   }
 
+  /** Loads what a whole drawing needs. */
+  async prepare(): Promise<void> {
+    await this.source.prepare?.();
+  }
+
   /** Draws before the next frame. */
   later(): void {
     const { from, to } = this.link.range;
     this.canvas.dataset.from = String(from);
     this.canvas.dataset.to = String(to);
     this.stale = true;
-    // Once it is drawn wherever it is: whoever prints sees all of the page.
     if (this.waiting || (!this.seen && this.points > 0)) return;
     this.waiting = true;
     requestAnimationFrame(() => {
@@ -159,7 +166,7 @@ export class View {
     painter.text(this.source.title, LEFT, 15, colours.ink);
     const [low, high] = y.log ? [Math.log10(Math.max(1, y.from)), Math.log10(Math.max(10, y.to))] : [y.from, y.to];
     const place = (value: number): number => 1 - ((y.log ? Math.log10(Math.max(1, value)) : value) - low) / (high - low || 1);
-    for (const at of y.log ? powers(y.from, y.to) : ticks(y.from, y.to, 4, false)) {
+    for (const at of y.log ? powers(y.from, y.to) : ticks(y.from, y.to, 4)) {
       const top = TOP + place(at) * h;
       painter.line([[LEFT, top], [LEFT + w, top]], colours.grid);
       painter.text(y.show(at), LEFT - 6, top + 4, colours.faint, "end");
@@ -181,6 +188,13 @@ export class View {
     context.putImageData(image, 0, 0);
     painter.image(this.raw, LEFT, TOP, w, h);
     let name = LEFT + w;
+    for (const { name: text, colour } of [...(this.source.legend?.() ?? [])].reverse()) {
+      name -= text.length * 6.6;
+      painter.text(text, name, 15, colours.ink);
+      name -= 14;
+      painter.rect(name, 6, 10, 10, String(colours[colour]));
+      name -= 12;
+    }
     for (const line of this.source.lines?.(range) ?? []) {
       const colour = String(colours[line.colour]);
       const points = line.points
@@ -192,8 +206,8 @@ export class View {
     }
   }
 
-  svg(): string {
-    const painter = new SvgPainter(this.canvas.clientWidth || 900, this.height);
+  svg(width = this.canvas.clientWidth || 900, placed?: Placed[]): string {
+    const painter = new SvgPainter(width, this.height, placed);
     this.paint(painter, 2, false);
     return painter.toString();
   }

@@ -9,6 +9,7 @@ const browser = await chromium.launch({
 });
 const page = await browser.newPage({ viewport: { width: 1200, height: 900 } });
 await page.goto(`file://${file}`);
+await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
 await page.waitForFunction(() => performance.getEntriesByName("first-picture").length > 0, null, { timeout: 60_000 });
 const first = await page.evaluate(() => performance.getEntriesByName("first-picture")[0].startTime);
 await page.waitForFunction(() => document.documentElement.dataset.ready === "true", null, { timeout: 120_000 });

@@ -58,7 +58,7 @@ export async function fits(page) {
 
 /** Walks through the page with the Tab key: every control is reached. */
 export async function walked(page) {
-  const wanted = await page.locator("a[href]:visible, button:visible, summary:visible, input:visible:not([type=radio]), select:visible, canvas.map, [tabindex='0']:visible").count();
+  const wanted = await page.locator("a[href]:visible, button:visible, summary:visible, input:visible:not([type=radio]), select:visible, canvas.map:visible, [tabindex='0']:visible").count();
   const seen = new Set();
   for (let step = 0; step < wanted + 12; step++) {
     await page.keyboard.press("Tab");

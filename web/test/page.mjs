@@ -13,6 +13,20 @@ async function open(file, options = {}) {
   return opened;
 }
 
+/** Opens a page with all its cells open. */
+async function openWhole(file, options = {}) {
+  const opened = await open(file, options);
+  await opened.page.locator("#open-all").click();
+  await opened.page.waitForTimeout(300);
+  return opened;
+}
+
+/** What is saved by a button of a figure's menu. */
+async function menu(figure, name) {
+  await figure.locator("details.save").evaluate((menu) => { menu.open = true; });
+  await figure.getByRole("button", { name }).first().click();
+}
+
 const kinds = (page, kind) => page.locator(`figure[data-kind="${kind}"]`);
 const colours = (canvas) => canvas.evaluate((c) => {
   const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
@@ -22,7 +36,7 @@ const colours = (canvas) => canvas.evaluate((c) => {
 });
 
 await check("every canvas is drawn, and nothing is asked of the network", async () => {
-  const { page, done } = await open("report.html");
+  const { page, done } = await openWhole("report.html");
   for (const kind of ["access", "pages", "uses", "age", "histogram", "swap", "attempts", "asked", "fragmentation", "bars", "processes", "time"]) {
     const figure = kinds(page, kind).first();
     await figure.scrollIntoViewIfNeeded();
@@ -36,7 +50,7 @@ await check("every canvas is drawn, and nothing is asked of the network", async 
 });
 
 await check("zooming shows the right number of accesses, in both linked maps", async () => {
-  const { page, done } = await open("report.html");
+  const { page, done } = await openWhole("report.html");
   const figure = kinds(page, "access").first();
   const maps = figure.locator("canvas.map");
   const shown = async (at) => maps.nth(at).evaluate((c) => [c.dataset.points, c.dataset.from, c.dataset.to].map(Number));
@@ -69,9 +83,9 @@ async function saved(page, act) {
 }
 
 await check("downloads hold what the records hold", async () => {
-  const { page, done } = await open("report.html");
+  const { page, done } = await openWhole("report.html");
   const figure = kinds(page, "access").first();
-  const text = await saved(page, () => figure.getByRole("button", { name: /^CSV/ }).first().click());
+  const text = await saved(page, () => menu(figure, /^CSV/));
   const lines = text.trimEnd().split("\r\n");
   assert.equal(lines.shift(), "reference,page,time_ns");
   const wanted = new Map(readFileSync(`${dir}/accesses.txt`, "utf8").trimEnd().split("\n").map((line) => line.split("=")));
@@ -86,16 +100,170 @@ await check("downloads hold what the records hold", async () => {
   assert.equal(String(times), wanted.get("times"));
   assert.equal(lines[0], wanted.get("first"));
   assert.equal(lines.at(-1), wanted.get("last"));
-  const svg = await saved(page, () => figure.getByRole("button", { name: /^SVG/ }).first().click());
+  const svg = await saved(page, () => menu(figure, /^SVG/));
   assert.match(svg, /^<svg [^]*<image [^]*<\/svg>\n$/);
-  const lineSvg = await saved(page, () => kinds(page, "histogram").first().getByRole("button", { name: /^SVG/ }).first().click());
+  const lineSvg = await saved(page, () => menu(kinds(page, "histogram").first(), /^SVG/));
   assert.match(lineSvg, /<polyline/);
   await done();
 });
 
 await check("the keyboard reaches every control", async () => {
-  const { page, done } = await open("report.html");
+  const { page, done } = await openWhole("report.html");
   await walked(page);
+  await done();
+});
+
+await check("the first screen answers: a forest plot within five tabs, and a closed page of at most twelve screens", async () => {
+  const { page, done } = await open("report.html", { viewport: { width: 1440, height: 900 } });
+  const box = await page.locator("table.forest svg.strip").first().boundingBox();
+  assert.ok(box && box.y + box.height < 900, `the plot begins at ${box?.y}`);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  assert.ok(height <= 12 * 900, `${height} px`);
+  for (let step = 0; step < 5; step++) await page.keyboard.press("Tab");
+  assert.ok(await page.evaluate(() => document.activeElement.closest("table.forest") !== null), "the plot has the focus");
+  await page.screenshot({ path: `${shots}/first.png` });
+  await page.keyboard.press("Enter");
+  await page.waitForTimeout(200);
+  const hash = await page.evaluate(() => location.hash.slice(1));
+  assert.ok(await page.evaluate((id) => document.getElementById(id).open, hash), "its cell opens");
+  await done();
+});
+
+await check("bars end where the numbers beside them say, and arrows point to where they go on", async () => {
+  const { page, done } = await openWhole("report.html");
+  const problems = await page.evaluate(() => {
+    const number = (text) => Number(text.replace("−", "-").replace(/,/g, ""));
+    const wrong = [];
+    let [seen, arrows] = [0, 0];
+    for (const table of document.querySelectorAll("table.forest, table.verdicts")) {
+      const head = table.querySelector("thead svg.axis");
+      for (const strip of table.querySelectorAll("svg.strip")) {
+        // A difference has an axis of its own below it.
+        const own = strip.nextElementSibling?.matches("svg.axis") ? strip.nextElementSibling : null;
+        const axis = own ?? head;
+        const ticks = [...axis.querySelectorAll("text")].map((tick) => [number(tick.textContent.replace(/ .*/, "")), Number(tick.getAttribute("x"))]);
+        const place = own ? (v) => v : (v) => Math.log(1 + v / 100);
+        const [zero, far] = [ticks.find(([v]) => v === 0), ticks.find(([v]) => v !== 0)];
+        const x = (v) => zero[1] + ((place(v) - place(0)) / (place(far[0]) - place(0))) * (far[1] - zero[1]);
+        for (const [v, at] of ticks) if (Math.abs(x(v) - at) > 1) wrong.push(`tick ${v} at ${at}, not ${x(v)}`);
+        const [over, under] = [axis.getBoundingClientRect(), strip.getBoundingClientRect()];
+        if (under.width > 0 && (Math.abs(over.left - under.left) > 1 || Math.abs(over.width - under.width) > 1)) wrong.push(`the axis lies beside the bars: ${over.left} and ${under.left}`);
+        const label = strip.getAttribute("aria-label");
+        const found = /\[([^,\]]+(?:,\d{3})*), ([^\]]+)\]/.exec(label);
+        if (!found) continue;
+        seen++;
+        const [low, high] = [number(found[1]), number(found[2])];
+        const width = strip.viewBox.baseVal.width;
+        const [left, right] = [22, width - 22];
+        const ends = [...strip.querySelectorAll(".end")].map((end) => Number(/M([-\d.]+)/.exec(end.getAttribute("d"))[1]));
+        // Printed to a tenth: as far as that goes, and a pixel.
+        const slack = (v) => 1 + Math.abs(x(v + 0.05) - x(v - 0.05));
+        for (const v of [low, high]) {
+          if (x(v) > left + 2 && x(v) < right - 2 && !ends.some((end) => Math.abs(end - x(v)) <= slack(v))) wrong.push(`${label}: no end at ${x(v)} (${ends})`);
+        }
+        for (const arrow of strip.querySelectorAll(".arrow")) {
+          arrows++;
+          const tip = Number(/M([-\d.]+)/.exec(arrow.getAttribute("d"))[1]);
+          const goes = tip < width / 2 ? low : high;
+          if (tip < width / 2 ? x(low) > left : x(high) < right) wrong.push(`${label}: an arrow at ${tip}, but ${goes} is at ${x(goes)}`);
+        }
+      }
+    }
+    return { wrong, seen, arrows };
+  });
+  assert.deepEqual(problems.wrong, []);
+  assert.ok(problems.seen >= 5, `${problems.seen} intervals`);
+  await done();
+});
+
+await check("what the pointer shows over time is what the records hold at that time", async () => {
+  const { page, done } = await openWhole("report.html");
+  const figure = kinds(page, "time").first();
+  await figure.scrollIntoViewIfNeeded();
+  const [download] = await Promise.all([page.waitForEvent("download"), menu(figure, /^CSV/)]);
+  const [, ...rows] = readFileSync(await download.path(), "utf8").trimEnd().split("\r\n").map((line) => line.split(",").map(Number));
+  const box = await figure.locator(".u-over").first().boundingBox();
+  for (const share of [0.2, 0.5, 0.83]) {
+    await page.mouse.move(box.x + box.width * share, box.y + box.height / 2);
+    await page.waitForTimeout(150);
+    const shown = await figure.locator(".u-legend .u-value").allTextContents();
+    const [at, first] = shown;
+    const units = { s: 1e9, ms: 1e6, "µs": 1e3, ns: 1 };
+    const nanos = (text) => Number(text.split(" ")[0].replace(/,/g, "")) * units[text.split(" ")[1]];
+    const number = Number(first.replace(/ at .*/, "").replace(/,/g, "").replace("−", "-"));
+    // The row whose time is shown, to the digits shown.
+    const near = rows.filter(([time]) => Math.abs(time - nanos(at)) <= 0.006 * time + 1);
+    const column = rows[0].findIndex((_, nth) => nth > 0 && near.some((row) => Math.abs(row[nth] - number) < 1 || Math.abs(row[nth] - rows[0][nth] - number) < 1));
+    assert.ok(near.length > 0 && column > 0, `${at}: ${first}`);
+  }
+  await done();
+});
+
+await check("colours by state are as many as the record counts", async () => {
+  const { page, done } = await openWhole("report.html");
+  const figure = kinds(page, "pages").first();
+  await figure.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => document.documentElement.dataset.prepared === "true");
+  const traces = await page.evaluate(() => JSON.parse(document.getElementById("figures-data").textContent).cells.flatMap((cell) => cell.traces));
+  const first = traces[0];
+  const text = await (async () => {
+    const [download] = await Promise.all([page.waitForEvent("download"), menu(kinds(page, "access").first(), /^CSV/)]);
+    return readFileSync(await download.path(), "utf8");
+  })();
+  const times = text.trimEnd().split("\r\n").slice(1).map((line) => Number(line.split(",")[2]));
+  const faults = Number(new Map(readFileSync(`${dir}/accesses.txt`, "utf8").trimEnd().split("\n").map((line) => line.split("="))).get("faults"));
+  assert.equal(times.filter((time) => time >= first.states.major_from).length, faults);
+  assert.equal(first.states.counts[2] + first.states.counts[3], faults);
+  assert.equal(first.states.counts.reduce((a, b) => a + b), times.length);
+  const canvas = figure.locator("canvas.map").first();
+  const has = await canvas.evaluate((c) => {
+    const style = getComputedStyle(document.documentElement);
+    const { data } = c.getContext("2d").getImageData(0, 24 * (c.width / c.clientWidth), c.width, c.height - 70 * (c.width / c.clientWidth));
+    return ["--major", "--stall"].map((name) => {
+      const hex = Number.parseInt(style.getPropertyValue(name).trim().slice(1), 16);
+      const near = (a, b) => Math.abs(a - b) < 24;
+      let n = 0;
+      for (let at = 0; at < data.length; at += 4) if (near(data[at], (hex >> 16) & 255) && near(data[at + 1], (hex >> 8) & 255) && near(data[at + 2], hex & 255)) n++;
+      return n;
+    });
+  });
+  assert.ok(has[0] > 100 && has[1] > 0, `${has}`);
+  await done();
+});
+
+await check("on paper every figure is there as a drawing, whole and not stretched, without scrolling", async () => {
+  const { page, done } = await open("report.html");
+  await page.waitForFunction(() => document.documentElement.dataset.prepared === "true");
+  const figures = await page.locator("figure").count();
+  await page.emulateMedia({ media: "print" });
+  const problems = await page.evaluate(() => {
+    dispatchEvent(new Event("beforeprint"));
+    const wrong = [];
+    for (const figure of document.querySelectorAll("figure")) {
+      const name = figure.dataset.kind;
+      const papers = [...figure.querySelectorAll(".paper")];
+      if (papers.length === 0) wrong.push(`${name}: nothing`);
+      for (const paper of papers) {
+        const svg = paper.querySelector("svg");
+        const box = svg.getBoundingClientRect();
+        const { width, height } = svg.viewBox.baseVal;
+        if (!(box.width > 100)) wrong.push(`${name}: ${box.width} wide`);
+        if (Math.abs(box.width / box.height - width / height) > 0.01) wrong.push(`${name}: stretched`);
+        if (svg.querySelectorAll("text").length < 3) wrong.push(`${name}: no texts`);
+        for (const canvas of paper.querySelectorAll("canvas")) {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          if (!data.some((byte) => byte > 0)) wrong.push(`${name}: an empty map`);
+        }
+        if (paper.querySelectorAll("canvas").length === 0 && svg.querySelectorAll("polyline, rect").length < 4) wrong.push(`${name}: nothing drawn`);
+      }
+    }
+    return wrong;
+  });
+  assert.deepEqual(problems, []);
+  assert.ok(figures >= 12, `${figures} figures`);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  assert.equal(await page.locator(".paper").count(), 0, "the screen has its figures back");
+  await page.pdf({ path: `${shots}/print.pdf`, format: "A4" });
   await done();
 });
 

@@ -10,6 +10,7 @@ for (const file of ["small", "record"]) {
   await check(`${file}: what guests measured is drawn`, async () => {
     const { page, done } = await silent(`file://${dir}/${file}.html`, /^(file|data|blob):/);
     await drawn(page);
+    await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
     const maps = page.locator("figure[data-kind=access] canvas.map");
     await maps.first().scrollIntoViewIfNeeded();
     await page.waitForFunction(() => document.querySelector("figure[data-kind=access] canvas.map").dataset.points === "12000");

@@ -6,22 +6,26 @@
 //!
 //! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`trace`]). Begin reading at [`write`].
 
+mod axis;
 mod bars;
 mod blob;
 mod data;
 mod escape;
 mod figures;
+mod forest;
 mod page;
 mod parts;
 mod provenance;
 mod reclaim;
 mod single;
 mod sources;
+mod states;
 mod store;
 mod strip;
 mod table;
 mod trace;
 mod verdicts;
+mod waterfall;
 
 use std::io::{self, Write};
 

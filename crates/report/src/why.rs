@@ -447,22 +447,14 @@ fn parts(comparison: &Comparison, explained: &Explained, look: &Look) -> String 
 /// The explanations for the page, the most important statements of each cell in their order.
 pub fn for_page(comparison: &Comparison) -> Vec<html::Why> {
     let mut all = Vec::new();
-    for (place, cell) in comparison.cells.iter().enumerate() {
-        for explained in of_cell(comparison, place) {
-            for (number, statement) in statements(comparison, explained, true, false)
-                .into_iter()
-                .enumerate()
-            {
-                let claim = if number == 0 {
-                    format!("{}. {}", cell.label, statement.claim)
-                } else {
-                    statement.claim
-                };
-                all.push(html::Why {
-                    claim,
-                    evidence: statement.evidence,
-                });
-            }
+    for cell in 0..comparison.cells.len() {
+        for explained in of_cell(comparison, cell) {
+            let statements = statements(comparison, explained, true, false);
+            all.extend(statements.into_iter().map(|statement| html::Why {
+                cell,
+                claim: statement.claim,
+                evidence: statement.evidence,
+            }));
         }
     }
     all

@@ -21,7 +21,7 @@ Examples:
   pagetide show 3f2a --json | jq .results.metrics
   pagetide show 3f2a --reclaim
   pagetide show 3f2a --timeline > timeline.json
-  pagetide show 3f2a --series access > access.csv")]
+  pagetide show 3f2a --series pages-2 > pages.csv")]
 pub struct Args {
     /// Its identity, or the start of it
     record: String,
@@ -55,7 +55,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         if args.parquet {
             if std::io::stdout().is_terminal() {
                 return Err(Usage::error(
-                    "Parquet is no text for a terminal: send it to a file, as in `--series access-log --parquet > access.parquet`",
+                    "Parquet is no text for a terminal: send it to a file, as in `--series pages-2 --parquet > pages.parquet`",
                 ));
             }
             // Not its lock, which other threads may not hold.

@@ -259,6 +259,11 @@ fn a_report_of_real_trials_is_small_and_drawn() {
     let records: serde_json::Value = serde_json::from_str(&json).unwrap();
     let id = records[0]["id"].as_str().unwrap();
     lab.ends(0, ["report", id, "-o", "record.html"]);
+    // The series that the help of `show` names is one that such a record has.
+    let (help, _) = lab.ends(0, ["show", "--help"]);
+    let series = help.rsplit("--series ").next().unwrap();
+    let series = series.split_whitespace().next().unwrap();
+    lab.ends(0, ["show", id, "--series", series]);
     let Some(chromium) = browser() else { return };
     drive(chromium, "real.mjs", &[lab.folder(), &shots("real")]);
 }

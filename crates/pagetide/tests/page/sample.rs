@@ -129,9 +129,13 @@ fn tell(dir: &Path, log: &[u8]) {
     );
     let line = |at: usize| format!("{at},{},{}", page(entries[at]), time(entries[at]));
     let text = format!(
-        "pages={}\ntimes={}\nfirst={}\nlast={}\n",
+        "pages={}\ntimes={}\nfaults={}\nfirst={}\nlast={}\n",
         entries.iter().map(|entry| page(*entry)).sum::<u64>(),
         entries.iter().map(|entry| time(*entry)).sum::<u64>(),
+        entries
+            .iter()
+            .filter(|entry| time(**entry) > 50_000)
+            .count(),
         line(0),
         line(entries.len() - 1)
     );

@@ -73,6 +73,7 @@ fn bar(values: &[f64]) -> Option<Bar> {
         value: estimate.value,
         low,
         high,
+        level: estimate.interval.map_or(0.0, |i| i.level),
         values: values.to_vec(),
     })
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::states::States;
+
 /// All figures of a page.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Page {
@@ -59,6 +61,8 @@ pub(crate) struct Bar {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// Confidence of the interval; 0 where so few values allow none.
+    pub level: f64,
     /// The value of every trial.
     pub values: Vec<f64>,
 }
@@ -109,6 +113,8 @@ pub(crate) struct Trace {
     pub stride: u64,
     /// Blobs of pages, a chunk's number of kept pages in each.
     pub pages: Vec<usize>,
+    /// What each access met, by its time; `None` where the record does not say.
+    pub states: Option<States>,
 }
 
 /// A series.

@@ -12,7 +12,7 @@ use super::blob::Blobs;
 use super::data::{Cell, Page, Shares, Table};
 use super::parts::wholes;
 use super::trace::{self, Room};
-use super::{HtmlError, Input, or_omit, table};
+use super::{HtmlError, Input, or_omit, states, table};
 use crate::draw::clean;
 
 /// Longest name.
@@ -165,6 +165,7 @@ fn traces(
     trace.column = side.column;
     trace.record.clone_from(&side.id);
     trace.seed = side.reader.record().subject.seed;
+    trace.states = states::of(side.reader.record(), side.entries, open)?;
     figures.accesses += trace.n;
     cell.traces.push(trace);
     Ok(())

@@ -2,11 +2,13 @@
 
 use pagetide_compare::Caution;
 
+use super::axis::Scales;
 use super::escape::{LONG, text};
-use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, verdicts};
+use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, verdicts, waterfall};
 use crate::about;
 use crate::draw::quantity;
 use crate::terminal::verdicts::EXACT_CAVEAT;
+use crate::why;
 
 /// Everything before the data.
 pub(crate) fn before(input: &Input<'_>) -> String {
@@ -39,7 +41,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
         }
     }
     out.push_str(
-        "</head>\n<body>\n<a class=\"skip\" href=\"#figures\">To the figures</a>\n<header>\n",
+        "</head>\n<body>\n<a class=\"skip\" href=\"#verdict\">To the verdict</a>\n<header>\n",
     );
     if let Assets::Served { links, .. } = input.assets {
         out.push_str("<nav aria-label=\"Pages\">");
@@ -55,21 +57,48 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     }
     put!(
         out,
-        "<h1>{title}</h1>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
+        "<h1>{title}</h1>\n<nav class=\"contents\" aria-label=\"Contents\"><a href=\"#cells\">Cells</a> <a href=\"#provenance\">Where this comes from</a></nav>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
     );
-    verdicts::section(input, &mut out);
-    why(input, &mut out);
+    let scales = Scales::of(input.comparison);
+    verdicts::section(input, &scales, &mut out);
     cautions(input, &mut out);
-    out.push_str(
-        "<section id=\"figures\" aria-labelledby=\"figures-title\">\n<h2 id=\"figures-title\">Figures</h2>\n\
-         <p id=\"figures-state\">The figures are drawn by the script of this page. Verdicts, tables and provenance need none.</p>\n\
-         </section>\n",
-    );
-    reclaim::sections(input, &mut out);
+    cells(input, &scales, &mut out);
+    verdicts::invalid(input, &mut out);
     headroom(input, &mut out);
+    verdicts::methods(input, &mut out);
     provenance::section(input, &mut out);
     out.push_str("</main>\n");
     out
+}
+
+/// The cells: each opens to its tables, its explanation, its figures and what reclaim did.
+fn cells(input: &Input<'_>, scales: &Scales, out: &mut String) {
+    out.push_str(
+        "<section id=\"cells\" aria-labelledby=\"cells-title\">\n<h2 id=\"cells-title\">Cells</h2>\n\
+         <p id=\"figures-state\">The figures are drawn by the script of this page. Verdicts, tables and provenance need none.</p>\n",
+    );
+    let open = if input.comparison.cells.len() == 1 {
+        " open"
+    } else {
+        ""
+    };
+    for (place, cell) in input.comparison.cells.iter().enumerate() {
+        put!(
+            out,
+            "<details class=\"cell\" id=\"cell-{place}\"{open}><summary><h3>{}</h3>{}</summary>\n",
+            text(&cell.label, LONG),
+            verdicts::words(input, cell)
+        );
+        verdicts::tables(input, scales, place, cell, out);
+        why(input, place, out);
+        put!(
+            out,
+            "<div class=\"figures\" id=\"figures-{place}\"></div>\n"
+        );
+        reclaim::section(input, place, out);
+        out.push_str("</details>\n");
+    }
+    out.push_str("</section>\n");
 }
 
 /// Everything after the data.
@@ -92,14 +121,22 @@ pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
     out
 }
 
-fn why(input: &Input<'_>, out: &mut String) {
-    if input.sources.why.is_empty() {
+/// Why the variants of a cell differ: a picture, then the statements with their evidence.
+fn why(input: &Input<'_>, place: usize, out: &mut String) {
+    let mut statements = input
+        .sources
+        .why
+        .iter()
+        .filter(|why| why.cell == place)
+        .peekable();
+    if statements.peek().is_none() {
         return;
     }
-    out.push_str(
-        "<section id=\"why\" aria-labelledby=\"why-title\">\n<h2 id=\"why-title\">Why</h2>\n",
-    );
-    for why in &input.sources.why {
+    out.push_str("<section class=\"why\">\n<h4>Why</h4>\n");
+    for explained in why::of_cell(input.comparison, place) {
+        waterfall::plot(input, explained, out);
+    }
+    for why in statements {
         put!(out, "<p>{}</p>\n", text(&why.claim, LONG));
         if !why.evidence.is_empty() {
             out.push_str("<ul class=\"evidence\">\n");

@@ -15,31 +15,49 @@ const NAME: usize = 160;
 /// Longest explanation.
 const WHY: usize = 300;
 
-/// A section for each cell that was observed.
-pub(crate) fn sections(input: &Input<'_>, out: &mut String) {
-    for (place, cell) in input.comparison.cells.iter().enumerate() {
-        let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
-            .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
-            .collect();
-        if seen.is_empty() {
-            continue;
-        }
+/// What was observed of a cell: the rows that differ, and the others behind a summary.
+pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
+    let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
+        .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
+        .collect();
+    if seen.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<section class=\"reclaim\"><h4>What reclaim did</h4>\n<p class=\"params\">From the trace of one observed trial of each \
+         variant. A mark stands where trace and vmstat disagree by more than 1 %; its reason, where one is known, is below.</p>\n",
+    );
+    let names: Vec<String> = seen
+        .iter()
+        .map(|(column, _)| text(about::name(input.comparison, *column), NAME))
+        .collect();
+    // All observations have the same rows; those of the first stand for all.
+    let rows = seen.first().map_or(&[][..], |(_, first)| &first.table.rows);
+    let of = |id| {
+        seen.iter()
+            .map(move |(_, one)| one.table.row(id).map(|row| shown(&row.value)))
+    };
+    let differs = |row: &&Row| {
+        let mut values = of(row.id);
+        let first = values.next();
+        seen.len() < 2 || values.any(|value| Some(value) != first)
+    };
+    let (changed, same): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(differs);
+    if !changed.is_empty() {
+        table(&changed, &seen, &names, out);
+    }
+    if !same.is_empty() {
         put!(
             out,
-            "<section class=\"reclaim\"><h2>What reclaim did: {}</h2>\n<p class=\"params\">From the trace of one observed trial \
-             of each variant. A mark stands where trace and vmstat disagree by more than 1 %; its reason, where one is known, \
-             is below.</p>\n",
-            text(&cell.label, NAME)
+            "<details><summary>{} rows are the same for all variants</summary>\n",
+            same.len()
         );
-        let names: Vec<String> = seen
-            .iter()
-            .map(|(column, _)| text(about::name(input.comparison, *column), NAME))
-            .collect();
-        table(&seen, &names, out);
-        disagreements(&seen, &names, out);
-        devices(&seen, &names, out);
-        out.push_str("</section>\n");
+        table(&same, &seen, &names, out);
+        out.push_str("</details>\n");
     }
+    disagreements(&seen, &names, out);
+    devices(&seen, &names, out);
+    out.push_str("</section>\n");
 }
 
 const fn title(section: Section) -> &'static str {
@@ -62,15 +80,11 @@ fn begin(label: &str, heads: &[String], first: &str, out: &mut String) {
     out.push_str("</tr></thead>\n");
 }
 
-/// The rows of all variants side by side, section by section. Variants may have been observed on kernels that tell
-/// different rows; the first one's order is kept.
-fn table(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
+/// Rows of all variants side by side, section by section, in the order of the first variant.
+fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     begin("Reclaim table", names, "row", out);
     let mut section = None;
-    for row in seen.iter().flat_map(|(_, first)| &first.table.rows).take(
-        // All observations have the same rows; those of the first stand for all.
-        seen.first().map_or(0, |(_, first)| first.table.rows.len()),
-    ) {
+    for row in rows {
         if section != Some(row.section) {
             let open = if section.is_some() { "</tbody>\n" } else { "" };
             section = Some(row.section);
@@ -158,7 +172,7 @@ fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     if seen.iter().all(|(_, one)| one.blocks.devices.is_empty()) {
         return;
     }
-    out.push_str("<h3>Block I/O</h3>\n");
+    out.push_str("<h5>Block I/O</h5>\n");
     let heads = [
         "device",
         "reads",

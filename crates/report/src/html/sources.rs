@@ -8,6 +8,8 @@ use pagetide_store::Store;
 /// Why something came, with what shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Why {
+    /// Place of the cell it is about.
+    pub cell: usize,
     /// The claim, one sentence.
     pub claim: String,
     /// What it rests on, a line each.

@@ -1,65 +1,133 @@
-//! An interval drawn: a line from end to end, a dot at the estimate, a thin line at no effect, and the margin shaded.
+//! An interval drawn: a line from end to end, the estimate as a diamond where a claim is made and as a ring where none is,
+//! a thin line at no effect, and the margin shaded. What goes on beyond the picture ends in an arrow on that side.
 
+use pagetide_quantity::Unit;
 use pagetide_verdict::Judgement;
-use pagetide_verdict::judgement::EffectKind;
 
+use super::axis::{Axis, Scales};
 use super::escape::text;
 
-/// Width of the picture.
-const WIDTH: f64 = 220.0;
-/// Height of the picture.
+/// Height of the picture without ticks.
 const HEIGHT: f64 = 22.0;
+/// Room for half a tick's text on both sides.
+pub(crate) const PAD: f64 = 22.0;
 
-/// The picture; empty where there is no ratio. `reach` is the natural logarithm of the ratio at either edge.
-pub(crate) fn svg(judgement: &Judgement, reach: f64, label: &str) -> String {
-    let Some(effect) = judgement
+/// The picture; empty where there is no effect to draw. A difference brings ticks of its own, for the head of the table
+/// has those of ratios.
+pub(crate) fn svg(
+    judgement: &Judgement,
+    unit: Unit,
+    scales: &Scales,
+    width: f64,
+    label: &str,
+) -> String {
+    let Some((effect, axis)) = judgement
         .effect
-        .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
+        .filter(|effect| effect.estimate.is_finite())
+        .and_then(|effect| Some((effect, scales.for_effect(&effect, unit)?)))
     else {
         return String::new();
-    };
-    let place = |ratio: f64| {
-        let at = if ratio > 0.0 { ratio.ln() } else { -10.0 };
-        (WIDTH / 2.0 * (1.0 + at / reach)).clamp(-4.0, WIDTH + 4.0)
     };
     let (low, high) = effect
         .interval
         .map_or((effect.estimate, effect.estimate), |i| (i.low, i.high));
-    let (low, high, dot) = (place(low), place(high), place(effect.estimate));
-    let (dot, middle, half) = (dot.clamp(4.0, WIDTH - 4.0), WIDTH / 2.0, HEIGHT / 2.0);
     let mut out = format!(
-        "<svg class=\"strip {}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" \
-         aria-label=\"{}\">",
+        "<svg class=\"strip {0}\" viewBox=\"0 0 {width} {HEIGHT}\" width=\"{width}\" height=\"{HEIGHT}\" role=\"img\" \
+         aria-label=\"{1}\">",
         judgement.verdict,
         text(label, 300),
     );
+    let frame = Frame { axis, width };
     if let Some(margin) = &judgement.margin {
-        let (from, to) = (place(margin.low), place(margin.high));
+        frame.margin(margin.low, margin.high, &mut out);
+    }
+    frame.interval(low, high, &mut out);
+    frame.estimate(effect.estimate, judgement.verdict.is_sure(), &mut out);
+    out.push_str("</svg>");
+    if axis != scales.ratio() {
+        out.push_str(&axis.svg(width, PAD));
+    }
+    out
+}
+
+struct Frame<'a> {
+    axis: &'a Axis,
+    width: f64,
+}
+
+impl Frame<'_> {
+    /// Where a value lies, in the picture's units; may lie outside.
+    fn x(&self, value: f64) -> f64 {
+        let at = self.axis.place(value).clamp(-9.0, 10.0);
+        PAD + at * (self.width - 2.0 * PAD)
+    }
+
+    /// Cuts a place to the picture; `None` where it lies inside.
+    fn beyond(&self, x: f64) -> Option<f64> {
+        let (left, right) = (PAD - 0.5, self.width - PAD + 0.5);
+        (x < left)
+            .then_some(PAD)
+            .or((x > right).then_some(self.width - PAD))
+    }
+
+    fn margin(&self, low: f64, high: f64, out: &mut String) {
+        let inside = |value: f64| self.x(value).clamp(PAD, self.width - PAD);
+        let (from, to) = (inside(low), inside(high));
         put!(
             out,
-            "<rect class=\"margin\" x=\"{from:.1}\" y=\"1\" width=\"{:.1}\" height=\"20\"/>",
+            "<rect class=\"margin\" x=\"{from:.1}\" y=\"0\" width=\"{:.1}\" height=\"{HEIGHT}\"/>",
             (to - from).max(0.0)
         );
     }
-    put!(
-        out,
-        "<path class=\"null\" d=\"M{middle} 0V{HEIGHT}\"/><path class=\"interval\" d=\"M{low:.1} {half}H{high:.1}\"/>"
-    );
-    for (at, end) in [(low, 0.0), (high, WIDTH)] {
-        if (0.0..=WIDTH).contains(&at) {
-            put!(out, "<path class=\"interval\" d=\"M{at:.1} 6V16\"/>");
-        } else {
-            // It goes on beyond the picture.
-            let back = if end > 0.0 { -6.0 } else { 6.0 };
+
+    fn interval(&self, low: f64, high: f64, out: &mut String) {
+        let middle = HEIGHT / 2.0;
+        let null = self.width / 2.0;
+        let [from, to] = [low, high].map(|value| self.x(value).clamp(PAD, self.width - PAD));
+        put!(
+            out,
+            "<path class=\"null\" d=\"M{null} 0V{HEIGHT}\"/><path class=\"interval\" d=\"M{from:.1} {middle}H{to:.1}\"/>"
+        );
+        let mut arrows = Vec::new();
+        for value in [low, high] {
+            let x = self.x(value);
+            match self.beyond(x) {
+                None => put!(out, "<path class=\"interval end\" d=\"M{x:.1} 6V16\"/>"),
+                Some(edge) if arrows.contains(&edge) => {}
+                Some(edge) => {
+                    let (tip, back) = if edge > null {
+                        (edge + 8.0, -8.0)
+                    } else {
+                        (edge - 8.0, 8.0)
+                    };
+                    put!(
+                        out,
+                        "<path class=\"arrow\" d=\"M{tip:.1} {middle}l{back} -5v10z\"/>"
+                    );
+                    arrows.push(edge);
+                }
+            }
+        }
+    }
+
+    /// The estimate, where it lies inside.
+    fn estimate(&self, value: f64, is_sure: bool, out: &mut String) {
+        let x = self.x(value);
+        if self.beyond(x).is_some() {
+            return;
+        }
+        let middle = HEIGHT / 2.0;
+        if is_sure {
             put!(
                 out,
-                "<path class=\"arrow\" d=\"M{end} {half}l{back} -5v10z\"/>"
+                "<path class=\"dot\" d=\"M{:.1} {middle}l6 -6l6 6l-6 6z\"/>",
+                x - 6.0
+            );
+        } else {
+            put!(
+                out,
+                "<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{middle}\" r=\"4.5\"/>"
             );
         }
     }
-    put!(
-        out,
-        "<circle class=\"dot\" cx=\"{dot:.1}\" cy=\"{half}\" r=\"4\"/></svg>"
-    );
-    out
 }

@@ -107,12 +107,12 @@ pub(crate) fn pack(
     Ok(trace)
 }
 
-const fn time(entry: u64) -> u64 {
+pub(crate) const fn time(entry: u64) -> u64 {
     entry & ((1 << TIME_BITS) - 1)
 }
 
 /// Calls `work` with one chunk after the other.
-fn each_chunk(
+pub(crate) fn each_chunk(
     mut source: Box<dyn Read>,
     mut work: impl FnMut(&[u64]) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -4,78 +4,138 @@ use pagetide_compare::{Cell, MetricRow};
 use pagetide_verdict::{Judgement, Verdict};
 
 use super::Input;
+use super::axis::Scales;
 use super::escape::{LONG, text};
-use super::strip;
+use super::forest;
+use super::strip::{self, PAD};
 use crate::about::{self, BASELINE};
 use crate::beside;
-use crate::draw::Look;
 use crate::draw::quantity::Scale;
+use crate::draw::{Ink, Look};
 use crate::terminal::{effect, notes, summary};
 
 /// Longest name in a table.
 const NAME: usize = 80;
+/// Width of the pictures of intervals.
+const WIDTH: f64 = 260.0;
 /// Invalid trials listed one by one.
 const INVALID: usize = 200;
 
-/// What was found.
-pub(crate) fn section(input: &Input<'_>, out: &mut String) {
+/// What was found: a sentence for each variant, then all that decides in one picture.
+pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     let comparison = input.comparison;
     out.push_str("<section id=\"verdict\" aria-labelledby=\"verdict-title\">\n");
-    let others: Vec<usize> = about::others(comparison).collect();
-    if others.is_empty() {
+    if about::others(comparison).next().is_none() {
         put!(
             out,
             "<h2 id=\"verdict-title\">What was measured</h2>\n<p class=\"sentence\">{}: one variant, so nothing is judged.</p>\n",
             text(about::name(comparison, BASELINE), NAME)
         );
     } else {
-        put!(
-            out,
-            "<h2 id=\"verdict-title\">Verdict: <span class=\"badge {0}\">{0}</span></h2>\n",
-            comparison.overall
-        );
-        for index in &others {
+        out.push_str("<h2 id=\"verdict-title\">Verdict</h2>\n");
+        for index in about::others(comparison) {
             put!(
                 out,
                 "<p class=\"sentence\">{}</p>\n",
-                text(&summary::sentence(comparison, *index, false), LONG)
+                text(&summary::sentence(comparison, index, false), LONG)
             );
         }
     }
-    for (place, cell) in comparison.cells.iter().enumerate() {
-        put!(
-            out,
-            "<h3 id=\"cell-{place}\">{}</h3>\n",
-            text(&cell.label, NAME)
-        );
-        let params = about::params(cell);
-        if !params.is_empty() {
-            put!(out, "<p class=\"params\">{}</p>\n", text(&params, LONG));
-        }
-        if others.is_empty() {
-            values(cell, out);
-        }
-        for other in &others {
-            table(input, cell, *other, out);
-        }
-        for sentence in beside::sentences(comparison, place, &Look::plain(4000)) {
-            put!(out, "<p>{}</p>\n", text(&sentence.text, LONG));
-        }
-    }
-    invalid(input, out);
-    if !others.is_empty() {
-        out.push_str("<details><summary>How the figures were found</summary>\n<ul>\n");
-        for method in notes::methods(comparison, &Look::plain(4000)) {
-            put!(out, "<li>{}</li>\n", text(&method, LONG));
-        }
-        put!(
-            out,
-            "<li>Primary metrics share an error rate of {} %. Shaded: the margin within which a difference does not \
-             matter.</li>\n</ul></details>\n",
-            summary::percent(comparison.alpha)
-        );
-    }
+    forest::plot(input, scales, out);
+    beside_all(input, out);
     out.push_str("</section>\n");
+}
+
+/// What stands beside the verdicts and weighs as much: a side that died, a difference that was not asked for, a setting that
+/// cannot act. What all cells share is said once.
+fn beside_all(input: &Input<'_>, out: &mut String) {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for (place, cell) in input.comparison.cells.iter().enumerate() {
+        for sentence in beside::sentences(input.comparison, place, &Look::plain(4000)) {
+            if sentence.ink == Ink::Faint {
+                continue;
+            }
+            match said.iter_mut().find(|(known, _)| *known == sentence.text) {
+                Some((_, labels)) => labels.push(&cell.label),
+                None => said.push((sentence.text, vec![&cell.label])),
+            }
+        }
+    }
+    if said.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"beside\">\n");
+    for (sentence, labels) in &said {
+        let of = if labels.len() == input.comparison.cells.len() {
+            String::new()
+        } else {
+            format!("{}: ", text(&labels.join("; "), LONG))
+        };
+        put!(out, "<li>{of}{}</li>\n", text(sentence, LONG));
+    }
+    out.push_str("</ul>\n");
+}
+
+/// The tables of one cell.
+pub(crate) fn tables(
+    input: &Input<'_>,
+    scales: &Scales,
+    place: usize,
+    cell: &Cell,
+    out: &mut String,
+) {
+    let params = about::params(cell);
+    if !params.is_empty() {
+        put!(out, "<p class=\"params\">{}</p>\n", text(&params, LONG));
+    }
+    let mut others = about::others(input.comparison).peekable();
+    if others.peek().is_none() {
+        values(cell, out);
+    }
+    for other in others {
+        table(input, cell, other, scales, out);
+    }
+    for sentence in beside::sentences(input.comparison, place, &Look::plain(4000)) {
+        put!(out, "<p>{}</p>\n", text(&sentence.text, LONG));
+    }
+}
+
+/// The verdicts of a cell in a few words, for its summary.
+pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
+    let mut out = String::new();
+    for row in cell.metrics.iter().filter(|row| row.primary) {
+        for other in about::others(input.comparison) {
+            if let Some(judgement) = about::judgement(row, other) {
+                put!(
+                    out,
+                    " <span class=\"badge {0}\">{1} {0} {2}</span>",
+                    judgement.verdict,
+                    text(&row.name, NAME),
+                    text(&effect::change(judgement, row.unit, false), NAME)
+                );
+            }
+        }
+    }
+    out
+}
+
+/// How the figures were found.
+pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
+    let comparison = input.comparison;
+    if about::others(comparison).next().is_none() {
+        return;
+    }
+    out.push_str("<details><summary>How the figures were found</summary>\n<ul>\n");
+    for method in notes::methods(comparison, &Look::plain(4000)) {
+        put!(out, "<li>{}</li>\n", text(&method, LONG));
+    }
+    put!(
+        out,
+        "<li>Primary metrics share an error rate of {} %. Shaded: the margin within which a difference does not matter.</li>\n\
+         <li>Change and interval are those of pairs with the same seed where there are pairs; the two columns before them are \
+         medians.</li>\n</ul></details>\n",
+        summary::percent(comparison.alpha)
+    );
 }
 
 /// Metrics and values where there is nothing to compare with.
@@ -100,51 +160,58 @@ fn values(cell: &Cell, out: &mut String) {
 }
 
 /// Baseline against one other variant: primary metrics in sight, the others behind a summary.
-fn table(input: &Input<'_>, cell: &Cell, other: usize, out: &mut String) {
-    let rows: Vec<&MetricRow> = cell.metrics.iter().collect();
-    let reach = (1.0 + effect::reach(&rows) / 100.0).ln();
+fn table(input: &Input<'_>, cell: &Cell, other: usize, scales: &Scales, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
-        rows.iter().partition(|row| row.primary);
+        cell.metrics.iter().partition(|row| row.primary);
     let (first, second) = if primary.is_empty() {
         (rest, Vec::new())
     } else {
         (primary, rest)
     };
-    body(input, &first, other, reach, out);
-    if !second.is_empty() {
+    body(input, &first, other, scales, out);
+    if second.is_empty() {
+        return;
+    }
+    let is_sure = |row: &&MetricRow| {
+        about::judgement(row, other).is_some_and(|judgement| judgement.verdict.is_difference())
+    };
+    let (sure, open): (Vec<&MetricRow>, Vec<&MetricRow>) = second.into_iter().partition(is_sure);
+    for (rows, what) in [
+        (sure, "that surely differ"),
+        (open, "without a sure difference"),
+    ] {
+        if rows.is_empty() {
+            continue;
+        }
+        let noun = if rows.len() == 1 { "metric" } else { "metrics" };
         put!(
             out,
-            "<details><summary>{} other {}</summary>\n",
-            second.len(),
-            if second.len() == 1 {
-                "metric"
-            } else {
-                "metrics"
-            }
+            "<details><summary>{} other {noun} {what}</summary>\n",
+            rows.len()
         );
-        body(input, &second, other, reach, out);
+        body(input, &rows, other, scales, out);
         out.push_str("</details>\n");
     }
 }
 
-fn body(input: &Input<'_>, rows: &[&MetricRow], other: usize, reach: f64, out: &mut String) {
+fn body(input: &Input<'_>, rows: &[&MetricRow], other: usize, scales: &Scales, out: &mut String) {
     let name = |index: usize| text(about::name(input.comparison, index), NAME);
     put!(
         out,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{1} against {0}\"><table class=\"verdicts\"><thead><tr>\
          <th scope=\"col\">metric</th><th scope=\"col\">{0}</th><th scope=\"col\">{1}</th><th scope=\"col\">change</th>\
-         <th scope=\"col\">interval (±{2:.0} %)</th><th scope=\"col\">n</th><th scope=\"col\">verdict</th></tr></thead><tbody>\n",
+         <th scope=\"col\" aria-label=\"interval\">{2}</th><th scope=\"col\">n</th><th scope=\"col\">verdict</th></tr></thead><tbody>\n",
         name(BASELINE),
         name(other),
-        (reach.exp() - 1.0) * 100.0
+        scales.ratio().svg(WIDTH, PAD)
     );
     for row in rows {
-        line(row, other, reach, out);
+        line(row, other, scales, out);
     }
     out.push_str("</tbody></table></div>\n");
 }
 
-fn line(row: &MetricRow, other: usize, reach: f64, out: &mut String) {
+fn line(row: &MetricRow, other: usize, scales: &Scales, out: &mut String) {
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().flatten().copied());
     let value = |index: usize| match medians.get(index).copied().flatten() {
@@ -171,23 +238,32 @@ fn line(row: &MetricRow, other: usize, reach: f64, out: &mut String) {
     let change = effect::change(judgement, row.unit, false);
     let interval = effect::interval(judgement, row.unit, false);
     let label = format!("{}: {change} {interval}", row.name);
+    let level = judgement
+        .effect
+        .and_then(|effect| effect.interval)
+        .filter(|_| !interval.is_empty())
+        .map_or_else(String::new, |interval| {
+            format!(" at {} %", summary::percent(interval.level))
+        });
     put!(
         out,
-        "<td class=\"number\">{}</td><td>{}<span class=\"interval-text\">{}</span></td><td class=\"number\">{}</td>\
+        "<td class=\"number\">{}</td><td>{}<span class=\"interval-text\">{}{level}</span></td><td class=\"number\">{}</td>\
          <td><span class=\"badge {}\">{}</span>{}</td></tr>\n",
         text(&change, NAME),
-        strip::svg(judgement, reach, &label),
+        strip::svg(judgement, row.unit, scales, WIDTH, &label),
         text(&interval, NAME),
         judgement.n,
         judgement.verdict,
         judgement.verdict,
-        remarks(judgement)
+        remarks(row, other, judgement)
     );
 }
 
 /// What would decide the undecided, why the invalid is, and what else to know.
-fn remarks(judgement: &Judgement) -> String {
+fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     let mut all = Vec::new();
+    all.extend(effect::doubt(judgement));
+    all.extend(effect::parting(row, other));
     match &judgement.verdict {
         Verdict::Inconclusive { n_needed: Some(n) } => {
             all.push(format!("{n} seeds would probably decide"));
@@ -207,14 +283,14 @@ fn remarks(judgement: &Judgement) -> String {
 }
 
 /// Trials that are not used, with their reasons.
-fn invalid(input: &Input<'_>, out: &mut String) {
+pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
     let all = about::invalid(input.comparison);
     if all.is_empty() {
         return;
     }
     put!(
         out,
-        "<h3 id=\"invalid\">{} invalid {}, not used</h3>\n<ul class=\"invalid\">\n",
+        "<h2 id=\"invalid\">{} invalid {}, not used</h2>\n<ul class=\"invalid\">\n",
         all.len(),
         if all.len() == 1 { "trial" } else { "trials" }
     );

@@ -5,6 +5,7 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Judgement, Verdict};
 
+use crate::about;
 use crate::draw::quantity::{Scale, signed};
 use crate::draw::{Cell, Ink, Look};
 
@@ -170,6 +171,56 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
         scale.number(interval.low, ascii),
         scale.number(interval.high, ascii)
     )
+}
+
+/// Why a verdict is open although its whole interval lies on one side of no effect, in half a line.
+pub fn doubt(judgement: &Judgement) -> Option<String> {
+    let Verdict::Inconclusive { .. } = judgement.verdict else {
+        return None;
+    };
+    let effect = effect_of(judgement)?;
+    let interval = effect.interval?;
+    let null = effect.kind.null();
+    if interval.low <= null && interval.high >= null {
+        return None;
+    }
+    let (p, adjusted) = (judgement.p?, judgement.p_adjusted?);
+    if p < judgement.alpha && adjusted >= judgement.alpha {
+        Some(format!(
+            "p = {p:.3} alone, {adjusted:.3} with the other primary metrics"
+        ))
+    } else if p >= judgement.alpha {
+        Some(format!("one side of no effect, but p = {p:.3}"))
+    } else {
+        None
+    }
+}
+
+/// What to say where the medians in a row and the change beside them point to different sizes: the medians' own change.
+pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
+    let judgement = about::judgement(row, other)?;
+    let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;
+    let interval = effect.interval?;
+    let medians = about::medians(row);
+    let (a, b) = (
+        medians.get(about::BASELINE).copied().flatten()?,
+        medians.get(other).copied().flatten()?,
+    );
+    if a <= 0.0 || b <= 0.0 || judgement.n_b.is_some() {
+        return None;
+    }
+    let ratio = b / a;
+    // Within the interval they say the same.
+    if (interval.low..=interval.high).contains(&ratio) && (ratio.ln() * effect.estimate.ln()) >= 0.0
+    {
+        return None;
+    }
+    let scale = EffectScale::of(effect, row.unit);
+    Some(format!(
+        "the medians are {} {} apart; the change is that of pairs with the same seed",
+        scale.number(ratio, false),
+        scale.unit(false)
+    ))
 }
 
 /// A strip with the interval drawn on an axis from `-reach` to `reach` (natural logarithms of the ratio), zero in the

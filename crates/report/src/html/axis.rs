@@ -1,0 +1,253 @@
+//! The scales of a page: all intervals of one kind are drawn on one scale, whose ticks are real values.
+
+use pagetide_compare::{Comparison, MetricRow};
+use pagetide_quantity::Unit;
+use pagetide_verdict::judgement::{Effect, EffectKind};
+
+use super::escape::text;
+use crate::draw::quantity::{Scale, signed};
+
+/// Reaches of the scale of ratios, in per cent of the larger value.
+const REACHES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 900.0];
+/// Ticks of ratios that may be shown, in per cent.
+const PERCENTS: [f64; 13] = [
+    900.0, 400.0, 200.0, 100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1,
+];
+/// Falls that may be shown, in per cent: a fall by half is as large as a doubling.
+const FALLS: [f64; 12] = [
+    90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
+];
+
+/// A symmetric scale around no effect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Axis {
+    kind: EffectKind,
+    unit: Unit,
+    /// What lies at either edge: the natural logarithm of a ratio, or a difference in its unit.
+    reach: f64,
+}
+
+impl Axis {
+    /// Where a value lies: 0 at the left edge, 1 at the right one, beyond them outside.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let at = match self.kind {
+            EffectKind::Ratio if value > 0.0 => value.ln(),
+            EffectKind::Ratio => f64::NEG_INFINITY,
+            EffectKind::Difference => value,
+        };
+        f64::midpoint(1.0, at / self.reach)
+    }
+
+    /// Places and names of ticks that keep `room` (a share of the width) between them; no effect first.
+    pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
+        let mut all = vec![(0.5, "0".to_owned())];
+        let wanted: Vec<(f64, String)> = match self.kind {
+            EffectKind::Ratio => {
+                let percent = |value: f64| {
+                    let digits = usize::from(value.abs() < 1.0);
+                    (
+                        1.0 + value / 100.0,
+                        format!("{} %", signed(value, digits, false)),
+                    )
+                };
+                let rises = PERCENTS.into_iter().map(percent);
+                rises
+                    .chain(FALLS.into_iter().map(|fall| percent(-fall)))
+                    .collect()
+            }
+            EffectKind::Difference => {
+                let scale = Scale::of(self.unit, self.reach);
+                [1.0, 0.5]
+                    .into_iter()
+                    .flat_map(|share| [share * self.reach, -share * self.reach])
+                    .map(|value| {
+                        let (number, unit) = if self.unit == Unit::Share {
+                            let digits = usize::from(value.abs() < 0.01);
+                            (signed(value * 100.0, digits, false), "pt")
+                        } else {
+                            let digits = usize::from((value / scale.divisor).fract() != 0.0);
+                            (signed(value / scale.divisor, digits, false), scale.unit)
+                        };
+                        (value, format!("{number} {unit}").trim_end().to_owned())
+                    })
+                    .collect()
+            }
+        };
+        for (value, name) in wanted {
+            let at = self.place(value);
+            let is_inside = (-1e-9..=1.0 + 1e-9).contains(&at);
+            if is_inside && all.iter().all(|(other, _)| (other - at).abs() >= room) {
+                all.push((at, name));
+            }
+        }
+        all
+    }
+
+    /// The ticks as a picture of this width, with `pad` left free on both sides.
+    pub(crate) fn svg(&self, width: f64, pad: f64) -> String {
+        let mut out = format!(
+            "<svg class=\"axis\" viewBox=\"0 0 {width} 20\" width=\"{width}\" height=\"20\" aria-hidden=\"true\">"
+        );
+        for (at, name) in self.ticks(52.0 / width) {
+            let x = pad + at * (width - 2.0 * pad);
+            put!(
+                out,
+                "<path d=\"M{x:.1} 15V20\"/><text x=\"{x:.1}\" y=\"12\" text-anchor=\"middle\">{}</text>",
+                text(&name, 40)
+            );
+        }
+        out.push_str("</svg>");
+        out
+    }
+}
+
+/// The scales of all intervals of a page.
+pub(crate) struct Scales {
+    ratio: Axis,
+    differences: Vec<Axis>,
+}
+
+impl Scales {
+    /// Scales that hold the intervals of all primary metrics, or of all metrics where none of a kind is primary.
+    pub(crate) fn of(comparison: &Comparison) -> Self {
+        let rows: Vec<&MetricRow> = comparison
+            .cells
+            .iter()
+            .flat_map(|cell| &cell.metrics)
+            .collect();
+        let percent = (most(&rows, EffectKind::Ratio, None).exp() - 1.0) * 100.0;
+        let reach = REACHES
+            .into_iter()
+            .find(|step| *step >= percent)
+            .unwrap_or(REACHES[REACHES.len() - 1]);
+        let mut units: Vec<Unit> = Vec::new();
+        for row in &rows {
+            if !units.contains(&row.unit) {
+                units.push(row.unit);
+            }
+        }
+        let difference = |unit: Unit| {
+            let most = most(&rows, EffectKind::Difference, Some(unit));
+            (most > 0.0).then(|| Axis {
+                kind: EffectKind::Difference,
+                unit,
+                reach: round_up(most),
+            })
+        };
+        Self {
+            ratio: Axis {
+                kind: EffectKind::Ratio,
+                unit: Unit::Ratio,
+                reach: (1.0 + reach / 100.0).ln(),
+            },
+            differences: units.into_iter().filter_map(difference).collect(),
+        }
+    }
+
+    /// The scale of ratios.
+    pub(crate) const fn ratio(&self) -> &Axis {
+        &self.ratio
+    }
+
+    /// The scale on which an effect on a metric of this unit is drawn.
+    pub(crate) fn for_effect(&self, effect: &Effect, unit: Unit) -> Option<&Axis> {
+        match effect.kind {
+            EffectKind::Ratio => Some(&self.ratio),
+            EffectKind::Difference => self.differences.iter().find(|axis| axis.unit == unit),
+        }
+    }
+}
+
+/// The farthest end of the intervals: of primary metrics if any of this kind is primary.
+fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
+    let of = |is_primary: bool| {
+        rows.iter()
+            .filter(|row| (row.primary || !is_primary) && unit.is_none_or(|unit| unit == row.unit))
+            .flat_map(|row| row.judgements.iter().flatten())
+            .filter_map(|judgement| judgement.effect)
+            .filter(|effect| effect.kind == kind)
+            .flat_map(|effect| {
+                let interval = effect.interval;
+                [
+                    effect.estimate,
+                    interval.map_or(effect.estimate, |i| i.low),
+                    interval.map_or(effect.estimate, |i| i.high),
+                ]
+            })
+            .map(|value| match kind {
+                EffectKind::Ratio => value.ln().abs(),
+                EffectKind::Difference => value.abs(),
+            })
+            .filter(|size| size.is_finite())
+            .fold(0.0_f64, f64::max)
+    };
+    match of(true) {
+        0.0 => of(false),
+        most => most,
+    }
+}
+
+/// The next of 1, 2, 5, 10, …
+fn round_up(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|step| *step >= value)
+        .unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(percent: f64) -> Axis {
+        Axis {
+            kind: EffectKind::Ratio,
+            unit: Unit::Ratio,
+            reach: (1.0 + percent / 100.0_f64).ln(),
+        }
+    }
+
+    #[test]
+    fn ticks_lie_where_their_values_lie_and_keep_their_distance() {
+        for percent in REACHES {
+            let axis = ratio(percent);
+            let ticks = axis.ticks(0.2);
+            assert!(ticks.len() >= 3, "{percent}: {ticks:?}");
+            for (at, name) in &ticks {
+                let number = name.replace('−', "-");
+                let number: f64 = number.trim_end_matches(" %").parse().expect("a number");
+                assert!(
+                    (axis.place(1.0 + number / 100.0) - at).abs() < 1e-9,
+                    "{name}"
+                );
+            }
+            for (nth, (at, _)) in ticks.iter().enumerate() {
+                for (other, _) in &ticks[nth + 1..] {
+                    assert!((at - other).abs() >= 0.2);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_fall_by_a_third_lies_as_far_from_zero_as_a_rise_by_half() {
+        let axis = ratio(50.0);
+        assert!((axis.place(1.5) - 1.0).abs() < 1e-12);
+        assert!(axis.place(1.0 / 1.5).abs() < 1e-12);
+        assert!(axis.place(0.5) < 0.0, "−50 % is outside");
+        assert!(axis.place(0.0) < 0.0);
+    }
+
+    #[test]
+    fn differences_have_a_round_scale_of_their_unit() {
+        let axis = Axis {
+            kind: EffectKind::Difference,
+            unit: Unit::Share,
+            reach: round_up(0.077),
+        };
+        let names: Vec<String> = axis.ticks(0.2).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["0", "+10 pt", "−10 pt", "+5 pt", "−5 pt"]);
+    }
+}

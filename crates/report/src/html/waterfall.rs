@@ -1,0 +1,125 @@
+//! Where a difference in time comes from, as bars that begin where the one before ended: from A's time to B's.
+
+use pagetide_compare::explain::{Answer, Explained};
+use pagetide_quantity::Unit;
+
+use super::Input;
+use super::escape::text;
+use crate::about::{self, BASELINE};
+use crate::draw::quantity::{Scale, show};
+
+/// Width of the pictures.
+const WIDTH: f64 = 420.0;
+/// Room on both sides.
+const PAD: f64 = 22.0;
+/// Height of a picture.
+const HEIGHT: f64 = 22.0;
+
+/// A bar: from where to where, and its interval.
+struct Step {
+    name: String,
+    from: f64,
+    to: f64,
+    interval: Option<[f64; 2]>,
+    class: &'static str,
+}
+
+/// The bars of one explanation; nothing where nothing is explained.
+pub(crate) fn plot(input: &Input<'_>, explained: &Explained, out: &mut String) {
+    let explanation = &explained.explanation;
+    if !matches!(explanation.answer, Answer::Explained | Answer::NotFound)
+        || explanation.findings.is_empty()
+    {
+        return;
+    }
+    let steps = steps(explained);
+    let [a, b] = explanation.time;
+    let ends = steps.iter().flat_map(|step| {
+        let whisker = step.interval.map(|i| i.map(|end| step.from + end));
+        [step.from, step.to]
+            .into_iter()
+            .chain(whisker.into_iter().flatten())
+    });
+    let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), at| {
+        (low.min(at), high.max(at))
+    });
+    let span = (high - low).max(f64::MIN_POSITIVE);
+    let x = |at: f64| PAD + (at - low) / span * (WIDTH - 2.0 * PAD);
+    let name = |side: usize| text(about::name(input.comparison, side), 60);
+    put!(
+        out,
+        "<table class=\"waterfall\"><caption>From {0}'s time ({1}) to {2}'s ({3}); a line is the interval of 95 % over seeds</caption><tbody>\n",
+        name(BASELINE),
+        show(Unit::Nanos, a, false),
+        name(explained.column),
+        show(Unit::Nanos, b, false)
+    );
+    let scale = Scale::of_all(Unit::Nanos, [span]);
+    for step in &steps {
+        let effect = step.to - step.from;
+        let sign = if effect < 0.0 { "−" } else { "+" };
+        let (from, to) = (x(step.from.min(step.to)), x(step.from.max(step.to)));
+        let mut picture = format!(
+            "<svg class=\"step {}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" aria-hidden=\"true\">\
+             <path class=\"null\" d=\"M{1:.1} 0V{HEIGHT}\"/><rect class=\"effect\" x=\"{from:.1}\" y=\"4\" width=\"{2:.1}\" height=\"14\"/>",
+            step.class,
+            x(0.0),
+            (to - from).max(1.0)
+        );
+        if let Some(interval) = step.interval {
+            let [low, high] = interval.map(|end| x(step.from + end));
+            put!(
+                picture,
+                "<path class=\"whisker\" d=\"M{low:.1} 11H{high:.1}M{low:.1} 7V15M{high:.1} 7V15\"/>"
+            );
+        }
+        picture.push_str("</svg>");
+        put!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td>{picture}</td><td class=\"number\">{sign}{}</td></tr>\n",
+            text(&step.name, 80),
+            scale.show(effect.abs(), false)
+        );
+    }
+    out.push_str("</tbody></table>\n");
+}
+
+/// Findings in their order, what is left, and the sum of all.
+fn steps(explained: &Explained) -> Vec<Step> {
+    let explanation = &explained.explanation;
+    let mut at = 0.0;
+    let mut all = Vec::new();
+    let mut add = |name: String, effect: f64, interval: Option<[f64; 2]>, class| {
+        all.push(Step {
+            name,
+            from: at,
+            to: at + effect,
+            interval,
+            class,
+        });
+        at += effect;
+    };
+    for finding in &explanation.findings {
+        let class = if finding.effect < 0.0 { "less" } else { "more" };
+        add(
+            finding.mechanism.to_string(),
+            finding.effect,
+            Some(finding.interval),
+            class,
+        );
+    }
+    // What no line speaks for: the difference less the findings.
+    let rest =
+        explanation.difference() - explanation.findings.iter().map(|f| f.effect).sum::<f64>();
+    if rest.abs() > 0.005 * explanation.difference().abs() {
+        add("other, and not sure in sign".to_owned(), rest, None, "rest");
+    }
+    all.push(Step {
+        name: "all together".to_owned(),
+        from: 0.0,
+        to: explanation.difference(),
+        interval: None,
+        class: "whole",
+    });
+    all
+}
