@@ -68,8 +68,9 @@ pub enum Command {
     Calibrate(Box<command::calibrate::Args>),
     Import(command::import::Args),
     Store(command::store::Args),
-    Man(command::papers::ManArgs),
-    Completions(command::papers::CompletionArgs),
+    Words(command::manual::WordsArgs),
+    Man(command::manual::ManArgs),
+    Completions(command::manual::CompletionArgs),
 }
 
 /// Reads the command line.

@@ -10,8 +10,8 @@ pub mod ideal;
 pub mod import;
 pub mod kernel;
 pub mod list;
+pub mod manual;
 pub mod model;
-pub mod papers;
 pub mod plan;
 pub mod power;
 pub mod references;
@@ -53,7 +53,8 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Calibrate(args) => calibrate::run(&args, &places, out),
         Command::Import(args) => import::run(&args, &places, out),
         Command::Store(args) => store::run(&args, &places, out),
-        Command::Man(args) => papers::man(&args),
-        Command::Completions(args) => papers::completions(&args),
+        Command::Man(args) => manual::man(&args),
+        Command::Words(_) => manual::words(out),
+        Command::Completions(args) => manual::completions(&args),
     }
 }

@@ -35,6 +35,7 @@ pub mod terminal;
 pub mod timeline;
 pub mod trace;
 pub mod why;
+pub mod words;
 
 pub use about::About;
 pub use draw::Look;

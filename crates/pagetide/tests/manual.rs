@@ -45,6 +45,7 @@ fn man_pages_and_completions_know_every_command() {
         "calibrate",
         "import",
         "store",
+        "words",
         "man",
         "completions",
     ];
@@ -54,15 +55,38 @@ fn man_pages_and_completions_know_every_command() {
     for command in commands {
         assert!(man.contains(command), "{command}");
         assert!(bash.contains(command), "{command}");
-        let page = lab.folder().join(format!("pages/pagetide-{command}.1"));
+        let page = lab
+            .folder()
+            .join(format!("pages/man1/pagetide-{command}.1"));
         assert!(page.exists(), "{}", page.display());
     }
     let (scenarios, _) = lab.ends(0, ["man", "scenarios"]);
-    let page = fs::read_to_string(lab.folder().join("pages/pagetide-scenarios.7")).unwrap();
+    let page = fs::read_to_string(lab.folder().join("pages/man7/pagetide-scenarios.7")).unwrap();
     assert!(page == scenarios && page.contains(".SH CONTSWAP"));
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         assert!(lab.ends(0, ["completions", shell]).0.len() > 500);
     }
+}
+
+#[test]
+fn the_words_of_the_tables_are_in_the_help_of_words() {
+    let lab = Lab::new();
+    let (help, _) = lab.ends(0, ["help", "words"]);
+    let (printed, _) = lab.ends(0, ["words"]);
+    for word in [
+        "observed pass",
+        "arena",
+        "cell",
+        "harness",
+        "headroom",
+        "age",
+        "uses",
+    ] {
+        assert!(help.contains(word) && printed.contains(word), "{word}");
+    }
+    let (json, _) = lab.ends(0, ["words", "--json"]);
+    let words: Vec<(String, String)> = serde_json::from_str(&json).unwrap();
+    assert!(words.len() > 10);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `pagetide man` and `pagetide completions`: made from the definition that parses the command line.
+//! `pagetide man`, `completions` and `words`: made from the definition that parses the command line.
 
 use std::fs;
 use std::io;
@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use pagetide_report::words;
 
 use crate::cli::definition;
 use crate::exit::End;
+use crate::output::Output;
 
 /// Print a man page, or write one for each command and one of the scenarios into a folder
 #[derive(clap::Args, Debug)]
@@ -17,9 +19,9 @@ use crate::exit::End;
 Examples:
   pagetide man | man -l -
   pagetide man scenarios | man -l -
-  pagetide man --into /usr/local/share/man/man1")]
+  pagetide man --into /usr/local/share/man")]
 pub struct ManArgs {
-    /// Folder for the pages of all commands
+    /// Folder of manuals: the pages go to its `man1` and `man7`
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// Which page
@@ -46,6 +48,21 @@ pub struct CompletionArgs {
     shell: Shell,
 }
 
+/// Say what pagetide's words mean
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = words::text(80))]
+pub struct WordsArgs {}
+
+/// Prints what the words mean.
+pub fn words(out: Output) -> Result<End> {
+    if out.json {
+        out.json(&words::WORDS)?;
+    } else {
+        out.text(&words::text(out.look.width))?;
+    }
+    Ok(End::Done)
+}
+
 /// Prints or writes man pages.
 pub fn man(args: &ManArgs) -> Result<End> {
     let Some(folder) = &args.into else {
@@ -58,12 +75,12 @@ pub fn man(args: &ManArgs) -> Result<End> {
         return Ok(End::Done);
     };
     let write = || -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        clap_mangen::generate_to(definition(), folder)?;
-        fs::write(
-            folder.join("pagetide-scenarios.7"),
-            pagetide_scenario::guide::man(),
-        )
+        let [commands, other] = ["man1", "man7"].map(|section| folder.join(section));
+        fs::create_dir_all(&commands)?;
+        fs::create_dir_all(&other)?;
+        clap_mangen::generate_to(definition(), commands)?;
+        let scenarios = pagetide_scenario::guide::man();
+        fs::write(other.join("pagetide-scenarios.7"), scenarios)
     };
     write().with_context(|| format!("writing man pages into {}", folder.display()))?;
     Ok(End::Done)
