@@ -281,7 +281,7 @@ pub(crate) enum Datum {
 }
 
 impl Datum {
-    fn text(text: impl ToString) -> Self {
+    fn text(text: &impl ToString) -> Self {
         Self::Text(text.to_string())
     }
 }
@@ -299,20 +299,20 @@ pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPL
             Datum::Flag(record.is_valid()),
             Datum::text(&subject.scenario),
             Datum::Flag(subject.as_written),
-            Datum::text(params(&subject.params)),
-            Datum::text(subject.memory),
-            Datum::text(subject.swap),
-            Datum::text(subject.arena.kind),
-            Datum::text(subject.pass),
+            Datum::text(&params(&subject.params)),
+            Datum::text(&subject.memory),
+            Datum::text(&subject.swap),
+            Datum::text(&subject.arena.kind),
+            Datum::text(&subject.pass),
             Datum::text(&subject.variant.name),
             Datum::text(&subject.variant.kernel.release),
             // As text: a seed uses all 64 bits, which a data frame's signed numbers do not hold.
-            Datum::text(subject.seed),
+            Datum::text(&subject.seed),
             Datum::Text(of_metric(|metric| metric.name.clone())),
             Datum::Text(of_metric(|metric| name_of(metric.unit))),
             Datum::Text(of_metric(|metric| name_of(metric.direction))),
             Datum::Number(value.filter(|value| value.is_finite())),
-            Datum::text(why_missing(metric)),
+            Datum::text(&why_missing(metric)),
             Datum::Text(record.why_invalid().unwrap_or_default()),
         ]
     })

@@ -1,7 +1,6 @@
 //! What one metric's data say, before the family is looked at: estimate, interval, p-value, on a working scale on which
 //! no effect is zero (log ratios or differences).
 
-mod count;
 mod paired;
 mod tails;
 mod unpaired;
@@ -85,8 +84,6 @@ pub(crate) fn weigh(sample: &MetricSample, look: Look) -> Result<Evidence> {
         Data::NestedPaired { units } => paired::weigh_nested(sample, units, look),
         Data::Unpaired { a, b } => unpaired::weigh(sample, a, b, look),
         Data::NestedUnpaired { a, b } => unpaired::weigh_nested(sample, a, b, look),
-        Data::PairedCounts { pairs } => count::weigh_paired(sample, pairs, look),
-        Data::UnpairedCounts { a, b } => count::weigh_unpaired(sample, a, b, look),
         Data::PairedTails { quantile, pairs } => {
             tails::weigh_paired(sample, *quantile, pairs, look)
         }

@@ -93,18 +93,6 @@ pub enum Data {
         /// B's units, each with its repetitions.
         b: Vec<Vec<f64>>,
     },
-    /// Successes among attempts, paired by seed or block.
-    PairedCounts {
-        /// The pairs.
-        pairs: Vec<CountPair>,
-    },
-    /// Successes among attempts, a count for every trial.
-    UnpairedCounts {
-        /// A's trials.
-        a: Vec<Count>,
-        /// B's trials.
-        b: Vec<Count>,
-    },
     /// Distributions of many accesses, one for each trial, of which a quantile is compared; paired by seed or block.
     PairedTails {
         /// Which quantile, in (0, 1).
@@ -178,25 +166,6 @@ pub struct Count {
     pub successes: u64,
     /// All attempts; at least one.
     pub attempts: u64,
-}
-
-impl Count {
-    /// Successes as a share of attempts.
-    pub fn share(&self) -> f64 {
-        self.successes as f64 / self.attempts as f64
-    }
-}
-
-/// One count of each variant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountPair {
-    /// The baseline's count.
-    pub a: Count,
-    /// The other's count.
-    pub b: Count,
-    /// Whether the two records behind the counts are equal to the bit.
-    #[serde(default)]
-    pub identical: bool,
 }
 
 /// A value and how often it was seen: one bucket of a histogram.

@@ -2,7 +2,7 @@
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::judgement::{EffectKind, Note, Shift};
-use pagetide_verdict::sample::{Bin, Count, CountPair, Scale, TailPair, UnitPair};
+use pagetide_verdict::sample::{Bin, Scale, TailPair, UnitPair};
 use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Verdict, judge};
 
 fn metric(name: &str, unit: &str, direction: Direction, data: Data) -> MetricSample {
@@ -223,7 +223,6 @@ fn an_empty_metric_is_invalid() {
             a: vec![],
             b: vec![1.0],
         },
-        Data::PairedCounts { pairs: vec![] },
         Data::PairedTails {
             quantile: 0.99,
             pairs: vec![],
@@ -350,49 +349,6 @@ fn nested_units_enough_in_number_are_judged() {
     let judged = one(metric("copy", "nanos", Direction::Lower, data));
     assert_eq!(judged.verdict, Verdict::Regressed);
     assert!((judged.effect.unwrap().estimate - 1.5).abs() < 0.05);
-}
-
-#[test]
-fn single_attempts_are_judged_as_proportions() {
-    let attempt = |success: bool| Count {
-        successes: u64::from(success),
-        attempts: 1,
-    };
-    let pairs = (0..40)
-        .map(|i| CountPair {
-            a: attempt(i % 10 < 9),
-            b: attempt(i % 10 < 4),
-            identical: false,
-        })
-        .collect();
-    let judged = one(metric(
-        "alloc-success",
-        "share",
-        Direction::Higher,
-        Data::PairedCounts { pairs },
-    ));
-    assert_eq!(judged.verdict, Verdict::Regressed);
-    assert!((judged.effect.unwrap().estimate + 0.5).abs() < 1e-12);
-    assert!(judged.methods.test.contains("McNemar"));
-    assert_eq!(judged.margin.unwrap().margin, Margin::Absolute(0.01));
-}
-
-#[test]
-fn many_attempts_in_a_trial_make_the_trial_the_unit() {
-    let count = |successes| Count {
-        successes,
-        attempts: 1000,
-    };
-    let a = vec![count(900), count(905), count(896)];
-    let b = vec![count(950), count(955), count(946)];
-    let judged = one(metric(
-        "alloc-success",
-        "share",
-        Direction::Higher,
-        Data::UnpairedCounts { a, b },
-    ));
-    // Six thousand attempts, but three trials against three.
-    assert_eq!(judged.verdict, Verdict::Inconclusive { n_needed: Some(4) });
 }
 
 #[test]

@@ -18,7 +18,6 @@ import scipy
 import statsmodels
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 random = numpy.random.default_rng(20261120)
 EVERYTHING = stats.PermutationMethod(n_resamples=numpy.inf)
@@ -176,48 +175,11 @@ def wilson():
     return cases
 
 
-def newcombe():
-    cases = []
-    for a, n, b, m in [(56, 70, 48, 80), (9, 10, 3, 10), (6, 7, 2, 7), (5, 56, 0, 29), (0, 10, 0, 20), (10, 10, 0, 20), (300, 1000, 330, 1000)]:
-        for level in (0.9, 0.95, 0.99):
-            low, high = confint_proportions_2indep(b, m, a, n, method="newcomb", compare="diff", alpha=1 - level)
-            cases.append(dict(a=[a, n], b=[b, m], level=level, low=float(low), high=float(high)))
-    return cases
-
-
-def newcombe_paired():
-    """Method 10 of Newcombe (1998), Statistics in Medicine 17:2635, written out from the paper's description."""
-    cases = []
-    for both, only_a, only_b, neither in [(20, 12, 2, 16), (36, 12, 2, 0), (1, 0, 0, 9), (43, 0, 0, 7), (5, 9, 3, 3), (0, 10, 0, 0), (0, 6, 2, 2), (400, 60, 90, 450)]:
-        n = both + only_a + only_b + neither
-        for level in (0.9, 0.95, 0.99):
-            p1, p2 = Fraction(both + only_a, n), Fraction(both + only_b, n)
-            w1 = stats.binomtest(both + only_a, n).proportion_ci(level, method="wilson")
-            w2 = stats.binomtest(both + only_b, n).proportion_ci(level, method="wilson")
-            margins = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
-            numerator = both * neither - only_a * only_b
-            if numerator > 0:
-                numerator = max(Fraction(numerator) - Fraction(n, 2), 0)
-            phi = float(numerator) / math.sqrt(margins) if margins else 0.0
-            d = float(p2 - p1)
-            dl2, du2 = float(p2) - w2.low, w2.high - float(p2)
-            dl1, du1 = float(p1) - w1.low, w1.high - float(p1)
-            low = d - math.sqrt(max(0.0, dl2**2 - 2 * phi * dl2 * du1 + du1**2))
-            high = d + math.sqrt(max(0.0, du2**2 - 2 * phi * du2 * dl1 + dl1**2))
-            cases.append(dict(outcomes=[both, only_a, only_b, neither], level=level, low=low, high=high))
-    return cases
-
-
 def fisher():
     tables = [(8, 10, 2, 10), (3, 7, 4, 7), (0, 5, 5, 5), (9, 30, 21, 31), (0, 3, 0, 9), (100, 1000, 140, 1000), (1, 1, 0, 1), (50000, 100000, 50500, 100000)]
     return [
         dict(a=[a, n], b=[b, m], p=float(stats.fisher_exact([[a, n - a], [b, m - b]]).pvalue)) for a, n, b, m in tables
     ]
-
-
-def mcnemar():
-    tables = [(0, 1), (5, 0), (9, 3), (12, 2), (7, 7), (60, 90), (500, 620)]
-    return [dict(only_a=f, only_b=g, p=float(stats.binomtest(f, f + g).pvalue)) for f, g in tables]
 
 
 def adjustments():
@@ -309,10 +271,7 @@ golden = dict(
     paired_estimates=paired_estimates(),
     unpaired_estimates=unpaired_estimates(),
     wilson=wilson(),
-    newcombe=newcombe(),
-    newcombe_paired=newcombe_paired(),
     fisher=fisher(),
-    mcnemar=mcnemar(),
     adjustments=adjustments(),
     distributions=distributions(),
     outliers=outliers(),
