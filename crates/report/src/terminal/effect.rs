@@ -187,7 +187,7 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
     let (p, adjusted) = (judgement.p?, judgement.p_adjusted?);
     if p < judgement.alpha && adjusted >= judgement.alpha {
         Some(format!(
-            "p = {p:.3} alone, {adjusted:.3} with the other primary metrics"
+            "alone p = {p:.3}, among all that decide {adjusted:.3}"
         ))
     } else if p >= judgement.alpha {
         Some(format!("one side of no effect, but p = {p:.3}"))
