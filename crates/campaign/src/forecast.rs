@@ -1,16 +1,20 @@
 //! How long trials take: by what the store knows of their cell, by what this run has seen, and else by the arena's own
 //! estimate, scaled by how the records made here compare with it.
+//!
+//! A plan may have a million cells, so that little is done for each: variants and passes are tried on the arena once for
+//! each shape (scenario, memory and swap), and every further cell of a shape under the baseline alone, which refuses
+//! parameters that cannot be. [`run`](crate::run()) tries all of them before its first trial.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Pass, Subject};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{ArenaKind, MemorySpec, Pass, Subject, SwapSpec};
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};
 use crate::plan::Cell;
-use crate::run::{RunError, check, note_for, prepare};
+use crate::run::{RunError, check, note_for, prepare, prepared};
 use pagetide_arena::{Arena, Prepared};
 
 /// Wall-clock time assumed for a trial of which nothing at all is known.
@@ -85,6 +89,7 @@ pub fn forecast(
         note: note_for(campaign, &[], store, fresh)?,
         known: store.cell_hashes()?,
         seen: HashSet::new(),
+        shapes: HashSet::new(),
         speed: Speed::default(),
         largest: None,
     };
@@ -122,9 +127,24 @@ struct Look<'a> {
     known: HashSet<String>,
     /// Cells looked at so far.
     seen: HashSet<u64>,
+    /// Shapes that were tried under all variants.
+    shapes: HashSet<Shape>,
     speed: Speed,
     /// The trial left to run that has most memory.
     largest: Option<Prepared>,
+}
+
+/// What cells have in common that differ in their parameters alone.
+type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>);
+
+fn shape(cell: &Cell) -> Shape {
+    (
+        cell.scenario.clone(),
+        cell.as_written,
+        cell.memory,
+        cell.swap,
+        cell.swap_size,
+    )
 }
 
 impl Look<'_> {
@@ -137,51 +157,76 @@ impl Look<'_> {
             each: UNKNOWN_TRIAL,
             basis: Basis::Assumed,
         };
+        let trial = self.campaign.trial(cell, 0, (0, 0), Pass::Timed);
+        let baseline = prepared(self.arena, &trial)?;
+        let hash = baseline.subject().cell();
+        if !self.seen.insert(shortened(&hash)) {
+            return Err(RunError::SameCell {
+                name: self.campaign.name.clone(),
+                cell: cell.label(),
+            });
+        }
+        let is_new = self.shapes.insert(shape(cell));
         let mut left = Nanos(0);
         for pass in [Pass::Timed, Pass::Observed] {
             let trials = self.campaign.trials_of_cell(pass);
             if trials == 0 {
                 continue;
             }
-            let all = prepare(self.campaign, self.arena, cell, pass)?;
-            let hash = all[0].subject().cell();
-            if !self.seen.insert(shortened(&hash)) {
-                return Err(RunError::SameCell {
-                    name: self.campaign.name.clone(),
-                    cell: cell.label(),
-                });
-            }
-            let rows = if self.known.contains(&hash) {
-                self.store.select(&Filter {
-                    cell: Some(hash.clone()),
-                    ..Filter::default()
-                })?
-            } else {
-                Vec::new()
+            let subject = Subject {
+                pass,
+                ..baseline.subject().clone()
             };
-            let found = self.found(&all, pass, &rows);
-            // Variants may differ in their speed, so each is asked for its own.
-            let mut each = 0_u64;
-            for prepared in &all {
-                let subject = prepared.subject();
-                let (time, basis) = self.speed.of(self.arena, self.store, subject, &hash)?;
-                each = each.saturating_add(time.0);
-                if pass == Pass::Timed {
-                    forecast.basis = basis;
+            let rows = self.rows(&subject)?;
+            let (found, each, basis) = if is_new || !rows.is_empty() {
+                let all = prepare(self.campaign, self.arena, cell, pass)?;
+                let found = self.found(&all, pass, &rows);
+                let (each, basis) = self.of_variants(&all, &rows)?;
+                if found < trials {
+                    self.remember(all);
                 }
-            }
-            let each = Nanos(each / all.len().max(1) as u64);
+                (found, each, basis)
+            } else {
+                let (each, basis) = self.speed.of(self.arena, self.store, &subject, &rows)?;
+                (0, each, basis)
+            };
             if pass == Pass::Timed {
-                forecast.each = each;
+                (forecast.each, forecast.basis) = (each, basis);
             }
             forecast.trials += trials;
             forecast.found += found;
             left.0 = left.0.saturating_add(each.0.saturating_mul(trials - found));
-            if found < trials {
-                self.remember(all);
-            }
         }
         Ok((forecast, left))
+    }
+
+    /// The records of a cell.
+    fn rows(&self, subject: &Subject) -> Result<Vec<Row>, StoreError> {
+        if self.known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hash = subject.cell();
+        if !self.known.contains(&hash) {
+            return Ok(Vec::new());
+        }
+        records_of(self.store, hash)
+    }
+
+    /// Wall-clock time of one trial, the mean over variants: they may differ in their speed, so each is asked for its own.
+    fn of_variants(
+        &mut self,
+        all: &[Prepared],
+        rows: &[Row],
+    ) -> Result<(Nanos, Basis), StoreError> {
+        let (mut sum, mut basis) = (0_u64, Basis::Assumed);
+        for prepared in all {
+            let (time, how) = self
+                .speed
+                .of(self.arena, self.store, prepared.subject(), rows)?;
+            sum = sum.saturating_add(time.0);
+            basis = how;
+        }
+        Ok((Nanos(sum / all.len().max(1) as u64), basis))
     }
 
     /// How many trials of a cell have a record, by the records of the cell: those are few where the seeds are many.
@@ -234,32 +279,55 @@ pub(crate) fn shortened(hash: &str) -> u64 {
     u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
 
+/// The records of a cell, the newest first.
+fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
+    store.select(&Filter {
+        cell: Some(cell),
+        ..Filter::default()
+    })
+}
+
+/// Mean wall-clock time of the newest valid records of a cell: of those of the same variant, or else of all.
+fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
+    let mean = |rows: &mut dyn Iterator<Item = &Row>| {
+        let (mut sum, mut count) = (0_u64, 0_u64);
+        for row in rows.take(COMPARED as usize) {
+            sum = sum.saturating_add(row.wall.0);
+            count += 1;
+        }
+        sum.checked_div(count).map(Nanos)
+    };
+    let usable = |row: &&Row| row.is_valid() && row.wall.0 > 0;
+    let same = |row: &&Row| {
+        let (ours, theirs) = (&subject.variant, &row.variant);
+        ours.kernel.digest == theirs.kernel.digest
+            && ours.boot == theirs.boot
+            && ours.settings == theirs.settings
+    };
+    mean(&mut rows.iter().filter(usable).filter(same))
+        .or_else(|| mean(&mut rows.iter().filter(usable)))
+}
+
 /// How the records made here compare with the arena's estimates.
 #[derive(Clone, Debug, Default)]
 struct Speed {
     /// Wall-clock time over estimate, by scenario; under the empty name, that of all scenarios.
     factors: HashMap<String, Option<f64>>,
-    /// What records of a cell took, by cell.
-    measured: HashMap<String, Option<Nanos>>,
+    /// What records of a scenario took, where the arena estimates nothing.
+    typical: HashMap<String, Option<Nanos>>,
 }
 
 impl Speed {
-    /// Wall-clock time of one trial, and how that is known.
+    /// Wall-clock time of one trial, and how that is known; `rows` are the records of its cell.
     fn of(
         &mut self,
         arena: &dyn Arena,
         store: &Store,
         subject: &Subject,
-        cell: &str,
+        rows: &[Row],
     ) -> Result<(Nanos, Basis), StoreError> {
-        if !self.measured.contains_key(cell) {
-            // One cell at a time is looked at; the others need not be remembered.
-            self.measured.clear();
-            let time = store.typical_wall(Some(cell), "")?;
-            self.measured.insert(cell.to_owned(), time);
-        }
-        if let Some(Some(time)) = self.measured.get(cell) {
-            return Ok((*time, Basis::Measured));
+        if let Some(time) = measured(subject, rows) {
+            return Ok((time, Basis::Measured));
         }
         if let Some(estimate) = arena.estimate(subject) {
             let factor = match self.factor(arena, store, &subject.scenario)? {
@@ -268,9 +336,14 @@ impl Speed {
             };
             return Ok((scaled(estimate, factor), Basis::Reckoned));
         }
-        Ok(match store.typical_wall(None, &subject.scenario)? {
-            Some(time) => (time, Basis::Reckoned),
-            None => (UNKNOWN_TRIAL, Basis::Assumed),
+        let scenario = &subject.scenario;
+        if !self.typical.contains_key(scenario) {
+            let time = store.typical_wall(None, scenario)?;
+            self.typical.insert(scenario.clone(), time);
+        }
+        Ok(match self.typical.get(scenario) {
+            Some(Some(time)) => (*time, Basis::Reckoned),
+            _ => (UNKNOWN_TRIAL, Basis::Assumed),
         })
     }
 
@@ -333,18 +406,19 @@ impl Times {
         arena: &dyn Arena,
         store: &Store,
         subject: &Subject,
+        cell: &str,
     ) -> Result<(), StoreError> {
-        let cell = subject.cell();
-        if self.by_cell.contains_key(&cell) {
+        if self.by_cell.contains_key(cell) {
             return Ok(());
         }
-        let (each, basis) = self.speed.of(arena, store, subject, &cell)?;
+        let rows = records_of(store, cell.to_owned())?;
+        let (each, basis) = self.speed.of(arena, store, subject, &rows)?;
         let estimate = Estimate {
             each,
             basis,
             seen: 0,
         };
-        self.by_cell.insert(cell, estimate);
+        self.by_cell.insert(cell.to_owned(), estimate);
         Ok(())
     }
 

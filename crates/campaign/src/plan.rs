@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, Pass, SwapSpec};
@@ -169,25 +170,33 @@ impl Campaign {
             .wrapping_add(u64::from(block) * repetitions + u64::from(repetition))
     }
 
-    /// The trials of some blocks in the order they run.
-    pub fn trials(&self, cells: &[Cell], blocks: Range<u32>) -> Vec<PlannedTrial> {
-        let mut trials = Vec::new();
-        for block in blocks {
-            let order = self.order(cells.len(), block);
-            for &(cell, variant) in &order {
-                for repetition in 0..self.sampling.repetitions.max(1) {
-                    let place = (block, repetition);
-                    trials.push(self.planned(cells, cell, variant, place, Pass::Timed));
-                }
-            }
+    /// The trials of some blocks in the order they run, each made when it is asked for.
+    pub fn trials<'a>(
+        &'a self,
+        cells: &'a [Cell],
+        blocks: Range<u32>,
+    ) -> impl Iterator<Item = PlannedTrial> + 'a {
+        blocks.flat_map(move |block| {
+            let order = Arc::new(self.order(cells.len(), block));
             // Observed passes come last, so that they never stand between the two sides of a timed pair.
-            if self.observe.includes(block) {
-                for &(cell, variant) in &order {
-                    trials.push(self.planned(cells, cell, variant, (block, 0), Pass::Observed));
-                }
-            }
-        }
-        trials
+            let observed = self.observe.includes(block);
+            [(Pass::Timed, true), (Pass::Observed, observed)]
+                .into_iter()
+                .filter_map(|(pass, runs)| runs.then_some(pass))
+                .flat_map(move |pass| {
+                    let order = Arc::clone(&order);
+                    let repetitions = match pass {
+                        Pass::Timed => self.sampling.repetitions.max(1),
+                        Pass::Observed => 1,
+                    };
+                    let each = repetitions as usize;
+                    (0..order.len() * each).map(move |place| {
+                        let (cell, variant) = order[place / each];
+                        let repetition = u32::try_from(place % each).unwrap_or(0);
+                        self.planned(cells, cell, variant, (block, repetition), pass)
+                    })
+                })
+        })
     }
 
     /// Cells and variants of a block in random order, the variants of a cell side by side.
@@ -260,7 +269,9 @@ mod tests {
 
     fn trials(campaign: &Campaign) -> Vec<PlannedTrial> {
         let cells: Vec<Cell> = campaign.cells().collect();
-        let trials = campaign.trials(&cells, 0..campaign.sampling.until.cap());
+        let trials: Vec<_> = campaign
+            .trials(&cells, 0..campaign.sampling.until.cap())
+            .collect();
         assert_eq!(campaign.trial_count(), trials.len() as u64);
         trials
     }

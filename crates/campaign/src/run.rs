@@ -5,13 +5,15 @@
 //! plan (a kernel compared with itself) needs two records.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter::Peekable;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Maker, Pass, Record};
+use pagetide_record::{ArenaKind, Maker, Pass, Record, Subject};
 use pagetide_store::{CampaignNote, CellNote, Entry, Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
@@ -101,7 +103,6 @@ pub enum RunError {
 pub(crate) struct Job {
     pub planned: PlannedTrial,
     pub prepared: Prepared,
-    pub key: String,
     pub cell: String,
 }
 
@@ -126,36 +127,40 @@ pub fn run(
     })
 }
 
-/// Trials that were prepared to try a campaign, by cell, variant and pass; all of the first repetition of the first block.
-type Tried = HashMap<(usize, usize, Pass), Prepared>;
+/// Trials that are made ready at a time: a campaign of any length holds no more of them.
+const AT_ONCE: usize = 1024;
+/// Trials of the first block that stay prepared once they were tried; those of a larger matrix are prepared again.
+const KEPT: usize = 4096;
 
-/// Prepares trials, apart from those that are tried; refuses the first that cannot run.
-fn ready(
-    arena: &dyn Arena,
-    trials: Vec<PlannedTrial>,
-    tried: &mut Tried,
-) -> Result<Vec<Job>, RunError> {
-    trials
-        .into_iter()
-        .map(|planned| {
-            let place = (planned.cell, planned.variant, planned.trial.pass);
-            let is_first = planned.block == 0 && planned.trial.repetition == 0;
-            let prepared = match is_first.then(|| tried.remove(&place)).flatten() {
-                Some(prepared) => prepared,
-                None => prepared(arena, &planned.trial)?,
-            };
-            Ok(Job {
-                key: prepared.subject().key(),
-                cell: prepared.subject().cell(),
-                planned,
-                prepared,
-            })
-        })
-        .collect()
+/// Trials that were prepared to try a campaign, by cell, variant and pass; all of the first repetition of the first block.
+type Tried = HashMap<Place, Prepared>;
+/// Cell, variant and pass.
+type Place = (usize, usize, Pass);
+
+/// A trial that was tried already, or made ready now.
+fn ready(arena: &dyn Arena, planned: PlannedTrial, tried: &mut Tried) -> Result<Job, RunError> {
+    let place = (planned.cell, planned.variant, planned.trial.pass);
+    let is_first = planned.block == 0 && planned.trial.repetition == 0;
+    let prepared = match is_first.then(|| tried.remove(&place)).flatten() {
+        Some(prepared) => prepared,
+        None => prepared(arena, &planned.trial)?,
+    };
+    Ok(Job {
+        cell: prepared.subject().cell(),
+        planned,
+        prepared,
+    })
+}
+
+/// What is known of a trial before it is ready: its identity and its cell's.
+struct Known {
+    planned: PlannedTrial,
+    subject: Subject,
+    key: String,
 }
 
 /// Prepares one trial, or refuses it.
-fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<Prepared, RunError> {
+pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<Prepared, RunError> {
     arena.prepare(trial).map_err(|source| match source {
         ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
             scenario: trial.scenario.clone(),
@@ -194,8 +199,10 @@ fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<Tried, RunError> {
                     cell: cell.label(),
                 });
             }
-            let places = (0..all.len()).map(|variant| (place, variant, pass));
-            tried.extend(places.zip(all));
+            if tried.len() < KEPT {
+                let places = (0..all.len()).map(|variant| (place, variant, pass));
+                tried.extend(places.zip(all));
+            }
         }
     }
     Ok(tried)
@@ -272,14 +279,15 @@ pub(crate) fn note_for(
 }
 
 /// Which of these trials have a record already, in their order. Records of trials that went wrong by accident do not
-/// count; where results have noise, or everything is to be run afresh, only the campaign's own do.
-pub(crate) fn found(
+/// count; where results have noise, or everything is to be run afresh, only the campaign's own do. All trials with the
+/// same identity must be among them, for each needs a record of its own.
+fn found(
     store: &Store,
     note: &CampaignNote,
     has_noise: bool,
-    jobs: &[Job],
+    trials: &[Known],
 ) -> Result<Vec<bool>, StoreError> {
-    let mut keys: Vec<String> = jobs.iter().map(|job| job.key.clone()).collect();
+    let mut keys: Vec<String> = trials.iter().map(|trial| trial.key.clone()).collect();
     keys.sort_unstable();
     keys.dedup();
     let id = note.id();
@@ -290,9 +298,9 @@ pub(crate) fn found(
             *records.entry(row.key).or_default() += 1;
         }
     }
-    Ok(jobs
+    Ok(trials
         .iter()
-        .map(|job| match records.get_mut(&job.key) {
+        .map(|trial| match records.get_mut(&trial.key) {
             Some(left) if *left > 0 => {
                 *left -= 1;
                 true
@@ -302,29 +310,25 @@ pub(crate) fn found(
         .collect())
 }
 
-/// How many of these trials each cell has.
-pub(crate) fn waiting<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeMap<String, u64> {
-    let mut cells = BTreeMap::new();
-    for job in jobs {
-        match cells.get_mut(&job.cell) {
-            Some(count) => *count += 1,
-            None => {
-                cells.insert(job.cell.clone(), 1);
-            }
-        }
+/// The next trials, about [`AT_ONCE`]: all of a cell and block, which run next to each other, come together.
+fn next_of(trials: &mut Peekable<impl Iterator<Item = PlannedTrial>>) -> Vec<PlannedTrial> {
+    let together = |a: &PlannedTrial, b: &PlannedTrial| {
+        (a.block, a.cell, a.trial.pass) == (b.block, b.cell, b.trial.pass)
+    };
+    let mut next: Vec<PlannedTrial> = Vec::new();
+    while let Some(trial) = trials.next_if(|trial| {
+        next.len() < AT_ONCE || next.last().is_some_and(|last| together(last, trial))
+    }) {
+        next.push(trial);
     }
-    cells
+    next
 }
 
 /// Trials side by side: as many as asked for, or as the arena says for the largest of them.
-pub(crate) fn side_by_side<'a>(
-    arena: &dyn Arena,
-    asked: Option<usize>,
-    todo: impl Iterator<Item = &'a Job>,
-    most: usize,
-) -> usize {
+fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usize) -> usize {
     let jobs = asked.unwrap_or_else(|| {
-        todo.max_by_key(|job| job.prepared.subject().memory.bytes())
+        todo.iter()
+            .max_by_key(|job| job.prepared.subject().memory.bytes())
             .map_or(1, |job| arena.side_by_side(&job.prepared))
     });
     jobs.clamp(1, most.max(1))
@@ -341,13 +345,17 @@ pub(crate) struct Run<'a> {
     pub store: &'a mut Store,
     pub options: &'a Options<'a>,
     pub watch: &'a dyn Watch,
-    pub cells: Vec<Cell>,
+    pub cells: Arc<[Cell]>,
     pub note: CampaignNote,
     pub tally: Tally,
     times: Times,
+    /// How many trials of each cell have no record yet.
+    waiting: BTreeMap<String, u64>,
     /// Trials begun, which numbers them.
     begun: usize,
     tried: Tried,
+    /// What determines the trials that were tried.
+    subjects: HashMap<Place, Subject>,
 }
 
 impl<'a> Run<'a> {
@@ -361,7 +369,11 @@ impl<'a> Run<'a> {
     ) -> Result<Self, RunError> {
         check(campaign, arena)?;
         let tried = try_all(campaign, arena)?;
-        let cells: Vec<Cell> = campaign.cells().collect();
+        let subjects = tried
+            .iter()
+            .map(|(place, prepared)| (*place, prepared.subject().clone()))
+            .collect();
+        let cells: Arc<[Cell]> = campaign.cells().collect();
         let note = note_for(campaign, &cells, store, options.fresh)?;
         Ok(Self {
             campaign,
@@ -373,40 +385,90 @@ impl<'a> Run<'a> {
             note,
             tally: Tally::default(),
             times: Times::default(),
+            waiting: BTreeMap::new(),
             begun: 0,
             tried,
+            subjects,
         })
     }
 
     /// Runs some blocks, as far as they have no records. False where it was stopped.
-    pub fn blocks(&mut self, blocks: std::ops::Range<u32>) -> Result<bool, RunError> {
-        let trials = self.campaign.trials(&self.cells, blocks);
-        let jobs = ready(self.arena, trials, &mut self.tried)?;
-        let found = found(self.store, &self.note, self.arena.has_noise(), &jobs)?;
-        self.note.entries.extend(jobs.iter().map(|job| Entry {
-            key: job.key.clone(),
-            cell: job.planned.cell,
-            variant: job.planned.variant,
-            unit: job.planned.block,
-            repetition: job.planned.trial.repetition,
-        }));
+    pub fn blocks(&mut self, blocks: Range<u32>) -> Result<bool, RunError> {
+        let (campaign, cells) = (self.campaign, Arc::clone(&self.cells));
+        let found = self.look(campaign.trials(&cells, blocks.clone()))?;
         self.store.note(&self.note)?;
-        for job in &jobs {
-            self.times
-                .learn(self.arena, self.store, job.prepared.subject())?;
-        }
-        self.tally.total += jobs.len();
+        self.tally.total += found.len();
         self.tally.found += found.iter().filter(|found| **found).count();
-        let todo: Vec<Job> = jobs
-            .into_iter()
-            .zip(found)
-            .filter_map(|(job, found)| (!found).then_some(job))
-            .collect();
-        self.execute(&todo)
+        let todo = campaign.trials(&cells, blocks).zip(found);
+        let mut todo = todo
+            .filter_map(|(trial, found)| (!found).then_some(trial))
+            .peekable();
+        let mut is_first = true;
+        loop {
+            let next = next_of(&mut todo)
+                .into_iter()
+                .map(|planned| ready(self.arena, planned, &mut self.tried))
+                .collect::<Result<Vec<_>, _>>()?;
+            if !self.execute(&next, std::mem::take(&mut is_first))? {
+                return Ok(false);
+            }
+            if todo.peek().is_none() {
+                return Ok(true);
+            }
+        }
     }
 
-    /// Runs trials side by side, those of one sampling unit one after the other in one thread.
-    fn execute(&mut self, todo: &[Job]) -> Result<bool, RunError> {
+    /// Enters trials into the campaign's note, and learns which have records and how long the others take.
+    fn look(&mut self, trials: impl Iterator<Item = PlannedTrial>) -> Result<Vec<bool>, RunError> {
+        let (mut all, mut trials) = (Vec::new(), trials.peekable());
+        loop {
+            let known = next_of(&mut trials)
+                .into_iter()
+                .map(|planned| self.known(planned))
+                .collect::<Result<Vec<_>, _>>()?;
+            if known.is_empty() {
+                return Ok(all);
+            }
+            let found = found(self.store, &self.note, self.arena.has_noise(), &known)?;
+            for (trial, found) in known.into_iter().zip(&found) {
+                let cell = trial.subject.cell();
+                self.times
+                    .learn(self.arena, self.store, &trial.subject, &cell)?;
+                if !found {
+                    *self.waiting.entry(cell).or_default() += 1;
+                }
+                self.note.entries.push(Entry {
+                    key: trial.key,
+                    cell: trial.planned.cell,
+                    variant: trial.planned.variant,
+                    unit: trial.planned.block,
+                    repetition: trial.planned.trial.repetition,
+                });
+            }
+            all.extend(found);
+        }
+    }
+
+    /// The identity of a trial: of a cell, variant and pass that was tried, trials differ in their seeds alone.
+    fn known(&self, planned: PlannedTrial) -> Result<Known, RunError> {
+        let place = (planned.cell, planned.variant, planned.trial.pass);
+        let subject = match self.subjects.get(&place) {
+            Some(tried) => Subject {
+                seed: planned.trial.seed,
+                ..tried.clone()
+            },
+            None => prepared(self.arena, &planned.trial)?.subject().clone(),
+        };
+        Ok(Known {
+            key: subject.key(),
+            planned,
+            subject,
+        })
+    }
+
+    /// Runs trials side by side, those of one sampling unit one after the other in one thread; says first what there is to
+    /// do where that is news.
+    fn execute(&mut self, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
         let units: Vec<&[Job]> = todo
             .chunk_by(|a, b| {
                 let (a, b) = (&a.planned, &b.planned);
@@ -414,10 +476,11 @@ impl<'a> Run<'a> {
                     == (b.cell, b.variant, b.block, b.trial.pass)
             })
             .collect();
-        let jobs = side_by_side(self.arena, self.options.jobs, todo.iter(), units.len());
-        let waiting = waiting(todo.iter());
-        self.tally.left = self.times.all(&waiting, jobs);
-        self.watch.event(&Event::Planned(self.tally));
+        let jobs = side_by_side(self.arena, self.options.jobs, todo, units.len());
+        self.tally.left = self.times.all(&self.waiting, jobs);
+        if is_news {
+            self.watch.event(&Event::Planned(self.tally));
+        }
         let floor = Floor {
             arena: self.arena,
             options: self.options,
@@ -427,7 +490,7 @@ impl<'a> Run<'a> {
             ledger: Mutex::new(Ledger {
                 tally: self.tally,
                 times: std::mem::take(&mut self.times),
-                waiting,
+                waiting: std::mem::take(&mut self.waiting),
                 failure: None,
             }),
             units: &units,
@@ -449,6 +512,7 @@ impl<'a> Run<'a> {
             .unwrap_or_else(PoisonError::into_inner);
         self.tally = ledger.tally;
         self.times = ledger.times;
+        self.waiting = ledger.waiting;
         match ledger.failure {
             Some(failure) => Err(failure),
             None => Ok(!floor.ended.into_inner()),

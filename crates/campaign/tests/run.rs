@@ -14,7 +14,7 @@ use pagetide_compare::{Overall, compare_campaign};
 
 use common::{Act, Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
-use pagetide_campaign::{Basis, Nobody, RunError, Until, forecast};
+use pagetide_campaign::{Basis, Nobody, Observe, RunError, Until, forecast};
 use pagetide_record::{ArenaKind, Invalid};
 use pagetide_store::Filter;
 use pagetide_store::Store;
@@ -38,9 +38,9 @@ fn trials_run_in_the_order_of_the_plan_and_every_one_is_stored() {
     let (campaign, arena) = (campaign(5), ScriptedArena::default());
     let diary = Diary::default();
     let outcome = go(&campaign, &arena, dir.path(), 1, false, &diary).unwrap();
+    let cells: Vec<_> = campaign.cells().collect();
     let planned: Vec<Trial> = campaign
-        .trials(&campaign.cells().collect::<Vec<_>>(), 0..5)
-        .into_iter()
+        .trials(&cells, 0..5)
         .map(|planned| planned.trial)
         .collect();
     assert_eq!(arena.begun(), planned);
@@ -379,13 +379,33 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
         let values = (1..=values).map(|value| value.to_string()).collect();
         matrix.scenarios[0].params.insert(name.to_owned(), values);
     }
+    matrix.observe = Observe::All;
+    arena.prepared.store(0, Ordering::SeqCst);
     let whole = forecast(&matrix, &arena, &store, None, false, &mut |_| cells += 1).unwrap();
-    assert_eq!((whole.trials, cells), (59_800 * 12, 59_804));
+    assert_eq!((whole.trials, cells), (59_800 * 24, 59_804));
+    // Every cell once, and the only scenario on the only machine once under both variants in both passes.
+    assert_eq!(arena.prepared.load(Ordering::SeqCst), 59_800 + 4);
     assert!(
         began.elapsed() < Duration::from_secs(20),
         "{:?}",
         began.elapsed()
     );
+}
+
+#[test]
+fn a_run_of_any_length_makes_only_its_next_trials_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let arena = ScriptedArena::default();
+    let diary = Diary {
+        stop_after: Some(1),
+        ..Diary::default()
+    };
+    let outcome = go(&campaign(2_000), &arena, dir.path(), 1, false, &diary).unwrap();
+    assert!(outcome.stopped);
+    assert_eq!((outcome.tally.total, outcome.tally.ran), (16_000, 1));
+    assert_eq!(outcome.note.entries.len(), 16_000);
+    let prepared = arena.prepared.load(Ordering::SeqCst);
+    assert!((1_000..1_100).contains(&prepared), "{prepared}");
 }
 
 #[test]

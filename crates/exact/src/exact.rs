@@ -3,17 +3,16 @@
 //! A trial is prepared once (kernel found, parameters resolved, everything refused that cannot run) and then run from a
 //! snapshot of its guest at the ready point.
 
-use pagetide_quantity::nearest;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pagetide_arena::{
     Arena, ArenaError, Finding, Options, Prepared, Progress, Trial, VariantSpec, host,
 };
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_harness::settings;
-use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef, Need, Stop};
-use pagetide_quantity::{Bytes, Nanos};
+use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelError, KernelRef, Need, Stop};
+use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
     ArenaKind, ArenaSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject, SwapSpec,
@@ -43,6 +42,8 @@ pub struct Exact {
     snapshots: Snapshots,
     guest: String,
     kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
+    /// What kernels were found to have, by digest: their configuration is read once for all trials with the same needs.
+    able: Mutex<HashSet<(Digest, Vec<Need>)>>,
     machine: Machine,
     say: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -73,6 +74,7 @@ impl Exact {
             snapshots,
             guest: program::digest(),
             kernels: Mutex::default(),
+            able: Mutex::default(),
             machine: host::machine(),
             say: Box::new(say),
         })
@@ -86,10 +88,7 @@ impl Exact {
     /// The kernel a user named.
     pub fn kernel(&self, name: &str) -> Result<Arc<Kernel>, ExactError> {
         // Held while a kernel is fetched, so that side by side nobody fetches it twice.
-        let mut kernels = self
-            .kernels
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut kernels = locked(&self.kernels);
         if let Some(kernel) = kernels.get(name) {
             return Ok(Arc::clone(kernel));
         }
@@ -106,6 +105,16 @@ impl Exact {
         })?);
         kernels.insert(name.to_owned(), Arc::clone(&kernel));
         Ok(kernel)
+    }
+
+    /// Refuses a kernel without what is wanted of it.
+    fn require(&self, kernel: &Kernel, wanted: Vec<Need>) -> Result<(), ArenaError> {
+        let asked = (kernel.digest.clone(), wanted);
+        if !locked(&self.able).contains(&asked) {
+            kernel.require_all(&asked.1).map_err(ArenaError::refused)?;
+            locked(&self.able).insert(asked);
+        }
+        Ok(())
     }
 
     fn say(&self, text: &str) {
@@ -171,19 +180,14 @@ impl Exact {
         for name in spec.settings.keys() {
             check_setting(name).map_err(ArenaError::wrong)?;
         }
-        if spec
-            .settings
-            .keys()
-            .any(|name| name.starts_with("lru_gen/"))
-        {
-            kernel.require(Need::LruGen).map_err(ArenaError::refused)?;
-        }
-        if spec.settings.keys().any(|name| name.starts_with("zswap/")) {
-            kernel.require(Need::Zswap).map_err(ArenaError::refused)?;
-        }
-        if spec.settings.keys().any(|name| name.starts_with("thp/")) {
-            kernel.require(Need::Thp).map_err(ArenaError::refused)?;
-        }
+        let wanted = [
+            ("lru_gen/", Need::LruGen),
+            ("zswap/", Need::Zswap),
+            ("thp/", Need::Thp),
+        ];
+        let set = |prefix| spec.settings.keys().any(|name| name.starts_with(prefix));
+        let wanted = wanted.into_iter().filter(|(prefix, _)| set(*prefix));
+        self.require(&kernel, wanted.map(|(_, need)| need).collect())?;
         Ok(kernel)
     }
 
@@ -217,6 +221,10 @@ impl Exact {
         };
         Ok((recipe, files))
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A kernel as records name it.
@@ -338,9 +346,7 @@ impl Arena for Exact {
             ..trial.subject(id, swap_size)
         };
         let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
-        kernel
-            .require_all(&wanted(&subject, &needs))
-            .map_err(ArenaError::refused)?;
+        self.require(&kernel, wanted(&subject, &needs))?;
         let machine = MachineSpec::new(
             subject.memory,
             subject.swap,
