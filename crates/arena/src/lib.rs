@@ -20,5 +20,5 @@ pub use arena::{Arena, Finding};
 pub use error::ArenaError;
 pub use options::Options;
 pub use prepared::Prepared;
-pub use progress::{Progress, Step, Unwatched};
+pub use progress::{NoProgress, Progress, Step};
 pub use trial::{Trial, VariantSpec};

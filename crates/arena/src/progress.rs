@@ -28,9 +28,9 @@ pub trait Progress: Sync {
 
 /// Reports to nobody and never stops: for single trials and tests.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct NoProgress;
 
-impl Progress for Unwatched {
+impl Progress for NoProgress {
     fn step(&self, _: Step) {}
 
     fn is_stopped(&self) -> bool {

@@ -106,7 +106,7 @@ fn names(trials: &[Trial]) -> Vec<String> {
 }
 
 /// The histograms of both sides: paired by seed where results have no noise, by block where one campaign ran both.
-enum Pooled {
+enum TailSamples {
     Paired(Vec<TailPair>),
     Unpaired(Vec<Vec<Bin>>, Vec<Vec<Bin>>),
 }
@@ -129,12 +129,12 @@ fn units<'a>(trials: &'a [Trial], name: &str, exact: bool) -> Units<'a> {
     units
 }
 
-fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Option<Pooled> {
+fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Option<TailSamples> {
     let (a, mut b) = (units(a, name, exact), units(b, name, exact));
     if !(exact || paired) {
         let [a, b] = [a, b]
             .map(|side| -> Vec<Vec<Bin>> { side.into_values().map(|(bins, _)| bins).collect() });
-        return (!a.is_empty() && !b.is_empty()).then_some(Pooled::Unpaired(a, b));
+        return (!a.is_empty() && !b.is_empty()).then_some(TailSamples::Unpaired(a, b));
     }
     let pairs: Vec<TailPair> = a
         .into_iter()
@@ -147,7 +147,7 @@ fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Opti
             })
         })
         .collect();
-    (!pairs.is_empty()).then_some(Pooled::Paired(pairs))
+    (!pairs.is_empty()).then_some(TailSamples::Paired(pairs))
 }
 
 /// A histogram's buckets, each at its middle, held within minimum and maximum.
@@ -167,7 +167,7 @@ fn bins(histogram: &Histogram) -> Vec<Bin> {
 }
 
 /// All quantiles of one histogram as a family of their own.
-fn family(name: &str, data: &Pooled) -> Family {
+fn family(name: &str, data: &TailSamples) -> Family {
     let metrics = QUANTILES
         .iter()
         .map(|&(label, quantile)| MetricSample {
@@ -178,11 +178,11 @@ fn family(name: &str, data: &Pooled) -> Family {
             margin: None,
             scale: pagetide_verdict::sample::Scale::Auto,
             data: match data {
-                Pooled::Paired(pairs) => Data::PairedTails {
+                TailSamples::Paired(pairs) => Data::PairedTails {
                     quantile,
                     pairs: pairs.clone(),
                 },
-                Pooled::Unpaired(a, b) => Data::UnpairedTails {
+                TailSamples::Unpaired(a, b) => Data::UnpairedTails {
                     quantile,
                     a: a.clone(),
                     b: b.clone(),

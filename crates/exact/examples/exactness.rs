@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
+use pagetide_arena::{Arena, NoProgress, Options, Trial, VariantSpec};
 use pagetide_exact::Exact;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{Maker, MemorySpec, RecordWriter, SwapSpec};
@@ -97,7 +97,7 @@ fn repeat(
     let one = || -> Result<(), Fault> {
         for _ in 0..repeats {
             let mut writer = RecordWriter::create(&folder)?;
-            let finding = exact.run(&prepared, &mut writer, &Unwatched)?;
+            let finding = exact.run(&prepared, &mut writer, &NoProgress)?;
             let ended = finding.ended;
             let mut record = prepared.record(Maker::default(), finding);
             let path = writer.finish(&mut record)?;

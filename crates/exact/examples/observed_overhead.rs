@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use pagetide_arena::{Arena, Options, Trial, Unwatched, VariantSpec};
+use pagetide_arena::{Arena, NoProgress, Options, Trial, VariantSpec};
 use pagetide_exact::Exact;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{MemorySpec, Pass, RecordWriter, SwapSpec};
@@ -71,7 +71,7 @@ fn elapsed(
     let folder = std::env::temp_dir().join(format!("pagetide-overhead-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let mut writer = RecordWriter::create(&folder)?;
-    let finding = exact.run(&prepared, &mut writer, &Unwatched);
+    let finding = exact.run(&prepared, &mut writer, &NoProgress);
     drop(writer);
     let _ = std::fs::remove_dir_all(&folder);
     let results = finding?.results;

@@ -51,7 +51,7 @@ pub fn known(
     params: &BTreeMap<String, String>,
     seed: u64,
 ) -> Result<Trace, Unknown> {
-    let asked = Asked { scenario, params };
+    let asked = Request { scenario, params };
     if params.contains_key("pattern") {
         return asked.pattern(as_written, seed);
     }
@@ -63,12 +63,12 @@ pub fn known(
     })
 }
 
-struct Asked<'a> {
+struct Request<'a> {
     scenario: &'a str,
     params: &'a BTreeMap<String, String>,
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     fn value(&self, parameter: &'static str) -> &str {
         self.params.get(parameter).map_or("", String::as_str)
     }

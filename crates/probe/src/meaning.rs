@@ -21,7 +21,7 @@ pub use attribution::{
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 pub use crosscheck::{CrossCheck, TOLERANCE_PERCENT};
 pub use decoder::{Decoder, Missing};
-pub use event::{Event, Reclaimer, Traced};
+pub use event::{Event, Reclaimer, TraceEvent};
 pub use observer::{Compaction, MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
 pub use pairs::{PairKind, PairTimes, Pairs};
 pub use rows::{RowId, RowUnit, Section};

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_compare::observation::{ObservationError, PHASES, TRACE};
-use pagetide_probe::meaning::{Decoder, Event, PairKind, Pairs, Reclaimer, Traced};
+use pagetide_probe::meaning::{Decoder, Event, PairKind, Pairs, Reclaimer, TraceEvent};
 use pagetide_probe::observed::PhaseBegin;
 use pagetide_probe::trace::TraceFile;
 use pagetide_quantity::Nanos;
@@ -109,7 +109,7 @@ struct Slices {
 }
 
 impl Slices {
-    fn observe(&mut self, traced: &Traced) {
+    fn observe(&mut self, traced: &TraceEvent) {
         let (pid, time) = (traced.pid, traced.time);
         match traced.event {
             Event::ReclaimBegin { by, .. } => self.open.begin(pid, PairKind::Reclaim(by), time),
@@ -209,8 +209,8 @@ impl Slices {
 mod tests {
     use super::*;
 
-    fn at(time: u64, pid: u32, event: Event) -> Traced {
-        Traced {
+    fn at(time: u64, pid: u32, event: Event) -> TraceEvent {
+        TraceEvent {
             time,
             cpu: 0,
             pid,

@@ -17,7 +17,7 @@ use pagetide_store::Store;
 use pagetide_store::{CampaignNote, RunEnd, RunState};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::Shared;
+use crate::Site;
 use crate::form::{Form, is_own};
 use crate::pages::{NAME, answer, message, rendered};
 
@@ -57,7 +57,7 @@ struct Campaigns {
     rows: Vec<CampaignRow>,
 }
 
-pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
+pub(crate) async fn list(State(shared): State<Arc<Site>>) -> Response {
     let key = shared.key.clone();
     answer(shared, |store| {
         let mut rows = Vec::new();
@@ -183,7 +183,7 @@ fn about(time: Nanos) -> String {
 
 /// Asks the process that runs a campaign to stop, as Ctrl-C does.
 pub(crate) async fn stop(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<Site>>,
     Path(name): Path<String>,
     headers: HeaderMap,
     axum::Form(form): axum::Form<Form>,
@@ -215,7 +215,7 @@ pub(crate) async fn stop(
 
 /// Starts the program again with the words a campaign was run with last.
 pub(crate) async fn resume(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<Site>>,
     Path(name): Path<String>,
     headers: HeaderMap,
     axum::Form(form): axum::Form<Form>,
@@ -249,7 +249,7 @@ pub(crate) async fn resume(
 
 /// Starts a run that goes on when this server ends; the thread ends with it.
 fn start(
-    shared: &Shared,
+    shared: &Site,
     state: &RunState,
     log: &FilePath,
 ) -> Result<std::thread::JoinHandle<()>, String> {
@@ -292,11 +292,11 @@ fn wait(holds: impl Fn() -> bool) {
 
 /// Does what a form asks for with a campaign, if the form is one of ours, and shows the campaigns.
 async fn act(
-    shared: Arc<Shared>,
+    shared: Arc<Site>,
     headers: HeaderMap,
     form: Form,
     name: String,
-    work: impl FnOnce(&Shared, &Store, &str) -> Result<(), String> + Send + 'static,
+    work: impl FnOnce(&Site, &Store, &str) -> Result<(), String> + Send + 'static,
 ) -> Response {
     if !is_own(&shared, &headers, &form) {
         return message(

@@ -6,7 +6,7 @@
 use axum::http::{HeaderMap, header};
 use serde::Deserialize;
 
-use crate::Shared;
+use crate::Site;
 use crate::guard::same;
 
 /// What every form of this server carries.
@@ -17,7 +17,7 @@ pub(crate) struct Form {
 }
 
 /// Whether a form was sent from a page of this server.
-pub(crate) fn is_own(shared: &Shared, headers: &HeaderMap, form: &Form) -> bool {
+pub(crate) fn is_own(shared: &Site, headers: &HeaderMap, form: &Form) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let site = text(header::HeaderName::from_static("sec-fetch-site"));
     // A browser that says where a form comes from must say that it comes from here.

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::Shared;
+use crate::Site;
 
 /// Scripts and styles of this server only, no other host, no frame around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
@@ -17,7 +17,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Lets a request through, or says what is missing.
 pub(crate) async fn guard(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<Site>>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
@@ -61,7 +61,7 @@ enum Admission {
     No,
 }
 
-fn admitted(shared: &Shared, request: &Request<Body>) -> Admission {
+fn admitted(shared: &Site, request: &Request<Body>) -> Admission {
     // A page elsewhere could make its own name point here; it cannot change the name it asks under.
     if shared.address.ip().is_loopback() && !is_own_name(shared, request.headers()) {
         return Admission::WrongHost;
@@ -94,7 +94,7 @@ fn admitted(shared: &Shared, request: &Request<Body>) -> Admission {
     if known { Admission::Yes } else { Admission::No }
 }
 
-fn is_own_name(shared: &Shared, headers: &HeaderMap) -> bool {
+fn is_own_name(shared: &Site, headers: &HeaderMap) -> bool {
     let Some(host) = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok())
@@ -106,7 +106,7 @@ fn is_own_name(shared: &Shared, headers: &HeaderMap) -> bool {
 }
 
 /// The token goes into a cookie, and out of the address bar.
-fn welcome(shared: &Shared, clean: &str) -> Response {
+fn welcome(shared: &Site, clean: &str) -> Response {
     let cookie = format!(
         "{}={}; Path=/; HttpOnly; SameSite=Strict",
         cookie(shared),
@@ -122,7 +122,7 @@ fn welcome(shared: &Shared, clean: &str) -> Response {
 }
 
 /// Servers on other ports have cookies of their own.
-fn cookie(shared: &Shared) -> String {
+fn cookie(shared: &Site) -> String {
     format!("pagetide-{}", shared.address.port())
 }
 

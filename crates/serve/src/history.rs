@@ -14,7 +14,7 @@ use pagetide_store::Filter;
 use pagetide_store::Store;
 use serde::Deserialize;
 
-use crate::Shared;
+use crate::Site;
 use crate::pages::{answer, given, rendered};
 
 /// Left and right end of the picture; left of it stand the values.
@@ -76,7 +76,7 @@ struct Page {
 }
 
 pub(crate) async fn page(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<Site>>,
     Query(wanted): Query<HistoryQuery>,
 ) -> Response {
     answer(shared, move |store| {

@@ -64,7 +64,7 @@ pub struct Options {
 }
 
 /// What every answer needs.
-pub(crate) struct Shared {
+pub(crate) struct Site {
     /// Folder of the store.
     pub folder: PathBuf,
     /// Folder of kernels and snapshots.
@@ -82,7 +82,7 @@ pub(crate) struct Shared {
 /// A server that listens and does not answer yet.
 pub struct Server {
     listener: std::net::TcpListener,
-    shared: Arc<Shared>,
+    shared: Arc<Site>,
 }
 
 impl Server {
@@ -96,7 +96,7 @@ impl Server {
         let address = listener.local_addr().map_err(listen)?;
         Ok(Self {
             listener,
-            shared: Arc::new(Shared {
+            shared: Arc::new(Site {
                 folder: options.folder,
                 cache: options.cache,
                 program: options.program,
@@ -175,7 +175,7 @@ fn secret() -> Result<String, ServeError> {
     Ok(hex(&bytes))
 }
 
-fn router(shared: Arc<Shared>) -> Router {
+fn router(shared: Arc<Site>) -> Router {
     Router::new()
         .route("/", get(records::list))
         .route("/record/{id}", get(pages::record))

@@ -14,7 +14,7 @@ use pagetide_report::html::{Assets, LIVE, SCRIPT, STYLE, of_store, single};
 use pagetide_store::Store;
 use serde::Deserialize;
 
-use crate::Shared;
+use crate::Site;
 
 /// Longest name.
 pub(crate) const NAME: usize = 80;
@@ -31,7 +31,7 @@ struct Message<'a> {
 
 /// Does what blocks beside the answers to others.
 pub(crate) async fn answer(
-    shared: Arc<Shared>,
+    shared: Arc<Site>,
     work: impl FnOnce(&Store) -> Answer + Send + 'static,
 ) -> Response {
     let done = tokio::task::spawn_blocking(move || {
@@ -97,7 +97,7 @@ pub(crate) fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-pub(crate) async fn record(State(shared): State<Arc<Shared>>, Path(id): Path<String>) -> Response {
+pub(crate) async fn record(State(shared): State<Arc<Site>>, Path(id): Path<String>) -> Response {
     answer(shared, move |store| {
         let row = store.find(&id).map_err(|error| error.to_string())?;
         let reader = store.load(&row.id).map_err(|error| error.to_string())?;
@@ -124,7 +124,7 @@ pub(crate) struct Two {
     anyway: String,
 }
 
-pub(crate) async fn compare(State(shared): State<Arc<Shared>>, Query(two): Query<Two>) -> Response {
+pub(crate) async fn compare(State(shared): State<Arc<Site>>, Query(two): Query<Two>) -> Response {
     answer(shared, move |store| {
         let (Some(a), Some(b)) = (given(&two.a), given(&two.b)) else {
             return Err("Choose one record as A and one as B.".to_owned());
@@ -145,10 +145,7 @@ pub(crate) async fn compare(State(shared): State<Arc<Shared>>, Query(two): Query
     .await
 }
 
-pub(crate) async fn campaign(
-    State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
-) -> Response {
+pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<String>) -> Response {
     answer(shared, move |store| {
         let comparison = show_campaign(store, Some(&id)).map_err(|error| error.to_string())?;
         let id = clean(&id, NAME, false);

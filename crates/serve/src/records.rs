@@ -12,7 +12,7 @@ use pagetide_store::Store;
 use pagetide_store::{Filter, Row};
 use serde::{Deserialize, Serialize};
 
-use crate::Shared;
+use crate::Site;
 use crate::pages::{NAME, answer, given, rendered};
 
 /// Records on one page.
@@ -74,7 +74,7 @@ struct Records {
 }
 
 pub(crate) async fn list(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<Site>>,
     Query(wanted): Query<RecordQuery>,
 ) -> Response {
     answer(shared, move |store| {

@@ -50,7 +50,7 @@ const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, camp
                        wall, elapsed, invalid, accident, warnings, record.proof";
 
 /// What is kept once, as far as it was met in one answer.
-struct Shared<'a> {
+struct Lookups<'a> {
     index: &'a Connection,
     /// With the proofs of the texts in which they are kept.
     cells: HashMap<i64, (Arc<CellInfo>, u64)>,
@@ -83,7 +83,7 @@ fn parse<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusqlite:
     })
 }
 
-impl<'a> Shared<'a> {
+impl<'a> Lookups<'a> {
     fn new(index: &'a Connection) -> Self {
         Self {
             index,
@@ -224,7 +224,7 @@ pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Ve
     let limit = filter
         .limit
         .map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
-    Shared::new(index).rows(
+    Lookups::new(index).rows(
         &format!(
             "SELECT {COLUMNS} FROM record WHERE {conditions} ORDER BY started DESC, row DESC{limit}"
         ),
@@ -244,7 +244,7 @@ pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64
 /// Records of these trials, newest first.
 pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
     let keys = serde_json::to_string(keys).unwrap_or_default();
-    Shared::new(index).rows(
+    Lookups::new(index).rows(
         &format!(
             "SELECT {COLUMNS} FROM record WHERE key IN (SELECT value FROM json_each(?1))
              ORDER BY started DESC, row DESC"
@@ -260,7 +260,7 @@ pub(crate) fn by_prefix(
     limit: u32,
 ) -> rusqlite::Result<Vec<Row>> {
     // Identities are hexadecimal, so that every one that begins so lies before `prefix` followed by `g`.
-    Shared::new(index).rows(
+    Lookups::new(index).rows(
         &format!(
             "SELECT {COLUMNS} FROM record WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT {limit}"
         ),
@@ -302,7 +302,7 @@ pub(crate) fn metrics(
     rows: &[i64],
 ) -> rusqlite::Result<Vec<(i64, Metric)>> {
     let rows = serde_json::to_string(rows).unwrap_or_default();
-    let mut shared = Shared::new(index);
+    let mut shared = Lookups::new(index);
     let mut all = Vec::new();
     let mut counts: HashMap<i64, i64> = HashMap::new();
     for definition in definitions(index, scenario, None)? {
@@ -360,7 +360,7 @@ pub(crate) fn history(
             .query_map([name], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?,
     };
-    let mut shared = Shared::new(index);
+    let mut shared = Lookups::new(index);
     let mut points = Vec::new();
     values.push(Sql::Null);
     for scenario in scenarios {
@@ -451,7 +451,7 @@ fn definitions(
 }
 
 fn value(
-    shared: &mut Shared<'_>,
+    shared: &mut Lookups<'_>,
     value: Option<f64>,
     absent: Option<i64>,
 ) -> rusqlite::Result<Value> {

@@ -78,14 +78,14 @@ pub enum Ahead {
 
 /// A side as one of its observed passes shows it, or their mean.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct SideView<'a> {
     /// The side.
     pub account: &'a Account,
     /// What was observed.
     pub observed: Option<&'a Observed>,
 }
 
-impl Deref for Seen<'_> {
+impl Deref for SideView<'_> {
     type Target = Account;
 
     fn deref(&self) -> &Account {
@@ -95,8 +95,8 @@ impl Deref for Seen<'_> {
 
 impl Account {
     /// With what was observed beside it.
-    pub(super) const fn seen<'a>(&'a self, observed: Option<&'a Observed>) -> Seen<'a> {
-        Seen {
+    pub(super) const fn seen<'a>(&'a self, observed: Option<&'a Observed>) -> SideView<'a> {
+        SideView {
             account: self,
             observed,
         }
@@ -185,9 +185,9 @@ const KIB_IN_PAGE: f64 = 4.0;
 
 /// Quantities that counters tell together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted<'a>(pub &'a Amounts);
+pub(super) struct CounterGrowth<'a>(pub &'a Amounts);
 
-impl Counted<'_> {
+impl CounterGrowth<'_> {
     /// Growth of one counter; 0 where the kernel has none.
     pub fn get(self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(0.0)

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use pagetide_probe::meaning::{Part, RowId};
 
 use super::account::{
-    Account, Ahead, Counted, Observed, SCANNED_DIRECT, STOLEN_DIRECT, Seen, mean_of,
+    Account, Ahead, CounterGrowth, Observed, SCANNED_DIRECT, STOLEN_DIRECT, SideView, mean_of,
 };
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
@@ -58,14 +58,14 @@ impl Effects {
 
 /// Two sides, each with what its observed pass tells.
 struct Sides<'a> {
-    accounts: [Seen<'a>; 2],
+    accounts: [SideView<'a>; 2],
     observed: [&'a Observed; 2],
     /// Times by part.
     times: [Times; 2],
 }
 
 /// Shares the difference of two observed passes among mechanisms; `None` where a side has none.
-pub fn of_traces(a: Seen<'_>, b: Seen<'_>) -> Option<Effects> {
+pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     let observed = [a.observed?, b.observed?];
     let sides = Sides {
         accounts: [a, b],
@@ -110,13 +110,13 @@ fn waiting(account: &Account) -> Option<f64> {
 /// Waiting for I/O: pages that came back × waits a page × time a wait. `requests` is the mean time of a read request, where
 /// it was traced.
 fn chain_of_waits(
-    accounts: [Seen<'_>; 2],
+    accounts: [SideView<'_>; 2],
     growth: [&super::account::Amounts; 2],
     times: [f64; 2],
     requests: [Option<f64>; 2],
     effects: &mut Effects,
 ) {
-    let counted = growth.map(Counted);
+    let counted = growth.map(CounterGrowth);
     if counted.iter().any(|side| !side.waits_known()) {
         // Reads by system call wait too, and no counter tells how often.
         waits_of_reads(accounts, counted, times, requests, effects);
@@ -153,7 +153,7 @@ fn chain_of_waits(
 /// Whose doing it is that a wait took another time: the device's where the devices differ. One and the same device has the
 /// same latency, so that only its queue can grow, which the time of its requests shows; where nothing shows it, the cause is
 /// not known. `requests` is the mean time of a read request.
-fn slower_waits(accounts: [Seen<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
+fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
     let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
     if a != b {
         return Mechanism::DeviceLatency;
@@ -175,8 +175,8 @@ fn slower_waits(accounts: [Seen<'_>; 2], requests: [Option<f64>; 2], cost: f64) 
 /// Waiting where most pages come from files by system call, read ahead in large pieces, and few from swap one by one: a page
 /// of the one kind costs another wait than one of the other. How long the device itself took is known from the trace.
 fn waits_of_reads(
-    accounts: [Seen<'_>; 2],
-    counted: [Counted<'_>; 2],
+    accounts: [SideView<'_>; 2],
+    counted: [CounterGrowth<'_>; 2],
     times: [f64; 2],
     requests: [Option<f64>; 2],
     effects: &mut Effects,
@@ -208,7 +208,7 @@ fn waits_of_reads(
 }
 
 /// Whose doing it is that another number of pages came back.
-fn demand(accounts: [Seen<'_>; 2]) -> Mechanism {
+fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     if memory_taken(accounts) == 0.0 {
         Mechanism::EvictionChoice
     } else {
@@ -217,7 +217,7 @@ fn demand(accounts: [Seen<'_>; 2]) -> Mechanism {
 }
 
 /// By how much less memory the other side had free at the start than the baseline; 0 where it is about the same or not known.
-fn memory_taken(accounts: [Seen<'_>; 2]) -> f64 {
+fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     match accounts.map(|seen| seen.account.levels.get("free-at-start").copied()) {
         [Some(a), Some(b)] if (a - b).abs() > MEMORY * a.max(b) => a - b,
         _ => 0.0,
@@ -225,11 +225,11 @@ fn memory_taken(accounts: [Seen<'_>; 2]) -> f64 {
 }
 
 /// Whether time goes the way of the memory: more with less of it, less with more.
-fn follows_memory(accounts: [Seen<'_>; 2], time: f64) -> bool {
+fn follows_memory(accounts: [SideView<'_>; 2], time: f64) -> bool {
     memory_taken(accounts) * time > 0.0
 }
 
-fn setting_is_same(accounts: [Seen<'_>; 2], name: &str) -> bool {
+fn setting_is_same(accounts: [SideView<'_>; 2], name: &str) -> bool {
     accounts[0].settings.get(name) == accounts[1].settings.get(name)
 }
 
@@ -238,8 +238,8 @@ impl Sides<'_> {
         self.times[1].get(part) - self.times[0].get(part)
     }
 
-    fn counted(&self, side: usize) -> Counted<'_> {
-        Counted(&self.observed[side].growth)
+    fn counted(&self, side: usize) -> CounterGrowth<'_> {
+        CounterGrowth(&self.observed[side].growth)
     }
 
     fn waits(&self, effects: &mut Effects) {
@@ -251,7 +251,7 @@ impl Sides<'_> {
 
     /// Of an effect of another number of pages reclaimed, the share of those that came back from a device and needed room.
     fn of_pages_back(&self) -> f64 {
-        let [read, stolen] = [Counted::back, Counted::stolen]
+        let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
             .map(|count| count(self.counted(1)) - count(self.counted(0)));
         if read * stolen <= 0.0 {
             0.0
@@ -370,7 +370,7 @@ impl Sides<'_> {
         let [a, b] = [0, 1].map(|side| self.counted(side));
         let huge = [a, b].map(|counted| counted.get("thp_fault_alloc"));
         // A fault that got a huge page clears 512 pages: whether it did is a matter of free blocks.
-        let levels = |counted: Counted<'_>, huge: f64, time: f64| {
+        let levels = |counted: CounterGrowth<'_>, huge: f64, time: f64| {
             [huge, (counted.get("pgfault") - huge).max(0.0), time]
         };
         if (huge[0] - huge[1]).abs() > MEMORY * huge[0].max(huge[1])
@@ -381,8 +381,9 @@ impl Sides<'_> {
             effects.add(Mechanism::Faults, faults);
             return;
         }
-        let of_kind =
-            |counted: Counted<'_>, time: f64| [counted.faults_back(), counted.faults_other(), time];
+        let of_kind = |counted: CounterGrowth<'_>, time: f64| {
+            [counted.faults_back(), counted.faults_other(), time]
+        };
         if let Some([back, other]) = kinds(of_kind(a, time_a), of_kind(b, time_b)) {
             effects.add(demand(self.accounts), back);
             effects.add(Mechanism::Faults, other);

@@ -5,7 +5,8 @@ use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Ahead, Amounts, Counted, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN, STOLEN_DIRECT, Seen,
+    Ahead, Amounts, CounterGrowth, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN,
+    STOLEN_DIRECT, SideView,
 };
 use super::mechanism::Mechanism;
 
@@ -51,7 +52,7 @@ const CHANGE: f64 = 0.001;
 
 /// Collects what differs.
 struct Collector<'a> {
-    sides: [Seen<'a>; 2],
+    sides: [SideView<'a>; 2],
     /// What it is to speak for: positive where the other side is slower; 0 where it may be either.
     effect: f64,
     /// Which way a number goes with that: 1 the same, -1 the other, 0 either.
@@ -60,7 +61,12 @@ struct Collector<'a> {
 }
 
 /// All that speaks for this effect of a mechanism, the most telling first. What moved against it is left out.
-pub fn evidence(mechanism: Mechanism, effect: f64, a: Seen<'_>, b: Seen<'_>) -> Vec<Evidence> {
+pub fn evidence(
+    mechanism: Mechanism,
+    effect: f64,
+    a: SideView<'_>,
+    b: SideView<'_>,
+) -> Vec<Evidence> {
     let mut all = Collector {
         sides: [a, b],
         effect,
@@ -237,9 +243,14 @@ impl<'a> Collector<'a> {
     }
 
     /// Numbers made from counters.
-    fn counted(&mut self, name: &str, unit: Unit, value: impl Fn(Counted<'_>) -> Option<f64>) {
+    fn counted(
+        &mut self,
+        name: &str,
+        unit: Unit,
+        value: impl Fn(CounterGrowth<'_>) -> Option<f64>,
+    ) {
         let (growth, source) = self.growth();
-        if let [Some(a), Some(b)] = growth.map(|growth| value(Counted(growth))) {
+        if let [Some(a), Some(b)] = growth.map(|growth| value(CounterGrowth(growth))) {
             self.push(name, unit, [a, b], source);
         }
     }
@@ -256,7 +267,11 @@ impl<'a> Collector<'a> {
         let shown: Vec<&str> = known
             .iter()
             .copied()
-            .filter(|name| growth.iter().any(|growth| Counted(growth).get(name) > 0.0))
+            .filter(|name| {
+                growth
+                    .iter()
+                    .any(|growth| CounterGrowth(growth).get(name) > 0.0)
+            })
             .collect();
         if !shown.is_empty() {
             self.counted(&shown.join(" + "), unit, |counted| {
@@ -332,10 +347,10 @@ impl<'a> Collector<'a> {
     }
 
     /// Time of a part for each of something counted.
-    fn counted_time(&mut self, part: Part, name: &str, count: impl Fn(Counted<'_>) -> f64) {
+    fn counted_time(&mut self, part: Part, name: &str, count: impl Fn(CounterGrowth<'_>) -> f64) {
         let values = self.sides.map(|side| {
             let observed = side.observed?;
-            ratio(observed.time(part), count(Counted(&observed.growth)))
+            ratio(observed.time(part), count(CounterGrowth(&observed.growth)))
         });
         if let [Some(a), Some(b)] = values {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
@@ -351,10 +366,13 @@ impl<'a> Collector<'a> {
             [Some(a), Some(b)] => [a, b],
             _ => self.sides.map(|side| &side.account.growth),
         };
-        if growth.iter().any(|growth| !Counted(growth).waits_known()) {
+        if growth
+            .iter()
+            .any(|growth| !CounterGrowth(growth).waits_known())
+        {
             return;
         }
-        let waits = |c: Counted<'_>| c.get("pgmajfault");
+        let waits = |c: CounterGrowth<'_>| c.get("pgmajfault");
         if self.sides.iter().all(|side| side.observed.is_some()) {
             self.counted_time(Part::IoWait, name, waits);
             return;
@@ -363,7 +381,7 @@ impl<'a> Collector<'a> {
             let processor = side.levels.get("user")? + side.levels.get("system")?;
             ratio(
                 (side.elapsed - processor).max(0.0),
-                waits(Counted(&side.growth)),
+                waits(CounterGrowth(&side.growth)),
             )
         });
         if let [Some(a), Some(b)] = values {

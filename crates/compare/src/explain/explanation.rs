@@ -6,7 +6,7 @@ use pagetide_probe::meaning::Part;
 use pagetide_verdict::student;
 use serde::Serialize;
 
-use super::account::{Account, Observed, ObservedPass, Seen};
+use super::account::{Account, Observed, ObservedPass, SideView};
 use super::claims::{Claim, explained};
 use super::effects::{Effects, of_counters, of_traces};
 use super::evidence::{Evidence, evidence};
@@ -129,7 +129,7 @@ impl Explanation {
         Self::between(a.seen(None), b.seen(None), Answer::Identical)
     }
 
-    fn between(a: Seen<'_>, b: Seen<'_>, answer: Answer) -> Self {
+    fn between(a: SideView<'_>, b: SideView<'_>, answer: Answer) -> Self {
         let (basis, time, parts) = match (a.observed, b.observed) {
             (Some(x), Some(y)) => (
                 traced(&a.passes, &b.passes, x.attempts && y.attempts),
@@ -219,7 +219,7 @@ impl Explanation {
     }
 
     /// Ranks effects; `each` is what their intervals are made of.
-    fn rank(&mut self, [a, b]: [Seen<'_>; 2], effects: &Effects, each: &[Effects]) {
+    fn rank(&mut self, [a, b]: [SideView<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
             effects.by.values().map(|effect| effect.abs()).sum::<f64>() + effects.unexplained.abs();
@@ -258,7 +258,7 @@ impl Explanation {
     }
 
     /// Adds what changed beside the findings.
-    fn lead(&mut self, [a, b]: [Seen<'_>; 2]) {
+    fn lead(&mut self, [a, b]: [SideView<'_>; 2]) {
         for mechanism in Mechanism::ALL {
             if self
                 .findings

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use pagetide_oracle::{Format, Trace, ask, choices, curve, known, workers};
 use pagetide_quantity::{Bytes, PAGE_SIZE};
-use pagetide_report::terminal::ideal::{Measured, Shown, policies};
+use pagetide_report::terminal::ideal::{IdealView, Measured, policies};
 use pagetide_scenario::Context;
 
 use crate::exit::{End, Usage};
@@ -88,7 +88,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let choices = choices(&args.policy, args.sweep.as_deref())?;
     let (trace, sizes) = (&question.trace, &question.sizes);
     let answer = ask(trace, &choices, sizes, args.windows, workers())?;
-    let shown = Shown::of(answer, question.measured);
+    let shown = IdealView::of(answer, question.measured);
     if out.json {
         out.json(&shown)?;
     } else {

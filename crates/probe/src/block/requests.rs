@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::meaning::{Event, Traced};
+use crate::meaning::{Event, TraceEvent};
 use pagetide_quantity::{Bytes, Histogram, Nanos};
 
 /// A request; sectors are 512 bytes whatever the device's own are.
@@ -122,7 +122,7 @@ impl BlockObserver {
     }
 
     /// Takes the next event, in order of time; gives the request that was issued, if it was one.
-    pub fn observe(&mut self, traced: &Traced) -> Option<(Device, Request)> {
+    pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
                 device,
@@ -193,8 +193,8 @@ impl BlockObserver {
 mod tests {
     use super::*;
 
-    fn issue(time: u64, sector: u64, sectors: u64, write: bool) -> Traced {
-        Traced {
+    fn issue(time: u64, sector: u64, sectors: u64, write: bool) -> TraceEvent {
+        TraceEvent {
             time,
             cpu: 0,
             pid: 1,
@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    fn complete(time: u64, sector: u64) -> Traced {
-        Traced {
+    fn complete(time: u64, sector: u64) -> TraceEvent {
+        TraceEvent {
             time,
             cpu: 0,
             pid: 0,

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::decoder::Decoder;
-use super::event::{Event, Traced};
+use super::event::{Event, TraceEvent};
 use crate::ProbeError;
 use crate::trace::TraceFile;
 use pagetide_quantity::Nanos;
@@ -149,8 +149,8 @@ impl Attribution {
     }
 
     /// Takes the next event, in order of time.
-    pub fn observe(&mut self, traced: &Traced) {
-        let Traced {
+    pub fn observe(&mut self, traced: &TraceEvent) {
+        let TraceEvent {
             time, pid, event, ..
         } = *traced;
         self.latest = self.latest.max(time);
@@ -209,8 +209,8 @@ mod tests {
 
     const TASK: u32 = 7;
 
-    fn at(time: u64, pid: u32, event: Event) -> Traced {
-        Traced {
+    fn at(time: u64, pid: u32, event: Event) -> TraceEvent {
+        TraceEvent {
             time,
             cpu: 0,
             pid,
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    fn time_of(user: u64, system: u64, events: &[Traced]) -> TaskTime {
+    fn time_of(user: u64, system: u64, events: &[TraceEvent]) -> TaskTime {
         let mut attribution = Attribution::new(&[TaskAccounting {
             pid: TASK,
             begin: Some(Nanos(1000)),
@@ -445,7 +445,7 @@ mod tests {
             pid: TASK,
             cpu: Some(1),
         };
-        let on_1 = |time, pid, event| Traced {
+        let on_1 = |time, pid, event| TraceEvent {
             cpu: 1,
             ..at(time, pid, event)
         };

@@ -21,7 +21,7 @@ pub struct CrossCheck {
     pub counter: u64,
     /// What the trace says of the same.
     pub traced: u64,
-    /// Traced minus counter, in percent of the counter; `None` where the counter did not grow and the trace says otherwise.
+    /// TraceEvent minus counter, in percent of the counter; `None` where the counter did not grow and the trace says otherwise.
     pub difference: Option<f64>,
     /// Whether they disagree by more than [`TOLERANCE_PERCENT`].
     pub disagrees: bool,
@@ -117,7 +117,7 @@ fn differs(traced: u64, counter: u64) -> bool {
     percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE_PERCENT)
 }
 
-/// Traced minus counter in percent of the counter.
+/// TraceEvent minus counter in percent of the counter.
 fn percent(traced: u64, counter: u64) -> Option<f64> {
     match (traced, counter) {
         (0, 0) => Some(0.0),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Reclaimer, Traced};
+use super::event::{Event, Reclaimer, TraceEvent};
 use crate::ProbeError;
 use crate::trace::{EventFormat, FieldAccess, IdTable, RawEvent, TextAccess, TraceFile};
 
@@ -125,13 +125,13 @@ impl Decoder {
 
     /// Decodes one event; `None` for events it was not compiled for, and for data cut short (which is counted).
     #[inline]
-    pub fn decode(&mut self, raw: &RawEvent<'_>) -> Option<Traced> {
+    pub fn decode(&mut self, raw: &RawEvent<'_>) -> Option<TraceEvent> {
         let &(pid, plan) = self.plans.get(raw.id)?;
         let decoded = pid
             .get(raw.data)
             .and_then(|pid| u32::try_from(pid).ok())
             .and_then(|pid| {
-                Some(Traced {
+                Some(TraceEvent {
                     time: raw.time,
                     cpu: raw.cpu,
                     pid,

@@ -46,7 +46,7 @@ impl Reclaimer {
 
 /// An event with its time, CPU and task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Traced {
+pub struct TraceEvent {
     /// Nanoseconds on the trace's clock.
     pub time: u64,
     /// The CPU it happened on.

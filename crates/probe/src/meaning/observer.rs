@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Reclaimer, Traced};
+use super::event::{Event, Reclaimer, TraceEvent};
 use super::pairs::{PairKind, Pairs};
 use crate::trace::TraceMeta;
 use pagetide_quantity::{Histogram, Nanos};
@@ -190,8 +190,8 @@ impl ReclaimObserver {
     }
 
     /// Takes the next event, in order of time.
-    pub fn observe(&mut self, traced: &Traced) {
-        let Traced { time, pid, .. } = *traced;
+    pub fn observe(&mut self, traced: &TraceEvent) {
+        let TraceEvent { time, pid, .. } = *traced;
         self.last = self.last.max(time);
         match traced.event {
             Event::ReclaimBegin { by, memcg, .. } => {
@@ -289,8 +289,8 @@ impl ReclaimObserver {
         }
     }
 
-    fn observe_compaction(&mut self, traced: &Traced) {
-        let Traced { time, pid, .. } = *traced;
+    fn observe_compaction(&mut self, traced: &TraceEvent) {
+        let TraceEvent { time, pid, .. } = *traced;
         let sums = &mut self.compaction;
         match traced.event {
             Event::CompactionAttempt { .. } => {

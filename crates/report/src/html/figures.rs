@@ -46,7 +46,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         .iter()
         .map(|column| clean(&column.name, NAME, false))
         .collect();
-    let shown: Vec<Vec<Shown>> = comparison
+    let shown: Vec<Vec<BulkRecord>> = comparison
         .cells
         .iter()
         .enumerate()
@@ -81,7 +81,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
 }
 
 /// A record whose bulk is shown.
-struct Shown {
+struct BulkRecord {
     column: usize,
     id: String,
     reader: RecordReader,
@@ -92,7 +92,12 @@ struct Shown {
 }
 
 /// For each variant the trial of the lowest seed that all variants have, and the observed trial.
-fn shown(input: &Input<'_>, place: usize, group: &Group, omitted: &mut Vec<String>) -> Vec<Shown> {
+fn shown(
+    input: &Input<'_>,
+    place: usize,
+    group: &Group,
+    omitted: &mut Vec<String>,
+) -> Vec<BulkRecord> {
     let has = |side: &pagetide_compare::Side, seed: u64| {
         side.trials.is_empty() || side.trials.iter().any(|trial| trial.seed == seed)
     };
@@ -123,7 +128,7 @@ fn shown(input: &Input<'_>, place: usize, group: &Group, omitted: &mut Vec<Strin
                         .sections
                         .iter()
                         .find(|section| section.kind == "blob" && section.name == LOG);
-                    all.push(Shown {
+                    all.push(BulkRecord {
                         column,
                         id: id.clone(),
                         entries: log
@@ -141,7 +146,7 @@ fn shown(input: &Input<'_>, place: usize, group: &Group, omitted: &mut Vec<Strin
 }
 
 fn traces(
-    side: &Shown,
+    side: &BulkRecord,
     room: Room,
     cell: &mut Cell,
     blobs: &mut Blobs<'_>,
@@ -172,7 +177,7 @@ fn traces(
 }
 
 fn series(
-    side: &Shown,
+    side: &BulkRecord,
     cell: &mut Cell,
     blobs: &mut Blobs<'_>,
     figures: &mut Figures,

@@ -103,7 +103,7 @@ pub struct Measured {
 
 /// An answer with what a record measured, if one was asked about.
 #[derive(Serialize)]
-pub struct Shown {
+pub struct IdealView {
     #[serde(flatten)]
     answer: Answer,
     #[serde(skip)]
@@ -112,7 +112,7 @@ pub struct Shown {
     measured_headroom: Option<f64>,
 }
 
-impl Shown {
+impl IdealView {
     /// Sets what was measured against the best possible.
     pub fn of(answer: Answer, measured: Option<Measured>) -> Self {
         let opt = answer.lines.iter().find(|line| line.policy == "opt");

@@ -19,11 +19,11 @@ const NAME: usize = 28;
 
 /// Names by what is said of them, in the order of the names' first appearance.
 #[derive(Default)]
-struct Named {
+struct NamesByNote {
     by: BTreeMap<String, Vec<String>>,
 }
 
-impl Named {
+impl NamesByNote {
     fn add(&mut self, what: impl Into<String>, name: &str) {
         let names = self.by.entry(what.into()).or_default();
         if !names.iter().any(|known| known == name) {
@@ -61,7 +61,7 @@ fn few(names: &[String]) -> String {
 pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<String> {
     let mut out = Vec::new();
     let mut undecided = Vec::new();
-    let (mut margins, mut remarks) = (Named::default(), Named::default());
+    let (mut margins, mut remarks) = (NamesByNote::default(), NamesByNote::default());
     for row in rows {
         let name = clean(&row.name, NAME, look.ascii);
         for (why, columns) in absences(row) {
@@ -157,7 +157,7 @@ fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
 
 /// How the figures of all tables were found, each method once, the most frequent first.
 pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
-    let mut named = Named::default();
+    let mut named = NamesByNote::default();
     for (index, row) in comparison.cells.iter().flat_map(|c| &c.metrics).enumerate() {
         for judgement in row.judgements.iter().flatten() {
             if let Some(method) = method(judgement, look) {
