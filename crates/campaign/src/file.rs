@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! name = "quick"
-//! kernel = "debian:bookworm/6.12"      # for variants that name none
+//! kernel = "debian:bookworm/6.12"      # for variants that name none; or source = "debian:6.12", built with their patches
 //! memory = "64M"                       # free at the start; "total:160M" leaves the kernel's footprint in
 //! swap = ["zram", "ssd:80us"]          # lists make a matrix
 //!
@@ -26,6 +26,7 @@
 //! key and what was probably meant.
 
 mod error;
+mod kernel;
 mod table;
 mod vocabulary;
 
@@ -46,6 +47,8 @@ pub use error::{FileError, Problem};
 pub use vocabulary::{ScenarioWords, Vocabulary};
 
 use pagetide_quantity::nearest;
+
+use kernel::{KernelKeys, kernel_of};
 use table::{Item, Source, Table};
 
 const TOP: &[&str] = &[
@@ -53,6 +56,8 @@ const TOP: &[&str] = &[
     "arena",
     "seed",
     "kernel",
+    "source",
+    "config",
     "memory",
     "swap",
     "swap-size",
@@ -64,7 +69,9 @@ const TOP: &[&str] = &[
     "variant",
     "scenario",
 ];
-const VARIANT: &[&str] = &["name", "kernel", "boot", "settings"];
+const VARIANT: &[&str] = &[
+    "name", "kernel", "source", "config", "patch", "control", "boot", "settings",
+];
 const SCENARIO: &[&str] = &[
     "name",
     "as-written",
@@ -362,14 +369,20 @@ fn margin(item: &Item<'_>) -> Result<f64, FileError> {
 }
 
 fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, FileError> {
-    let kernel = match top.get("kernel") {
-        Some(item) => item.string("a kernel in quotes, such as \"debian:sid\"")?,
-        None => String::new(),
-    };
     let mut variants: Vec<VariantSpec> = Vec::new();
     let tables = top
         .need("variant", "a [[variant]] table with a name")?
         .tables("[[variant]]", VARIANT)?;
+    let is_built = ["source", "config"]
+        .iter()
+        .any(|key| top.get(key).is_some())
+        || tables.iter().any(|table| table.get("patch").is_some());
+    let kernel = match top.get("kernel") {
+        Some(item) => KernelKeys::kernel(&item)?,
+        None if is_built => KernelKeys::read(top)?.built(None),
+        None => String::new(),
+    };
+    let above = KernelKeys::read(top)?;
     for table in tables {
         let item = table.need("name", "name = \"…\"")?;
         let name = item.string("a short name in quotes")?;
@@ -386,10 +399,7 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
         }
         variants.push(VariantSpec {
             name,
-            kernel: match table.get("kernel") {
-                Some(item) => item.string("a kernel in quotes, such as \"debian:sid\"")?,
-                None => kernel.clone(),
-            },
+            kernel: kernel_of(&table, &above, &kernel)?,
             boot: match table.get("boot") {
                 None => Vec::new(),
                 Some(item) => item

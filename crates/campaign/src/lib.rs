@@ -14,6 +14,7 @@ pub mod plan;
 mod repeat;
 mod run;
 mod sampling;
+mod screening;
 mod standing;
 mod variants;
 
@@ -29,5 +30,8 @@ pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use repeat::{RepeatError, prepare_again, run_again};
 pub use run::{Options, Outcome, RunError, run};
+pub use screening::screening;
 pub use standing::StateWriter;
-pub use variants::{NameTaken, NotAPair, VariantChange, pair, variants};
+pub use variants::{
+    DEFAULT_SOURCE, NameTaken, NotAPair, VariantChange, built_kernel, pair, variants,
+};

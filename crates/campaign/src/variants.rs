@@ -4,15 +4,61 @@ use std::str::FromStr;
 
 use pagetide_arena::VariantSpec;
 
-/// One more variant: the first one with these changes. Written as `KEY=VALUE,…`, where the keys `name`, `kernel` and
-/// `boot` are not settings.
+/// One more variant: the first one with these changes. Written as `KEY=VALUE,…`, where the keys `name`, `kernel`,
+/// `patch` and `boot` are not settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantChange {
     name: Option<String>,
     kernel: Option<String>,
+    patches: Vec<String>,
     boot: Vec<String>,
     settings: Vec<(String, String)>,
 }
+
+impl VariantChange {
+    /// The first variant with these patches on its source, under a name.
+    pub fn patched(name: &str, patches: &[String]) -> Self {
+        Self {
+            name: Some(name.to_owned()),
+            patches: patches.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// The first variant on another kernel, under a name.
+    pub fn on(name: &str, kernel: String) -> Self {
+        Self {
+            name: Some(name.to_owned()),
+            kernel: Some(kernel),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is built from source with patches.
+    pub fn has_patches(&self) -> bool {
+        !self.patches.is_empty()
+    }
+}
+
+/// How a kernel that is built from source is named: its source, its configuration, and patches that are put on it.
+pub fn built_kernel(source: &str, config: Option<&str>, patches: &[String]) -> String {
+    let mut name = format!("{BUILT}{source}");
+    if let Some(config) = config {
+        name = format!("{name},config:{config}");
+    }
+    patched(name, patches)
+}
+
+fn patched(kernel: String, patches: &[String]) -> String {
+    patches
+        .iter()
+        .fold(kernel, |name, patch| format!("{name},patch:{patch}"))
+}
+
+/// The source of whoever names none.
+pub const DEFAULT_SOURCE: &str = "debian:6.12";
+/// What the name of a kernel that is built from source begins with.
+const BUILT: &str = "source:";
 
 impl FromStr for VariantChange {
     type Err = NotAPair;
@@ -35,6 +81,7 @@ impl FromStr for VariantChange {
             match key.as_str() {
                 "name" => change.name = Some(value),
                 "kernel" => change.kernel = Some(value),
+                "patch" => change.patches.push(value),
                 "boot" => change.boot.push(value),
                 _ => change.settings.push((key, value)),
             }
@@ -85,7 +132,8 @@ pub fn variants(
     let first = kernels.first().map_or("", String::as_str);
     let mut variants: Vec<VariantSpec> = kernels.iter().map(|kernel| on(kernel)).collect();
     for change in changes {
-        let mut variant = on(change.kernel.as_deref().unwrap_or(first));
+        let kernel = change.kernel.clone().unwrap_or_else(|| first.to_owned());
+        let mut variant = on(&patched(kernel, &change.patches));
         variant.name = change.name.clone().unwrap_or_default();
         variant.boot.extend(change.boot.iter().cloned());
         variant.settings.extend(change.settings.iter().cloned());
@@ -146,8 +194,19 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec]) -> Vec<String> {
     parts
 }
 
-/// A kernel's name without what all of its kind begin with.
+/// A kernel's name without what all of its kind begin with. One that is built is named by its last patch.
 fn short(kernel: &str) -> &str {
+    if let Some(source) = kernel.strip_prefix(BUILT) {
+        let Some((_, patch)) = source.rsplit_once(",patch:") else {
+            return "base";
+        };
+        let file = patch
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or(patch);
+        return file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    }
     for prefix in ["debian:", "deb:"] {
         if let Some(rest) = kernel.strip_prefix(prefix) {
             return rest;
@@ -193,6 +252,21 @@ mod tests {
         );
         assert_eq!(made[2].settings["lru_gen/enabled"], "0");
         assert_eq!(made[2].settings["vm.swappiness"], "200");
+    }
+
+    #[test]
+    fn patches_stand_on_the_first_variants_source_and_name_theirs() {
+        let base = built_kernel("debian:6.12", Some("my.config"), &[]);
+        let changes = [
+            "patch=fix.patch",
+            "name=both,patch=/p/a.patch,patch=/p/b.mbox",
+        ];
+        let made = made(&[&base], &[], &changes);
+        assert_eq!(names(&made), ["base", "fix", "both"]);
+        assert_eq!(
+            made[2].kernel,
+            "source:debian:6.12,config:my.config,patch:/p/a.patch,patch:/p/b.mbox"
+        );
     }
 
     #[test]

@@ -369,3 +369,47 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn variants_with_patches_are_built_from_the_files_source() {
+    let kernels = |text: &str| -> Vec<String> {
+        let campaign = parse("c.toml", text, &vocabulary()).unwrap();
+        campaign.variants.into_iter().map(|v| v.kernel).collect()
+    };
+    let rest = "[[scenario]]\nname = \"zipf\"\n";
+    let text = format!(
+        "name = \"p\"\nsource = \"debian:6.12\"\nconfig = \"my.config\"\n\
+         [[variant]]\nname = \"base\"\n\
+         [[variant]]\nname = \"one\"\npatch = \"a.patch\"\n\
+         [[variant]]\nname = \"two\"\nsource = \"/l@v7\"\npatch = [\"a.patch\", \"b\"]\n\
+         [[variant]]\nname = \"moved\"\npatch = \"a.patch\"\ncontrol = true\n\
+         [[variant]]\nname = \"theirs\"\nkernel = \"debian:sid\"\n{rest}"
+    );
+    assert_eq!(
+        kernels(&text),
+        [
+            "source:debian:6.12,config:my.config",
+            "source:debian:6.12,config:my.config,patch:a.patch",
+            "source:/l@v7,config:my.config,patch:a.patch,patch:b",
+            "source:debian:6.12,config:my.config,patch:a.patch,control",
+            "debian:sid",
+        ]
+    );
+    let bare = format!(
+        "name = \"p\"\n[[variant]]\nname = \"base\"\n[[variant]]\nname = \"x\"\npatch = \"a.patch\"\n{rest}"
+    );
+    assert_eq!(
+        kernels(&bare),
+        ["source:debian:6.12", "source:debian:6.12,patch:a.patch"]
+    );
+}
+
+#[test]
+fn a_variant_has_a_kernel_or_a_patch() {
+    let text = "name = \"p\"\n[[variant]]\nname = \"x\"\nkernel = \"debian:sid\"\npatch = \"a.patch\"\n\
+                [[scenario]]\nname = \"zipf\"\n";
+    let error = parse("c.toml", text, &vocabulary())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("patch") && error.contains('4'), "{error}");
+}

@@ -68,7 +68,8 @@ impl Cache {
         Self { stop, ..self }
     }
 
-    pub(crate) fn stop(&self) -> &Stop {
+    /// What ends fetching and unpacking.
+    pub fn stop(&self) -> &Stop {
         &self.stop
     }
 

@@ -120,7 +120,7 @@ impl Package {
     }
 
     /// A reader of the first member whose name begins so, uncompressed.
-    fn member(&self, start: &str) -> Result<Box<dyn Read>, KernelError> {
+    pub(crate) fn member(&self, start: &str) -> Result<Box<dyn Read>, KernelError> {
         let member = self
             .members
             .iter()

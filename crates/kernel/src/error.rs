@@ -176,6 +176,20 @@ pub enum KernelError {
         /// Why it is not to be had there.
         cause: String,
     },
+    /// A kernel that was built from source is no longer in the cache.
+    #[error(
+        "the kernel built as {what} is no longer in the cache: run again with its source and patches, and it is built again"
+    )]
+    NotKept {
+        /// Its digest and what it was built from.
+        what: String,
+    },
+    /// A source package holds no source.
+    #[error("{} holds no kernel source (no usr/src/linux-source-*.tar.xz): name another package", path.display())]
+    NoSourceInside {
+        /// The package file.
+        path: PathBuf,
+    },
     /// It was told to stop; what was half fetched or unpacked is gone.
     #[error("fetching the kernel was stopped: the same command begins it again")]
     Stopped,

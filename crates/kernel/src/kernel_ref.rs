@@ -75,6 +75,8 @@ pub enum KernelRef {
     Path(PathBuf),
     /// A kernel already in the cache.
     Cached(String),
+    /// A kernel that was built here from source: the start of its digest, then words that say from what.
+    Built(String),
 }
 
 /// The name of a Debian suite, such as `bookworm` or `sid`.
@@ -173,6 +175,11 @@ impl FromStr for KernelRef {
                 "debian" => debian(rest, trimmed),
                 "deb" => package(rest, trimmed),
                 "image" => image(rest, trimmed),
+                "built" => built(rest, trimmed),
+                "source" => Err(unknown(
+                    trimmed,
+                    "it is to be built first: `pagetide run` does so with --source and --patch, and in campaign files",
+                )),
                 other => Err(unknown(
                     trimmed,
                     &match nearest(other, PREFIXES) {
@@ -245,6 +252,17 @@ fn package(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     })
 }
 
+fn built(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
+    let digest = rest.split(' ').next().unwrap_or_default();
+    if digest.len() < 6 || !digest.bytes().all(|c| c.is_ascii_hexdigit()) {
+        return Err(unknown(
+            whole,
+            "a kernel that was built here is named by its digest, as `pagetide kernel list` shows it",
+        ));
+    }
+    Ok(KernelRef::Built(rest.to_owned()))
+}
+
 fn image(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     // Paths may hold commas, so parts are told apart by comma and keyword together.
     let mut marks: Vec<(usize, &str)> = [",modules:", ",config:"]
@@ -315,6 +333,7 @@ impl Display for KernelRef {
             }
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::Cached(name) => f.write_str(name),
+            Self::Built(rest) => write!(f, "built:{rest}"),
         }
     }
 }
@@ -431,7 +450,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_parses_is_written_so_that_it_parses_to_the_same(text in "(debian|deb|image)?:?[a-z0-9./,:=+~-]{0,24}") {
+        fn whatever_parses_is_written_so_that_it_parses_to_the_same(text in "(debian|deb|image|built)?:?[a-z0-9./,:=+~-]{0,24}") {
             if let Ok(reference) = text.parse::<KernelRef>() {
                 prop_assert_eq!(reference.to_string().parse::<KernelRef>().unwrap(), reference);
             }

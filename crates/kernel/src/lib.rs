@@ -43,6 +43,7 @@ mod resolve;
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]
 mod sample;
+mod source_package;
 mod stage;
 mod step;
 mod stop;
@@ -56,10 +57,12 @@ pub use error::KernelError;
 pub use image::{BuildId, Image};
 pub use kernel::{Kernel, Origin};
 pub use kernel_ref::{FORMS, KernelRef, Suite};
+pub use lock::Lock;
 pub use modinfo::Modinfo;
 pub use modules::Module;
 pub use need::{Missing, Need};
 pub use resolve::Freshness;
+pub use source_package::SourcePackage;
 pub use step::{Step, Watch};
 pub use stop::Stop;
 

@@ -173,6 +173,27 @@ impl Cache {
     }
 }
 
+impl Cache {
+    /// Takes the kernel that was built in `tree` into the cache; `made_from` says in words what it was built from.
+    pub fn take_built(
+        &self,
+        tree: &Path,
+        made_from: &str,
+        watch: &mut Watch,
+    ) -> Result<Kernel, KernelError> {
+        watch(&Step::Unpacking {
+            name: made_from.to_owned(),
+        });
+        let files = TreeFiles::from_tree(tree)?;
+        let mut stage = Stage::new(self, tree)?;
+        files.store(&mut stage)?;
+        stage.finish(Origin {
+            reference: made_from.to_owned(),
+            packages: Vec::new(),
+        })
+    }
+}
+
 /// Unpacks package files, and gives them as `NAME=VERSION`.
 pub fn unpack_all(
     files: &[PathBuf],

@@ -24,7 +24,7 @@ pub struct Request {
 }
 
 /// Lists older than this many seconds are fetched again before they are asked.
-const DAY: u64 = 24 * 60 * 60;
+pub(crate) const DAY: u64 = 24 * 60 * 60;
 
 /// How many packages are tried when a mirror lists what it does not have.
 const TRIES: usize = 4;
@@ -192,7 +192,7 @@ impl Cache {
 }
 
 /// Fetches the lists anew, and says which suites are not among them.
-fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(), KernelError> {
+pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(), KernelError> {
     watch(&Step::Updating {
         place: archive.place(),
     });

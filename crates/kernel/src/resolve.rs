@@ -45,6 +45,7 @@ impl Cache {
         };
         match reference {
             KernelRef::Cached(name) => self.resolve_name(name, freshness, watch),
+            KernelRef::Built(rest) => self.resolve_built(rest, watch),
             KernelRef::Path(path) => {
                 self.resolve_local(&local::Source::at(path)?, freshness, watch)
             }
@@ -124,6 +125,17 @@ impl Cache {
             reference,
             cause,
         })
+    }
+
+    /// A kernel that was built here is there, or is built again.
+    fn resolve_built(&self, rest: &str, watch: &mut Watch) -> Result<Kernel, KernelError> {
+        let digest = rest.split(' ').next().unwrap_or_default();
+        match self.find(digest)? {
+            Some(kernel) => self.named(kernel, watch),
+            None => Err(KernelError::NotKept {
+                what: rest.to_owned(),
+            }),
+        }
     }
 
     fn resolve_name(

@@ -23,7 +23,7 @@ impl Stop {
     }
 
     /// An error if it is set.
-    pub(crate) fn check(&self) -> Result<(), KernelError> {
+    pub fn check(&self) -> Result<(), KernelError> {
         if self.is_set() {
             Err(KernelError::Stopped)
         } else {

@@ -7,6 +7,7 @@ use pagetide_arena::doctor::{Found, Piece, State};
 use pagetide_arena::{Arena, Options};
 use pagetide_exact::Exact;
 use pagetide_record::ArenaKind;
+use pagetide_source::tools;
 
 use crate::exit::Usage;
 
@@ -29,6 +30,7 @@ pub fn open(kind: ArenaKind, options: Options, say: Say) -> Result<Box<dyn Arena
 /// What this machine can do in each arena. `cache` and `store` are the folders that would be used.
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let mut pieces = pagetide_exact::doctor::examine(cache, store);
+    pieces.push(kernel_builds().of(ArenaKind::Exact));
     let vm = format!(
         "not in this version yet; {}",
         pagetide_exact::doctor::kvm(cache)
@@ -37,4 +39,26 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let host = "not in this version yet";
     pieces.push(Found::new("arena", State::NotYet, host, "").of(ArenaKind::Host));
     pieces
+}
+
+/// Whether kernels can be built from source here.
+fn kernel_builds() -> Found {
+    let missing = tools::missing();
+    if missing.is_empty() {
+        return Found::works(
+            "kernel builds",
+            "compiler and tools are there, for --patch and --source",
+        );
+    }
+    let names: Vec<&str> = missing.iter().map(|missing| missing.name).collect();
+    let found = format!(
+        "{} missing: --patch and --source cannot build",
+        names.join(", ")
+    );
+    Found::new(
+        "kernel builds",
+        State::Limits,
+        found,
+        tools::remedy(&missing),
+    )
 }

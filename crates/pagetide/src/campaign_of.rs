@@ -1,23 +1,34 @@
 //! A campaign made of a command line: scenarios, and the variants that kernels and settings amount to.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 use pagetide_arena::VariantSpec;
 use pagetide_campaign::{
-    Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, VariantChange,
-    Vocabulary, pair, variants, without_spaces,
+    Campaign, DEFAULT_CAP, DEFAULT_SEEDS, DEFAULT_SOURCE, Observe, Sampling, ScenarioSpec, Until,
+    VariantChange, Vocabulary, built_kernel, pair, screening, variants, without_spaces,
 };
 use pagetide_quantity::Bytes;
 use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_source::Series;
 use pagetide_store::is_campaign_name;
 
 use crate::command::compare::AcceptArgs;
 use crate::exit::Usage;
 
+/// Name of the variant with the patches of `--patch`.
+pub const PATCHED: &str = "patched";
+/// Name of the variant that has a nop in their place.
+pub const CONTROL: &str = "control";
+
 /// What a command line may say of a campaign.
 #[derive(Args, Clone, Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct CampaignArgs {
     /// Kernel to run on; several make a variant each [default: debian:bookworm/6.12]
     #[arg(long, value_name = "K", help_heading = "What is compared")]
@@ -33,9 +44,42 @@ pub struct CampaignArgs {
         help_heading = "What is compared"
     )]
     pub boot: Vec<String>,
-    /// One more variant: the first one with these settings changed; also kernel=K, boot=ARG and name=NAME
+    /// One more variant: the first one with these settings changed; also kernel=K, patch=FILE, boot=ARG
+    /// and name=NAME
     #[arg(long, value_name = "KEY=VALUE[,…]", help_heading = "What is compared")]
     pub vs: Vec<VariantChange>,
+    /// Patch to be judged: a file, a mailbox or a folder; several make one series. Builds the source
+    /// with and without it
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "kernel",
+        help_heading = "What is compared"
+    )]
+    pub patch: Vec<String>,
+    /// Judge every beginning of the series: the first patch, the first two, and so on
+    #[arg(long, requires = "patch", help_heading = "What is compared")]
+    pub each: bool,
+    /// Source that is built: debian:6.12, debian:SUITE/SERIES, or a git tree as DIR or DIR@REVISION
+    /// [default with patches: debian:6.12]
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        conflicts_with = "kernel",
+        help_heading = "What is compared"
+    )]
+    pub source: Option<String>,
+    /// Options of the built kernels' configuration, set beside our own
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "kernel",
+        help_heading = "What is compared"
+    )]
+    pub config: Option<String>,
+    /// Leave out the control: the source with a nop in the patch's place, which shows what moving code alone does
+    #[arg(long, requires = "patch", help_heading = "What is compared")]
+    pub no_control: bool,
     /// Parameter of the scenario, such as pages=2*memory; several values of one make a matrix
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Workload")]
     pub param: Vec<(String, String)>,
@@ -107,6 +151,9 @@ impl CampaignArgs {
             (!self.set.is_empty(), "--set"),
             (!self.boot.is_empty(), "--boot"),
             (!self.vs.is_empty(), "--vs"),
+            (!self.patch.is_empty(), "--patch"),
+            (self.source.is_some(), "--source"),
+            (self.config.is_some(), "--config"),
             (!self.param.is_empty(), "--param"),
             (self.as_written, "--as-written"),
             (self.scale.is_some(), "--scale"),
@@ -161,18 +208,40 @@ impl CampaignArgs {
         };
         campaign.observe = Observe::unless_told(campaign.variants.len());
         check_settings(&campaign, vocabulary)?;
-        campaign.name = match &self.name {
-            Some(name) if is_campaign_name(name) => name.clone(),
-            Some(name) => {
-                return Err(Usage::error(format!(
-                    "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a \
-                     letter or digit"
-                )));
-            }
-            None => campaign.name_by_content(),
-        };
+        campaign.name = self.named(campaign.name_by_content())?;
         self.adjust(&mut campaign);
         Ok(campaign)
+    }
+
+    /// The campaign for a patch whose author names no scenario.
+    pub fn screening(&self, vocabulary: &Vocabulary) -> Result<Campaign> {
+        if !self.param.is_empty() || self.as_written || self.scale.is_some() {
+            return Err(Usage::error(
+                "--param, --as-written and --scale are of one scenario: name it",
+            ));
+        }
+        let mut campaign = screening(vocabulary)?;
+        campaign.variants = self.variants()?;
+        campaign.observe = Observe::unless_told(campaign.variants.len());
+        check_settings(&campaign, vocabulary)?;
+        // A name made of five scenarios' names tells nobody anything.
+        let content = campaign.name_by_content();
+        let digits = content.rsplit('-').next().unwrap_or_default();
+        campaign.name = self.named(format!("screening-{digits}"))?;
+        self.adjust(&mut campaign);
+        Ok(campaign)
+    }
+
+    /// The name that was given, or this one.
+    fn named(&self, otherwise: String) -> Result<String> {
+        match &self.name {
+            None => Ok(otherwise),
+            Some(name) if is_campaign_name(name) => Ok(name.clone()),
+            Some(name) => Err(Usage::error(format!(
+                "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a letter \
+                 or digit"
+            ))),
+        }
     }
 
     fn until(&self) -> Until {
@@ -225,15 +294,51 @@ impl CampaignArgs {
         })
     }
 
+    /// Whether the first variant is built from source.
+    fn is_built(&self) -> bool {
+        let patched = |change: &VariantChange| change.has_patches();
+        !self.patch.is_empty()
+            || self.source.is_some()
+            || self.config.is_some()
+            || self.vs.iter().any(patched)
+    }
+
     fn variants(&self) -> Result<Vec<VariantSpec>> {
-        let default = [pagetide_kernel::defaults()[1].to_string()];
-        let kernels = if self.kernel.is_empty() {
-            &default[..]
-        } else {
-            &self.kernel
-        };
-        variants(kernels, &self.boot, &self.set, &self.vs)
-            .map_err(|taken| Usage::error(taken.to_string()))
+        let wrong = |taken: pagetide_campaign::NameTaken| Usage::error(taken.to_string());
+        if !self.is_built() {
+            let default = [pagetide_kernel::defaults()[1].to_string()];
+            let kernels = if self.kernel.is_empty() {
+                &default[..]
+            } else {
+                &self.kernel
+            };
+            return variants(kernels, &self.boot, &self.set, &self.vs).map_err(wrong);
+        }
+        if let Some(kernel) = self.kernel.first() {
+            return Err(Usage::error(format!(
+                "--vs patch= puts a patch on a source, and {kernel} is a kernel: name a source with --source instead"
+            )));
+        }
+        let source = self.source.as_deref().unwrap_or(DEFAULT_SOURCE);
+        let built = |patches: &[String]| built_kernel(source, self.config.as_deref(), patches);
+        let mut changes = Vec::new();
+        if self.each {
+            let paths: Vec<PathBuf> = self.patch.iter().map(PathBuf::from).collect();
+            let all = Series::read(&paths)?.patches.len();
+            changes.extend((1..all).map(|count| {
+                let kernel = format!("{},first:{count}", built(&self.patch));
+                VariantChange::on(&format!("first-{count}"), kernel)
+            }));
+        }
+        if !self.patch.is_empty() {
+            changes.push(VariantChange::patched(PATCHED, &self.patch));
+        }
+        changes.extend(self.vs.iter().cloned());
+        if !self.patch.is_empty() && !self.no_control {
+            let control = format!("{},control", built(&self.patch));
+            changes.push(VariantChange::on(CONTROL, control));
+        }
+        variants(&[built(&[])], &self.boot, &self.set, &changes).map_err(wrong)
     }
 }
 

@@ -12,6 +12,7 @@ use pagetide_kernel::KernelError;
 use pagetide_oracle::ParameterError;
 use pagetide_reference::{PatternError, StringError};
 use pagetide_scenario::ScenarioError;
+use pagetide_source::SourceError;
 
 use crate::output::say;
 
@@ -151,6 +152,9 @@ fn code(error: &Error) -> u8 {
             || cause.is::<ParameterError>()
             || cause.is::<PatternError>()
             || cause.is::<StringError>()
+            || cause
+                .downcast_ref::<SourceError>()
+                .is_some_and(SourceError::is_by_words)
             || matches!(
                 cause.downcast_ref::<KernelError>(),
                 Some(KernelError::UnknownReference { .. })

@@ -14,6 +14,7 @@ macro_rules! put {
 }
 
 mod arenas;
+mod building;
 mod campaign_of;
 mod cli;
 mod command;

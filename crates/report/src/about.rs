@@ -49,6 +49,39 @@ pub(crate) fn release(column: &Column) -> &str {
         .map_or("", |variant| variant.kernel.release.as_str())
 }
 
+/// What a kernel was built from, where that was here: its source, and its patches or what else was done to it.
+fn built_from(column: &Column) -> Option<&str> {
+    let source = &column.variant.as_ref()?.kernel.source;
+    Some(source.strip_prefix("built:")?.split_once(' ')?.1)
+}
+
+/// The kernel of a column in words. Releases of kernels that were built here from one source are all the same: the image's
+/// digest and the patches tell them apart.
+pub(crate) fn kernel(column: &Column) -> String {
+    let release = release(column);
+    let digest = column
+        .variant
+        .as_ref()
+        .map_or("", |v| v.kernel.digest.as_str());
+    match built_from(column) {
+        Some(from) => format!(
+            "{release}, image {}, from {from}",
+            digest.get(..12).unwrap_or(digest)
+        ),
+        None => release.to_owned(),
+    }
+}
+
+/// What sets a variant apart, in one line: the patches of its kernel, settings, boot arguments.
+pub(crate) fn what_differs(column: &Column) -> String {
+    let patch = built_from(column).and_then(|from| Some(from.split_once(" + ")?.1));
+    match (patch, settings(column).as_str()) {
+        (None, settings) => settings.to_owned(),
+        (Some(patch), "") => patch.to_owned(),
+        (Some(patch), settings) => format!("{patch}, {settings}"),
+    }
+}
+
 /// Settings and boot arguments that make a variant, in one line.
 pub(crate) fn settings(column: &Column) -> String {
     let Some(variant) = &column.variant else {

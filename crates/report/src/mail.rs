@@ -275,8 +275,8 @@ fn provenance(out: &mut String, comparison: &Comparison, about: &About) {
             "" => String::new(),
             text => format!(", {text}"),
         };
-        let release = about::release(column);
-        let text = format!("{}: Linux {release}{settings}", column.name);
+        let kernel = about::kernel(column);
+        let text = format!("{}: Linux {kernel}{settings}", column.name);
         paragraph(out, &text);
     }
     if !about.command.is_empty() {

@@ -60,7 +60,7 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
             out,
             "| {} | {} | {} |\n",
             code(&column.name, NAME),
-            code(about::release(column), NAME),
+            code(&about::kernel(column), TEXT),
             code(&about::settings(column), TEXT)
         );
     }

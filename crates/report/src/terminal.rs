@@ -3,6 +3,7 @@
 pub mod atlas;
 pub mod effect;
 pub mod ideal;
+pub mod layout;
 pub mod list;
 pub mod notes;
 pub mod observation;

@@ -35,6 +35,8 @@ pub enum Need {
     Tracing,
     /// perf.
     Perf,
+    /// Building kernels, which takes minutes and is asked for with `PAGETIDE_TEST_BUILDS=FOLDER`.
+    Builds,
     /// Fetching from Debian's archive anew, which is asked for with `PAGETIDE_TEST_NETWORK=1`.
     Network,
 }
@@ -64,6 +66,7 @@ impl Display for Need {
             Self::HugePages => "huge pages",
             Self::Tracing => "tracing",
             Self::Perf => "perf",
+            Self::Builds => "builds",
             Self::Network => "network",
         })
     }

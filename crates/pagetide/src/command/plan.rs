@@ -7,6 +7,7 @@ use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
 
+use crate::building;
 use crate::campaign_of::CampaignArgs;
 use crate::command::run::asked_for;
 use crate::exit::End;
@@ -22,7 +23,10 @@ Examples:
   pagetide plan swapbench --kernel debian:bookworm --kernel debian:sid --json")]
 pub struct Args {
     /// A campaign file (ending in .toml) or names of scenarios
-    #[arg(required = true, value_name = "CAMPAIGN.toml|SCENARIO")]
+    #[arg(
+        required_unless_present = "patch",
+        value_name = "CAMPAIGN.toml|SCENARIO"
+    )]
     what: Vec<String>,
     /// As if everything were run again
     #[arg(long, help_heading = "Running")]
@@ -65,8 +69,12 @@ impl Row for CellRow {
 
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let campaign = asked_for(&args.what, &args.campaign)?;
-    let arena = places.arena(campaign.arena, &args.arena, &Interrupt::default(), say)?;
+    let mut campaign = asked_for(&args.what, &args.campaign)?;
+    let interrupt = Interrupt::listen()?;
+    let mut arena_args = args.arena.clone();
+    // What boots, and how often, is known only of kernels that are there.
+    building::build(&mut campaign, places, &mut arena_args, &interrupt, &say)?;
+    let arena = places.arena(campaign.arena, &arena_args, &interrupt, say)?;
     let store = places.store()?;
     for text in inert(&campaign, arena.as_ref())? {
         say(&text);

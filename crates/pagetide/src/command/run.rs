@@ -7,11 +7,13 @@ use pagetide_campaign::{
     Campaign, Options, StateWriter, Until, file, inert, maker, run as run_campaign, seeds_for,
     shell,
 };
-use pagetide_compare::{compare_note, medians};
+use pagetide_compare::{compare_note, compare_two, medians};
+use pagetide_report::terminal::layout;
 use pagetide_store::Store;
 use pagetide_store::{CampaignNote, RunEnd};
 
-use crate::campaign_of::CampaignArgs;
+use crate::building;
+use crate::campaign_of::{CONTROL, CampaignArgs, PATCHED};
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
@@ -28,6 +30,7 @@ use crate::vocabulary::vocabulary;
 Examples:
   pagetide run campaigns/quick.toml
   pagetide run smooth-sin-random --kernel debian:bookworm --kernel debian:sid --seeds 8
+  pagetide run hot-cold --patch my.patch
   pagetide run swapbench --set vm.page-cluster=0 --vs vm.page-cluster=3 --swap ssd:80us
   pagetide run linear --memory 24M -p 'pages=2 * memory' --seeds 2
   pagetide run contswap --as-written --scale 0.02
@@ -37,8 +40,12 @@ a built tree, a bzImage, or a kernel in the cache by release or digest (`pagetid
 
 Ctrl-C stops the running trials; what is stored stays, and the same command goes on from there.")]
 pub struct Args {
-    /// A campaign file (ending in .toml) or names of scenarios
-    #[arg(required = true, value_name = "CAMPAIGN.toml|SCENARIO")]
+    /// A campaign file (ending in .toml) or names of scenarios [default with --patch: five that feel what
+    /// reclaim, swap and compaction choose]
+    #[arg(
+        required_unless_present = "patch",
+        value_name = "CAMPAIGN.toml|SCENARIO"
+    )]
     what: Vec<String>,
     /// Run everything again, although there are records
     #[arg(long, help_heading = "Running")]
@@ -53,11 +60,32 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let campaign = asked_for(&args.what, &args.campaign)?;
+    let mut campaign = asked_for(&args.what, &args.campaign)?;
     let interrupt = Interrupt::listen()?;
     let progress = Progress::new(interrupt.clone());
+    let mut arena_args = args.arena.clone();
+    let compared = campaign.variants.len() > 1;
+    let built = building::build(
+        &mut campaign,
+        places,
+        &mut arena_args,
+        &interrupt,
+        &|text| {
+            progress.say(text);
+        },
+    )?;
+    for same in &built.same {
+        progress.say(same);
+    }
+    if compared && is_settled(&campaign, &built) {
+        return Ok(if built.failed > 0 {
+            End::Unable
+        } else {
+            End::Done
+        });
+    }
     let say = progress.clone();
-    let arena = places.arena(campaign.arena, &args.arena, &interrupt, move |text| {
+    let arena = places.arena(campaign.arena, &arena_args, &interrupt, move |text| {
         say.say(text);
     })?;
     let mut store = places.store()?;
@@ -98,9 +126,19 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         show_medians(&store, &note, out)?
     };
     if args.judged.is_table(out) {
+        if let Some(text) = beyond_layout(&store, &note)? {
+            out.text(&text)?;
+        }
         out.text(&afterwards(&store, &note))?;
     }
-    Ok(end)
+    Ok(if built.failed > 0 { End::Unable } else { end })
+}
+
+/// Whether building has answered all there was to ask: only the baseline is left, or a control beside it.
+fn is_settled(campaign: &Campaign, built: &building::Outcome) -> bool {
+    let others = campaign.variants.iter().skip(1);
+    (!built.same.is_empty() || built.failed > 0)
+        && others.filter(|variant| variant.name != CONTROL).count() == 0
 }
 
 /// Shows the primary metrics of a campaign with a single variant, and its invalid trials.
@@ -118,6 +156,17 @@ fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> 
     } else {
         End::Open
     })
+}
+
+/// Says of a patch whether it does more than code that merely moves.
+fn beyond_layout(store: &Store, note: &CampaignNote) -> Result<Option<String>> {
+    let has = |name: &str| note.variants.iter().any(|variant| variant == name);
+    if !has(PATCHED) || !has(CONTROL) {
+        return Ok(None);
+    }
+    let side = |name: &str| format!("{}:{name}", note.id());
+    let comparison = compare_two(store, &side(CONTROL), &side(PATCHED), true)?;
+    Ok(Some(layout::sentences(&comparison)))
 }
 
 /// The campaign that the words stand for, with as many seeds as it needs where nobody said how many.
@@ -168,6 +217,7 @@ fn named(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
             .is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
     };
     match what {
+        [] => args.screening(&vocabulary),
         [path] if is_file(path) => {
             if let Some(option) = args.of_the_file() {
                 return Err(Usage::error(format!(

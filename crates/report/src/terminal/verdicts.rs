@@ -111,7 +111,7 @@ fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Loo
         let role = if index == BASELINE { "baseline" } else { "" };
         let text = match settings {
             0 => String::new(),
-            room => clean(&about::settings(column), room, look.ascii),
+            room => clean(&about::what_differs(column), room, look.ascii),
         };
         grid.row([
             Cell::new(Ink::Strong, clean(&column.name, HEAD, look.ascii)),

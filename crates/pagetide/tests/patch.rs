@@ -1,0 +1,228 @@
+//! Patches on the command line: what is wrong with them is said in one sentence before anything is built; a real one goes from
+//! its file to a verdict.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Lab, one_sentence};
+use pagetide_testing::{Need, skip};
+use tempfile::TempDir;
+
+/// A git tree with one file of code.
+fn tree() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("mm")).unwrap();
+    fs::write(
+        folder.path().join("mm/vmscan.c"),
+        "one\ntwo\nthree\nfour\nfive\n",
+    )
+    .unwrap();
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &[
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "-q",
+            "-m",
+            "x",
+        ],
+    ] {
+        let git = Command::new("git")
+            .arg("-C")
+            .arg(folder.path())
+            .args(arguments)
+            .status();
+        assert!(git.unwrap().success());
+    }
+    folder
+}
+
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn what_is_wrong_with_a_patch_is_said_in_one_sentence_before_anything_is_built() {
+    let lab = Lab::with_own_cache();
+    let (tree, patches) = (tree(), tempfile::tempdir().unwrap());
+    let source = tree.path().display().to_string();
+    let head = "--- a/mm/vmscan.c\n+++ b/mm/vmscan.c\n";
+    for (name, text, code, word) in [
+        ("empty.patch", String::new(), 4, "holds no patch"),
+        (
+            "prose.patch",
+            "Subject: [PATCH] x\n\nno diff\n".into(),
+            4,
+            "holds no patch",
+        ),
+        (
+            "cut.patch",
+            format!("{head}@@ -1,3 +1,4 @@\n one\n"),
+            4,
+            "cannot be taken as a patch",
+        ),
+        (
+            "hostile.patch",
+            "--- a/x/y\n+++ b/../../etc/passwd\n@@ -0,0 +1 @@\n+x\n".into(),
+            4,
+            "do not trust this patch",
+        ),
+        (
+            "other.patch",
+            format!("{head}@@ -7,2 +7,2 @@ int f(void)\n-seven\n+7\n eight\n"),
+            2,
+            "rebase it",
+        ),
+        (
+            "fuzz.patch",
+            format!("{head}@@ -1,3 +1,4 @@\n ONE\n two\n+and\n three\n"),
+            2,
+            "fits only if 1 line of context",
+        ),
+        (
+            "gone.patch",
+            "--- a/mm/none.c\n+++ b/mm/none.c\n@@ -1 +1 @@\n-x\n+y\n".into(),
+            2,
+            "mm/none.c is not there",
+        ),
+    ] {
+        let path = file(patches.path(), name, &text);
+        let (_, err) = lab.ends(
+            code,
+            ["run", "hot-cold", "--source", &source, "--patch", &path],
+        );
+        let last = err.lines().next_back().unwrap_or_default();
+        one_sentence(last, &[word]);
+    }
+    let written = fs::read_to_string(tree.path().join("mm/vmscan.c")).unwrap();
+    assert_eq!(written, "one\ntwo\nthree\nfour\nfive\n");
+}
+
+#[test]
+fn a_source_a_kernel_and_a_patch_are_not_mixed_up() {
+    let lab = Lab::with_own_cache();
+    let patches = tempfile::tempdir().unwrap();
+    let path = file(
+        patches.path(),
+        "p.patch",
+        "--- a/m/x\n+++ b/m/x\n@@ -1 +1 @@\n-x\n+y\n",
+    );
+    for (arguments, word) in [
+        (
+            vec![
+                "run",
+                "hot-cold",
+                "--kernel",
+                "debian:sid",
+                "--patch",
+                &path,
+            ],
+            "--patch",
+        ),
+        (
+            vec![
+                "run",
+                "hot-cold",
+                "--source",
+                "debian:sid",
+                "--patch",
+                &path,
+            ],
+            "debian:6.12",
+        ),
+        (
+            vec!["run", "hot-cold", "--source", "/no/tree", "--patch", &path],
+            "git tree",
+        ),
+        (vec!["run", "--patch", &path, "-p", "pages=9M"], "name it"),
+        (vec!["run"], "CAMPAIGN.toml"),
+    ] {
+        let (_, err) = lab.ends(4, &arguments);
+        assert!(err.contains(word), "{arguments:?}: {err}");
+    }
+}
+
+/// The patch of 2008 about used-once mapped pages, turned back: they are activated at once.
+const ACTIVATE: &str = "\
+Subject: [PATCH] mm: vmscan: activate referenced mapped file folios at once
+
+--- a/mm/vmscan.c
++++ b/mm/vmscan.c
+@@ -905,6 +905,9 @@ static enum folio_references folio_check_references(struct folio *folio,
+ 		 */
+ 		folio_set_referenced(folio);
+ 
++		if (folio_is_file_lru(folio))
++			return FOLIOREF_ACTIVATE;
++
+ 		if (referenced_folio || referenced_ptes > 1)
+ 			return FOLIOREF_ACTIVATE;
+ 
+";
+
+/// A real kernel is built: 6 minutes of processor time for the base, once for each cache.
+#[test]
+fn real_patches_go_from_their_files_to_verdicts() {
+    let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
+        return skip(
+            Need::Builds,
+            "PAGETIDE_TEST_BUILDS names no cache folder to build kernels in (6 minutes once)",
+        );
+    };
+    let lab = Lab::with_own_cache();
+    let patches = tempfile::tempdir().unwrap();
+    let cache = cache.display().to_string();
+    let comment = "--- a/mm/vmscan.c\n+++ b/mm/vmscan.c\n@@ -927,1 +927,1 @@\n-/* Check if a folio is dirty or under writeback */\n\
+                   +/* Check if a folio is dirty or under writeback. */\n";
+    let path = file(patches.path(), "comment.patch", comment);
+    let (_, err) = lab.ends(0, ["run", "hot-cold", "--cache", &cache, "--patch", &path]);
+    assert!(err.contains("no change in code"), "{err}");
+
+    let fault = ACTIVATE.replace(
+        "return FOLIOREF_ACTIVATE;\n+\n",
+        "return NO_SUCH_THING;\n+\n",
+    );
+    let path = file(patches.path(), "fault.patch", &fault);
+    let (_, err) = lab.ends(2, ["run", "hot-cold", "--cache", &cache, "--patch", &path]);
+    assert!(
+        err.contains("NO_SUCH_THING") && err.contains("@@ -905,6 +905,9 @@"),
+        "{err}"
+    );
+
+    // mm-sync-cp copies between two mappings: what is activated at once pushes out what is needed.
+    let path = file(patches.path(), "activate.patch", ACTIVATE);
+    let (out, err) = lab.ends(
+        1,
+        [
+            "run",
+            "filecopy",
+            "-p",
+            "methods=mm-sync-cp",
+            "-p",
+            "victim=0",
+            "--memory",
+            "16M",
+            "--set",
+            "lru_gen/enabled=0",
+            "--cache",
+            &cache,
+            "--patch",
+            &path,
+        ],
+    );
+    assert!(
+        out.contains("the patch does more than move code"),
+        "{out}\n{err}"
+    );
+}

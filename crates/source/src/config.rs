@@ -1,0 +1,114 @@
+//! The configuration of a built kernel: our own fragment, and the user's options over it.
+
+use std::collections::BTreeMap;
+
+/// What a kernel for the exact arena needs and no more: it builds in minutes and boots without any hardware.
+pub const FRAGMENT: &str = include_str!("fragment.config");
+
+/// Options by name without `CONFIG_`, with their values; `n` for those that shall not be set.
+pub type Options = BTreeMap<String, String>;
+
+/// Reads the lines `CONFIG_X=…` and `# CONFIG_X is not set`; a later line wins.
+pub fn options(text: &str) -> Options {
+    text.lines().filter_map(option).collect()
+}
+
+fn option(line: &str) -> Option<(String, String)> {
+    let line = line.trim();
+    if let Some(name) = line
+        .strip_prefix("# CONFIG_")
+        .and_then(|rest| rest.strip_suffix(" is not set"))
+    {
+        return Some((name.to_owned(), "n".to_owned()));
+    }
+    let (name, value) = line.strip_prefix("CONFIG_")?.split_once('=')?;
+    Some((name.to_owned(), value.trim().to_owned()))
+}
+
+/// Options with others over them.
+pub fn merged(under: &Options, over: &Options) -> Options {
+    let mut all = under.clone();
+    all.extend(
+        over.iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    all
+}
+
+/// The text of options, as kconfig reads it.
+pub fn text(options: &Options) -> String {
+    options.iter().fold(String::new(), |text, (name, value)| {
+        text + &match value.as_str() {
+            "n" => format!("# CONFIG_{name} is not set\n"),
+            value => format!("CONFIG_{name}={value}\n"),
+        }
+    })
+}
+
+/// Options that came out otherwise than asked for: as asked, and what became of them.
+pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
+    asked
+        .iter()
+        .filter_map(|(name, wanted)| {
+            let got = got.get(name).map_or("n", String::as_str);
+            (got != wanted).then(|| match got {
+                "n" => format!("CONFIG_{name}={wanted}"),
+                got => format!("CONFIG_{name}={wanted} (it is {got})"),
+            })
+        })
+        .collect()
+}
+
+/// The option that builds an object, as a Makefile says: `obj-$(CONFIG_ZSWAP) += zswap.o`. `None` where it is built always
+/// or as part of another.
+pub fn option_of(makefile: &str, object: &str) -> Option<String> {
+    // Lines that end with a backslash go on.
+    let joined = makefile.replace("\\\n", " ");
+    joined.lines().find_map(|line| {
+        let (left, right) = line.split_once("+=").or_else(|| line.split_once(":="))?;
+        let is_named = right.split_whitespace().any(|word| word == object);
+        let (_, rest) = left.split_once("$(CONFIG_").filter(|_| is_named)?;
+        let name = rest.split(')').next()?;
+        Some(format!("CONFIG_{name}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_options_win_and_all_that_were_not_taken_are_named() {
+        let user = options("CONFIG_HZ_250=n\nCONFIG_ZSWAP=y\n# CONFIG_SWAP is not set\n# a word\n");
+        let all = merged(&options(FRAGMENT), &user);
+        assert_eq!(all["SWAP"], "n");
+        assert_eq!(all["64BIT"], "y");
+        let got = options("CONFIG_64BIT=y\nCONFIG_SWAP=y\n");
+        assert_eq!(
+            not_taken(&user, &got),
+            ["CONFIG_SWAP=n (it is y)", "CONFIG_ZSWAP=y"]
+        );
+        assert_eq!(not_taken(&options(&text(&all)), &all), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_fragment_says_each_option_once() {
+        let lines = FRAGMENT.lines().filter_map(option).count();
+        assert_eq!(lines, options(FRAGMENT).len());
+        assert!(lines > 50);
+    }
+
+    #[test]
+    fn the_option_of_an_object_is_read_from_its_makefile() {
+        let makefile = "obj-y := filemap.o \\\n\tvmscan.o\nobj-$(CONFIG_SWAP)\t+= page_io.o swap_state.o \\\n\t\tswapfile.o\nobj-$(CONFIG_ZSWAP) += zswap.o\n";
+        assert_eq!(
+            option_of(makefile, "zswap.o").as_deref(),
+            Some("CONFIG_ZSWAP")
+        );
+        assert_eq!(
+            option_of(makefile, "swapfile.o").as_deref(),
+            Some("CONFIG_SWAP")
+        );
+        assert_eq!(option_of(makefile, "vmscan.o"), None);
+    }
+}

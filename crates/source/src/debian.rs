@@ -1,0 +1,93 @@
+//! Debian's sources, unpacked in the cache.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pagetide_kernel::{Cache, Freshness, KernelError, Lock};
+
+use crate::error::SourceError;
+use crate::step::{BuildStep, Watch};
+use crate::tree::write;
+
+/// The folder of the source of a series, and its version. It is fetched if it is not here, or if there shall be a newer one.
+pub fn open(
+    cache: &Cache,
+    suite: &str,
+    series: &str,
+    freshness: Freshness,
+    watch: &mut Watch,
+) -> Result<(PathBuf, String), SourceError> {
+    let sources = cache.root().join("sources");
+    fs::create_dir_all(&sources).map_err(SourceError::cache("making", &sources))?;
+    let pin = sources.join(format!("debian-{suite}-{series}.version"));
+    let here = |version: &str| {
+        let folder = sources.join(format!("linux-source-{series}_{version}"));
+        folder.join("tree").is_dir().then_some(folder)
+    };
+    let pinned = || {
+        let version = fs::read_to_string(&pin).ok()?.trim().to_owned();
+        Some((here(&version)?, version))
+    };
+    if freshness == Freshness::Pinned
+        && let Some(found) = pinned()
+    {
+        return Ok(found);
+    }
+    // One at a time: two that unpack the same would each take a minute and a gigabyte.
+    let gate = sources.join("lock");
+    let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
+    clean(&sources);
+    if freshness == Freshness::Pinned
+        && let Some(found) = pinned()
+    {
+        return Ok(found);
+    }
+    let mut watch_kernel = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
+    let version = match cache.source_version(suite, series, freshness, &mut watch_kernel) {
+        Ok(version) => version,
+        Err(why @ (KernelError::Apt { .. } | KernelError::NoApt { .. })) => match pinned() {
+            Some((folder, version)) => {
+                watch(&BuildStep::Note(format!(
+                    "using the source {version} from the cache, because {why}"
+                )));
+                return Ok((folder, version));
+            }
+            None => return Err(why.into()),
+        },
+        Err(why) => return Err(why.into()),
+    };
+    let folder = if let Some(folder) = here(&version) {
+        folder
+    } else {
+        fetch(cache, &sources, suite, series, &mut watch_kernel)?
+    };
+    write(&pin, version.as_bytes())?;
+    Ok((folder, version))
+}
+
+fn fetch(
+    cache: &Cache,
+    sources: &Path,
+    suite: &str,
+    series: &str,
+    watch: &mut pagetide_kernel::Watch,
+) -> Result<PathBuf, SourceError> {
+    let fresh = sources.join("new");
+    let (package, unpacked) = (fresh.join("package"), fresh.join("unpacked"));
+    for folder in [&package, &unpacked] {
+        fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
+    }
+    let fetched = cache.fetch_source(suite, series, &package, watch)?;
+    let top = cache.unpack_source(&fetched.file, &unpacked, watch)?;
+    let folder = sources.join(format!("linux-source-{series}_{}", fetched.version));
+    fs::create_dir_all(&folder).map_err(SourceError::cache("making", &folder))?;
+    let tree = folder.join("tree");
+    fs::rename(&top, &tree).map_err(SourceError::cache("making", &tree))?;
+    clean(sources);
+    Ok(folder)
+}
+
+/// Removes what an interrupted fetch left behind. The caller holds the gate.
+fn clean(sources: &Path) {
+    let _ = fs::remove_dir_all(sources.join("new"));
+}

@@ -1,0 +1,299 @@
+//! A git tree of the user's: its files are written into the cache, with an index of their own. The user's folder, index and
+//! branches are only read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use pagetide_kernel::{Digest, Stop};
+
+use crate::error::SourceError;
+use crate::step::{BuildStep, Watch};
+use crate::tree::{Files, Tree};
+
+/// A revision of a git tree.
+#[derive(Debug, Clone)]
+pub struct Revision {
+    /// The user's folder.
+    folder: PathBuf,
+    /// The folder with git's own files.
+    git: String,
+    /// The commit.
+    pub commit: String,
+    /// As `git describe` or a user names it, for messages.
+    pub name: String,
+}
+
+impl Revision {
+    /// The commit that a revision of this tree stands for.
+    pub fn find(
+        folder: &Path,
+        revision: Option<&str>,
+        watch: &mut Watch,
+    ) -> Result<Self, SourceError> {
+        let git = git(
+            folder,
+            &["-C", &text(folder)],
+            &["rev-parse", "--absolute-git-dir"],
+            "read the tree",
+        )?;
+        let wanted = revision.unwrap_or("HEAD");
+        let commit = self::git(
+            folder,
+            &["--git-dir", &git],
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &format!("{wanted}^{{commit}}"),
+            ],
+            &format!("find {wanted}"),
+        )?;
+        if revision.is_none() {
+            let status = run(
+                folder,
+                &["-C", &text(folder)],
+                &["diff", "--quiet", "HEAD", "--"],
+                None,
+            )?;
+            if status.status.code() == Some(1) {
+                watch(&BuildStep::Note(format!(
+                    "{} has changes that are not committed: they are left out",
+                    folder.display()
+                )));
+            }
+        }
+        let short = commit.get(..12).unwrap_or(&commit);
+        let tree = folder.file_name().map_or_else(
+            || "git".to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        Ok(Self {
+            folder: folder.to_owned(),
+            git,
+            name: match revision {
+                Some(revision) if !commit.starts_with(revision) => {
+                    format!("{tree}@{revision} ({short})")
+                }
+                _ => format!("{tree}@{short}"),
+            },
+            commit,
+        })
+    }
+
+    /// The folder's name in the cache: one for each git tree, for all its revisions.
+    pub fn key(&self) -> String {
+        format!("git-{}", Digest::of(self.git.as_bytes()).short())
+    }
+
+    /// Brings a tree in the cache to this revision. Only files that differ are written.
+    pub fn check_out(
+        &self,
+        tree: &Tree,
+        stop: &Stop,
+        watch: &mut Watch,
+    ) -> Result<(), SourceError> {
+        let marker = tree.folder().join("commit");
+        if fs::read_to_string(&marker).is_ok_and(|commit| commit == self.commit) {
+            return Ok(());
+        }
+        watch(&BuildStep::CheckingOut {
+            revision: self.name.clone(),
+        });
+        // Patches off first: git must find the files as its index says.
+        tree.bring_to(&Files::new())?;
+        let _ = fs::remove_file(&marker);
+        let top = tree.top();
+        fs::create_dir_all(&top).map_err(SourceError::cache("making", &top))?;
+        let index = tree.folder().join("index");
+        // A lock of a git that was killed; ours is held, so nobody else works here.
+        let _ = fs::remove_file(index.with_extension("lock"));
+        git_with(
+            &self.folder,
+            &["--git-dir", &self.git, "--work-tree", &text(&top)],
+            &["read-tree", "--reset", "-u", &self.commit],
+            &format!("write {}", self.name),
+            Some(&index),
+        )?;
+        if stop.is_set() {
+            return Err(SourceError::Stopped);
+        }
+        crate::tree::write(&marker, self.commit.as_bytes())
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn git(
+    folder: &Path,
+    place: &[&str],
+    arguments: &[&str],
+    attempt: &str,
+) -> Result<String, SourceError> {
+    git_with(folder, place, arguments, attempt, None)
+}
+
+fn git_with(
+    folder: &Path,
+    place: &[&str],
+    arguments: &[&str],
+    attempt: &str,
+    index: Option<&Path>,
+) -> Result<String, SourceError> {
+    let output = run(folder, place, arguments, index)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(SourceError::Git {
+        attempt: attempt.to_owned(),
+        said: errors
+            .lines()
+            .next_back()
+            .unwrap_or("it knows no such thing")
+            .trim_start_matches("fatal: ")
+            .to_owned(),
+        path: folder.to_owned(),
+    })
+}
+
+/// Runs git so that it takes no locks in the user's tree, runs no hooks and fetches nothing.
+fn run(
+    folder: &Path,
+    place: &[&str],
+    arguments: &[&str],
+    index: Option<&Path>,
+) -> Result<Output, SourceError> {
+    let mut command = Command::new("git");
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .args([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.fsmonitor=false",
+        ])
+        .args(place)
+        .args(arguments)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C");
+    if let Some(index) = index {
+        command.env("GIT_INDEX_FILE", index);
+    }
+    command.output().map_err(|cause| SourceError::Git {
+        attempt: "be started".to_owned(),
+        said: cause.to_string(),
+        path: folder.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(folder: &Path, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .args([
+                "-C",
+                &text(folder),
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+            ])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut all = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    all.push((entry.path(), fs::read(entry.path()).unwrap()));
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn revisions_are_written_into_the_cache_and_the_users_tree_stays_as_it_is() {
+        let theirs = tempfile::tempdir().unwrap();
+        let path = theirs.path();
+        user(path, &["init", "-q"]);
+        for (content, message) in [("one\n", "1"), ("two\n", "2")] {
+            fs::write(path.join("a.c"), content).unwrap();
+            fs::write(path.join("same.c"), "same\n").unwrap();
+            user(path, &["add", "-A"]);
+            user(path, &["commit", "-q", "-m", message]);
+        }
+        fs::write(path.join("a.c"), "not committed\n").unwrap();
+        let before = everything(path);
+
+        let cache = tempfile::tempdir().unwrap();
+        let (stop, mut said) = (Stop::default(), Vec::new());
+        let mut watch = |step: &BuildStep| said.push(step.to_string());
+        let tree = Tree::take(cache.path(), "theirs", &stop, &mut watch).unwrap();
+        let head = Revision::find(path, None, &mut watch).unwrap();
+        head.check_out(&tree, &stop, &mut watch).unwrap();
+        let read = |name: &str| fs::read_to_string(tree.top().join(name)).unwrap();
+        let stamp = fs::metadata(tree.top().join("same.c"))
+            .unwrap()
+            .modified()
+            .unwrap();
+        assert_eq!(read("a.c"), "two\n");
+        let first = Revision::find(path, Some("HEAD~1"), &mut watch).unwrap();
+        first.check_out(&tree, &stop, &mut watch).unwrap();
+        assert_eq!(read("a.c"), "one\n");
+        let after = fs::metadata(tree.top().join("same.c"))
+            .unwrap()
+            .modified()
+            .unwrap();
+        assert_eq!(stamp, after, "a file that is the same was written again");
+        assert_eq!(first.key(), head.key());
+
+        assert_eq!(
+            everything(path),
+            before,
+            "the user's tree or git's files in it were changed"
+        );
+        assert!(
+            said.iter().any(|line| line.contains("not committed")),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_folder_without_git_and_a_revision_that_is_not_there_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Revision::find(folder.path(), None, &mut |_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("git tree"), "{error}");
+        user(folder.path(), &["init", "-q"]);
+        let error = Revision::find(folder.path(), Some("v9"), &mut |_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("find v9"), "{error}");
+    }
+}

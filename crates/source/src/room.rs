@@ -1,0 +1,163 @@
+//! Room in the cache: sources, builds and built kernels that were not used for long make way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use pagetide_kernel::{Cache, Kernel, Lock};
+
+/// Something that may be removed.
+#[derive(Debug)]
+struct Piece {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+/// What the origin of a built kernel begins with.
+pub const BUILT_FROM: &str = "built from ";
+
+/// Built kernels that are kept however little room there is.
+const KERNELS: usize = 100;
+
+/// Bytes that sources, builds and built kernels take.
+pub fn taken(cache: &Cache) -> u64 {
+    let sources: u64 = pieces(cache).iter().map(|piece| piece.bytes).sum();
+    let kernels: u64 = built(cache)
+        .iter()
+        .filter_map(|kernel| kernel.size().ok())
+        .sum();
+    sources + walked(&cache.root().join("ccache")) + kernels
+}
+
+/// Built kernels, oldest first.
+fn built(cache: &Cache) -> Vec<Kernel> {
+    let mut kernels = cache.list().unwrap_or_default();
+    kernels.retain(|kernel| kernel.origin.reference.starts_with(BUILT_FROM));
+    kernels.sort_by_key(|kernel| kernel.added);
+    kernels
+}
+
+/// Removes sources and builds, those used longest ago first, until the rest takes at most `limit` bytes. What is in use, or
+/// among `kept`, stays.
+pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
+    let mut pieces = pieces(cache);
+    pieces.sort_by_key(|piece| piece.used);
+    let mut total = taken(cache);
+    // Kernels are small and the youngest are compared with: of those beyond a hundred the oldest go first.
+    let kernels = built(cache);
+    let beyond = kernels.len().saturating_sub(KERNELS);
+    for kernel in kernels.iter().take(if total > limit { beyond } else { 0 }) {
+        let bytes = kernel.size().unwrap_or_default();
+        if cache.remove(&kernel.digest).is_ok() {
+            total = total.saturating_sub(bytes);
+        }
+    }
+    for piece in pieces {
+        if total <= limit {
+            return;
+        }
+        if kept.contains(&piece.path.as_path()) {
+            continue;
+        }
+        // Whoever works on it holds its lock.
+        if let Ok(Some(_lock)) = Lock::try_existing(&piece.path)
+            && fs::remove_dir_all(&piece.path).is_ok()
+        {
+            total = total.saturating_sub(piece.bytes);
+        }
+    }
+}
+
+fn pieces(cache: &Cache) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for kind in ["sources", "builds"] {
+        let Ok(entries) = fs::read_dir(cache.root().join(kind)) else {
+            continue;
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if !path.is_dir() {
+                continue;
+            }
+            let used = fs::metadata(path.join("used"))
+                .or_else(|_| fs::metadata(&path))
+                .and_then(|data| data.modified())
+                .unwrap_or(SystemTime::UNIX_EPOCH);
+            pieces.push(Piece {
+                bytes: size(&path),
+                path,
+                used,
+            });
+        }
+    }
+    pieces
+}
+
+/// Bytes of a folder; what cannot be read counts as nothing. A source's many
+/// files are counted once: patches hardly change their size.
+fn size(folder: &Path) -> u64 {
+    let known = folder.join("size");
+    if let Some(bytes) = fs::read_to_string(&known)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+    {
+        return bytes;
+    }
+    let bytes = walked(folder);
+    let _ = fs::write(known, bytes.to_string());
+    bytes
+}
+
+/// Bytes of a folder, counted file by file.
+fn walked(folder: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => {
+                    bytes += entry.metadata().map_or(0, |data| data.len());
+                }
+                _ => {}
+            }
+        }
+    }
+    bytes
+}
+
+/// Forgets the size of a folder that was written to.
+pub fn changed(folder: &Path) {
+    let _ = fs::remove_file(folder.join("size"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_used_longest_ago_makes_way_and_what_is_in_use_or_needed_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::open(root.path()).unwrap();
+        let make_one = |name: &str, age: u64| {
+            let folder = root.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("file"), vec![0; 1000]).unwrap();
+            let used = fs::File::create(folder.join("used")).unwrap();
+            used.set_modified(SystemTime::now() - Duration::from_secs(age))
+                .unwrap();
+            folder
+        };
+        let held = make_one("sources/held", 400);
+        let old = make_one("builds/old", 300);
+        let needed = make_one("sources/needed", 200);
+        let young = make_one("builds/young", 100);
+        let _lock = Lock::try_existing(&held).unwrap().unwrap();
+        assert_eq!(taken(&cache), 4000);
+        make(&cache, 3000, &[&needed]);
+        assert!(held.exists() && needed.exists() && young.exists() && !old.exists());
+        make(&cache, 0, &[&needed]);
+        assert!(held.exists() && needed.exists() && !young.exists());
+    }
+}

@@ -1,0 +1,548 @@
+//! The way from a recipe to a kernel.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{self, FRAGMENT, Options};
+use crate::debian;
+use crate::error::SourceError;
+use crate::fault;
+use crate::git::Revision;
+use crate::make::{Isolation, Make};
+use crate::recipe::{Recipe, SourceRef};
+use crate::room;
+use crate::series::Series;
+use crate::step::{BuildStep, Watch};
+use crate::tools::{self, Compiler};
+use crate::tree::{Files, Tree, wait, write};
+
+/// A kernel that was built, and what is to be said of it.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The kernel, in the cache.
+    pub kernel: Kernel,
+    /// The name under which it is found again: `built:DIGEST SOURCE + SUBJECT`.
+    pub name: String,
+    /// Files that the patches change and that this configuration does not build, with the option that would.
+    pub not_built: Vec<String>,
+}
+
+/// Where kernels are built. It works on one kernel at a time.
+pub struct Workshop {
+    cache: Cache,
+    freshness: Freshness,
+    jobs: usize,
+    limit: u64,
+    compiler: Compiler,
+    isolation: Option<Isolation>,
+    /// Makes sure that all programs a build needs are there.
+    needs: fn() -> Result<(), SourceError>,
+}
+
+/// Objects that our own fragment amounts to on 6.12, where no build has been counted yet.
+const TYPICAL: usize = 820;
+/// At most so often progress is told.
+const PACE: Duration = Duration::from_secs(5);
+
+/// A source, ready to be patched and built.
+struct Opened {
+    tree: Tree,
+    /// What it is in full: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
+    id: String,
+}
+
+/// What a finished build is remembered by.
+#[derive(Serialize, Deserialize)]
+struct Memory {
+    /// Digest of the kernel.
+    digest: String,
+    not_built: Vec<String>,
+}
+
+impl Workshop {
+    /// Opens the workshop in a cache; sources and builds take at most `limit` bytes of it.
+    pub fn open(cache: Cache, freshness: Freshness, limit: u64) -> Self {
+        Self {
+            cache,
+            freshness,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            limit,
+            compiler: Compiler::find(),
+            isolation: None,
+            needs: tools::check,
+        }
+    }
+
+    /// Bytes that sources and builds take of the cache.
+    pub fn taken(&self) -> u64 {
+        room::taken(&self.cache)
+    }
+
+    /// Makes sure, before anything is built, that a recipe's patches are there and fit its source.
+    pub fn check(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
+        let series = series_of(recipe)?;
+        let opened = self.source(&recipe.source, watch)?;
+        let files = opened.tree.patched(&series.patches)?;
+        if files.is_empty() && !series.patches.is_empty() {
+            watch(&BuildStep::Note(format!(
+                "\"{}\" leaves the source as it is",
+                series.subject()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The kernel of a recipe: the one that was built before, or a new one.
+    pub fn build(&mut self, recipe: &Recipe, watch: &mut Watch) -> Result<Built, SourceError> {
+        let series = series_of(recipe)?;
+        let opened = self.source(&recipe.source, watch)?;
+        let user = match &recipe.config {
+            None => Options::new(),
+            Some(path) => {
+                let text = fs::read_to_string(path).map_err(SourceError::read(path))?;
+                config::options(&text)
+            }
+        };
+        let asked = config::merged(&config::options(FRAGMENT), &user);
+        let job = Job {
+            what: what(&opened.id, &series, recipe.control),
+            files: if recipe.control {
+                control(&opened.tree, &series)?
+            } else {
+                opened.tree.patched(&series.patches)?
+            },
+            series: if recipe.control {
+                Series::default()
+            } else {
+                series
+            },
+            asked,
+            user,
+            opened,
+        };
+        let key = self.key(&job);
+        if let Some(built) = self.remembered(&key, &job, watch) {
+            return Ok(built);
+        }
+        (self.needs)()?;
+        let built = self.make(&job, watch)?;
+        self.remember(&key, &built)?;
+        Ok(built)
+    }
+
+    /// Opens a source for this process alone, at the revision asked for.
+    fn source(&self, source: &SourceRef, watch: &mut Watch) -> Result<Opened, SourceError> {
+        let stop = self.cache.stop();
+        match source {
+            SourceRef::Debian { suite, series, .. } => {
+                let (folder, version) =
+                    debian::open(&self.cache, suite, series, self.freshness, watch)?;
+                let id = format!("{source} {version}");
+                Ok(Opened {
+                    tree: Tree::take(&folder, &id, stop, watch)?,
+                    id,
+                })
+            }
+            SourceRef::Git { folder, revision } => {
+                let revision = Revision::find(folder, revision.as_deref(), watch)?;
+                let place = self.cache.root().join("sources").join(revision.key());
+                let tree = Tree::take(&place, &revision.name, stop, watch)?;
+                revision.check_out(&tree, stop, watch)?;
+                Ok(Opened {
+                    tree,
+                    id: revision.name,
+                })
+            }
+        }
+    }
+
+    /// What stands for all that makes a kernel.
+    fn key(&self, job: &Job) -> String {
+        let files: Vec<(&String, String)> = job
+            .files
+            .iter()
+            .map(|(path, content)| {
+                let sum = content
+                    .as_deref()
+                    .map(|bytes| Digest::of(bytes).to_string());
+                (path, sum.unwrap_or_default())
+            })
+            .collect();
+        let all = format!(
+            "{}\n{}\n{}\n{files:?}",
+            job.opened.id,
+            config::text(&job.asked),
+            self.compiler.id
+        );
+        Digest::of(all.as_bytes()).short().to_owned()
+    }
+
+    fn memory(&self, key: &str) -> PathBuf {
+        self.cache.root().join("built").join(format!("{key}.json"))
+    }
+
+    fn remember(&self, key: &str, built: &Built) -> Result<(), SourceError> {
+        let memory = Memory {
+            digest: built.kernel.digest.to_string(),
+            not_built: built.not_built.clone(),
+        };
+        let text = serde_json::to_vec_pretty(&memory).unwrap_or_default();
+        write(&self.memory(key), &text)
+    }
+
+    fn remembered(&self, key: &str, job: &Job, watch: &mut Watch) -> Option<Built> {
+        let text = fs::read(self.memory(key)).ok()?;
+        let memory: Memory = serde_json::from_slice(&text).ok()?;
+        let name = name(&memory.digest, &job.what);
+        let reference: KernelRef = name.parse().ok()?;
+        let mut watch = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
+        // A kernel that was removed or damaged meanwhile is built again.
+        let kernel = self
+            .cache
+            .resolve(&reference, Freshness::Pinned, &mut watch)
+            .ok()?;
+        Some(Built {
+            kernel,
+            name,
+            not_built: memory.not_built,
+        })
+    }
+
+    /// Builds it.
+    fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<Built, SourceError> {
+        let tree = &job.opened.tree;
+        let folder = self.build_folder(job);
+        let (out, scratch) = (folder.join("out"), folder.join("tmp"));
+        for folder in [&out, &scratch] {
+            fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
+        }
+        write(&folder.join("used"), b"")?;
+        room::changed(&folder);
+        room::make(&self.cache, self.limit, &[&folder, tree.folder()]);
+        mend(&folder)?;
+        tree.bring_to(&job.files)?;
+        let isolation = self.isolation.get_or_insert_with(|| {
+            let isolation = Isolation::find();
+            if let Some(lacks) = isolation.lacks {
+                watch(&BuildStep::Note(lacks.to_owned()));
+            }
+            isolation
+        });
+        let log = folder.join("log");
+        write(&log, b"")?;
+        let top = tree.top();
+        let make = Make {
+            source: &top,
+            out: &out,
+            scratch: &scratch,
+            ccache: &self.cache.root().join("ccache"),
+            compiler: &self.compiler.command,
+            jobs: self.jobs,
+            log,
+            isolation,
+            lock: tree.lock(),
+            stop: self.cache.stop(),
+        };
+        watch(&BuildStep::Building {
+            what: job.what.clone(),
+        });
+        // Whoever makes room leaves it alone.
+        let _held = wait(&folder, &job.what, self.cache.stop(), watch)?;
+        let began = Instant::now();
+        let marker = folder.join("building");
+        write(&marker, b"")?;
+        let objects =
+            configure(&make, &folder, job).and_then(|()| compile(&make, &folder, job, watch));
+        if !matches!(objects, Err(SourceError::Stopped)) {
+            fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))?;
+        }
+        let _ = fs::remove_dir_all(&scratch);
+        let objects = objects?;
+        watch(&BuildStep::Built {
+            what: job.what.clone(),
+            objects,
+            took: began.elapsed(),
+        });
+        let mut watch = |step: &pagetide_kernel::Step| {
+            if !matches!(step, pagetide_kernel::Step::Unpacking { .. }) {
+                watch(&BuildStep::Kernel(step.clone()));
+            }
+        };
+        let made_from = format!("{}{}", room::BUILT_FROM, job.what);
+        let kernel = self.cache.take_built(&out, &made_from, &mut watch)?;
+        Ok(Built {
+            name: name(kernel.digest.as_str(), &job.what),
+            kernel,
+            not_built: not_built(tree, &out, &job.files)?,
+        })
+    }
+
+    /// The folder of a build: one for each source, configuration and compiler, for all patches.
+    fn build_folder(&self, job: &Job) -> PathBuf {
+        let source = job.opened.tree.folder().file_name().unwrap_or_default();
+        let asked = config::text(&job.asked);
+        let config = Digest::of(asked.as_bytes());
+        let config = config.as_str().get(..8).unwrap_or_default();
+        let compiler = self.compiler.key();
+        let compiler = compiler.get(..8).unwrap_or_default();
+        let name = format!("{}-{config}-{compiler}", source.to_string_lossy());
+        self.cache.root().join("builds").join(name)
+    }
+}
+
+/// The patches of a recipe.
+fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
+    let series = Series::read(&recipe.patches)?;
+    Ok(match recipe.first {
+        Some(count) => series.first(count),
+        None => series,
+    })
+}
+
+/// All that one build is made of.
+struct Job {
+    /// In words: source, and the subject of its patches.
+    what: String,
+    opened: Opened,
+    series: Series,
+    /// Files that differ from the source.
+    files: Files,
+    /// Options asked for, ours and the user's.
+    asked: Options,
+    /// Those of the user.
+    user: Options,
+}
+
+/// A kernel's source and patches in words.
+fn what(source: &str, series: &Series, control: bool) -> String {
+    if control {
+        return format!("{source} + a nop (control)");
+    }
+    match series.subject().as_str() {
+        "" => source.to_owned(),
+        subject => format!("{source} + {subject} (patch {})", series.id()),
+    }
+}
+
+fn name(digest: &str, what: &str) -> String {
+    format!("built:{} {what}", digest.get(..12).unwrap_or(digest))
+}
+
+/// The files of a control: a file that the patches change, with a nop before its code. Functions behind it move, and nothing
+/// else happens.
+fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
+    /// Where no file of code is changed: a file of reclaim.
+    const OTHERWISE: &str = "mm/vmscan.c";
+    // Also says whether the patches fit.
+    let patched = tree.patched(&series.patches)?;
+    let is_code = |path: &&String| {
+        Path::new(path)
+            .extension()
+            .is_some_and(|ending| ending == "c")
+    };
+    let mut names: Vec<&String> = patched.keys().filter(is_code).collect();
+    let otherwise = OTHERWISE.to_owned();
+    names.push(&otherwise);
+    for path in names {
+        if let Some(mut bytes) = tree.pristine(path)? {
+            bytes.extend_from_slice(b"\nasm(\".pushsection .text\\n\\tnop\\n\\t.popsection\");\n");
+            return Ok(Files::from([(path.clone(), Some(bytes))]));
+        }
+    }
+    Ok(Files::new())
+}
+
+/// Makes the configuration, unless it is there from the same options and the same Kconfig files.
+fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
+    let asked = config::text(&job.asked);
+    let kconfigs: Vec<_> = job
+        .files
+        .iter()
+        .filter(|(path, _)| {
+            let file = path.rsplit('/').next().unwrap_or_default();
+            file.starts_with("Kconfig")
+        })
+        .collect();
+    let stamp = Digest::of(format!("{asked}{kconfigs:?}").as_bytes()).to_string();
+    let stamp_file = folder.join("configured");
+    let result = make.out.join(".config");
+    if result.is_file() && fs::read_to_string(&stamp_file).is_ok_and(|known| known == stamp) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(&stamp_file);
+    let asked_file = folder.join("asked.config");
+    write(&asked_file, asked.as_bytes())?;
+    let mut said = Vec::new();
+    let variables = [("KCONFIG_ALLCONFIG", asked_file.display().to_string())];
+    let done = make.run(&["allnoconfig"], &variables, &mut |line| {
+        said.push(line.to_owned());
+    })?;
+    if !done {
+        return Err(SourceError::Configure {
+            source_name: job.opened.id.clone(),
+            said: fault::last_words(&said),
+            log: make.log.clone(),
+        });
+    }
+    let text = fs::read_to_string(&result).map_err(SourceError::cache("reading", &result))?;
+    // Of our own options those that a kernel does not have are no mistake of the user's; what is missing to run is found when
+    // a trial is prepared.
+    let not_taken = config::not_taken(&job.user, &config::options(&text));
+    if !not_taken.is_empty() {
+        return Err(SourceError::NotTaken {
+            source_name: job.opened.id.clone(),
+            options: not_taken.join(", "),
+        });
+    }
+    write(&stamp_file, stamp.as_bytes())
+}
+
+/// Compiles and links; returns how many objects were compiled.
+fn compile(make: &Make, folder: &Path, job: &Job, watch: &mut Watch) -> Result<usize, SourceError> {
+    let known = folder.join("objects");
+    let all: Option<usize> = fs::read_to_string(&known)
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
+    // A first build compiles all; how many a later one compiles nobody knows before.
+    let of = (all.is_none() && job.user.is_empty()).then_some(TYPICAL);
+    let (began, mut told, mut done, mut said) =
+        (Instant::now(), Instant::now(), 0_usize, Vec::new());
+    let made = make.run(&["bzImage", "modules"], &[], &mut |line| {
+        if is_object(line) {
+            done += 1;
+        } else {
+            said.push(line.to_owned());
+        }
+        if told.elapsed() >= PACE {
+            told = Instant::now();
+            let left = of.and_then(|of| left(began.elapsed(), done, of));
+            let what = job.what.clone();
+            watch(&BuildStep::Progress {
+                what,
+                done,
+                of,
+                left,
+            });
+        }
+    })?;
+    if made {
+        if done > all.unwrap_or(0) {
+            write(&known, done.to_string().as_bytes())?;
+        }
+        return Ok(done);
+    }
+    let top = make.source.display().to_string();
+    if let Some(fault) = fault::first(&said, &top) {
+        watch(&BuildStep::Compiler(fault::said(&said).join("\n")));
+        return Err(SourceError::Compile {
+            what: job.what.clone(),
+            hunk: fault::hunk(&job.series, &fault),
+            error: fault.text,
+            log: make.log.clone(),
+        });
+    }
+    Err(SourceError::Make {
+        what: job.what.clone(),
+        said: fault::last_words(&said),
+        log: make.log.clone(),
+    })
+}
+
+/// Whether a line of make says that an object is compiled.
+fn is_object(line: &str) -> bool {
+    ["  CC ", "  AS "]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// Time left where objects take as long as those before.
+fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
+    let done = u32::try_from(done).ok().filter(|done| *done > 0)?;
+    let rest = u32::try_from(of).ok()?.saturating_sub(done);
+    Some(elapsed / done * rest)
+}
+
+/// Puts right what a build that was killed left half made. make takes a file for whole that is younger than what it is made
+/// from; but Kbuild writes how a file was made (`.FILE.cmd`) only after the file is whole, so one that is younger than its own
+/// `.cmd` is half made.
+fn mend(folder: &Path) -> Result<(), SourceError> {
+    let marker = folder.join("building");
+    let Ok(began) = fs::metadata(&marker).and_then(|data| data.modified()) else {
+        return Ok(());
+    };
+    let mut young: BTreeMap<PathBuf, SystemTime> = BTreeMap::new();
+    let mut folders = vec![folder.join("out")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(data) = entry.metadata() else {
+                continue;
+            };
+            if data.is_dir() {
+                folders.push(entry.path());
+            } else if let Ok(at) = data.modified()
+                && at >= began
+            {
+                young.insert(entry.path(), at);
+            }
+        }
+    }
+    let last = young.values().max().copied().unwrap_or(began);
+    for (path, at) in &young {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') && name.ends_with(".cmd") {
+            continue;
+        }
+        let cmd = path.with_file_name(format!(".{name}.cmd"));
+        let cmd_at = fs::metadata(&cmd).and_then(|data| data.modified());
+        // A `.cmd` of the last seconds may itself be cut short.
+        let is_whole = cmd_at.is_ok_and(|cmd_at| {
+            cmd_at >= *at && last.duration_since(cmd_at).unwrap_or_default() > PACE
+        });
+        if is_whole || name == ".config" {
+            continue;
+        }
+        for path in [path, &cmd] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(SourceError::cache("removing", path)(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    let _ = fs::remove_file(folder.join("configured"));
+    fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))
+}
+
+/// Files that patches change and that were not built, with the option that builds them.
+fn not_built(tree: &Tree, out: &Path, files: &Files) -> Result<Vec<String>, SourceError> {
+    let mut missing = Vec::new();
+    for (path, content) in files {
+        let Some(stem) = path.strip_suffix(".c") else {
+            continue;
+        };
+        if content.is_none() || out.join(format!("{stem}.o")).is_file() {
+            continue;
+        }
+        let (folder, object) = path.rsplit_once('/').unwrap_or(("", path));
+        let object = format!("{}.o", object.trim_end_matches(".c"));
+        let makefile = tree
+            .pristine(&format!("{folder}/Makefile"))?
+            .unwrap_or_default();
+        let option = config::option_of(&String::from_utf8_lossy(&makefile), &object);
+        missing.push(match option {
+            Some(option) => format!("{path} is not built: give --config a file with {option}=y"),
+            None => format!("{path} is not built with this configuration"),
+        });
+    }
+    Ok(missing)
+}
+
+#[cfg(test)]
+#[path = "workshop_tests.rs"]
+mod tests;

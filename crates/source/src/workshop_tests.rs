@@ -1,0 +1,319 @@
+//! The workshop on a tree of a few lines, whose Makefile does what Kbuild does with sed and cat.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pagetide_kernel::Stop;
+use tempfile::TempDir;
+
+use super::*;
+
+#[path = "../../kernel/tests/sample/mod.rs"]
+mod sample;
+
+/// Options with a word for a value are taken, `CONFIG_ABSENT` is not. A line of source that begins with `//` is a comment,
+/// `fault` does not compile, `slow` takes a minute.
+const MAKEFILE: &str = r#"
+RELEASE := 6.12.0-pagetide
+allnoconfig:
+	@mkdir -p $(O)
+	@grep -v ABSENT $(KCONFIG_ALLCONFIG) > $(O)/.config
+OBJECTS := $(O)/mm/vmscan.o $(O)/mm/swap.o
+bzImage: $(O)/arch/x86/boot/bzImage
+modules:
+	@: > $(O)/modules.order
+$(O)/arch/x86/boot/bzImage: $(OBJECTS) $(O)/.config
+	@mkdir -p $(O)/arch/x86/boot $(O)/include/config
+	@echo $(RELEASE) > $(O)/include/config/kernel.release
+	@cat boot.bin $(OBJECTS) > $@
+$(O)/mm/%.o: mm/%.c
+	@mkdir -p $(O)/mm
+	@echo "  CC      mm/$*.o"
+	@if grep -q slow $<; then sleep 60; fi
+	@if grep -qn fault $<; then echo "$(CURDIR)/$<:$$(grep -n fault $< | cut -d: -f1):1: error: a fault"; exit 1; fi
+	@cat /proc/self/net/dev > $(O)/net 2>/dev/null || cat /proc/thread-self/net/dev > $(O)/net
+	@grep -v '^//' $< > $@
+	@echo "cmd" > $(O)/mm/.$*.o.cmd
+"#;
+
+/// A git tree of a user's, and a cache.
+struct Bench {
+    theirs: TempDir,
+    root: TempDir,
+    stop: Arc<AtomicBool>,
+    said: Vec<String>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self {
+            theirs: tempfile::tempdir().unwrap(),
+            root: tempfile::tempdir().unwrap(),
+            stop: Arc::default(),
+            said: Vec::new(),
+        };
+        let top = bench.theirs.path();
+        write(&top.join("Makefile"), MAKEFILE.as_bytes()).unwrap();
+        let image = sample::bzimage("6.12.0-pagetide", &sample::vmlinux(b"0123456789"));
+        write(&top.join("boot.bin"), &image).unwrap();
+        write(&top.join("mm/vmscan.c"), b"one\ntwo\nthree\n").unwrap();
+        write(&top.join("mm/swap.c"), b"swap\n").unwrap();
+        write(&top.join("mm/zswap.c"), b"zswap\n").unwrap();
+        write(
+            &top.join("mm/Makefile"),
+            b"obj-$(CONFIG_ZSWAP) += zswap.o\n",
+        )
+        .unwrap();
+        for arguments in [
+            &["init", "-q"][..],
+            &["add", "-A"],
+            &[
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b",
+                "commit",
+                "-q",
+                "-m",
+                "x",
+            ],
+        ] {
+            let done = Command::new("git")
+                .arg("-C")
+                .arg(top)
+                .args(arguments)
+                .status()
+                .unwrap();
+            assert!(done.success());
+        }
+        bench
+    }
+
+    fn recipe(&self, patches: &[&str]) -> Recipe {
+        let patches = patches
+            .iter()
+            .enumerate()
+            .map(|(place, text)| {
+                let path = self.root.path().join(format!("{place}.patch"));
+                fs::write(&path, text).unwrap();
+                path
+            })
+            .collect();
+        Recipe {
+            source: SourceRef::Git {
+                folder: self.theirs.path().to_owned(),
+                revision: None,
+            },
+            config: None,
+            patches,
+            first: None,
+            control: false,
+        }
+    }
+
+    fn workshop(&self) -> Workshop {
+        let cache = Cache::open(self.root.path().join("cache")).unwrap();
+        let cache = cache.stopping_by(Stop::by(Arc::clone(&self.stop)));
+        let mut workshop = Workshop::open(cache, Freshness::Pinned, 1 << 30);
+        workshop.compiler.command = "gcc".to_owned();
+        // The tree needs nothing but make.
+        workshop.needs = || Ok(());
+        workshop
+    }
+
+    fn build(&mut self, recipe: &Recipe) -> Result<Built, SourceError> {
+        self.said.clear();
+        let mut workshop = self.workshop();
+        workshop.build(recipe, &mut |step| self.said.push(step.to_string()))
+    }
+
+    /// Objects compiled by the last build; `None` where nothing was made.
+    fn objects(&self) -> Option<usize> {
+        let line = self.said.iter().find(|line| line.starts_with("built "))?;
+        line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
+    }
+}
+
+fn diff(file: &str, line: &str) -> String {
+    format!(
+        "Subject: [PATCH] mm: {line}\n\n--- a/mm/{file}.c\n+++ b/mm/{file}.c\n@@ -1,1 +1,2 @@\n {}\n+{line}\n",
+        match file {
+            "vmscan" => "one",
+            other => other,
+        }
+    )
+}
+
+#[test]
+fn a_patch_compiles_only_what_it_touches_and_the_base_is_not_built_again() {
+    let mut bench = Bench::new();
+    let (base, patched) = (bench.recipe(&[]), bench.recipe(&[&diff("vmscan", "more")]));
+    let first = bench.build(&base).unwrap();
+    assert_eq!(bench.objects(), Some(2), "{:?}", bench.said);
+    let second = bench.build(&patched).unwrap();
+    assert_eq!(bench.objects(), Some(1), "{:?}", bench.said);
+    assert_ne!(first.kernel.digest, second.kernel.digest);
+    assert!(
+        second.name.contains(" + mm: more (patch "),
+        "{}",
+        second.name
+    );
+    for (recipe, built) in [(&base, &first), (&patched, &second)] {
+        let again = bench.build(recipe).unwrap();
+        assert_eq!(bench.objects(), None);
+        assert_eq!(again.kernel.digest, built.kernel.digest);
+        assert_eq!(again.name, built.name);
+    }
+    let found = bench.workshop().cache.resolve(
+        &second.name.parse().unwrap(),
+        Freshness::Pinned,
+        &mut |_| {},
+    );
+    assert_eq!(found.unwrap().digest, second.kernel.digest);
+}
+
+#[test]
+fn a_comment_gives_the_very_same_kernel_and_a_control_gives_another() {
+    let mut bench = Bench::new();
+    let base = bench.recipe(&[]);
+    let base = bench.build(&base).unwrap();
+    let comment = bench.recipe(&[&diff("vmscan", "// a word")]);
+    assert_eq!(
+        bench.build(&comment).unwrap().kernel.digest,
+        base.kernel.digest
+    );
+    let control = Recipe {
+        control: true,
+        ..bench.recipe(&[&diff("vmscan", "more")])
+    };
+    let control = bench.build(&control).unwrap();
+    assert_ne!(control.kernel.digest, base.kernel.digest);
+    assert!(control.name.ends_with("a nop (control)"));
+}
+
+#[test]
+fn what_does_not_compile_is_shown_with_its_hunk_and_the_next_build_is_whole() {
+    let mut bench = Bench::new();
+    let faulty = bench.recipe(&[&diff("vmscan", "fault")]);
+    let error = bench.build(&faulty).unwrap_err().to_string();
+    assert!(
+        error.contains("mm/vmscan.c:2:1: error: a fault") && error.contains("@@ -1,1 +1,2 @@"),
+        "{error}"
+    );
+    assert!(
+        bench
+            .said
+            .iter()
+            .any(|line| line.contains("error: a fault")),
+        "{:?}",
+        bench.said
+    );
+    let right = bench.recipe(&[&diff("vmscan", "right")]);
+    bench.build(&right).unwrap();
+}
+
+#[test]
+fn options_that_are_not_taken_are_named_all_at_once_and_a_file_that_is_not_built_names_its_option()
+{
+    let mut bench = Bench::new();
+    let config = bench.root.path().join("my.config");
+    fs::write(
+        &config,
+        "CONFIG_ABSENT_A=y\nCONFIG_ABSENT_B=m\nCONFIG_OTHER=y\n",
+    )
+    .unwrap();
+    let asked = Recipe {
+        config: Some(config.clone()),
+        ..bench.recipe(&[])
+    };
+    let error = bench.build(&asked).unwrap_err().to_string();
+    assert!(
+        error.contains("CONFIG_ABSENT_A=y, CONFIG_ABSENT_B=m"),
+        "{error}"
+    );
+    assert!(!error.contains("OTHER"), "{error}");
+    fs::write(&config, "CONFIG_OTHER=y\n").unwrap();
+    bench.build(&asked).unwrap();
+    let elsewhere = bench.recipe(&[&diff("zswap", "more")]);
+    let built = bench.build(&elsewhere).unwrap();
+    assert_eq!(
+        built.not_built,
+        ["mm/zswap.c is not built: give --config a file with CONFIG_ZSWAP=y"]
+    );
+}
+
+#[test]
+fn a_build_that_shall_stop_ends_within_two_seconds_with_its_children_and_goes_on_later() {
+    let mut bench = Bench::new();
+    let slow = bench.recipe(&[&diff("vmscan", "slow")]);
+    let (stop, began) = (Arc::clone(&bench.stop), Instant::now());
+    let timer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(matches!(bench.build(&slow), Err(SourceError::Stopped)));
+    assert!(
+        began.elapsed() < Duration::from_millis(3500),
+        "{:?}",
+        began.elapsed()
+    );
+    timer.join().unwrap();
+    // A child that lived on would hold the tree: its lock is its standard input.
+    bench.stop.store(false, Ordering::Relaxed);
+    let right = bench.recipe(&[&diff("vmscan", "right")]);
+    bench.build(&right).unwrap();
+    assert!(
+        !bench.said.iter().any(|line| line.starts_with("waiting")),
+        "{:?}",
+        bench.said
+    );
+}
+
+#[test]
+fn what_a_killed_build_left_half_made_is_made_again() {
+    let mut bench = Bench::new();
+    let base = bench.recipe(&[]);
+    let whole = bench.build(&base).unwrap();
+    let builds = bench.root.path().join("cache/builds");
+    let folder = fs::read_dir(builds)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    // As a kill leaves it: the build is marked, and an object is younger than the note of how it was made.
+    fs::write(folder.join("building"), "").unwrap();
+    let object = folder.join("out/mm/vmscan.o");
+    fs::write(&object, "ha").unwrap();
+    fs::remove_dir_all(bench.root.path().join("cache/built")).unwrap();
+    let again = bench.build(&base).unwrap();
+    assert_eq!(again.kernel.digest, whole.kernel.digest);
+    assert_eq!(fs::read_to_string(&object).unwrap(), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn the_build_sees_no_network_where_namespaces_work() {
+    let mut bench = Bench::new();
+    if Isolation::find().lacks.is_some() {
+        return pagetide_testing::skip(
+            pagetide_testing::Need::Root,
+            "neither root nor user namespaces",
+        );
+    }
+    let base = bench.recipe(&[]);
+    bench.build(&base).unwrap();
+    let builds = bench.root.path().join("cache/builds");
+    let folder = fs::read_dir(builds)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let interfaces = fs::read_to_string(folder.join("out/net")).unwrap();
+    let names: Vec<&str> = interfaces
+        .lines()
+        .filter_map(|line| Some(line.split_once(':')?.0.trim()))
+        .collect();
+    assert!(names.iter().all(|name| *name == "lo"), "{names:?}");
+}
