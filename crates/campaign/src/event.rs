@@ -39,6 +39,15 @@ pub enum Event<'a> {
         /// How the campaign stands now.
         tally: Tally,
     },
+    /// More seeds are observed, for the first few do not tell why a time differs.
+    Deepened {
+        /// Cells and variants that are observed again.
+        cells: usize,
+        /// Seeds that were observed.
+        from: u32,
+        /// Seeds that will be.
+        to: u32,
+    },
     /// The results were looked at, to see whether more trials are needed.
     Looked {
         /// Blocks that were looked at.

@@ -6,6 +6,7 @@
 
 pub mod campaign;
 mod command;
+mod deepen;
 pub mod event;
 pub mod file;
 mod forecast;
@@ -23,6 +24,7 @@ pub use campaign::{
     seeds_for,
 };
 pub use command::{maker, shell};
+pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary, without_spaces};
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};

@@ -213,7 +213,7 @@ impl Campaign {
         pairs
     }
 
-    fn planned(
+    pub(crate) fn planned(
         &self,
         cells: &[Cell],
         cell: usize,

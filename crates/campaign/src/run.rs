@@ -17,6 +17,7 @@ use pagetide_record::{ArenaKind, Maker, Pass, Record, Subject};
 use pagetide_store::{CampaignNote, CellNote, Entry, Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
+use crate::deepen::deepen;
 use crate::event::{Event, Tally, Watch};
 use crate::forecast::{Times, shortened};
 use crate::plan::{Cell, PlannedTrial};
@@ -120,6 +121,7 @@ pub fn run(
         Until::Blocks(blocks) | Until::Enough(blocks) => run.blocks(0..*blocks)?,
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
     };
+    let finished = finished && deepen(&mut run)?;
     Ok(Outcome {
         tally: run.tally,
         note: run.note,
@@ -395,11 +397,19 @@ impl<'a> Run<'a> {
     /// Runs some blocks, as far as they have no records. False where it was stopped.
     pub fn blocks(&mut self, blocks: Range<u32>) -> Result<bool, RunError> {
         let (campaign, cells) = (self.campaign, Arc::clone(&self.cells));
-        let found = self.look(campaign.trials(&cells, blocks.clone()))?;
+        self.trials(|| campaign.trials(&cells, blocks.clone()))
+    }
+
+    /// Runs the trials that `of` gives whenever it is asked, as far as they have no records. False where it was stopped.
+    pub fn trials<I: Iterator<Item = PlannedTrial>>(
+        &mut self,
+        of: impl Fn() -> I,
+    ) -> Result<bool, RunError> {
+        let found = self.look(of())?;
         self.store.note(&self.note)?;
         self.tally.total += found.len();
         self.tally.found += found.iter().filter(|found| **found).count();
-        let todo = campaign.trials(&cells, blocks).zip(found);
+        let todo = of().zip(found);
         let mut todo = todo
             .filter_map(|(trial, found)| (!found).then_some(trial))
             .peekable();

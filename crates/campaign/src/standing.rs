@@ -114,6 +114,10 @@ impl<'a, W: Watch> StateWriter<'a, W> {
                 }
                 tally(state, now);
             }
+            Event::Deepened { cells, to, .. } => say(
+                state,
+                format!("{cells} comparisons are not explained yet: observing up to {to} seeds"),
+            ),
             Event::Looked {
                 blocks,
                 decided,

@@ -1,4 +1,4 @@
-//! What a campaign of a variant against itself says about an arena's noise, kept with the store.
+//! What a campaign of a variant against harmless ones says about an arena's noise, kept with the store.
 
 use std::fs;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub struct CalibrationError {
 }
 
 impl CalibrationNote {
-    /// Cuts the pairs of a variant against itself into campaigns of so many seeds, and judges each.
+    /// Cuts the pairs of a variant and each harmless one into campaigns of so many seeds, and judges each.
     pub fn of(comparison: &Comparison, arena: ArenaKind, seeds: u32) -> Result<Self, StatError> {
         let cells = comparison
             .cells
@@ -99,6 +99,15 @@ fn of_cell(
     cell: &Cell,
     seeds: u32,
 ) -> Result<(String, Calibration), StatError> {
+    let seeds = usize::try_from(seeds).unwrap_or(usize::MAX);
+    let campaigns: Vec<Family> = (1..comparison.columns.len())
+        .flat_map(|column| split(&family(comparison, cell, column), seeds))
+        .collect();
+    Ok((cell.label.clone(), calibrate(&campaigns)?))
+}
+
+/// All pairs of a column and the first.
+fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
     let metrics = cell
         .metrics
         .iter()
@@ -110,7 +119,7 @@ fn of_cell(
             margin: None,
             scale: Scale::Auto,
             data: Data::Paired {
-                pairs: pairs(cell, row, 1),
+                pairs: pairs(cell, row, column),
             },
         })
         // A metric that some kernel lacks has no pairs, and would leave no campaign at all.
@@ -118,6 +127,5 @@ fn of_cell(
         .collect();
     let mut long = Family::new(STATISTICS_SEED, metrics);
     long.alpha = comparison.alpha;
-    let seeds = usize::try_from(seeds).unwrap_or(usize::MAX);
-    Ok((cell.label.clone(), calibrate(&split(&long, seeds))?))
+    long
 }

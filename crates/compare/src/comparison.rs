@@ -321,6 +321,14 @@ pub enum Caution {
         /// The other.
         second: String,
     },
+    /// Memory so small that a result may be one of its size.
+    #[error(
+        "with {memory} of memory the kernel's batches (32 to 64 pages) and reserves weigh much, and effects may differ from those of larger machines: `--sizes` asks at several"
+    )]
+    Small {
+        /// The smallest memory of a cell.
+        memory: pagetide_record::MemorySpec,
+    },
     /// Only one side has records of a cell.
     #[error("only {column} has records of {label}: left out")]
     OneSided {

@@ -30,6 +30,41 @@ impl Display for Divergence {
     }
 }
 
+/// How much a metric of one record differs in another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// Its name.
+    metric: String,
+    /// Its values.
+    values: [f64; 2],
+}
+
+impl Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = self.values;
+        write!(f, "{} {:+.2} %", self.metric, 100.0 * (b / a - 1.0))
+    }
+}
+
+/// The primary metric whose values are the farthest apart in proportion; `None` where none has two values above zero.
+pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
+    let changes = a
+        .results
+        .metrics
+        .iter()
+        .filter(|metric| metric.primary)
+        .filter_map(|metric| {
+            let other = b.metric(&metric.name)?;
+            let values = [metric.value.number()?, other.value.number()?];
+            values.iter().all(|value| *value > 0.0).then(|| Change {
+                metric: metric.name.clone(),
+                values,
+            })
+        });
+    let apart = |change: &Change| (change.values[1] / change.values[0]).ln().abs();
+    changes.max_by(|x, y| apart(x).total_cmp(&apart(y)))
+}
+
 /// The first difference between two records whose digests differ.
 pub fn first_divergence(a: &Record, b: &Record) -> Divergence {
     of_results(&a.results, &b.results)

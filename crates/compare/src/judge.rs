@@ -16,6 +16,7 @@ use crate::comparison::{
 };
 use crate::error::CompareError;
 use crate::input::{Input, TrialRow};
+use crate::sizes::SMALL;
 use crate::turns;
 
 /// Error rate of the primary metrics of a comparison together.
@@ -137,6 +138,15 @@ fn circumstances(input: &Input) -> Vec<Caution> {
         cautions.push(Caution::OtherGuest {
             builds: guests.len(),
         });
+    }
+    let exact = rows().filter(|row| row.cell.subject.arena.kind == ArenaKind::Exact);
+    let smallest = exact
+        .map(|row| row.cell.subject.memory)
+        .min_by_key(|memory| memory.bytes().0);
+    if let Some(memory) = smallest.filter(|memory| memory.bytes().0 < SMALL.0)
+        && input.columns.len() > 1
+    {
+        cautions.push(Caution::Small { memory });
     }
     if rows().any(|row| row.cell.subject.arena.kind == ArenaKind::Exact) {
         cautions.push(Caution::VirtualTime);

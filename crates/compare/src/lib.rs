@@ -21,6 +21,7 @@ pub mod observation;
 mod pairs;
 mod power;
 mod select;
+pub mod sizes;
 mod tails;
 mod turns;
 pub mod version;
@@ -31,7 +32,7 @@ pub use comparison::{
     TrialRef, Values,
 };
 pub use difference::{Difference, differences};
-pub use divergence::{Divergence, first_divergence};
+pub use divergence::{Change, Divergence, first_divergence, largest_change};
 pub use error::CompareError;
 pub use history::{History, history};
 pub use judge::ALPHA;

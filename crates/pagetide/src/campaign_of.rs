@@ -128,6 +128,15 @@ pub struct CampaignArgs {
     /// Name of the campaign in the store [default: made of what is run]
     #[arg(long, value_name = "NAME", help_heading = "Sampling")]
     pub name: Option<String>,
+    /// Sizes of memory, with commas between: the same question at each, and whether the effect holds
+    #[arg(
+        long,
+        value_name = "SIZE,SIZE[,…]",
+        value_delimiter = ',',
+        conflicts_with_all = ["memory", "scale"],
+        help_heading = "Workload"
+    )]
+    pub sizes: Vec<MemorySpec>,
     #[command(flatten)]
     pub accept: AcceptArgs,
 }
@@ -178,6 +187,9 @@ impl CampaignArgs {
         for scenario in &mut campaign.scenarios {
             if !self.memory.is_empty() {
                 scenario.memory.clone_from(&self.memory);
+            }
+            if !self.sizes.is_empty() {
+                scenario.memory.clone_from(&self.sizes);
             }
             if !self.swap.is_empty() {
                 scenario.swap.clone_from(&self.swap);

@@ -19,7 +19,7 @@ use crate::lab::StoreArgs;
     after_long_help = concat!(
         "Examples:\n",
         "  pagetide run campaigns/quick.toml\n",
-        "  pagetide run smooth-sin-random --set lru_gen/enabled=0 --vs lru_gen/enabled=7\n",
+        "  pagetide run smooth-sin-random --swap ssd --set lru_gen/enabled=0 --vs lru_gen/enabled=7\n",
         "  pagetide run swapbench --kernel debian:bookworm --kernel debian:sid --swap ssd:80us\n",
         "  pagetide compare mglru-off mglru-on --as mail\n",
         "  pagetide report quick -o quick.html\n",

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use pagetide_compare::{CalibrationNote, Comparison, FailOn};
 use pagetide_record::ArenaKind;
 use pagetide_report::format::{self, Style};
-use pagetide_report::terminal::{Options, calibration_line};
+use pagetide_report::terminal::{Options, calibration_of};
 use pagetide_report::{About, Format};
 use pagetide_store::Store;
 
@@ -124,8 +124,9 @@ impl JudgedArgs {
         }
         if format == Format::Table
             && let Some(note) = CalibrationNote::read(store, ArenaKind::default())?
+            && let Some(line) = calibration_of(&note, comparison)
         {
-            writeln!(stdout, "{}", calibration_line(&note))?;
+            writeln!(stdout, "{line}")?;
             stdout.flush()?;
         }
         Ok(End::of(comparison, self.fail_on()))

@@ -134,6 +134,10 @@ impl Watch for Progress {
                     "after {blocks} seeds {decided} of {primaries} primary metrics are decided: {then}"
                 ));
             }
+            Event::Deepened { cells, from, to } => self.say(&format!(
+                "{cells} comparisons differ in a time that {from} observed seeds do not explain: observing {} to {to} as well",
+                from + 1
+            )),
             Event::Started { .. } | Event::Step { .. } => {}
         }
     }

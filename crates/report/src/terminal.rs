@@ -9,13 +9,14 @@ pub mod notes;
 pub mod observation;
 pub mod rows;
 pub mod show;
+pub mod sizes;
 pub mod summary;
 pub mod tails;
 pub mod verdicts;
 
 pub use list::{Row, list, list_json};
 pub use observation::observation;
-pub use rows::{RecordRow, calibration, calibration_line, history};
+pub use rows::{RecordRow, calibration, calibration_of, history};
 pub use show::show;
 pub use tails::tails;
 pub use verdicts::{Options, presence_maps, verdicts};

@@ -227,6 +227,7 @@ impl Watch for Diary {
                 self.stored.fetch_add(1, Ordering::SeqCst);
                 format!("stored {number}")
             }
+            Event::Deepened { from, to, .. } => format!("deepened from {from} to {to}"),
             Event::Looked {
                 blocks,
                 decided,

@@ -1,6 +1,7 @@
-//! `pagetide calibrate`: a variant against itself, to measure an arena's noise and its false alarms.
+//! `pagetide calibrate`: a variant against harmless ones, to measure an arena's noise and its false alarms.
 
 use anyhow::Result;
+use pagetide_arena::VariantSpec;
 use pagetide_campaign::{Options, Until, maker, run as run_campaign};
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_record::ArenaKind;
@@ -14,9 +15,11 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
 
-/// Compare a variant with itself: the arena's noise, and how often it raises a false alarm
+/// Compare a variant with harmless ones: the arena's noise, and how often it raises a false alarm
 ///
-/// The result is kept with the store and shown under verdicts of that arena.
+/// The harmless variants differ from the first in a boot argument that nobody reads, and in a setting that is given its own
+/// default: nothing that matters, but enough that no trial is equal to the bit. The result is kept with the store and shown
+/// under verdicts on the same cells.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -27,7 +30,7 @@ pub struct Args {
     /// Scenarios
     #[arg(value_name = "SCENARIO", required_unless_present = "show")]
     scenarios: Vec<String>,
-    /// Campaigns of a variant against itself
+    /// Campaigns of a variant against each harmless one
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     campaigns: u32,
     /// Show the last calibration; runs nothing
@@ -53,12 +56,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut campaign = args.campaign.campaign(&args.scenarios, &vocabulary())?;
     if campaign.variants.len() > 1 {
         return Err(Usage::error(
-            "a calibration compares one variant with itself: give one --kernel and no --vs",
+            "a calibration makes its own harmless variants of one: give one --kernel and no --vs",
         ));
     }
-    let mut again = campaign.variants[0].clone();
-    again.name = format!("{} again", again.name);
-    campaign.variants.push(again);
+    let base = campaign.variants[0].clone();
+    campaign.variants.extend(harmless(&base));
     campaign.name = format!("calibrate-{}", campaign.name);
     let seeds = campaign.sampling.until.cap();
     campaign.sampling.until = Until::Blocks(seeds.saturating_mul(args.campaigns));
@@ -86,6 +88,21 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let note = CalibrationNote::of(&comparison, arena.kind(), seeds)?;
     note.write(&store)?;
     show(&note, out)
+}
+
+/// Variants that differ from a base in nothing that matters, and are not equal to it to the bit: a boot argument that
+/// nobody reads, and another setting's own default.
+fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
+    let mut unread = base.clone();
+    unread.name = "argument nobody reads".to_owned();
+    unread.boot.push("pagetide.unread=1".to_owned());
+    let mut default = base.clone();
+    default.name = "vm.stat_interval as it is".to_owned();
+    let settings = &mut default.settings;
+    settings
+        .entry("vm.stat_interval".to_owned())
+        .or_insert_with(|| "1".to_owned());
+    [unread, default]
 }
 
 fn show(note: &CalibrationNote, out: Output) -> Result<End> {

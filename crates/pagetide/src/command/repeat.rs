@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pagetide_campaign::{maker, prepare_again, run_again};
-use pagetide_compare::{Divergence, differences, first_divergence};
+use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
 use serde::Serialize;
 
 use crate::exit::{End, Usage};
@@ -37,6 +37,9 @@ struct Repetitions {
     identical: u32,
     notes: Vec<String>,
     first_difference: Option<Divergence>,
+    /// The metric that changed most, where several builds of the guest or a fault made the results differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    largest: Option<Change>,
 }
 
 /// Repeats.
@@ -64,7 +67,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         .map(ToString::to_string)
         .collect();
     if before.subject.arena.guest != subject.arena.guest {
-        notes.push("the record was made by another build of pagetide".to_owned());
+        let [old, new] =
+            [&before.subject.arena.guest, &subject.arena.guest].map(|guest| short(guest));
+        notes.push(format!(
+            "the guest programs differ ({old} then, {new} now): another guest is another trajectory, and results move with it"
+        ));
     }
     if before.subject.arena.cmdline != subject.arena.cmdline {
         notes.push("the kernel's command line is not the same".to_owned());
@@ -76,6 +83,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         identical: 0,
         notes,
         first_difference: None,
+        largest: None,
     };
     for _ in 0..args.times {
         let again = run_again(&store, arena, &prepared, maker(prepared.trial()), &progress)?;
@@ -83,6 +91,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             repeated.identical += 1;
         } else if repeated.first_difference.is_none() {
             repeated.first_difference = Some(first_divergence(before, &again));
+            repeated.largest = largest_change(before, &again);
         }
         repeated.times += 1;
     }
@@ -116,6 +125,9 @@ fn text(repeated: &Repetitions) -> String {
     }
     if let Some(difference) = &repeated.first_difference {
         put!(text, "first difference: {difference}\n");
+    }
+    if let Some(largest) = &repeated.largest {
+        put!(text, "largest change of a metric that decides: {largest}\n");
     }
     text
 }

@@ -29,7 +29,7 @@ use crate::vocabulary::vocabulary;
 #[command(after_long_help = "\
 Examples:
   pagetide run campaigns/quick.toml
-  pagetide run smooth-sin-random --kernel debian:bookworm --kernel debian:sid --seeds 8
+  pagetide run smooth-sin-random --kernel debian:bookworm --kernel debian:sid --swap ssd
   pagetide run hot-cold --patch my.patch
   pagetide run swapbench --set vm.page-cluster=0 --vs vm.page-cluster=3 --swap ssd:80us
   pagetide run linear --memory 24M -p 'pages=2 * memory' --seeds 2

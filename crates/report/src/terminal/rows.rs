@@ -1,7 +1,7 @@
 //! Results as lists: medians, power, calibrations, histories and records.
 
 use pagetide_compare::history::{CellHistory, Change, Stretch};
-use pagetide_compare::{CalibrationNote, MOST_SEEDS, MetricMedian, MetricPower};
+use pagetide_compare::{CalibrationNote, Comparison, MOST_SEEDS, MetricMedian, MetricPower};
 use pagetide_quantity::Unit;
 use pagetide_record::Pass;
 use pagetide_store::Row as Indexed;
@@ -116,7 +116,16 @@ pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
     format!("{}\n{}\n", list(&rows, look), calibration_line(note))
 }
 
-/// A calibration in one line, for under a table of verdicts.
+/// A calibration in one line for under a table of verdicts; `None` where it is of other cells.
+pub fn calibration_of(note: &CalibrationNote, comparison: &Comparison) -> Option<String> {
+    let mut note = note.clone();
+    let labels = || comparison.cells.iter().map(|cell| &cell.label);
+    note.cells
+        .retain(|(label, _)| labels().any(|own| own == label));
+    (!note.cells.is_empty()).then(|| calibration_line(&note))
+}
+
+/// A calibration in one line.
 pub fn calibration_line(note: &CalibrationNote) -> String {
     let campaigns: u64 = note.cells.iter().map(|(_, c)| c.campaigns).sum();
     let alarms: u64 = note.cells.iter().map(|(_, c)| c.false_alarms).sum();
@@ -129,7 +138,7 @@ pub fn calibration_line(note: &CalibrationNote) -> String {
         format!("{identical} of {pairs} pairs of values identical")
     };
     format!(
-        "Calibrated {}: {alarms} false alarms in {campaigns} campaigns of a variant against itself, {noise}.",
+        "Calibrated {}: {alarms} false alarms in {campaigns} campaigns of variants that differ in nothing that matters, {noise}.",
         ago(note.measured)
     )
 }

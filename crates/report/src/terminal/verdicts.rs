@@ -13,6 +13,7 @@ use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::show::Presence;
+use crate::terminal::sizes::across_sizes;
 use crate::terminal::{effect, summary};
 use crate::why;
 
@@ -52,6 +53,7 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
             out.push_str(&pictures(comparison, about, place, look));
         }
     }
+    out.push_str(&across_sizes(comparison, look));
     out.push('\n');
     for index in about::others(comparison) {
         let text = summary::sentence(comparison, index, look.ascii);

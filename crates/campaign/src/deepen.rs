@@ -1,0 +1,69 @@
+//! More observed passes where the first few cannot tell why.
+
+use pagetide_compare::compare_note;
+use pagetide_compare::explain::{Answer, Basis, explain};
+use pagetide_record::Pass;
+
+use crate::campaign::Observe;
+use crate::event::Event;
+use crate::run::{Run, RunError};
+
+/// Seeds that are observed at most, where the default was too few.
+pub const MOST_OBSERVED: u32 = 6;
+
+/// Observes more seeds of the cells in which a time surely differs and no line of its explanation is sure. Only where as
+/// many are observed as is the default: another number was chosen. False where it was stopped.
+pub(crate) fn deepen(run: &mut Run<'_>) -> Result<bool, RunError> {
+    let Observe::Seeds(observed) = run.campaign.observe else {
+        return Ok(true);
+    };
+    // A sequential campaign may have ended before its cap.
+    let entries = run.note.entries.iter();
+    let blocks = entries.map(|entry| entry.unit + 1).max().unwrap_or(0);
+    let most = MOST_OBSERVED.min(blocks);
+    let compares = run.note.variants.len() > 1;
+    if !compares || run.campaign.observe != Observe::FEW || observed >= most {
+        return Ok(true);
+    }
+    let comparison = compare_note(run.store, &run.note)?;
+    let open: Vec<(usize, usize)> = explain(run.store, &comparison)?
+        .into_iter()
+        .filter(|explained| {
+            let explanation = &explained.explanation;
+            matches!(explanation.answer, Answer::NotFound | Answer::Contrary)
+                && matches!(explanation.basis, Basis::Traced { .. })
+        })
+        .map(|explained| (explained.cell, explained.column))
+        .collect();
+    if open.is_empty() {
+        return Ok(true);
+    }
+    let mut trials = Vec::new();
+    for block in observed..most {
+        for cell in 0..run.cells.len() {
+            let columns: Vec<usize> = open
+                .iter()
+                .filter(|(of, _)| *of == cell)
+                .map(|(_, column)| *column)
+                .collect();
+            if columns.is_empty() {
+                continue;
+            }
+            for variant in std::iter::once(0).chain(columns) {
+                trials.push(run.campaign.planned(
+                    &run.cells,
+                    cell,
+                    variant,
+                    (block, 0),
+                    Pass::Observed,
+                ));
+            }
+        }
+    }
+    run.watch.event(&Event::Deepened {
+        cells: open.len(),
+        from: observed,
+        to: most,
+    });
+    run.trials(|| trials.iter().cloned())
+}

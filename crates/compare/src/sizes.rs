@@ -1,0 +1,221 @@
+//! Does an effect hold at every size of memory?
+
+use pagetide_record::MemorySpec;
+use pagetide_verdict::{Judgement, Verdict};
+use serde::Serialize;
+
+use crate::comparison::{Cell, Comparison};
+
+/// Memory below which a result may be one of the size: the kernel reclaims in batches of 32 to 64 pages and keeps reserves
+/// that do not shrink with memory.
+pub const SMALL: pagetide_quantity::Bytes = pagetide_quantity::Bytes::from_mib(64);
+
+/// One primary metric of one column over cells that differ in their memory alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AcrossSizes {
+    /// The cells' label without the memory.
+    pub label: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Place of the column that is set against the first.
+    pub column: usize,
+    /// The sizes, ascending: place of the cell, memory, and the judgement where there is one.
+    pub sizes: Vec<(usize, MemorySpec, Option<Judgement>)>,
+    /// Whether the sign holds.
+    pub sign: Holds,
+    /// Whether the size of the effect holds.
+    pub size: Holds,
+}
+
+/// Whether something is the same at every size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// It does.
+    Yes,
+    /// It surely does not.
+    No,
+    /// The intervals allow neither.
+    Open,
+}
+
+/// Primary metrics over cells that differ in their memory alone; empty where no two do.
+pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
+    let mut groups: Vec<(String, Vec<(usize, MemorySpec)>)> = Vec::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        let Some((label, memory)) = without_memory(cell) else {
+            continue;
+        };
+        match groups.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, cells)) => cells.push((place, memory)),
+            None => groups.push((label, vec![(place, memory)])),
+        }
+    }
+    let mut all = Vec::new();
+    for (label, mut cells) in groups {
+        if cells.len() < 2 {
+            continue;
+        }
+        cells.sort_by_key(|(_, memory)| memory.bytes().0);
+        let first = &comparison.cells[cells[0].0];
+        for row in first.metrics.iter().filter(|row| row.primary) {
+            for column in 1..comparison.columns.len() {
+                let judgement = |place: usize| {
+                    let mut rows = comparison.cells[place].metrics.iter();
+                    let row =
+                        rows.find(|other| other.name == row.name && other.unit == row.unit)?;
+                    row.judgements.get(column - 1)?.clone()
+                };
+                let sizes: Vec<_> = cells
+                    .iter()
+                    .map(|&(place, memory)| (place, memory, judgement(place)))
+                    .collect();
+                let (sign, size) = holds(&sizes);
+                all.push(AcrossSizes {
+                    label: label.clone(),
+                    metric: row.name.clone(),
+                    column,
+                    sizes,
+                    sign,
+                    size,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// The label of a cell with its memory taken out, and the memory.
+fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
+    let memory = cell.subject.as_ref()?.memory;
+    let part = format!(" · {memory} · ");
+    let at = cell.label.find(&part)?;
+    let label = format!("{} · {}", &cell.label[..at], &cell.label[at + part.len()..]);
+    Some((label, memory))
+}
+
+/// The rule. The sign holds where every interval lies on the same side of no effect, and does not where two lie on
+/// opposite sides. The size holds where all intervals have a value in common, and does not where two have none and both
+/// judgements are sure. A size that is equivalent has no sign, so that it stays open.
+fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Holds, Holds) {
+    let mut intervals = Vec::new();
+    for (_, _, judgement) in sizes {
+        let interval = judgement.as_ref().and_then(|judgement| {
+            let effect = judgement.effect?;
+            let usable = !matches!(
+                judgement.verdict,
+                Verdict::Invalid { .. } | Verdict::Confounded { .. }
+            );
+            let interval = effect.interval.filter(|_| usable)?;
+            Some((
+                interval.low,
+                interval.high,
+                effect.kind,
+                judgement.verdict.is_sure(),
+            ))
+        });
+        match interval {
+            Some(interval) => intervals.push(interval),
+            None => return (Holds::Open, Holds::Open),
+        }
+    }
+    let kind = intervals[0].2;
+    if intervals.iter().any(|(_, _, other, _)| *other != kind) {
+        return (Holds::Open, Holds::Open);
+    }
+    let null = kind.null();
+    let above = intervals.iter().filter(|(low, ..)| *low > null).count();
+    let below = intervals
+        .iter()
+        .filter(|(_, high, ..)| *high < null)
+        .count();
+    let sign = if above == intervals.len() || below == intervals.len() {
+        Holds::Yes
+    } else if above > 0 && below > 0 {
+        Holds::No
+    } else {
+        Holds::Open
+    };
+    let low = intervals
+        .iter()
+        .map(|(low, ..)| *low)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let high = intervals
+        .iter()
+        .map(|(_, high, ..)| *high)
+        .fold(f64::INFINITY, f64::min);
+    let apart = intervals.iter().enumerate().any(|(place, x)| {
+        intervals[place + 1..]
+            .iter()
+            .any(|y| x.3 && y.3 && (x.1 < y.0 || y.1 < x.0))
+    });
+    let size = if apart {
+        Holds::No
+    } else if low <= high {
+        Holds::Yes
+    } else {
+        Holds::Open
+    };
+    (sign, size)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use pagetide_quantity::Direction;
+    use pagetide_verdict::sample::Scale;
+    use pagetide_verdict::{Data, Family, MetricSample, judge};
+
+    use super::*;
+
+    /// Judges eight pairs whose ratios lie between these.
+    fn judged(low: f64, high: f64) -> Judgement {
+        let a: Vec<f64> = (0..8).map(|n| 1000.0 + f64::from(n)).collect();
+        let ratio = |n: usize| low + (high - low) * n as f64 / 7.0;
+        let b: Vec<f64> = a.iter().enumerate().map(|(n, a)| a * ratio(n)).collect();
+        let sample = MetricSample {
+            name: "time".into(),
+            unit: "nanos".into(),
+            direction: Direction::Lower,
+            primary: true,
+            margin: None,
+            scale: Scale::Auto,
+            data: Data::paired(&a, &b),
+        };
+        judge(&Family::new(1, vec![sample])).unwrap().remove(0)
+    }
+
+    fn found(ranges: &[(f64, f64)]) -> (Holds, Holds) {
+        let sizes = ranges
+            .iter()
+            .map(|&(low, high)| (0, MemorySpec::default(), Some(judged(low, high))));
+        holds(&sizes.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_effect_holds_where_intervals_agree_and_not_where_they_are_apart() {
+        assert_eq!(
+            found(&[(0.80, 0.90), (0.82, 0.88)]),
+            (Holds::Yes, Holds::Yes)
+        );
+        // Faster at both sizes, but three times as much at the one.
+        assert_eq!(
+            found(&[(0.90, 0.92), (0.70, 0.72)]),
+            (Holds::Yes, Holds::No)
+        );
+        // Faster at the one size, slower at the other.
+        assert_eq!(found(&[(0.80, 0.90), (1.10, 1.20)]), (Holds::No, Holds::No));
+        // Nothing is sure at the one size.
+        assert_eq!(found(&[(0.80, 0.90), (0.70, 1.30)]).0, Holds::Open);
+    }
+
+    #[test]
+    fn a_size_without_judgement_leaves_all_open() {
+        let sizes = [
+            (0, MemorySpec::default(), Some(judged(0.8, 0.9))),
+            (1, MemorySpec::default(), None),
+        ];
+        assert_eq!(holds(&sizes), (Holds::Open, Holds::Open));
+    }
+}

@@ -1,0 +1,66 @@
+//! The effects of cells that differ in their memory alone, one row a size.
+
+use pagetide_compare::Comparison;
+use pagetide_compare::sizes::{AcrossSizes, Holds, sizes};
+
+use crate::about;
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::terminal::effect;
+
+/// Longest label and longest name.
+const LABEL: usize = 70;
+const NAME: usize = 30;
+
+/// One table for each metric and variant; empty where no two cells differ in their memory alone.
+pub fn across_sizes(comparison: &Comparison, look: &Look) -> String {
+    let mut out = String::new();
+    for across in sizes(comparison) {
+        let head = format!(
+            "{} of {} by size of memory, {}",
+            clean(&across.metric, NAME, look.ascii),
+            clean(about::name(comparison, across.column), NAME, look.ascii),
+            clean(&across.label, LABEL, look.ascii)
+        );
+        put!(out, "\n{}\n", look.ink(Ink::Strong, &head));
+        out.push_str(&rows(comparison, &across, look).draw(look, 2));
+        put!(out, "  {}\n", look.ink(Ink::Faint, &sentence(&across)));
+    }
+    out
+}
+
+fn rows(comparison: &Comparison, across: &AcrossSizes, look: &Look) -> Grid {
+    let mut grid = Grid::new([Align::Right, Align::Right, Align::Left, Align::Left]);
+    for (place, memory, judgement) in &across.sizes {
+        let mut cells = vec![Cell::plain(memory.to_string())];
+        if let Some(judgement) = judgement {
+            let unit = comparison.cells[*place]
+                .metrics
+                .iter()
+                .find(|row| row.name == across.metric)
+                .map(|row| row.unit);
+            if let Some(unit) = unit {
+                let ink = effect::ink(&judgement.verdict);
+                cells.push(Cell::new(ink, effect::change(judgement, unit, look.ascii)));
+                cells.push(Cell::plain(effect::interval(judgement, unit, look.ascii)));
+                cells.push(effect::verdict(&judgement.verdict, look));
+            }
+        }
+        grid.row(cells);
+    }
+    grid
+}
+
+/// Whether sign and size hold.
+fn sentence(across: &AcrossSizes) -> String {
+    let sign = match across.sign {
+        Holds::Yes => "The sign holds at every size",
+        Holds::No => "The sign does not hold: sizes differ in it",
+        Holds::Open => "Whether the sign holds is open",
+    };
+    let size = match across.size {
+        Holds::Yes => "the intervals have a value in common, so one size of effect is possible",
+        Holds::No => "the size of the effect does not hold",
+        Holds::Open => "whether the size of the effect holds is open",
+    };
+    format!("{sign}; {size}.")
+}
