@@ -54,6 +54,7 @@ bench: build
 	example pagetide-verdict calibrate; \
 	example pagetide-compare hundred_thousand; \
 	example pagetide-exact exactness -- 10 1; \
+	example pagetide claims; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.

@@ -547,6 +547,23 @@ fn a_difference_that_no_counter_speaks_for_is_not_explained() {
     assert!((found.unexplained - 500e6).abs() < 1.0);
 }
 
+#[test]
+fn lines_that_all_go_the_other_way_are_no_reason() {
+    let a = reading(8_000.0, 1.0, 100e3);
+    let mut b = reading(9_000.0, 1.0, 100e3);
+    // Faster by what no counter speaks for, although more pages came back.
+    let mut slower = a.clone();
+    slower.passes[0]
+        .observed
+        .times
+        .insert(Part::Unexplained, 900e6);
+    b.passes[0].observed.times.insert(Part::Unexplained, 0.0);
+    let found = explain(&slower, &b);
+    assert_eq!(found.answer, Answer::NotFound, "{found:#?}");
+    assert!(found.findings.is_empty());
+    assert!((found.minor + found.unexplained - found.difference()).abs() < 1.0);
+}
+
 /// What a copy of 8,000 pages does beside a process of which so many pages come back from swap.
 fn copying(swapped: f64, request: f64) -> Account {
     let mut side = account(

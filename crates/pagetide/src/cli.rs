@@ -28,7 +28,7 @@ use crate::lab::StoreArgs;
         "  0  done, nothing regressed\n",
         "  1  a regression was found\n",
         "  2  it could not be done\n",
-        "  3  inconclusive, or the results must not be used\n",
+        "  3  inconclusive or confounded, or the results must not be used\n",
         "  4  it was asked for wrongly\n",
     )
 )]

@@ -60,7 +60,7 @@ Exit codes:
   0  done, nothing regressed
   1  a regression was found
   2  it could not be done
-  3  inconclusive, or the results must not be used
+  3  inconclusive or confounded, or the results must not be used
   4  it was asked for wrongly";
 
 /// Something was asked for wrongly: what, and how it is asked for rightly, in one sentence.

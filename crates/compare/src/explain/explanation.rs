@@ -206,6 +206,15 @@ impl Explanation {
         } else {
             all.rank([of_a, of_b], &Effects::mean(&each), &each);
         }
+        // Lines that all go the other way say what it cost, and not why it came about.
+        if all
+            .findings
+            .iter()
+            .all(|finding| finding.effect * whole <= 0.0)
+        {
+            let against = all.findings.drain(..);
+            all.minor += against.map(|finding| finding.effect).sum::<f64>();
+        }
         let enough = all
             .findings
             .first()

@@ -105,8 +105,9 @@ pub fn run(tool: &Tool, campaigns: u32) -> bool {
         let mut found = Vec::new();
         if !claims.is_empty() {
             let observed = [&words[..], &["--observe=3"]].concat();
-            if tool.run(&format!("{name}-observed"), &observed).is_some() {
-                found = causes(&tool.explain(&[]));
+            let again = format!("{name}-observed");
+            if tool.run(&again, &observed).is_some() {
+                found = causes(&tool.explain(&[&again]));
             }
         }
         primary += u32::from(claims.iter().any(|row| row.primary));

@@ -73,7 +73,7 @@ impl Tool {
         serde_json::from_str(&out).ok()
     }
 
-    /// Why they differ, cell by cell. `sides` is empty for the campaign that ran last.
+    /// Why they differ, cell by cell. `sides` are a campaign, or two sides.
     pub fn explain(&self, sides: &[&str]) -> Vec<Value> {
         let out = self.call(&[&["explain", "--json"], sides].concat());
         out.and_then(|out| serde_json::from_str(&out).ok())

@@ -198,6 +198,7 @@ impl Row for RecordRow {
         ("seed", Align::Right),
         ("took", Align::Right),
         ("made", Align::Right),
+        ("digest", Align::Left),
         ("state", Align::Left),
     ];
 
@@ -219,6 +220,7 @@ impl Row for RecordRow {
             row.seed.to_string(),
             row.wall.to_string(),
             ago(row.started),
+            row.digest.get(..12).unwrap_or(&row.digest).to_owned(),
             state,
         ]
     }
