@@ -88,16 +88,24 @@ pub(crate) fn look(
             let Some([a, b]) = likely_pair(sides) else {
                 continue;
             };
-            let pair = [records.get(&a)?.clone(), records.get(&b)?.clone()];
-            let found = also::also(&pair, input);
-            all.push(Beside {
+            let mut beside = Beside {
                 cell: place,
                 column,
-                inert: inert::of_records(&pair),
-                also: found.also,
-                unknown: found.unknown,
-                deaths: deaths::of_sides(sides, &mut |id| records.get(id).cloned())?,
-            });
+                ..Beside::default()
+            };
+            match (records.get(&a).cloned(), records.get(&b).cloned()) {
+                (Ok(a), Ok(b)) => {
+                    let pair = [a, b];
+                    let found = also::also(&pair, input);
+                    beside.also = found.also;
+                    beside.unknown = found.unknown;
+                    beside.inert = inert::of_records(&pair);
+                }
+                // The index still judges; `store verify` says what became of the file.
+                _ => beside.unknown = vec!["all of it, for the file of a record cannot be read"],
+            }
+            beside.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
+            all.push(beside);
         }
     }
     deaths::decide(&mut all, comparison.alpha);

@@ -192,3 +192,35 @@ fn both_sides_dying_alike_or_one_trial_of_eight_decides_nothing() {
     let deaths = comparison.beside[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.trials), ([8, 8], [8, 8]));
 }
+
+#[test]
+fn records_whose_files_are_gone_are_judged_by_the_index_and_said_to_tell_nothing() {
+    let (dir, store, _) = compared(&[], &huge_pages);
+    for entry in walk(&dir.path().join("records")) {
+        std::fs::write(entry, "rot").unwrap();
+    }
+    let comparison = compare_campaign(&store, None).unwrap();
+    assert_eq!(comparison.overall, Overall::Improved);
+    assert_eq!(
+        comparison.beside[0].unknown.len(),
+        1,
+        "{:?}",
+        comparison.beside
+    );
+}
+
+/// All files below a folder.
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                walk(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
