@@ -4,6 +4,8 @@
 //! start and allocates nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
 //! its name to the list below.
 
+use pagetide_quantity::nearest;
+
 use crate::error::ParameterError;
 use crate::flat::AHEAD;
 
@@ -224,12 +226,12 @@ pub fn find(name: &str) -> Result<&'static About, ParameterError> {
         .iter()
         .find(|about| about.name == name)
         .copied()
-        .ok_or_else(|| ParameterError::NoPolicy {
-            name: name.to_owned(),
-            near: POLICIES
-                .iter()
-                .map(|about| about.name)
-                .min_by_key(|known| strsim::damerau_levenshtein(name, known))
-                .filter(|known| strsim::damerau_levenshtein(name, known) <= 3),
+        .ok_or_else(|| {
+            let names = POLICIES.iter().map(|about| about.name);
+            let near = nearest(name, names.clone());
+            ParameterError::NoPolicy {
+                name: name.to_owned(),
+                near: near.and_then(|near| names.clone().find(|known| *known == near)),
+            }
         })
 }
