@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagetide_arena::Arena;
+use pagetide_arena::{Arena, Prepared};
 use pagetide_compare::beside::{Workload, cannot_act};
 use pagetide_record::{Pass, Subject};
 
@@ -19,7 +19,7 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
     if campaign.variants.len() > 1 {
         for cell in campaign.cells().take(MOST) {
             let prepared = prepare(campaign, arena, &cell, Pass::Timed)?;
-            let subjects: Vec<&Subject> = prepared.iter().map(|one| one.subject()).collect();
+            let subjects: Vec<&Subject> = prepared.iter().map(Prepared::subject).collect();
             cells += 1;
             for pair in of_cell(&subjects) {
                 *found.entry(pair).or_default() += 1;
