@@ -154,22 +154,7 @@ fn a_source_a_kernel_and_a_patch_are_not_mixed_up() {
 }
 
 /// The patch of 2008 about used-once mapped pages, turned back: they are activated at once.
-const ACTIVATE: &str = "\
-Subject: [PATCH] mm: vmscan: activate referenced mapped file folios at once
-
---- a/mm/vmscan.c
-+++ b/mm/vmscan.c
-@@ -905,6 +905,9 @@ static enum folio_references folio_check_references(struct folio *folio,
- 		 */
- 		folio_set_referenced(folio);
- 
-+		if (folio_is_file_lru(folio))
-+			return FOLIOREF_ACTIVATE;
-+
- 		if (referenced_folio || referenced_ptes > 1)
- 			return FOLIOREF_ACTIVATE;
- 
-";
+const ACTIVATE: &str = include_str!("../../../patches/used-once-2008.patch");
 
 /// A real kernel is built: 6 minutes of processor time for the base, once for each cache.
 #[test]

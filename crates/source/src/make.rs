@@ -190,11 +190,6 @@ impl Make<'_> {
             .env("TMPDIR", self.scratch)
             .env("CCACHE_DIR", self.ccache)
             .env("CCACHE_MAXSIZE", "1G")
-            .env(
-                "CCACHE_BASEDIR",
-                self.source.parent().unwrap_or(self.source),
-            )
-            .env("CCACHE_NOHASHDIR", "1")
             .envs(IDENTITY)
             .envs(variables.iter().map(|(name, value)| (*name, value)))
             .stdin(Stdio::from(self.lock.share()?))

@@ -362,14 +362,20 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_of_a_patch_mail_is_read() {
-        let text = "Subject: [PATCH] mm: vmscan: activate referenced mapped file folios at once\n (reversed)\n\n---\n mm/vmscan.c | 3 +++\n 1 file changed, 3 insertions(+)\n\n\
-                    diff --git a/mm/vmscan.c b/mm/vmscan.c\nindex 512a31d..01fb0c5 100644\n--- a/mm/vmscan.c\n+++ b/mm/vmscan.c\n\
-                    @@ -905,2 +905,3 @@ static enum folio_references x(struct folio *folio,\n \t */\n+\t\treturn 1;\n \n-- \n2.47.3\n";
-        let patches = read(text).unwrap();
-        assert_eq!(
-            subjects(&patches),
-            ["mm: vmscan: activate referenced mapped file folios at once (reversed)"]
+    fn the_patches_that_stand_in_the_tree_are_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../patches");
+        let patches = Series::read(&[folder]).unwrap().patches;
+        let first = "mm: vmscan: activate mapped file folios at their first reference";
+        assert!(
+            subjects(&patches).contains(&first),
+            "{:?}",
+            subjects(&patches)
+        );
+        assert!(
+            patches
+                .iter()
+                .flat_map(Patch::files)
+                .all(|file| file.starts_with("mm/"))
         );
     }
 }
