@@ -30,6 +30,7 @@ use crate::lab::StoreArgs;
         "  2  it could not be done\n",
         "  3  inconclusive or confounded, or the results must not be used\n",
         "  4  it was asked for wrongly\n",
+        "  130, 143  stopped by Ctrl-C, by SIGTERM; what is stored stays\n",
     )
 )]
 pub struct Cli {

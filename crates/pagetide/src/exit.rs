@@ -14,6 +14,7 @@ use pagetide_reference::{PatternError, StringError};
 use pagetide_scenario::ScenarioError;
 use pagetide_source::SourceError;
 
+use crate::interrupt;
 use crate::output::say;
 
 /// How a command that did its work ended.
@@ -61,7 +62,8 @@ Exit codes:
   1  a regression was found
   2  it could not be done
   3  inconclusive or confounded, or the results must not be used
-  4  it was asked for wrongly";
+  4  it was asked for wrongly
+  130, 143  stopped by Ctrl-C, by SIGTERM; what is stored stays";
 
 /// Something was asked for wrongly: what, and how it is asked for rightly, in one sentence.
 #[derive(Debug)]
@@ -99,7 +101,8 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
             }
         },
     };
-    ExitCode::from(code)
+    let stopped = (code == UNABLE).then(interrupt::code).flatten();
+    ExitCode::from(stopped.unwrap_or(code))
 }
 
 /// Help and version are answers, everything else from the parser is a usage error, which may quote anything.

@@ -3,15 +3,15 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Exit code of a program that was told to end and could not finish its work.
-const UNABLE: i32 = 2;
+/// The signal that came last, 0 where none came.
+static CAME: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
 /// How long it may take to end in order; two seconds are what a user is promised.
 const ORDERLY: Duration = Duration::from_millis(1500);
 
@@ -28,7 +28,9 @@ impl Interrupt {
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
             // In this order: the first signal finds the flag unset and sets it, the second finds it set and ends.
-            flag::register_conditional_shutdown(signal, UNABLE, Arc::clone(&stop))?;
+            flag::register_conditional_shutdown(signal, code_of(signal), Arc::clone(&stop))?;
+            let came = CAME.get_or_init(Arc::default);
+            flag::register_usize(signal, Arc::clone(came), signal.unsigned_abs() as usize)?;
             flag::register(signal, Arc::clone(&stop))?;
             low_level::pipe::register(signal, told.try_clone()?)?;
         }
@@ -42,7 +44,7 @@ impl Interrupt {
                         io::stderr(),
                         "pagetide: stopped: what is stored stays, and the same command goes on from here"
                     );
-                    low_level::exit(UNABLE);
+                    low_level::exit(code().map_or(code_of(SIGTERM), i32::from));
                 }
             })?;
         Ok(Self(stop))
@@ -57,6 +59,18 @@ impl Interrupt {
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
+}
+
+/// Exit code of what a signal ended, as shells tell it.
+const fn code_of(signal: i32) -> i32 {
+    128 + signal
+}
+
+/// Exit code where the work could not be done because a signal came; `None` where none came.
+pub fn code() -> Option<u8> {
+    let came = CAME.get()?.load(Ordering::Relaxed);
+    let signal = i32::try_from(came).ok().filter(|signal| *signal > 0)?;
+    u8::try_from(code_of(signal)).ok()
 }
 
 /// Whether a signal is ignored already. Source: proc_pid_status(5), `SigIgn`.

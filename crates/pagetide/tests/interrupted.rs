@@ -58,7 +58,7 @@ fn ctrl_c_stops_the_trial_in_order_and_says_how_to_go_on() {
     send(&child, rustix::process::Signal::INT);
     let output = child.wait_with_output().unwrap();
     let err = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert_eq!(output.status.code(), Some(130), "{err}");
     assert!(err.contains("the same command goes on from here"), "{err}");
     gone(&emulators);
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
@@ -95,6 +95,6 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     });
     send(&child, rustix::process::Signal::TERM);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(143), "{}", text(&output.stderr));
     gone(&emulators);
 }
