@@ -102,11 +102,10 @@ pub fn fuzz(
     };
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(2);
     let budget = Duration::from_secs(seconds);
-    let mut random = Random(
-        target
-            .bytes()
-            .fold(1, |seed, byte| seed * 31 + u64::from(byte)),
-    );
+    let seed = target.bytes().fold(1_u64, |seed, byte| {
+        seed.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    let mut random = Random(seed);
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (began, before) = (Instant::now(), peak());
     let (mut tried, mut refused) = (0, 0);
