@@ -33,12 +33,15 @@ impl Options {
     /// Most that a trace may take, unless chosen otherwise.
     pub const TRACE_LIMIT: Bytes = Bytes(960 << 20);
 
-    /// The choices of somebody who made none, with this cache: two minutes of patience.
+    /// How long a trial may stand still, unless chosen otherwise.
+    pub const HANG_WALL: Duration = Duration::from_mins(1);
+
+    /// The choices of somebody who made none, with this cache.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),
             cache_limit: Self::CACHE_LIMIT,
-            hang_wall: Duration::from_mins(2),
+            hang_wall: Self::HANG_WALL,
             trace_limit: Self::TRACE_LIMIT,
             jobs: None,
             refresh: false,

@@ -104,3 +104,25 @@ impl StoreArgs {
         arenas::open(kind, options, Box::new(say))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        arena: ArenaArgs,
+    }
+
+    #[test]
+    fn the_command_line_and_the_arena_leave_the_same_where_nothing_is_chosen() {
+        let words = Words::parse_from(["pagetide"]).arena;
+        let options = Options::new("/cache");
+        assert_eq!(Duration::from_nanos(words.timeout.0), options.hang_wall);
+        assert_eq!(words.cache_limit, options.cache_limit);
+        assert_eq!(words.trace_limit, options.trace_limit);
+    }
+}

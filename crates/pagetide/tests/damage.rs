@@ -9,7 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use common::rot::{Random, flip, kernel_files};
-use common::{Lab, TINY};
+use common::{Lab, TINY, one_sentence, text};
+use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
 /// Runs one tiny trial in a store of its own; gives the digest of its record and what was said.
@@ -123,6 +124,59 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
     // All is whole again.
     let (found, said) = digest(&lab, &kernel);
     assert_eq!((found, damage(&said)), (good, Vec::new()));
+}
+
+#[test]
+fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_stays() {
+    let Some(shared) = Lab::that_runs() else {
+        return;
+    };
+    let kernel = kernel_files(&shared);
+    let lab = Lab::with_own_cache();
+    lab.ends(0, ["kernel", "add", &kernel]);
+    // Full while the initial file system is written, while the guest boots, and later if at all.
+    for (size, must) in [("1m", true), ("20m", true), ("72m", false)] {
+        let script = format!(
+            "mkdir -p cache/snapshots && mount -t tmpfs -o size={size} none cache/snapshots && \"$@\"; code=$?; ls -A cache/snapshots; exit $code"
+        );
+        let run = ["run", "random", "--kernel", &kernel, "--seeds", "1"];
+        let output = std::process::Command::new("unshare")
+            .args(["-rm", "sh", "-c", &script, "sh"])
+            .arg(common::program())
+            .args([&run, &TINY[..]].concat())
+            .env("PAGETIDE_STORE", lab.store())
+            .env("PAGETIDE_CACHE", lab.cache())
+            .current_dir(lab.folder())
+            .output()
+            .unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        if !err.contains("booting") {
+            skip(
+                Need::Root,
+                format!("a mount of one's own is not possible here: {err}"),
+            );
+            return;
+        }
+        if !must && output.status.success() {
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(2), "{size}: {err}");
+        one_sentence(&err, &[]);
+        let named = [
+            "No space left",
+            "no room for its memory",
+            "is the disk full",
+        ];
+        assert!(
+            named.iter().any(|words| err.contains(words)),
+            "{size}: {err}"
+        );
+        let left: Vec<&str> = out
+            .lines()
+            .filter(|name| !name.ends_with(".lock"))
+            .collect();
+        assert_eq!(left, Vec::<&str>::new(), "{size}");
+    }
 }
 
 #[test]
