@@ -61,7 +61,9 @@ pub enum ObservationError {
         pass: Pass,
     },
     /// Its trace has gaps.
-    #[error("at least {events} trace events were lost: raise --trace-limit, or shorten the trial")]
+    #[error(
+        "at least {events} trace events were lost: shorten the trial, or raise --trace-limit where it was lowered"
+    )]
     LostEvents {
         /// How many, at least.
         events: u64,

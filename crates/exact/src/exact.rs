@@ -199,7 +199,7 @@ impl Exact {
             region_at: machine.region_at,
             region_size: REGION.0,
             trace_at: machine.region_at + REGION.0,
-            trace_size: self.options.trace_limit.0.min(TRACE.0),
+            trace_size: TRACE.0,
             spare: SPARE,
             modules,
             swap: subject.swap,
@@ -441,6 +441,7 @@ impl Arena for Exact {
                 recipe: &recipe,
                 snapshot,
                 hang_wall: self.options.hang_wall,
+                trace_limit: self.options.trace_limit,
             };
             run.execute(subject, needs, HANG_VIRTUAL, &self.machine, sink, progress)
         };

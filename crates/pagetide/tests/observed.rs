@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Lab, text};
+use common::{KERNEL, Lab, TINY, text};
 use serde_json::Value;
 
 /// The kernels that are looked at: one of each generation.
@@ -261,4 +261,29 @@ fn a_record_without_an_observed_partner_is_refused_with_a_remedy() {
     let id = records[0]["id"].as_str().unwrap();
     let (_, err) = lab.ends(4, ["show", id, "--reclaim"]);
     common::one_sentence(&err, &["--observe"]);
+}
+
+#[test]
+fn a_trace_that_does_not_fit_makes_its_record_invalid_and_explains_nothing() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let run = |more: &[&str]| {
+        let run = ["run", "random", "--kernel", KERNEL, "--seeds", "1"];
+        let two = ["--vs", "vm.swappiness=200", "--observe", "--exit-zero"];
+        lab.ends(0, [&run, &TINY[..], &two, more].concat())
+    };
+    let (_, said) = run(&["--trace-limit", "256K"]);
+    assert!(said.contains("trace events were lost"), "{said}");
+    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: Vec<Value> = serde_json::from_str(&out).unwrap();
+    for listed in &records {
+        let observed = listed["cell"]["subject"]["pass"] == "observed";
+        assert_eq!(!listed["invalid"].is_null(), observed, "{listed}");
+    }
+    let (explained, _) = lab.ends(0, ["explain", "--json"]);
+    assert!(explained.contains("was left out"), "{explained}");
+    assert!(explained.contains("trace events were lost"), "{explained}");
+    // With all the room there is, the same trials go on from the same guest and lose nothing.
+    let (_, said) = run(&["--fresh"]);
+    assert!(!said.contains("booting"), "{said}");
+    assert!(!said.contains("lost"), "{said}");
 }
