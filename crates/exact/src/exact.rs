@@ -22,6 +22,7 @@ use pagetide_scenario::Needs;
 use crate::boot::Boot;
 use crate::emulator::Emulator;
 use crate::error::ExactError;
+use crate::estimate;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
 use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
@@ -380,6 +381,10 @@ impl Arena for Exact {
         usize::try_from(free / one)
             .unwrap_or(wanted)
             .clamp(1, wanted)
+    }
+
+    fn estimate(&self, subject: &Subject) -> Option<Nanos> {
+        estimate::of(subject)
     }
 
     fn run(

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod doctor;
 pub mod emulator;
 pub mod error;
+mod estimate;
 pub mod exact;
 pub mod guard;
 mod headroom;

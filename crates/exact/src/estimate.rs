@@ -1,0 +1,309 @@
+//! How long a trial takes here: its work, reckoned from its own sizes, at the speed of this machine.
+//!
+//! The work is counted in pages that are touched, moved to swap or back, and referenced; what each costs was fitted to
+//! trials of the shipped campaigns (on a busy machine, so that it may be a third off), in laps of a small piece of work that is like an emulator's ([`lap`]). A lap is timed on
+//! this machine, as busy as it is. Records of the same scenario, where there are any, correct what is left of the error.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
+
+/// Wall-clock time of a trial with this subject.
+pub fn of(subject: &Subject) -> Option<Nanos> {
+    static LAP: OnceLock<f64> = OnceLock::new();
+    let seconds = laps(subject)? * *LAP.get_or_init(time_of_lap);
+    std::time::Duration::try_from_secs_f64(seconds)
+        .ok()
+        .and_then(|time| u64::try_from(time.as_nanos()).ok())
+        .map(Nanos)
+}
+
+/// Size of the table that a lap walks through: more than a core's own cache, as the translated code of a kernel is.
+const TABLE: usize = 1 << 18;
+/// Steps of a lap.
+const STEPS: u32 = 1_000_000;
+/// Laps that are timed, after a first one that warms up.
+const TIMED: u32 = 4;
+
+/// Dependent loads and jumps that no predictor knows, which is what an emulator spends its time on.
+fn lap(table: &[u32]) -> u32 {
+    let mask = TABLE - 1;
+    let (mut at, mut sum) = (1_u32, 0_u32);
+    for step in 0..STEPS {
+        let next = table[at as usize & mask];
+        sum = if next & 8 == 0 {
+            sum.wrapping_add(next)
+        } else {
+            sum.rotate_left(5) ^ next
+        };
+        at = next.wrapping_add(sum >> 13).wrapping_add(step);
+    }
+    sum
+}
+
+/// Seconds of a lap on this machine.
+fn time_of_lap() -> f64 {
+    let mut state = 88_172_645_463_325_252_u64;
+    let table: Vec<u32> = (0..TABLE)
+        .map(|_| {
+            // Xorshift (Marsaglia 2003).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u32
+        })
+        .collect();
+    black_box(lap(&table));
+    let began = Instant::now();
+    for _ in 0..TIMED {
+        black_box(lap(black_box(&table)));
+    }
+    began.elapsed().as_secs_f64() / f64::from(TIMED)
+}
+
+/// What a trial costs beside its scenario: the emulator's start, the way to the scenario, reading out.
+const BASE: f64 = 21.0;
+/// What an observed one costs beside that.
+const OBSERVER: f64 = 21.0;
+/// How much slower the scenario is with tracepoints.
+const TRACED: f64 = 1.3;
+/// First touch of a page.
+const FILL: f64 = 0.0010;
+/// A page moved to compressed memory or back, and to the simulated disk or back.
+const ZRAM: f64 = 0.005;
+const DISK: f64 = 0.0063;
+/// What of that a page costs that is read in order: those around it come with it.
+const IN_ORDER: f64 = 0.4;
+/// What of that a page costs that holds only zeros and was never written.
+const EMPTY: f64 = 0.04;
+/// A reference to a page in memory.
+const HIT: f64 = 0.00005;
+/// Share of the memory that the workload itself finds for its pages; page tables and readers in flight take the rest.
+const ROOM: f64 = 0.98;
+/// Memory that a kernel and what stands by take of a machine of a total size.
+const FOOTPRINT: f64 = 56.0 * 256.0;
+/// Bytes of a page.
+const PAGE: f64 = 4096.0;
+
+/// A trial's sizes.
+struct Sizes<'a> {
+    params: &'a BTreeMap<String, String>,
+    /// Pages of memory that the workload finds.
+    memory: f64,
+    /// Cost of moving a page to swap or back.
+    moved: f64,
+}
+
+impl<'a> Sizes<'a> {
+    fn of(subject: &'a Subject) -> Self {
+        let pages = |bytes: Bytes| bytes.0 as f64 / PAGE;
+        Self {
+            params: &subject.params,
+            memory: match subject.memory {
+                MemorySpec::Free(free) => pages(free),
+                MemorySpec::Total(total) => (pages(total) - FOOTPRINT).max(1.0),
+            },
+            moved: match subject.swap {
+                SwapSpec::Ssd(_) => DISK,
+                SwapSpec::Zram | SwapSpec::None => ZRAM,
+            },
+        }
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.params.get(name).map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap_or(1.0)
+    }
+
+    /// A size in pages.
+    fn pages(&self, name: &str) -> f64 {
+        let bytes = self.text(name).parse::<Bytes>();
+        bytes.map_or(0.0, |bytes| bytes.0 as f64 / PAGE)
+    }
+
+    fn seconds(&self, name: &str) -> f64 {
+        self.text(name)
+            .parse()
+            .map_or(0.0, |time: Nanos| time.secs())
+    }
+
+    /// So many pages touched for the first time, in order, with this much room; what does not fit is moved out.
+    fn filled(&self, pages: f64, room: f64) -> f64 {
+        pages * FILL + (pages - room).max(0.0) * self.moved
+    }
+}
+
+/// The work of a trial in laps; `None` for a scenario nobody knows.
+fn laps(subject: &Subject) -> Option<f64> {
+    let sizes = Sizes::of(subject);
+    let work = match pagetide_scenario::find(&subject.scenario).ok()?.name {
+        "contswap" => contswap(&sizes, subject.as_written),
+        "swapbench" => swapbench(&sizes, subject.as_written),
+        "usemem" => usemem(&sizes),
+        "kv" => kv(&sizes),
+        "filecopy" => filecopy(&sizes),
+        "highalloc" => highalloc(&sizes),
+        "fault" | "alloc" => sizes.number("passes") * 2.0,
+        _ => pattern(&sizes, subject.as_written),
+    };
+    Some(match subject.pass {
+        Pass::Timed => BASE + work,
+        Pass::Observed => BASE + OBSERVER + work * TRACED,
+    })
+}
+
+/// References over a region. How many of them find their page gone follows from how even the pattern is.
+fn pattern(sizes: &Sizes<'_>, as_written: bool) -> f64 {
+    let (pages, refs) = (sizes.number("pages"), sizes.number("refs"));
+    let absent = (1.0 - ROOM * sizes.memory / pages).max(0.0);
+    let name = sizes.text("pattern");
+    let name = name.split(['(', ':']).next().unwrap_or(name);
+    let missed = match name {
+        // In order: the page that comes next is the one that went longest ago.
+        "linear" | "loop" if absent > 0.0 => IN_ORDER * refs,
+        // In order too, but all references to a page follow each other.
+        "smooth-sin" if absent > 0.0 => IN_ORDER * refs.min(pages),
+        "linear" | "loop" | "smooth-sin" => 0.0,
+        "zipf" | "hot-cold" => refs * absent * 0.5,
+        "scan-with-hot-core" => refs * absent * 0.75,
+        _ => refs * absent,
+    };
+    let content = if as_written { EMPTY } else { 1.0 };
+    sizes.filled(pages, sizes.memory) + refs * HIT + 2.0 * content * missed * sizes.moved
+}
+
+/// Every reclaimer maps the region as well: each page is unmapped from all of them.
+fn contswap(sizes: &Sizes<'_>, as_written: bool) -> f64 {
+    let (pages, reclaimers) = (sizes.pages("mapping"), sizes.number("reclaimers"));
+    if as_written {
+        // Nothing but the page of zeros is mapped.
+        return pages * 0.0004;
+    }
+    pages * (0.0185 + 0.000424 * (reclaimers + 1.0))
+}
+
+fn swapbench(sizes: &Sizes<'_>, as_written: bool) -> f64 {
+    let pages = sizes.number("processes") * sizes.pages("size");
+    let passes = sizes.number("passes").max(1.0);
+    let room = (sizes.memory - sizes.pages("locked")).max(1.0);
+    // Written once, read in each pass; zeros are remembered and not moved.
+    let moved = if as_written { 0.19 } else { 1.0 } * 2.0 * passes * (pages - room).max(0.0);
+    pages * FILL * (1.0 + passes) + moved * sizes.moved
+}
+
+fn usemem(sizes: &Sizes<'_>) -> f64 {
+    let pages = sizes.number("processes") * sizes.pages("size");
+    let again = (sizes.number("passes") - 1.0).max(0.0) * pages;
+    let missed = if pages > sizes.memory { again } else { 0.0 };
+    sizes.filled(pages, sizes.memory) + again * HIT + 2.0 * IN_ORDER * missed * sizes.moved
+}
+
+fn kv(sizes: &Sizes<'_>) -> f64 {
+    let pages = sizes.pages("size");
+    let absent = (1.0 - sizes.memory / pages).max(0.0);
+    let operations = sizes.number("operations");
+    sizes.filled(pages, sizes.memory) + operations * (0.0085 + absent * sizes.moved)
+}
+
+/// The file is made once and copied in each of the ways, the victim touched before and after.
+fn filecopy(sizes: &Sizes<'_>) -> f64 {
+    let ways = sizes
+        .text("methods")
+        .split(',')
+        .map(|word| match word.trim() {
+            "classic" | "modern" => 6.0,
+            "all" => 12.0,
+            _ => 1.0,
+        })
+        .sum::<f64>();
+    let (pages, victim) = (sizes.pages("size"), sizes.pages("victim"));
+    pages * FILL + ways * (pages * 0.0056 + victim * 0.017)
+}
+
+/// Three passes ask for blocks at a rate, after the load has aged memory; what counts is the time of the guest.
+fn highalloc(sizes: &Sizes<'_>) -> f64 {
+    let asked = sizes.memory * sizes.number("share") / sizes.pages("rate").max(1.0);
+    let guest = sizes.seconds("age") + sizes.seconds("rest") + 3.0 * asked;
+    guest * 45.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_scenario::Context;
+
+    fn subject(name: &str, given: &[(&str, &str)], memory: u64) -> Subject {
+        let given = given
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let context = Context {
+            memory: Bytes::from_mib(memory),
+            swap_size: Bytes::from_mib(memory * 3),
+            cpus: 1,
+        };
+        let params = pagetide_scenario::resolve(name, false, None, &given, &context).unwrap();
+        Subject {
+            scenario: name.to_owned(),
+            params,
+            memory: MemorySpec::Free(context.memory),
+            ..Subject::default()
+        }
+    }
+
+    #[test]
+    fn every_scenario_has_an_estimate_that_grows_with_its_sizes() {
+        let grown: [(&str, &[(&str, &str)], &[(&str, &str)]); 8] = [
+            ("contswap", &[("mapping", "40M")], &[("mapping", "100M")]),
+            ("random", &[("refs", "10000")], &[("refs", "1000000")]),
+            ("linear", &[("pages", "64M")], &[("pages", "200M")]),
+            ("swapbench", &[("size", "2M")], &[("size", "6M")]),
+            ("usemem", &[("passes", "2")], &[("passes", "50")]),
+            (
+                "kv",
+                &[("operations", "1000")],
+                &[("operations", "1000000")],
+            ),
+            ("filecopy", &[("size", "8M")], &[("size", "100M")]),
+            ("highalloc", &[("age", "1s")], &[("age", "100s")]),
+        ];
+        for (name, small, large) in grown {
+            let [small, large] = [small, large].map(|given| {
+                laps(&subject(name, given, 64)).unwrap_or_else(|| panic!("{name} has none"))
+            });
+            assert!(
+                small >= BASE && large > small * 1.5,
+                "{name}: {small} and {large}"
+            );
+        }
+        for definition in pagetide_scenario::list()
+            .iter()
+            .filter(|d| d.name != "file")
+        {
+            assert!(laps(&subject(definition.name, &[], 64)).is_some());
+        }
+    }
+
+    #[test]
+    fn an_observed_pass_takes_longer_than_a_timed_one() {
+        let timed = subject("random", &[], 64);
+        let observed = Subject {
+            pass: Pass::Observed,
+            ..timed.clone()
+        };
+        assert!(laps(&observed) > laps(&timed));
+    }
+
+    #[test]
+    fn a_lap_takes_a_plausible_time() {
+        let lap = time_of_lap();
+        assert!((1e-4..2.0).contains(&lap), "{lap}");
+    }
+}
