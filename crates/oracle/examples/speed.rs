@@ -1,18 +1,28 @@
-//! How fast the oracle is, and how its hits compare with libCacheSim's where that is at hand.
+//! How fast the oracle is and how much memory it takes, and how its hits compare with libCacheSim's where that is at hand.
 //!
 //! Two strings of 20 million references: z, zipf(1.0) over 1,000,000 pages, and p, runs of 512 pages alternating with 512
 //! random ones over 200,000; at 10 % and 50 % of their distinct pages. One thread; the figures are million references a
 //! second of processor time, ingestion apart in ours and included in the peer's. `PAGETIDE_PEER` names libCacheSim's `cachesim`, built by hand from its
-//! public sources; without it, its columns are left out. An argument divides the length of the strings.
+//! public sources; without it, its columns are left out. Memory is what the oracle allocates beyond the string, and of the peer what is
+//! resident beyond its mapped file.
+//!
+//! `speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, many, or
+//! the name of a policy.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use pagetide_oracle::{Choice, POLICIES, Trace, ask, curve, sweep, workers};
+#[path = "../tests/counting/mod.rs"]
+mod counting;
+
+use pagetide_oracle::{About, Choice, POLICIES, Trace, ask, curve, sweep, workers};
 use pagetide_reference::{Pattern, Rng};
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -29,20 +39,61 @@ const PEERS: [(&str, &str); 9] = [
     ("2q", "twoq"),
 ];
 
+/// What was asked for.
+struct Asked {
+    divisor: u32,
+    parts: Vec<String>,
+}
+
+impl Asked {
+    fn read() -> Self {
+        let (numbers, parts): (Vec<String>, Vec<String>) = std::env::args()
+            .skip(1)
+            .partition(|word| word.parse::<u32>().is_ok());
+        let divisor = numbers.first().and_then(|word| word.parse().ok());
+        Self {
+            divisor: divisor.unwrap_or(1).max(1),
+            parts,
+        }
+    }
+
+    /// Whether a part of `all` is wanted: where none of them is named, all are.
+    fn wants(&self, part: &str, all: &[&str]) -> bool {
+        let any = self.parts.iter().any(|named| all.contains(&named.as_str()));
+        !any || self.parts.iter().any(|named| named == part)
+    }
+}
+
+const STRINGS: [&str; 2] = ["z", "p"];
+
 fn main() -> Result<(), Failure> {
-    let divisor: u32 = std::env::args().nth(1).map_or(Ok(1), |text| text.parse())?;
-    let length = 20_000_000 / divisor.max(1);
+    let asked = Asked::read();
+    let names: Vec<&str> = POLICIES.iter().map(|about| about.name).collect();
+    let mut parts = vec!["equal", "policies", "curves", "many"];
+    parts.extend(&names);
+    let length = 20_000_000 / asked.divisor;
     let folder = tempfile::tempdir()?;
     let peer = std::env::var_os("PAGETIDE_PEER").map(PathBuf::from);
     if peer.is_none() {
         println!("PAGETIDE_PEER names no cachesim of libCacheSim: its columns are left out");
     }
-    if let Some(peer) = &peer {
+    if let Some(peer) = &peer
+        && asked.wants("equal", &parts)
+    {
         equal(peer, folder.path())?;
     }
-    for (name, string) in [("z", zipf(length)?), ("p", runs(length))] {
+    for name in STRINGS {
+        if !asked.wants(name, &STRINGS) {
+            continue;
+        }
+        let string = if name == "z" {
+            zipf(length)?
+        } else {
+            runs(length)
+        };
         let path = folder.path().join(format!("{name}.oracleGeneral.bin"));
         write_entries(&path, &string)?;
+        drop(string);
         let start = now();
         let trace = Trace::read(&path, None, u64::MAX)?;
         println!(
@@ -50,9 +101,20 @@ fn main() -> Result<(), Failure> {
             trace.distinct(),
             rate(length, start)
         );
-        policies(&trace, &path, peer.as_deref())?;
-        curves(&trace, &path)?;
-        many(&trace)?;
+        let chosen: Vec<&About> = POLICIES
+            .iter()
+            .copied()
+            .filter(|about| asked.wants("policies", &parts) || asked.wants(about.name, &parts))
+            .collect();
+        if !chosen.is_empty() {
+            policies(&chosen, &trace, &path, peer.as_deref())?;
+        }
+        if asked.wants("curves", &parts) {
+            curves(&trace, &path)?;
+        }
+        if asked.wants("many", &parts) {
+            many(&trace)?;
+        }
     }
     Ok(())
 }
@@ -67,28 +129,52 @@ fn rate(references: u32, start: f64) -> f64 {
     f64::from(references) / (now() - start) / 1e6
 }
 
-/// Every policy at both sizes, on one thread, best of two.
-fn policies(trace: &Trace, path: &Path, peer: Option<&Path>) -> Result<(), Failure> {
+/// Policies at both sizes, on one thread; ours runs before and after the peer's, and the better counts.
+fn policies(
+    chosen: &[&'static About],
+    trace: &Trace,
+    path: &Path,
+    peer: Option<&Path>,
+) -> Result<(), Failure> {
     let references = trace.in_memory().unwrap_or_default();
-    println!("policy              pages  miss ratio   Mref/s      peer  miss ratio   ratio");
-    for about in POLICIES {
+    println!(
+        "policy              pages  miss ratio   Mref/s      MB      peer  miss ratio      MB   ratio"
+    );
+    for about in chosen {
         for share in [10, 2] {
             let size = trace.distinct() / share;
             let choice = Choice::default_of(about);
-            let mut best = 0.0_f64;
-            let mut ratio = 0.0;
-            for _ in 0..2 {
+            let run = || -> Result<(f64, f64, f64), Failure> {
                 let start = now();
-                let mut policy = choice.start(trace.pages(), size);
-                let hits = policy.feed(references);
-                ratio = 1.0 - hits as f64 / references.len() as f64;
-                best = best.max(rate(u32::try_from(references.len())?, start));
-            }
-            print!("{:16} {size:8} {ratio:11.4} {best:8.1}", about.name);
+                let (peak, hits) = counting::peak(|| {
+                    let mut policy = choice.start(trace.pages(), size);
+                    policy.feed(references)
+                });
+                Ok((
+                    rate(u32::try_from(references.len())?, start),
+                    1.0 - hits as f64 / references.len() as f64,
+                    peak as f64 / 1e6,
+                ))
+            };
+            let (mut best, ratio, memory) = run()?;
             let name = PEERS.iter().find(|(ours, _)| *ours == about.name);
-            if let (Some(peer), Some((_, theirs))) = (peer, name) {
-                let (their_rate, ratio) = ask_peer(peer, path, theirs, size)?;
-                print!("{their_rate:10.2} {ratio:11.4} {:7.1}", best / their_rate);
+            let theirs = match (peer, name) {
+                (Some(peer), Some((_, theirs))) => Some(ask_peer(peer, path, theirs, size)?),
+                _ => None,
+            };
+            best = best.max(run()?.0);
+            print!(
+                "{:16} {size:8} {ratio:11.4} {best:8.1} {memory:7.1}",
+                about.name
+            );
+            if let Some(theirs) = theirs {
+                print!(
+                    "{:10.2} {:11.4} {:7.0} {:7.1}",
+                    theirs.rate,
+                    theirs.misses,
+                    theirs.memory,
+                    best / theirs.rate
+                );
             }
             println!();
         }
@@ -96,17 +182,36 @@ fn policies(trace: &Trace, path: &Path, peer: Option<&Path>) -> Result<(), Failu
     Ok(())
 }
 
-/// Speed by processor time, its reading of the file included, and the miss ratio it prints, to four places.
-fn ask_peer(peer: &Path, path: &Path, policy: &str, size: u32) -> Result<(f64, f64), Failure> {
+/// What the peer said.
+struct Theirs {
+    /// Million references a second of processor time, its reading of the file included.
+    rate: f64,
+    /// The miss ratio, to four places.
+    misses: f64,
+    /// Most resident memory beside its mapped file, in megabytes.
+    memory: f64,
+}
+
+/// Runs the peer.
+fn ask_peer(peer: &Path, path: &Path, policy: &str, size: u32) -> Result<Theirs, Failure> {
     // Processor time, as bash reports it: the machine may have other work.
-    let output = Command::new("bash")
+    let mut child = Command::new("bash")
         .args(["-c", "TIMEFORMAT=%U; time \"$@\"", "bash"])
         .arg(peer)
         .arg(path)
         .args(["oracleGeneral", policy, &size.to_string()])
         .args(["--ignore-obj-size", "1", "--num-thread", "1"])
         .current_dir(std::env::temp_dir())
-        .output()?;
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut memory = 0.0_f64;
+    while child.try_wait()?.is_none() {
+        memory = memory.max(anonymous_of_children(child.id()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let after = |word: &str| -> Option<f64> {
         let rest = &text[text.rfind(word)? + word.len()..];
@@ -121,12 +226,32 @@ fn ask_peer(peer: &Path, path: &Path, policy: &str, size: u32) -> Result<(f64, f
         .and_then(|text| text.rsplit('m').next())
         .and_then(|text| text.parse::<f64>().ok());
     match (seconds, after("cache size").and(after("miss ratio"))) {
-        (Some(seconds), Some(ratio)) => {
+        (Some(seconds), Some(misses)) => {
             let references = std::fs::metadata(path)?.len() as f64 / 24.0;
-            Ok((references / seconds.max(0.001) / 1e6, ratio))
+            Ok(Theirs {
+                rate: references / seconds.max(0.001) / 1e6,
+                misses,
+                memory,
+            })
         }
         _ => Err(format!("the peer printed what is not understood: {text}").into()),
     }
+}
+
+/// Anonymous memory of a process's children, in megabytes; 0 where that cannot be read.
+fn anonymous_of_children(process: u32) -> f64 {
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let of = |child: &str| -> Option<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+        line.split_whitespace().nth(1)?.parse::<f64>().ok()
+    };
+    let kilobytes: f64 = children
+        .unwrap_or_default()
+        .split_whitespace()
+        .filter_map(of)
+        .sum();
+    kilobytes * 1024.0 / 1e6
 }
 
 /// Misses of the peer and ours on twenty strings of 10,000 references, so that its four places are exact.
@@ -158,7 +283,7 @@ fn equal(peer: &Path, folder: &Path) -> Result<(), Failure> {
                 let answer = ask(&trace, &[Choice::parse(ours)?], &[size], 1, 1)?;
                 let line = answer.lines.iter().find(|line| line.policy == ours);
                 let found = line.map_or(0, |line| line.faults);
-                let (_, ratio) = ask_peer(peer, &path, theirs, size)?;
+                let ratio = ask_peer(peer, &path, theirs, size)?.misses;
                 let difference =
                     i64::try_from(found)? - format!("{:.0}", ratio * 10_000.0).parse::<i64>()?;
                 same += u32::from(difference == 0);
@@ -174,22 +299,26 @@ fn curves(trace: &Trace, path: &Path) -> Result<(), Failure> {
     let references = trace.in_memory().unwrap_or_default();
     let length = u32::try_from(references.len())?;
     let start = now();
-    let lru = curve::lru(references, trace.pages());
+    let (peak, lru) = counting::peak(|| curve::lru(references, trace.pages()));
     println!(
-        "LRU curve, all sizes          {:8.1} Mref/s",
-        rate(length, start)
+        "LRU curve, all sizes          {:8.1} Mref/s {:7.1} MB",
+        rate(length, start),
+        peak as f64 / 1e6
     );
     let start = now();
-    let opt = curve::opt(references, trace.pages());
+    let (peak, opt) = counting::peak(|| curve::opt(references, trace.pages()));
     println!(
-        "OPT curve, all sizes          {:8.1} Mref/s",
-        rate(length, start)
+        "OPT curve, all sizes          {:8.1} Mref/s {:7.1} MB",
+        rate(length, start),
+        peak as f64 / 1e6
     );
     let start = now();
-    let sampled = curve::shards_of_file(path, None, 0.01)?;
+    let (peak, sampled) = counting::peak(|| curve::shards_of_file(path, None, 0.01));
+    let sampled = sampled?;
     println!(
-        "SHARDS 1 %, from the file     {:8.1} Mref/s",
-        rate(length, start)
+        "SHARDS 1 %, from the file     {:8.1} Mref/s {:7.1} MB",
+        rate(length, start),
+        peak as f64 / 1e6
     );
     let size = trace.distinct() / 10;
     let (estimate, error) = sampled.faults(size);

@@ -56,10 +56,10 @@ pub struct Curve {
 
 impl Curve {
     /// From the number of references that need exactly 1, 2, … pages to be hits; the others fault at any size.
-    fn of_distances(references: u64, distances: &[u64]) -> Self {
+    fn of_distances(references: u64, distances: impl IntoIterator<Item = u64>) -> Self {
         let mut faults = references;
         let mut all: Vec<u64> = distances
-            .iter()
+            .into_iter()
             .map(|hits| {
                 faults -= hits;
                 faults

@@ -91,6 +91,11 @@ pub(crate) trait Policy: Send {
 
     /// Hints that this page is referenced soon.
     fn soon(&self, page: u32);
+
+    /// Hints that this page, for which [`soon`](Self::soon) was told before, is referenced very soon: what it says can be
+    /// read now to know what else will be needed.
+    #[inline]
+    fn near(&self, _page: u32) {}
 }
 
 /// A policy with its memory, to which a string is fed piece by piece.
@@ -101,17 +106,43 @@ pub trait Simulator: Send {
 
 impl<P: Policy> Simulator for P {
     fn feed(&mut self, references: &[u32]) -> u64 {
-        let mut hits = 0;
-        let known = references.len().saturating_sub(AHEAD);
-        for (place, &page) in references[..known].iter().enumerate() {
-            self.soon(references[place + AHEAD]);
-            hits += u64::from(self.touch(page));
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("lzcnt")
+            && std::arch::is_x86_feature_detected!("popcnt")
+        {
+            // SAFETY: the processor has these features.
+            return unsafe { feed_with_bits(self, references) };
         }
-        for &page in &references[known..] {
-            hits += u64::from(self.touch(page));
-        }
-        hits
+        feed(self, references)
     }
+}
+
+/// [`feed`] with the processor's instructions for finding and counting bits.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
+fn feed_with_bits<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
+    feed(policy, references)
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "it has to be compiled with the caller's processor features"
+)]
+#[inline(always)]
+fn feed<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
+    let mut hits = 0;
+    let known = references.len().saturating_sub(AHEAD);
+    for (place, &page) in references[..known].iter().enumerate() {
+        policy.soon(references[place + AHEAD]);
+        policy.near(references[place + AHEAD / 2]);
+        hits += u64::from(policy.touch(page));
+    }
+    for &page in &references[known..] {
+        hits += u64::from(policy.touch(page));
+    }
+    hits
 }
 
 /// A policy and values for its parameters: `s3-fifo(small=0.05)`.

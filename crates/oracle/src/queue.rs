@@ -6,7 +6,7 @@ use crate::number::{at, narrow};
 /// Pages in order of arrival, in a ring with a live bit for each slot.
 ///
 /// Taking a page from the middle clears its bit and leaves a hole; holes are closed when the ring is full, which costs
-/// one move for each page held, at most once in as many appends. A list with two links an entry does the same with four
+/// one move for each page held, at most once in twice as many appends. A list with two links an entry does the same with four
 /// random accesses for each move to its end; here it is one bit and one append. A page's slot is kept by the owner, who
 /// is told when it moves.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 impl Queue {
     /// An empty queue for at most `most` pages at a time.
     pub fn new(most: u32) -> Self {
-        let room = (at(most) * 2).next_multiple_of(64).max(64);
+        let room = (at(most) * 3).next_multiple_of(64).max(64);
         Self {
             pages: flat::zeroed(room),
             live: flat::zeroed(room / 64),
@@ -163,25 +163,35 @@ impl Queue {
     /// Moves all pages together, in order, and returns where the page in slot `cursor` is now.
     #[cold]
     pub fn close_holes(&mut self, cursor: u32, mut moved: impl FnMut(u32, u32)) -> u32 {
-        let mut read = self.low;
         let mut write = self.low;
         let mut found = NOWHERE;
-        for _ in 0..self.span {
-            let bit = 1 << (read & 63);
-            if self.live[at(read >> 6)] & bit != 0 {
+        let words = narrow(self.live.len());
+        let first = self.low >> 6;
+        // Word by word round the ring; the first one is passed twice, its upper part first and its lower part last.
+        for round in 0..=words {
+            let word = (first + round) % words;
+            let part = match round {
+                0 => u64::MAX << (self.low & 63),
+                _ if round == words => !(u64::MAX << (self.low & 63)),
+                _ => u64::MAX,
+            };
+            let mut bits = self.live[at(word)] & part;
+            self.live[at(word)] &= !part;
+            while bits != 0 {
+                let read = word * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
                 if read == cursor {
                     found = write;
                 }
+                let page = self.pages[at(read)];
+                // What is written lies at or before what was read last: nothing unread is overwritten.
+                self.live[at(write >> 6)] |= 1 << (write & 63);
+                self.pages[at(write)] = page;
                 if read != write {
-                    let page = self.pages[at(read)];
-                    self.live[at(read >> 6)] &= !bit;
-                    self.live[at(write >> 6)] |= 1 << (write & 63);
-                    self.pages[at(write)] = page;
                     moved(page, write);
                 }
                 write = self.wrap(write + 1);
             }
-            read = self.wrap(read + 1);
         }
         self.span = self.count;
         found

@@ -1,5 +1,6 @@
 //! A set of points in time that answers which is the latest one not after another: a bitmap with 64 branches a level.
 
+use crate::flat;
 use crate::number::{at, narrow};
 
 /// Levels of the tree: 64^5 points and more than a string can have.
@@ -74,6 +75,12 @@ impl Tokens {
             }
             index >>= 6;
         }
+    }
+
+    /// Hints that a point about `time` is asked for soon.
+    #[inline]
+    pub fn soon(&self, time: u32) {
+        flat::soon(&self.levels[0], time >> 6);
     }
 
     /// The latest point that is not after `time`.

@@ -3,9 +3,9 @@
 //! A reference is a hit if memory holds as many pages as were used since its page's last use, itself included (Mattson
 //! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live bits
 //! from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The axis is closed up when it is
-//! full, so that it is never longer than twice the pages (Olken's bound without a tree). Bits are counted in blocks of
-//! 512; above, each node holds the sums before its 16 children, so that a question reads one number a level and a change
-//! adds to one cache line a level.
+//! full, so that it is never longer than four times the pages (Olken's bound without a tree). Bits are counted in words;
+//! each block of 8 words holds the sums before its words, and above, each node holds the sums before its 16 children, so
+//! that a question reads one number a level and a change adds to one cache line a level.
 
 use super::Curve;
 use crate::flat::{self, AHEAD};
@@ -21,7 +21,10 @@ const FAN: u32 = 16;
 pub fn lru(references: &[u32], pages: u32) -> Curve {
     let mut stack = Stack::new(pages);
     stack.run(references);
-    Curve::of_distances(references.len() as u64, &stack.distances)
+    Curve::of_distances(
+        references.len() as u64,
+        stack.distances.iter().copied().map(u64::from),
+    )
 }
 
 pub(super) struct Stack {
@@ -30,18 +33,20 @@ pub(super) struct Stack {
     /// Pages by slot.
     axis: Vec<u32>,
     live: Vec<u64>,
+    /// Live bits in the block before each word, for closed words.
+    words: Vec<[u16; WORDS]>,
     /// Live bits in the node before each child, for closed blocks; from blocks upwards.
     levels: Vec<Vec<u32>>,
     /// Next free slot.
     end: u32,
     count: u32,
     /// References by distance, from 1.
-    pub distances: Vec<u64>,
+    pub distances: Vec<u32>,
 }
 
 impl Stack {
     pub fn new(pages: u32) -> Self {
-        let blocks = (at(pages) * 2).div_ceil(at(BLOCK)).max(2);
+        let blocks = (at(pages) * 4).div_ceil(at(BLOCK)).max(2);
         let mut levels = Vec::new();
         let mut nodes = blocks;
         loop {
@@ -55,10 +60,11 @@ impl Stack {
             slots: flat::zeroed(at(pages)),
             axis: flat::zeroed(blocks * at(BLOCK)),
             live: flat::zeroed(blocks * WORDS),
+            words: flat::zeroed(blocks),
             levels,
             end: 0,
             count: 0,
-            distances: vec![0; at(pages)],
+            distances: flat::zeroed(at(pages)),
         }
     }
 
@@ -116,29 +122,26 @@ impl Stack {
     #[inline(always)]
     fn remove(&mut self, slot: u32) -> u32 {
         let block = slot / BLOCK;
-        let words = &mut self.live[at(block) * WORDS..][..WORDS];
-        let word = at(slot % BLOCK / 64);
-        let bit = slot % 64;
-        let mut before = 0;
-        for (place, &bits) in words.iter().enumerate() {
-            let mask = match place.cmp(&word) {
-                std::cmp::Ordering::Less => u64::MAX,
-                std::cmp::Ordering::Equal => (1 << bit) - 1,
-                std::cmp::Ordering::Greater => 0,
-            };
-            before += (bits & mask).count_ones();
+        let word = slot / 64;
+        let bit = 1 << (slot % 64);
+        let live = &mut self.live[at(word)];
+        let mut before = (*live & (bit - 1)).count_ones();
+        *live &= !bit;
+        let place = word % narrow(WORDS);
+        let sums = &mut self.words[at(block)];
+        before += u32::from(sums[at(place)]);
+        let closed = word != self.end / 64;
+        for (other, sum) in (0_u32..).zip(sums.iter_mut()) {
+            *sum -= u16::from(closed) * u16::from(other > place);
         }
-        words[word] &= !(1 << bit);
         let closed = block != self.end / BLOCK;
         let mut child = block;
         for level in &mut self.levels {
             let node = &mut level[at(child / FAN * FAN)..][..at(FAN)];
             let place = child % FAN;
             before += node[at(place)];
-            if closed {
-                for (other, sum) in (0_u32..).zip(node.iter_mut()) {
-                    *sum -= u32::from(other > place);
-                }
+            for (other, sum) in (0_u32..).zip(node.iter_mut()) {
+                *sum -= u32::from(closed) * u32::from(other > place);
             }
             child /= FAN;
         }
@@ -159,16 +162,25 @@ impl Stack {
         self.slots[at(page)] = slot + 1;
         self.end += 1;
         self.count += 1;
-        if self.end.is_multiple_of(BLOCK) {
-            self.close_block(slot / BLOCK);
+        if self.end.is_multiple_of(64) {
+            self.close_word(slot / 64);
         }
     }
 
-    /// Adds a full block's live bits to all sums behind it.
-    #[cold]
-    fn close_block(&mut self, block: u32) {
-        let live = &self.live[at(block) * WORDS..][..WORDS];
-        let live: u32 = live.iter().map(|bits| bits.count_ones()).sum();
+    /// Adds a full word's live bits to the sums behind it, and those of a full block too.
+    fn close_word(&mut self, word: u32) {
+        let live = self.live[at(word)].count_ones();
+        let block = word / narrow(WORDS);
+        let place = word % narrow(WORDS);
+        let sums = &mut self.words[at(block)];
+        if at(place) < WORDS - 1 {
+            for (other, sum) in (0_u32..).zip(sums.iter_mut()) {
+                // At most 64 a word.
+                *sum += u16::try_from(live).unwrap_or(64) * u16::from(other > place);
+            }
+            return;
+        }
+        let live = u32::from(sums[at(place)]) + live;
         let mut child = block;
         for level in &mut self.levels {
             let node = &mut level[at(child / FAN * FAN)..][..at(FAN)];
@@ -192,6 +204,7 @@ impl Stack {
             }
         }
         self.live.fill(0);
+        self.words.fill([0; WORDS]);
         for level in &mut self.levels {
             level.fill(0);
         }

@@ -32,7 +32,7 @@ pub fn opt(references: &[u32], pages: u32) -> Curve {
     while let Some(part) = left.pop() {
         part.solve(&mut scratch, &mut distances, &mut left);
     }
-    Curve::of_distances(references.len() as u64, &distances)
+    Curve::of_distances(references.len() as u64, distances)
 }
 
 /// Marks the beginning of an interval.

@@ -27,7 +27,7 @@ pub struct Sampled {
 
 #[derive(Debug, Clone)]
 struct Part {
-    distances: Vec<u64>,
+    distances: Vec<u32>,
     references: u64,
     /// Share of all pages that are in it.
     rate: f64,
@@ -94,7 +94,11 @@ impl Part {
     fn faults(&self, size: u32, references: u64) -> f64 {
         let expected = references as f64 * self.rate;
         let within = at(whole(f64::from(size) * self.rate)).min(self.distances.len());
-        let hits: u64 = self.distances[..within].iter().sum();
+        let hits: u64 = self.distances[..within]
+            .iter()
+            .copied()
+            .map(u64::from)
+            .sum();
         let missing = expected - self.references as f64;
         let faults = self.references as f64 - hits as f64;
         // Missing references are hits; they dilute the sample, or concentrate it if there are too many.

@@ -67,4 +67,9 @@ impl Policy for Opt {
     fn soon(&self, page: u32) {
         flat::soon(&self.last, page);
     }
+
+    #[inline]
+    fn near(&self, page: u32) {
+        self.tokens.soon(self.last[at(page)]);
+    }
 }

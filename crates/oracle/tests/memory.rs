@@ -1,0 +1,84 @@
+//! How much memory the oracle takes, counted by the allocator.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod counting;
+
+use std::io::Write;
+use std::path::Path;
+
+use pagetide_oracle::{Choice, POLICIES, Trace, ask, curve};
+use pagetide_reference::Rng;
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+/// Bytes of 24 for one reference in libCacheSim's form.
+fn write_entries(path: &Path, references: u32, pages: u32) {
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    let mut rng = Rng::new(8);
+    for time in 0..references {
+        out.write_all(&time.to_le_bytes()).unwrap();
+        // Ids that need the hash.
+        let id = u64::from(rng.below_u32(pages)).wrapping_mul(0x1_0000_0001);
+        out.write_all(&id.to_le_bytes()).unwrap();
+        out.write_all(&[1, 0, 0, 0]).unwrap();
+        out.write_all(&[0xff; 8]).unwrap();
+    }
+    out.flush().unwrap();
+}
+
+/// One test alone: what others allocate beside it would be counted too.
+#[test]
+fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
+    let pages: u32 = 200_000;
+    let mut rng = Rng::new(9);
+    let string: Vec<u32> = (0..600_000).map(|_| rng.below_u32(pages)).collect();
+    for about in POLICIES {
+        for size in [pages / 10, pages / 2, pages] {
+            let (peak, hits) = counting::peak(|| {
+                let mut policy = Choice::default_of(about).start(pages, size);
+                policy.feed(&string)
+            });
+            assert!(hits > 0);
+            let each = peak as f64 / f64::from(pages);
+            println!(
+                "{:16} {size:7} pages of memory: {each:5.1} bytes a page",
+                about.name
+            );
+            let most = match about.name {
+                "lru" | "clock" | "sieve" | "fifo" => 16.0,
+                "opt" => 24.0,
+                // Four lists and their ghosts.
+                _ => 80.0,
+            };
+            assert!(each <= most, "{} takes {each:.1} bytes a page", about.name);
+        }
+    }
+    let (peak, _) = counting::peak(|| curve::lru(&string, pages));
+    println!(
+        "LRU curve: {:.1} bytes a page",
+        peak as f64 / f64::from(pages)
+    );
+    assert!(peak as f64 / f64::from(pages) < 40.0);
+
+    // A file of 60 MB of which memory may hold 16 KiB of references: what is needed goes by pages, not by length.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.oracleGeneral.bin");
+    write_entries(&path, 2_500_000, 20_000);
+    let (peak, faults) = counting::peak(|| {
+        let trace = Trace::read(&path, None, 4096).unwrap();
+        assert!(trace.in_memory().is_none(), "it was to lie on disk");
+        let choice = [Choice::parse("lru").unwrap()];
+        ask(&trace, &choice, &[10_000], 1, 1).unwrap().lines[1].faults
+    });
+    assert!(faults > 0);
+    println!(
+        "a string of 10 MB in a file of 60 MB: {:.1} MB",
+        peak as f64 / 1e6
+    );
+    assert!(
+        peak < 24_000_000,
+        "{peak} bytes for a file that was to be streamed"
+    );
+}
