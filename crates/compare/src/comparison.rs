@@ -118,7 +118,8 @@ pub struct MetricRow {
     pub primary: bool,
     /// Values of each column.
     pub values: Vec<Values>,
-    /// Judgements of the second, third, … column against the first; `None` where a side has no value at all.
+    /// Judgements of the second, third, … column against the first; `None` where a side has no value at all, and where
+    /// values are shown for scale.
     pub judgements: Vec<Option<Judgement>>,
 }
 

@@ -287,6 +287,9 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
     for (place, cell) in comparison.cells.iter().enumerate() {
         let margins = &input.cells[place].margins;
         for (number, row) in cell.metrics.iter().enumerate() {
+            if cell.is_scale(row) {
+                continue;
+            }
             for column in 1..comparison.columns.len() {
                 let both = row.values[0]
                     .values

@@ -20,6 +20,7 @@ mod medians;
 pub mod observation;
 mod pairs;
 mod power;
+mod scale;
 mod select;
 pub mod sizes;
 mod tails;
@@ -40,6 +41,7 @@ pub use medians::{InvalidSeed, MetricMedian, medians};
 pub use observation::{Observation, ObservationError, observation};
 pub use pairs::pairs;
 pub use power::{MOST_SEEDS, MetricPower, PowerQuestion};
+pub use scale::{Room, Scale};
 pub use select::{
     Allowed, compare_campaign, compare_campaign_accepting, compare_note, compare_two, show_campaign,
 };

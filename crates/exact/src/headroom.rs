@@ -1,11 +1,17 @@
 //! How far a trial was from the best possible: faults of an ideal policy with its references and its memory.
 
-use pagetide_oracle::{Choice, Trace, ask, known};
-use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Unit};
+mod best;
+mod room;
+mod windows;
+
+use pagetide_oracle::{Choice, Job, Trace, known, simulate};
+use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
 
 /// Longer strings are left to `pagetide ideal`, which can be asked for any record.
 const MOST_REFERENCES: u64 = 200_000_000;
+/// Parts of the string for which losses are told apart.
+const WINDOWS: u32 = 64;
 
 const FAULTS: MetricDef = MetricDef::count(
     "faults",
@@ -28,46 +34,62 @@ const LRU: MetricDef = MetricDef::count(
     Direction::Neutral,
     "faults of LRU with the same references and memory",
 );
+const ROOM: MetricDef = MetricDef::of(
+    "room",
+    Unit::Pages,
+    Direction::Neutral,
+    "pages that memory could hold: free at the start, less watermarks and compressed swap at its peak",
+);
+const ROOM_OPT: MetricDef = MetricDef::count(
+    "room-opt-faults",
+    Direction::Neutral,
+    "faults of an ideal policy that has only `room`: what is beyond them is the policy's, what lies below the memory's",
+);
 const MODEL: MetricDef = MetricDef::count(
     "model-faults",
     Direction::Neutral,
-    "faults of the model of the kernel's own policy with the same references and memory",
+    "faults that a model of the kernel's own policy predicts with `room`",
 );
 
-/// Adds the oracle's metrics where the references of a trial are known and its faults were counted.
+/// Faults that a trial's processes had and that are set against an ideal policy's; none where they cannot be.
 ///
 /// A reference that did not find its page is a fault, major or minor: read-ahead turns waits into minor faults, but an ideal
 /// policy has no read-ahead, and a kernel must not seem better than the best possible for having it. One fault on a file maps
 /// what lies around it as well, so that its faults cannot be set against single pages: mapped files get no headroom.
-pub fn add(results: &mut Results, subject: &Subject) {
+fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     let count = |name: &str| {
         let metric = results.metrics.iter().find(|metric| metric.name == name)?;
         metric.value.number()
     };
-    let (Some(major), Some(minor)) = (count("major-faults"), count("minor-faults")) else {
-        return;
-    };
-    if subject
-        .params
-        .get("mapping")
-        .is_some_and(|kind| kind == "file")
-    {
-        return;
+    let mapping = subject.params.get("mapping").map(String::as_str);
+    if mapping == Some("file") {
+        return None;
     }
-    let faults = major + minor;
-    let Ok(trace) = known(
+    Some(count("major-faults")? + count("minor-faults")?)
+}
+
+/// Adds the oracle's metrics where the references of a trial are known and its faults were counted.
+///
+/// `log` reads the trial's log of accesses. Returns where along the string faults lie.
+pub fn add(
+    results: &mut Results,
+    subject: &Subject,
+    log: impl FnOnce() -> Option<Vec<u8>>,
+) -> Option<Series> {
+    let faults = faults(results, subject)?;
+    let trace = known(
         &subject.scenario,
         subject.as_written,
         &subject.params,
         subject.seed,
-    ) else {
-        return;
-    };
-    if trace.references() <= MOST_REFERENCES
-        && let Some(metrics) = metrics(&trace, faults, results, subject)
-    {
-        results.metrics.extend(metrics);
+    )
+    .ok()?;
+    if trace.references() > MOST_REFERENCES {
+        return None;
     }
+    let (metrics, series) = metrics(&trace, faults, results, subject, log)?;
+    results.metrics.extend(metrics);
+    series
 }
 
 fn metrics(
@@ -75,22 +97,12 @@ fn metrics(
     faults: f64,
     results: &Results,
     subject: &Subject,
-) -> Option<Vec<Metric>> {
+    log: impl FnOnce() -> Option<Vec<u8>>,
+) -> Option<(Vec<Metric>, Option<Series>)> {
     let pages = u32::try_from(subject.memory.bytes().0 / PAGE_SIZE).ok()?;
-    let model = model(results);
-    let names: Vec<&str> = ["opt", "lru"].into_iter().chain(model).collect();
-    let choices: Vec<Choice> = names
-        .iter()
-        .map(|name| Choice::parse(name))
-        .collect::<Result<_, _>>()
-        .ok()?;
-    let answer = ask(trace, &choices, &[pages], 1, 1).ok()?;
-    let found = |name: &str| {
-        let line = answer.lines.iter().find(|line| line.policy == name);
-        line.map(|line| line.faults as f64)
-    };
-    let opt = found("opt")?;
-    let headroom = pagetide_oracle::headroom(faults, opt);
+    let best = best::best(trace, subject, pages).ok()?;
+    let [opt, lru] = &*best;
+    let headroom = pagetide_oracle::headroom(faults, opt.faults as f64);
     let headroom = if headroom.is_finite() {
         Metric::new(&HEADROOM, headroom)
     } else {
@@ -99,13 +111,27 @@ fn metrics(
     let mut metrics = vec![
         Metric::new(&FAULTS, faults),
         headroom,
-        Metric::new(&OPT, opt),
-        Metric::new(&LRU, found("lru")?),
+        Metric::new(&OPT, opt.faults as f64),
+        Metric::new(&LRU, lru.faults as f64),
     ];
-    if let Some(faults) = model.and_then(found) {
-        metrics.push(Metric::new(&MODEL, faults));
+    let mut policies = vec![("opt", opt), ("lru", lru)];
+    let room = room::room(results);
+    let outcomes = room
+        .zip(model(results))
+        .and_then(|(room, model)| {
+            let job = |choice| Job { choice, size: room };
+            let jobs = [Choice::opt(), Choice::parse(model).ok()?].map(job);
+            simulate(trace, &jobs, WINDOWS, 1).ok()
+        })
+        .unwrap_or_default();
+    if let (Some(room), [opt, model]) = (room, outcomes.as_slice()) {
+        metrics.push(Metric::new(&ROOM, f64::from(room)));
+        metrics.push(Metric::new(&ROOM_OPT, opt.faults as f64));
+        metrics.push(Metric::new(&MODEL, model.faults as f64));
+        policies.extend([("room-opt", opt), ("model", model)]);
     }
-    Some(metrics)
+    let series = windows::series(trace, log().as_deref(), faults, &policies);
+    Some((metrics, series))
 }
 
 /// The model of the policy that the kernel says it has.
@@ -162,7 +188,7 @@ mod tests {
     #[test]
     fn a_loop_larger_than_memory_faults_always_under_lru_and_rarely_under_opt() {
         let mut found = results();
-        add(&mut found, &subject("loop"));
+        let series = add(&mut found, &subject("loop"), || None).unwrap();
         let value = |name: &str| {
             let metric = found.metrics.iter().find(|metric| metric.name == name);
             metric.and_then(|metric| metric.value.number()).unwrap()
@@ -180,7 +206,42 @@ mod tests {
             value("opt-faults")
         );
         assert!((value("headroom") - 1000.0 / value("opt-faults")).abs() < 1e-9);
-        assert!(value("model-faults") >= value("opt-faults"));
+        // Nothing says what was free: there is no model.
+        assert!(
+            !found
+                .metrics
+                .iter()
+                .any(|metric| metric.name == "model-faults")
+        );
+        let sum = |name: &str| -> f64 {
+            let column = series.column(name).unwrap();
+            (0..column.len()).filter_map(|row| column.get(row)).sum()
+        };
+        assert_eq!(series.rows(), WINDOWS as usize);
+        assert!((sum("lru") - expected).abs() < f64::EPSILON);
+        assert!((sum("opt") - value("opt-faults")).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_record_that_says_what_was_free_gets_the_model_at_the_room_that_was_left() {
+        let mut found = results();
+        let zoneinfo =
+            "Node 0, zone   DMA32\n   high   20\n   managed  200\n   protection: (0, 0)\n";
+        found
+            .facts
+            .insert("free-at-start".to_owned(), (80 * 4096).to_string());
+        found
+            .texts
+            .insert("zoneinfo-before".to_owned(), zoneinfo.to_owned());
+        add(&mut found, &subject("loop"), || None);
+        let value = |name: &str| {
+            let metric = found.metrics.iter().find(|metric| metric.name == name);
+            metric.and_then(|metric| metric.value.number()).unwrap()
+        };
+        assert!((value("room") - 60.0).abs() < f64::EPSILON);
+        // OPT keeps 59 of 100 instead of 79.
+        assert!((395.0..=430.0).contains(&value("room-opt-faults")));
+        assert!(value("model-faults") >= value("room-opt-faults"));
     }
 
     #[test]
@@ -188,7 +249,7 @@ mod tests {
         let mut found = results();
         let mut other = subject("swapbench");
         other.params.clear();
-        add(&mut found, &other);
+        assert!(add(&mut found, &other, || None).is_none());
         assert_eq!(found.metrics.len(), 2);
     }
 
@@ -197,7 +258,7 @@ mod tests {
         let mut found = results();
         let mut file = subject("loop");
         file.params.insert("mapping".to_owned(), "file".to_owned());
-        add(&mut found, &file);
+        assert!(add(&mut found, &file, || None).is_none());
         assert_eq!(found.metrics.len(), 2);
     }
 
@@ -206,7 +267,7 @@ mod tests {
         let mut found = results();
         let mut large = subject("loop");
         large.memory = MemorySpec::Free(Bytes(200 * 4096));
-        add(&mut found, &large);
+        add(&mut found, &large, || None);
         let metric = |name: &str| {
             found
                 .metrics

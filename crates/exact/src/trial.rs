@@ -20,7 +20,7 @@ use pagetide_probe::trace::{Losses, TraceFile, write_streams};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
-use pagetide_record::wire::{Kind, Phase};
+use pagetide_record::wire::{Kind, Phase, Place};
 use pagetide_record::{Machine, RecordWriter, Subject, Wall};
 use pagetide_scenario::Needs;
 
@@ -44,6 +44,11 @@ const REPORT: Duration = Duration::from_millis(100);
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 /// How much of the kernel's last words a record keeps, in bytes.
 const LAST_WORDS: usize = 16 << 10;
+
+/// Name of the log of accesses.
+const ACCESSES: &str = "access-log";
+/// Longest log that is read at once.
+const MOST_LOG: Bytes = Bytes(256 << 20);
 
 /// What a trial needs to run.
 pub struct Run<'a> {
@@ -123,7 +128,10 @@ impl Run<'_> {
             &memory::text(&errors),
         );
         if let Some(results) = &mut results {
-            headroom::add(results, subject);
+            let log = || log_of_accesses(&output);
+            if let Some(series) = headroom::add(results, subject, log) {
+                sink.series(&series)?;
+            }
         }
         let since = |from: Instant, to: Instant| {
             Nanos(u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX))
@@ -325,6 +333,14 @@ impl Run<'_> {
         }
         Ok(results)
     }
+}
+
+/// The log of every access that a scenario wrote, if it did and it is not too long to be read at once.
+fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
+    let frames = output.frames().ok()?;
+    let is_log = |frame: &&Place| frame.kind == Kind::Blob && frame.name == ACCESSES;
+    let frame = frames.iter().find(is_log)?;
+    (frame.length <= MOST_LOG.0).then(|| output.bytes(frame).ok())?
 }
 
 /// Puts the trace of an observed trial together and into the record. Returns what it lost.

@@ -9,6 +9,8 @@ use pagetide_quantity::nearest;
 use crate::error::ParameterError;
 use crate::flat::AHEAD;
 
+mod four_lists;
+
 /// Declares the files and the list of policies, in the order in which tables show them.
 macro_rules! policies {
     ($($file:ident),* $(,)?) => {
@@ -182,6 +184,11 @@ impl Choice {
     /// The best possible.
     pub fn opt() -> Self {
         Self::default_of(&opt::ABOUT)
+    }
+
+    /// Least recently used.
+    pub fn lru() -> Self {
+        Self::default_of(&lru::ABOUT)
     }
 
     /// A policy with its defaults.

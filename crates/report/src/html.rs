@@ -6,6 +6,7 @@
 //!
 //! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`trace`]). Begin reading at [`write`].
 
+mod atlas;
 mod axis;
 mod bars;
 mod blob;
@@ -35,6 +36,7 @@ use pagetide_record::{FileError, RecordReader};
 use sha2::{Digest, Sha256};
 
 use crate::about::About;
+pub use atlas::atlas;
 pub use single::single;
 pub use sources::{Sources, Why};
 pub use store::of_store;

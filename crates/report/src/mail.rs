@@ -14,6 +14,7 @@ use crate::draw::clean::wrap;
 use crate::draw::quantity::{Scale, grouped};
 use crate::draw::{Align, Cell, Grid, Look, clean, width};
 use crate::terminal::notes::{level, methods, notes};
+use crate::terminal::scale::scale;
 use crate::terminal::summary;
 use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::why;
@@ -96,7 +97,8 @@ fn paragraph(out: &mut String, text: &str) {
 fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     paragraph(out, &about::params(group));
-    let mut rows: Vec<&MetricRow> = group.metrics.iter().collect();
+    let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
+    let mut rows: Vec<&MetricRow> = judged.collect();
     rows.sort_by_key(|row| !row.primary);
     let others: Vec<usize> = about::others(comparison).collect();
     let mut from = 0;
@@ -117,6 +119,14 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
             put!(out, "{}\n", clean(line, WIDTH, true));
         }
         from += count;
+    }
+    for line in scale(comparison, group, &LOOK).iter().flat_map(|grid| {
+        grid.draw(&LOOK, 0)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    }) {
+        put!(out, "{}\n", clean(&line, WIDTH, true));
     }
     for note in notes(comparison, &rows, &LOOK) {
         paragraph(out, &note);

@@ -8,6 +8,7 @@ pub mod list;
 pub mod notes;
 pub mod observation;
 pub mod rows;
+pub mod scale;
 pub mod show;
 pub mod sizes;
 pub mod summary;

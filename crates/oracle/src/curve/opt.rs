@@ -23,12 +23,7 @@ pub fn opt(references: &[u32], pages: u32) -> Curve {
     let mut distances = vec![0; at(pages).max(1)];
     distances[0] = again;
     let mut scratch = Scratch::default();
-    let mut left = vec![Part {
-        low: 1,
-        high: pages,
-        events: whole,
-        cover: Vec::new(),
-    }];
+    let mut left = vec![Part::whole(whole, pages)];
     while let Some(part) = left.pop() {
         part.solve(&mut scratch, &mut distances, &mut left);
     }
@@ -77,6 +72,9 @@ struct Part {
     events: Vec<u32>,
     /// Intervals with distances up to `low` that cover the time after each event: the most of them, there. Empty for none.
     cover: Vec<u32>,
+    /// Most intervals at one time, those that cover it included, and fewest that cover one of the part's own.
+    fullest: u32,
+    emptiest: u32,
 }
 
 /// Memory that is used again.
@@ -84,33 +82,105 @@ struct Part {
 struct Scratch {
     tokens: Tokens,
     served: Vec<bool>,
-    places: Vec<u32>,
+}
+
+/// One half of a part while it is taken apart.
+struct Half {
+    events: Vec<u32>,
+    cover: Vec<u32>,
+    open: u32,
+    fullest: u32,
+    emptiest: u32,
+    /// Cover since the newest event.
+    most: u32,
+}
+
+impl Half {
+    fn new(length: usize) -> Self {
+        Self {
+            events: Vec::with_capacity(length),
+            cover: Vec::with_capacity(length),
+            open: 0,
+            fullest: 0,
+            emptiest: u32::MAX,
+            most: 0,
+        }
+    }
+
+    /// Takes the half's next event: a beginning, or the end of the one at `begun`.
+    #[inline]
+    fn take(&mut self, begun: u32) {
+        self.close();
+        self.events.push(begun);
+        if begun == BEGIN {
+            self.open += 1;
+        } else {
+            self.open -= 1;
+        }
+        self.most = 0;
+    }
+
+    /// The time since the newest event is over.
+    #[inline]
+    fn close(&mut self) {
+        if self.events.is_empty() {
+            return;
+        }
+        self.cover.push(self.most);
+        if self.open > 0 {
+            self.fullest = self.fullest.max(self.most + self.open);
+            self.emptiest = self.emptiest.min(self.most);
+        }
+    }
+
+    fn finish(mut self, low: u32, high: u32) -> Part {
+        self.close();
+        Part {
+            low,
+            high,
+            events: self.events,
+            cover: self.cover,
+            fullest: self.fullest,
+            emptiest: self.emptiest,
+        }
+    }
 }
 
 impl Part {
+    /// All intervals, which nothing covers yet.
+    fn whole(events: Vec<u32>, pages: u32) -> Self {
+        let (mut open, mut fullest) = (0, 0);
+        for &begun in &events {
+            if begun == BEGIN {
+                open += 1;
+            } else {
+                open -= 1;
+            }
+            fullest = fullest.max(open);
+        }
+        Self {
+            low: 1,
+            high: pages,
+            events,
+            cover: Vec::new(),
+            fullest,
+            emptiest: 0,
+        }
+    }
+
+    #[inline]
     fn cover(&self, event: usize) -> u32 {
         self.cover.get(event).copied().unwrap_or(0)
     }
 
     /// Narrows the sizes that come in question: all are served once memory holds what is open at the fullest point.
     fn narrow(&mut self) {
-        let mut open = 0;
-        let mut fullest = 0;
-        let mut emptiest = u32::MAX;
-        for (event, &begun) in self.events.iter().enumerate() {
-            if begun == BEGIN {
-                open += 1;
-            } else {
-                open -= 1;
-            }
-            if open > 0 {
-                fullest = fullest.max(self.cover(event) + open);
-                emptiest = emptiest.min(self.cover(event));
-            }
-        }
-        self.high = self.high.min(fullest + 1);
+        self.high = self.high.min(self.fullest + 1);
         // The least covered interval needs a token above its cover.
-        self.low = self.low.max(emptiest.saturating_add(1)).min(self.high - 1);
+        self.low = self
+            .low
+            .max(self.emptiest.saturating_add(1))
+            .min(self.high - 1);
     }
 
     fn solve(mut self, scratch: &mut Scratch, distances: &mut [u64], left: &mut Vec<Self>) {
@@ -130,54 +200,48 @@ impl Part {
             u32::midpoint(self.low, self.high)
         };
         let middle = middle.clamp(self.low + 1, self.high - 1);
-        scratch.serve(&self, middle);
-        let served = scratch.served.iter().filter(|served| **served).count();
-        let lower = self.part(scratch, true, served, middle);
-        let upper = self.part(scratch, false, self.events.len() - served, middle);
-        drop(self);
+        let served = scratch.serve(&self, middle) * 2;
+        let (lower, upper) = self.divide(&scratch.served, served, middle);
         left.push(upper);
         left.push(lower);
     }
 
-    /// Those that were served, or those that were not.
-    fn part(&self, scratch: &mut Scratch, served: bool, length: usize, middle: u32) -> Self {
-        let mut events = Vec::with_capacity(length);
-        let mut cover = Vec::with_capacity(length);
+    /// Those that were served with memory of `middle` pages, and those that were not.
+    fn divide(mut self, served: &[bool], count: usize, middle: u32) -> (Self, Self) {
+        let mut lower = Half::new(count);
+        let mut upper = Half::new(self.events.len() - count);
         let mut added = 0;
-        scratch.places.resize(self.events.len(), 0);
-        for (event, &begun) in self.events.iter().enumerate() {
-            if scratch.served[event] == served {
-                if begun == BEGIN {
-                    scratch.places[event] = narrow(events.len());
-                    events.push(BEGIN);
-                } else {
-                    events.push(scratch.places[at(begun)]);
-                }
-                cover.push(0);
-            } else if !served {
-                if begun == BEGIN {
-                    added += 1;
-                } else {
-                    added -= 1;
-                }
+        for (event, &is_served) in served.iter().enumerate() {
+            let begun = self.events[event];
+            let half = if is_served {
+                added = if begun == BEGIN { added + 1 } else { added - 1 };
+                &mut lower
+            } else {
+                &mut upper
+            };
+            // A beginning that was passed holds its place in its half.
+            if begun == BEGIN {
+                self.events[event] = narrow(half.events.len());
+                half.take(BEGIN);
+            } else {
+                half.take(self.events[at(begun)]);
             }
-            if let Some(most) = cover.last_mut() {
-                *most = (*most).max(self.cover(event) + added);
-            }
+            let cover = self.cover(event);
+            lower.most = lower.most.max(cover);
+            upper.most = upper.most.max(cover + added);
         }
-        Self {
-            low: if served { self.low } else { middle },
-            high: if served { middle } else { self.high },
-            events,
-            cover,
-        }
+        (
+            lower.finish(self.low, middle),
+            upper.finish(middle, self.high),
+        )
     }
 }
 
 impl Scratch {
-    /// Finds which intervals memory of `size` pages serves.
-    fn serve(&mut self, part: &Part, size: u32) {
-        let Self { tokens, served, .. } = self;
+    /// Finds which intervals memory of `size` pages serves, and how many.
+    fn serve(&mut self, part: &Part, size: u32) -> usize {
+        let Self { tokens, served } = self;
+        let mut count = 0;
         served.clear();
         served.resize(part.events.len(), false);
         tokens.reset(part.events.len());
@@ -188,6 +252,7 @@ impl Scratch {
                 tokens.take(free, 1);
                 served[event] = true;
                 served[at(begun)] = true;
+                count += 1;
             }
             let capacity = size - 1 - part.cover(event);
             if capacity > tokens.total {
@@ -201,6 +266,7 @@ impl Scratch {
                 tokens.take(latest, excess.min(tokens.counts[at(latest)]));
             }
         }
+        count
     }
 }
 

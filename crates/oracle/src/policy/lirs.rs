@@ -1,4 +1,7 @@
 //! LIRS: pages are ranked by the distance between their last two uses.
+//!
+//! libCacheSim has as many misses in 27 of 60 tries (20 strings of 10,000 references at 3 sizes), and at most 9 more or
+//! fewer in the others. There a hit on a queued page that has left the stack demotes a page; the paper keeps all as it is.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;

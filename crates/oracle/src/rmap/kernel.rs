@@ -54,6 +54,8 @@ pub(super) struct Memory {
     pub now: u64,
     pub faults: u64,
     pub written: u64,
+    /// Pages that reclaim looked at.
+    pub looked: u64,
 }
 
 impl Memory {
@@ -70,6 +72,7 @@ impl Memory {
             now: 0,
             faults: 0,
             written: 0,
+            looked: 0,
         }
     }
 
@@ -126,6 +129,7 @@ impl Memory {
                 &self.state,
                 &mut self.victims,
             );
+            self.looked += looked;
             self.now += looked * self.parameters.scan;
             self.evict();
         }

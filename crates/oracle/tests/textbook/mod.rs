@@ -1,6 +1,10 @@
 //! Policies as their papers tell them, on plain lists that are searched from end to end: slow, and easy to check.
 
+mod mglru;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use pagetide_reference::Rng;
 
 /// A policy that says of each reference whether it was a hit.
 pub trait Textbook {
@@ -33,6 +37,12 @@ pub fn of(name: &str, size: usize) -> Option<Box<dyn Textbook>> {
         "lirs" => Box::new(Lirs::new(size)),
         "clock-pro" => Box::new(ClockPro::new(size)),
         "w-tinylfu" => Box::new(WTinyLfu::new(size)),
+        "random" => Box::new(Random(
+            size,
+            Vec::new(),
+            Rng::stream(1, "random replacement"),
+        )),
+        "mglru" => Box::new(mglru::Mglru::new(size)),
         "active-inactive" => Box::new(TwoLists::new(size)),
         _ => return None,
     })
@@ -49,6 +59,24 @@ impl Textbook for Fifo {
             self.1.pop_front();
         }
         self.1.push_back(page);
+        false
+    }
+}
+
+/// Its frames, and the numbers that choose one.
+struct Random(usize, Vec<u32>, Rng);
+
+impl Textbook for Random {
+    fn touch(&mut self, page: u32) -> bool {
+        if self.1.contains(&page) {
+            return true;
+        }
+        if self.1.len() < self.0 {
+            self.1.push(page);
+        } else {
+            let frame = self.2.below_u32(self.0 as u32) as usize;
+            self.1[frame] = page;
+        }
         false
     }
 }

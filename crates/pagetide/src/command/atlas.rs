@@ -1,6 +1,7 @@
 //! `pagetide atlas`: how far each kernel is from the best possible, workload by workload, size by size.
 
 use anyhow::Result;
+use pagetide_report::html::atlas;
 use pagetide_report::terminal::atlas::{draw, places_of};
 
 use crate::exit::End;
@@ -12,11 +13,15 @@ use crate::output::Output;
 #[command(after_long_help = "\
 Example:
   pagetide run smooth-sin-random zipf loop --kernel debian:bookworm --kernel debian:sid --memory 16M --memory 32M
-  pagetide atlas")]
+  pagetide atlas
+  pagetide atlas --svg > atlas.svg")]
 pub struct Args {
     /// Only this scenario
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
+    /// Draw a picture: SVG, for a file
+    #[arg(long, conflicts_with = "json")]
+    svg: bool,
 }
 
 /// Draws it.
@@ -25,6 +30,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let all = places_of(&store, args.scenario.as_deref())?;
     if out.json {
         out.json(&all)?;
+    } else if args.svg {
+        out.text(&atlas(&all))?;
     } else {
         out.text(&draw(&all, &out.look))?;
     }

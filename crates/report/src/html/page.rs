@@ -1,6 +1,6 @@
 //! The page around its data: head, verdicts first, then figures, then what it was made from.
 
-use pagetide_compare::Caution;
+use pagetide_compare::{Caution, Room};
 
 use super::axis::Scales;
 use super::escape::{LONG, text};
@@ -153,28 +153,29 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
 fn headroom(input: &Input<'_>, out: &mut String) {
     let mut rows = String::new();
     for cell in &input.comparison.cells {
-        let mean = |name: &str, side: usize| {
-            let row = cell.metrics.iter().find(|row| row.name == name)?;
-            row.values.get(side)?.mean()
-        };
         for (side, column) in input.comparison.columns.iter().enumerate() {
-            let (Some(headroom), Some(faults)) = (mean("headroom", side), mean("faults", side))
-            else {
+            let Some(scale) = cell.scale(side) else {
                 continue;
             };
-            let count = |name: &str| {
-                mean(name, side).map_or_else(String::new, |faults| quantity::grouped(faults, 0))
+            let count = |faults: f64| quantity::grouped(faults, 0);
+            let in_room = |value: fn(&Room) -> f64| {
+                let room = scale.room.as_ref();
+                room.map_or_else(String::new, |room| count(value(room)))
             };
             put!(
                 rows,
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 text(&cell.label, LONG),
                 text(&column.name, LONG),
-                quantity::grouped(faults, 0),
-                count("opt-faults"),
-                count("lru-faults"),
-                count("model-faults"),
-                quantity::grouped(headroom, 2)
+                count(scale.faults),
+                count(scale.opt),
+                count(scale.lru),
+                in_room(|room| room.pages),
+                in_room(|room| room.opt),
+                in_room(|room| room.model),
+                scale
+                    .headroom()
+                    .map_or_else(String::new, |times| quantity::grouped(times, 2))
             );
         }
     }
@@ -185,8 +186,10 @@ fn headroom(input: &Input<'_>, out: &mut String) {
         out,
         "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n\
          <p>References that did not find their page, for each that an ideal page replacement (Belady's OPT) has with the same \
-         references and memory. Means over seeds.</p>\n<table>\n<thead><tr><th>scenario</th><th>variant</th>\
-         <th>faults</th><th>OPT</th><th>LRU</th><th>model</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+         references and memory. Room is the memory less watermarks and compressed swap: what lies between OPT and OPT in it is the \
+         price of that, what lies beyond is the policy's; the model is one of the kernel's own. Means over seeds.</p>\n<table>\n<thead><tr><th>scenario</th><th>variant</th>\
+         <th>faults</th><th>OPT</th><th>LRU</th>\
+         <th>room</th><th>OPT in it</th><th>model in it</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
     );
     out.push_str("</section>\n");
 }

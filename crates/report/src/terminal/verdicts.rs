@@ -12,6 +12,7 @@ use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
 use crate::terminal::notes::{level, methods, notes};
+use crate::terminal::scale::scale;
 use crate::terminal::show::Presence;
 use crate::terminal::sizes::across_sizes;
 use crate::terminal::{effect, summary};
@@ -127,10 +128,14 @@ fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Loo
 
 /// The rows that are shown, primary first, and how many others are not.
 fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
-    let mut rows: Vec<&MetricRow> = group.metrics.iter().filter(|row| row.primary).collect();
+    let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) = group
+        .metrics
+        .iter()
+        .filter(|row| !group.is_scale(row))
+        .partition(|row| row.primary);
     let any = !rows.is_empty();
     let mut left = 0;
-    for row in group.metrics.iter().filter(|row| !row.primary) {
+    for row in others {
         let tells = row
             .judgements
             .iter()
@@ -176,6 +181,11 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
             format!("{left} other metrics show no sure difference; --all lists them.")
         };
         faint(&mut out, &text, 2, look);
+    }
+    if let Some(grid) = scale(comparison, group, look)
+        && grid.width() + 2 <= look.width
+    {
+        out.push_str(&grid.draw(look, 2));
     }
     for note in notes(comparison, &rows, look) {
         faint(&mut out, &note, 2, look);

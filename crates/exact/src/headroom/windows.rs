@@ -1,0 +1,86 @@
+//! Where along its string a trial lost what it lost.
+
+use pagetide_oracle::{Outcome, Trace};
+use pagetide_quantity::{Series, Unit};
+use pagetide_scenario::touch::MAX_LATENCY;
+
+/// Faults window by window: the kernel's, by its log of accesses, and those of OPT, LRU and the model.
+///
+/// A log says how long each access took, not whether it faulted; a fault takes a thousand instructions and more. So the
+/// longest accesses, as many as faults were counted, are taken for the faults. A timer that ticked within a hit may stand
+/// for a short fault: some hundred in a second.
+pub(super) fn series(
+    trace: &Trace,
+    log: Option<&[u8]>,
+    faults: f64,
+    policies: &[(&str, &Outcome)],
+) -> Option<Series> {
+    let (_, first) = policies.first()?;
+    let windows = first.windows.len();
+    let counted = trace.references() - u64::from(trace.lead());
+    let start = |window: usize| counted * window as u64 / windows as u64;
+    let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let mut series = Series::new("headroom").int(
+        "first-reference",
+        Unit::Count,
+        (0..windows).map(|window| whole(start(window))),
+    );
+    if let Some(kernel) = log.and_then(|log| slowest(log, counted, faults, windows)) {
+        series = series.int("faults", Unit::Count, kernel.into_iter().map(whole));
+    }
+    for (name, outcome) in policies {
+        let faults = outcome.windows.iter().copied().map(whole);
+        series = series.int(name, Unit::Count, faults);
+    }
+    Some(series)
+}
+
+/// How many of the `faults` longest accesses lie in each window; none if the log has not every access.
+fn slowest(log: &[u8], counted: u64, faults: f64, windows: usize) -> Option<Vec<u64>> {
+    let (entries, rest) = log.as_chunks::<8>();
+    if entries.len() as u64 != counted || !rest.is_empty() {
+        return None;
+    }
+    let latency = |entry: &[u8; 8]| u64::from_le_bytes(*entry) & MAX_LATENCY;
+    let mut found = vec![0; windows];
+    // A count of events, thus whole.
+    let most = (0..entries.len())
+        .take_while(|count| (*count as f64) < faults)
+        .count();
+    if most == 0 {
+        return Some(found);
+    }
+    let mut sorted: Vec<u64> = entries.iter().map(latency).collect();
+    let (_, least, _) = sorted.select_nth_unstable_by(most - 1, |a, b| b.cmp(a));
+    let least = *least;
+    let mut left = most;
+    for (window, found) in found.iter_mut().enumerate() {
+        let from = entries.len() * window / windows;
+        let to = entries.len() * (window + 1) / windows;
+        for entry in &entries[from..to] {
+            if latency(entry) >= least && left > 0 {
+                *found += 1;
+                left -= 1;
+            }
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_accesses_are_the_faults_of_their_windows() {
+        let log: Vec<u8> = [20, 9000, 21, 20, 20, 20, 700, 8000_u64]
+            .iter()
+            .flat_map(|nanos| (7 << pagetide_scenario::touch::LATENCY_BITS | nanos).to_le_bytes())
+            .collect();
+        assert_eq!(slowest(&log, 8, 3.0, 4), Some(vec![1, 0, 0, 2]));
+        assert_eq!(slowest(&log, 8, 0.0, 2), Some(vec![0, 0]));
+        // More accesses than the log has, or a piece of one: nothing is said.
+        assert_eq!(slowest(&log, 9, 3.0, 4), None);
+        assert_eq!(slowest(&log[..63], 8, 3.0, 4), None);
+    }
+}

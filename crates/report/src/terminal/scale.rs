@@ -1,0 +1,55 @@
+//! The scale of a cell's faults, below its verdicts: how far each variant is from the fewest possible, and whose that is.
+
+use pagetide_compare::{Cell as Group, Comparison};
+
+use crate::about;
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
+
+/// Longest name of a variant.
+const NAME: usize = 24;
+
+/// A row for each variant; none where references are not known.
+pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
+    let mut grid = Grid::new([
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ]);
+    let faint = |text: String| Cell::new(Ink::Faint, text);
+    let heads = [
+        "for scale",
+        "faults",
+        "OPT",
+        "LRU",
+        "room",
+        "OPT in it",
+        "model in it",
+    ];
+    grid.row(heads.map(|head| faint(head.to_owned())));
+    let mut any = false;
+    for column in 0..comparison.columns.len() {
+        let Some(scale) = group.scale(column) else {
+            continue;
+        };
+        any = true;
+        let number = |value: f64| faint(grouped(value, 0));
+        let in_room = |value: fn(&pagetide_compare::Room) -> f64| {
+            let room = scale.room.as_ref();
+            room.map_or_else(Cell::empty, |room| number(value(room)))
+        };
+        grid.row([
+            faint(clean(about::name(comparison, column), NAME, look.ascii)),
+            number(scale.faults),
+            number(scale.opt),
+            number(scale.lru),
+            in_room(|room| room.pages),
+            in_room(|room| room.opt),
+            in_room(|room| room.model),
+        ]);
+    }
+    any.then_some(grid)
+}
