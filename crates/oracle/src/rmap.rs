@@ -102,11 +102,10 @@ pub const ABOUT: &str = "In the model: one process; frames; zero-filled first to
     In random order over 50,000 pages the model gives rmap14a the advantage, but about a tenth of the paper's, and that is not the \
     disk's doing: a fault that waits takes 7.1 ms here (seek, half a turn, eight pages, and its share of writes), so that ten \
     minutes are 84,000 reads less out of 2.4.19's 710,000, and rmap14a saves 11,000. The references would allow it: keeping the pages \
-    that the whole string uses most would save 189,000, LRU has 759,000 and the best possible 276,000. So rmap14a's ages would have to \
-    tell often used pages from others almost half as well as that. In the model they cannot: with one list of 25,600 pages and a \
-    third of all references faulting, a page is looked at less often than it is used, and an age that starts at 2 and loses 1 a look \
-    tells little more than one accessed bit does. What aged pages between shortages in rmap14a, and what else the machine did, is not \
-    modelled. A slower disk would scale all times, not their ratio.";
+    that the whole string uses most would save 189,000; LRU has 759,000 and the best possible 276,000. So rmap14a's ages would have to \
+    tell often used pages from others almost half as well as that. In the model they tell little more than one accessed bit does: a \
+    page starts at age 2 and loses 1 whenever it is looked at unused. What aged pages between shortages in rmap14a, and what else the \
+    machine did, is not modelled. A slower disk would scale all times, not their ratio.";
 
 /// Runs the paper's four tests; `refs` references each, 2,000,000 there.
 pub fn tests(

@@ -2,7 +2,7 @@
 
 use pagetide_oracle::{Outcome, Trace};
 use pagetide_quantity::{Series, Unit};
-use pagetide_scenario::touch::MAX_LATENCY;
+use pagetide_scenario::touch::MAX_LATENCY_NS;
 
 /// Faults window by window: the kernel's, by its log of accesses, and those of OPT, LRU and the model.
 ///
@@ -41,7 +41,7 @@ fn slowest(log: &[u8], counted: u64, faults: f64, windows: usize) -> Option<Vec<
     if entries.len() as u64 != counted || !rest.is_empty() {
         return None;
     }
-    let latency = |entry: &[u8; 8]| u64::from_le_bytes(*entry) & MAX_LATENCY;
+    let latency = |entry: &[u8; 8]| u64::from_le_bytes(*entry) & MAX_LATENCY_NS;
     let mut found = vec![0; windows];
     // A count of events, thus whole.
     let most = (0..entries.len())

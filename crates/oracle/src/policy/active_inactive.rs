@@ -8,7 +8,7 @@ use crate::queue::{Place, Queue, push};
 pub(super) static ABOUT: About = About {
     name: "active-inactive",
     summary: "Linux without MGLRU, for anonymous memory: two lists, accessed bits, refault distances.",
-    source: "Linux 6.12, mm/vmscan.c (shrink_active_list, folio_check_references, inactive_is_low) and mm/workingset.c (workingset_test_recent). One kind of memory, one page table entry a page; reclaim frees `batch` pages at a time.",
+    source: "Linux 6.12, mm/vmscan.c (shrink_lruvec, shrink_active_list, folio_check_references, inactive_is_low) and mm/workingset.c (workingset_test_recent). One kind of memory, one page table entry a page; reclaim frees `batch` pages at a time.",
     parameters: &[Parameter {
         name: "batch",
         help: "pages freed at a time, SWAP_CLUSTER_MAX in Linux",
@@ -36,6 +36,8 @@ struct TwoLists {
     age: u32,
     /// Refaults that were activated since active pages were last looked at.
     activated: bool,
+    /// Part of a page that is still to be deactivated.
+    owed: f64,
     size: u32,
     batch: u32,
 }
@@ -52,6 +54,7 @@ impl TwoLists {
             active: Queue::new(room),
             age: 0,
             activated: false,
+            owed: 0.0,
             size: setup.size,
             batch: whole(setup.value(0)).min(setup.size),
         }
@@ -102,20 +105,34 @@ impl TwoLists {
         true
     }
 
+    /// get_scan_count(): both lists are scanned in proportion to their lengths.
+    fn deactivate_in_proportion(&mut self) {
+        let inactive = f64::from(self.inactive.len().max(1));
+        self.owed += f64::from(self.batch) * f64::from(self.active.len()) / inactive;
+        let whole = whole(self.owed);
+        self.owed -= f64::from(whole);
+        self.deactivate(whole);
+    }
+
+    /// shrink_lruvec()
     fn reclaim(&mut self) {
         let mut freed = 0;
         while freed < self.batch && self.inactive.len() + self.active.len() > 0 {
             if self.inactive_is_low() || std::mem::take(&mut self.activated) {
-                self.deactivate(self.batch.max(1));
+                self.deactivate_in_proportion();
             }
             if self.inactive.len() == 0 {
-                self.deactivate(self.batch.max(1));
+                self.deactivate(self.batch);
             }
             for _ in 0..self.batch {
                 freed += u32::from(self.scan_one());
                 if freed == self.batch {
-                    return;
+                    break;
                 }
+            }
+            // Whatever was freed, the lists are brought into balance again.
+            if self.inactive_is_low() {
+                self.deactivate(self.batch);
             }
         }
     }

@@ -75,8 +75,9 @@ impl Mglru {
     fn next_oldest(&mut self) {
         self.oldest += 1;
         for tier in &mut self.tiers {
-            tier.average_refaulted = (tier.average_refaulted + tier.refaulted) / 2;
-            tier.average_evicted = (tier.average_evicted + tier.evicted + tier.protected) / 2;
+            tier.average_refaulted = u64::midpoint(tier.average_refaulted, tier.refaulted);
+            tier.average_evicted =
+                u64::midpoint(tier.average_evicted, tier.evicted + tier.protected);
             (tier.evicted, tier.refaulted, tier.protected) = (0, 0, 0);
         }
     }

@@ -723,6 +723,7 @@ struct TwoLists {
     shadows: HashMap<u32, u64>,
     age: u64,
     activated: bool,
+    owed: f64,
 }
 
 impl TwoLists {
@@ -734,30 +735,32 @@ impl TwoLists {
             shadows: HashMap::new(),
             age: 0,
             activated: false,
+            owed: 0.0,
+        }
+    }
+
+    fn deactivate(&mut self, count: usize) {
+        for _ in 0..count {
+            if let Some((page, _, referenced)) = self.active.pop_front() {
+                self.inactive.push_back((page, false, referenced));
+            }
         }
     }
 
     fn reclaim(&mut self) {
         let batch = 32.min(self.size);
         let mut freed = 0;
-        while !self.inactive.is_empty() || !self.active.is_empty() {
+        while freed < batch && (!self.inactive.is_empty() || !self.active.is_empty()) {
             let low = self.inactive.len() < self.active.len();
-            let mut rounds = 0;
-            if low {
-                rounds += 1;
-            } else if self.activated {
-                self.activated = false;
-                rounds += 1;
+            if low || self.activated {
+                self.activated &= low;
+                let inactive = self.inactive.len().max(1) as f64;
+                self.owed += batch as f64 * self.active.len() as f64 / inactive;
+                self.deactivate(self.owed as usize);
+                self.owed = self.owed.fract();
             }
-            for round in 0..2 {
-                if round == 0 && rounds == 0 || round == 1 && !self.inactive.is_empty() {
-                    continue;
-                }
-                for _ in 0..batch {
-                    if let Some((page, _, referenced)) = self.active.pop_front() {
-                        self.inactive.push_back((page, false, referenced));
-                    }
-                }
+            if self.inactive.is_empty() {
+                self.deactivate(batch);
             }
             for _ in 0..batch {
                 let Some((page, accessed, referenced)) = self.inactive.pop_front() else {
@@ -774,10 +777,13 @@ impl TwoLists {
                         self.age += 1;
                         freed += 1;
                         if freed == batch {
-                            return;
+                            break;
                         }
                     }
                 }
+            }
+            if self.inactive.len() < self.active.len() {
+                self.deactivate(batch);
             }
         }
     }
