@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
     /// Draw a picture: SVG, for a file
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     svg: bool,
 }
 
