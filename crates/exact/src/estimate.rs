@@ -260,7 +260,8 @@ mod tests {
 
     #[test]
     fn every_scenario_has_an_estimate_that_grows_with_its_sizes() {
-        let grown: [(&str, &[(&str, &str)], &[(&str, &str)]); 8] = [
+        type Given = &'static [(&'static str, &'static str)];
+        let grown: [(&str, Given, Given); 8] = [
             ("contswap", &[("mapping", "40M")], &[("mapping", "100M")]),
             ("random", &[("refs", "10000")], &[("refs", "1000000")]),
             ("linear", &[("pages", "64M")], &[("pages", "200M")]),

@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -286,7 +287,8 @@ fn table(lab: &Lab, lines: usize) -> PathBuf {
     let mut text = String::from("scenario,variant,seed,metric,value\n");
     for line in 0..lines {
         let (variant, seed) = (["a", "b"][line % 2], line / 2);
-        text.push_str(&format!("x,{variant},{seed},time,{}.5\n", 100 + line % 7));
+        let value = 100 + line % 7;
+        writeln!(text, "x,{variant},{seed},time,{value}.5").unwrap();
     }
     let path = lab.folder().join("table.csv");
     fs::write(&path, text).unwrap();

@@ -67,9 +67,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// A kind of file of the cache, and how its files are told.
+type Kind<'a> = (&'static str, &'a dyn Fn(&Path) -> bool);
+
 /// Flips bits in one file of the cache, of another kind each time; says in which, if there is one of that kind.
 fn rot(cache: &Path, kind: u64, random: &mut Random) -> Option<String> {
-    let kinds: [(&str, &dyn Fn(&Path) -> bool); 7] = [
+    let kinds: [Kind<'_>; 7] = [
         ("snapshot ram", &|path| path.ends_with("ram")),
         ("kernel image", &|path| path.ends_with("image")),
         ("snapshot state", &|path| path.ends_with("state")),
