@@ -214,7 +214,7 @@ fn a_running_campaign_is_watched_stopped_and_resumed_from_a_browser() {
     drive(chromium, "live.mjs", &[url, &shots("live")]);
     // The first run was stopped as by Ctrl-C; the one that went on in its place was stopped as well.
     let status = run.0.wait().unwrap();
-    assert_eq!(status.code(), Some(2));
+    assert_eq!(status.code(), Some(130));
     let state = fs::read_to_string(lab.store().join("runs/long.json")).unwrap();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
     assert_eq!(state["end"], "stopped");
