@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_patch_is_said_in_one_sentence_before_anything_is_built()
             "fuzz.patch",
             format!("{head}@@ -1,3 +1,4 @@\n ONE\n two\n+and\n three\n"),
             2,
-            "fits only if 1 line of context",
+            "fits only if 1 line of its context may differ",
         ),
         (
             "gone.patch",

@@ -81,7 +81,10 @@ pub fn last_words(log: &[String]) -> String {
         .any(|word| line.contains(word))
             && !line.starts_with("make")
     });
-    let last = log.iter().rev().find(|line| !line.trim().is_empty());
+    let last = log
+        .iter()
+        .rev()
+        .find(|line| !line.trim().is_empty() && !line.contains(" directory '"));
     telling
         .or(last)
         .map_or("make said nothing", |line| line.trim())
@@ -181,5 +184,9 @@ mod tests {
         assert_eq!(first(&disk, "/x"), None);
         assert!(last_words(&disk).contains("No space left"));
         assert_eq!(last_words(&[]), "make said nothing");
+        let rule = log(
+            "make: Entering directory '/x'\nmake: *** No rule to make target 'a'.  Stop.\nmake: Leaving directory '/x'\n",
+        );
+        assert!(last_words(&rule).contains("No rule to make target"));
     }
 }

@@ -246,7 +246,7 @@ fn in_words(path: &str, why: &Misfit) -> String {
             head.trim_start_matches("@@ ").trim()
         ),
         Misfit::Fuzz { line, ignored } => format!(
-            "its hunk at line {line} of {path} fits only if {ignored} {} of context are ignored: rebase it, so that it is \
+            "its hunk at line {line} of {path} fits only if {ignored} {} of its context may differ: rebase it, so that it is \
              judged where it belongs",
             if *ignored == 1 { "line" } else { "lines" }
         ),
