@@ -11,7 +11,9 @@ use pagetide_arena::{
 };
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_harness::settings;
-use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelError, KernelRef, Need, Stop};
+use pagetide_kernel::{
+    Cache, Digest, Freshness, Kernel, KernelError, KernelRef, Need, Setting, Stop,
+};
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
@@ -128,7 +130,6 @@ impl Exact {
         subject: &Subject,
         needs: &Needs,
     ) -> Result<(Vec<ModuleSpec>, Files), ExactError> {
-        let filesystem = needs.filesystem;
         let mut modules = Vec::new();
         // A kernel without packet sockets is no reason to refuse: the scenario says so.
         if needs.packet && kernel.require(Need::Packet).is_ok() {
@@ -137,17 +138,8 @@ impl Exact {
         if subject.swap == SwapSpec::Zram {
             modules.extend(kernel.zram_modules(Some(COMPRESSOR))?);
         }
-        let mut disk = String::new();
-        if matches!(subject.swap, SwapSpec::Ssd(_)) || filesystem.is_some() {
-            let (latency, devices, size) = match subject.swap {
-                SwapSpec::Ssd(latency) => (
-                    latency,
-                    1 + u32::from(filesystem.is_some()),
-                    subject.swap_size.max(filesystem.unwrap_or_default()),
-                ),
-                _ => (SSD_LATENCY, 1, filesystem.unwrap_or_default()),
-            };
-            disk = ssd_params(latency, size, devices);
+        let disk = disk_params(subject, needs);
+        if disk.is_some() {
             modules.extend(kernel.modules_for(&["null_blk"])?);
         }
         let mut specs: Vec<ModuleSpec> = Vec::new();
@@ -158,7 +150,7 @@ impl Exact {
             }
             let file = format!("/modules/{}.ko", module.name);
             let params = match module.name.as_str() {
-                "null_blk" => disk.clone(),
+                "null_blk" => disk.clone().unwrap_or_default(),
                 "zram" => "num_devices=1".to_owned(),
                 _ => String::new(),
             };
@@ -274,6 +266,38 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     )
 }
 
+/// Module parameters of the simulated disks of a trial; `None` where it has none.
+fn disk_params(subject: &Subject, needs: &Needs) -> Option<String> {
+    let files = needs.filesystem.unwrap_or_default();
+    match (subject.swap, needs.filesystem) {
+        (SwapSpec::Ssd(latency), filesystem) => {
+            let devices = 1 + u32::from(filesystem.is_some());
+            Some(ssd_params(latency, subject.swap_size.max(files), devices))
+        }
+        (_, Some(size)) => Some(ssd_params(SSD_LATENCY, size, 1)),
+        (_, None) => None,
+    }
+}
+
+/// Boot arguments of a trial. A driver of simulated disks that is built in takes its parameters from the command line; loaded
+/// as a module it is given them then.
+fn boot_arguments(
+    kernel: &Kernel,
+    subject: &Subject,
+    needs: &Needs,
+) -> Result<Vec<String>, KernelError> {
+    let mut arguments = subject.variant.boot.clone();
+    if let Some(disk) = disk_params(subject, needs)
+        && kernel.config()?.get("CONFIG_BLK_DEV_NULL_BLK") == Setting::Yes
+    {
+        let of_driver = disk
+            .split_whitespace()
+            .map(|word| format!("null_blk.{word}"));
+        arguments.extend(of_driver);
+    }
+    Ok(arguments)
+}
+
 /// Module parameters of the simulated disk: memory behind it, completion by timer after the latency, one queue.
 /// Source: kernel `Documentation/block/null_blk.rst`.
 fn ssd_params(latency: Nanos, size: Bytes, devices: u32) -> String {
@@ -348,12 +372,13 @@ impl Arena for Exact {
         };
         let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
         self.require(&kernel, wanted(&subject, &needs))?;
+        let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
         let machine = MachineSpec::new(
             subject.memory,
             subject.swap,
             subject.swap_size,
             needs.filesystem,
-            &subject.variant.boot,
+            &boot,
         );
         subject.arena = ArenaSpec {
             kind: ArenaKind::Exact,
