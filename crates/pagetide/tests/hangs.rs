@@ -115,8 +115,24 @@ fn stretched(promised: Duration) -> Duration {
     promised.mul_f64((load / cpus as f64).max(1.0))
 }
 
+/// Whether Ctrl-C is ignored here. Source: proc_pid_status(5), `SigIgn`.
+fn ignores_interrupts() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::INT.as_raw() - 1) & 1 == 1
+}
+
 /// Sends the signal; the program must end within what is promised, as ended by it.
 fn ends_soon(phase: &str, mut child: Child, signal: Signal) {
+    // Who starts the tests in the background of a script may ignore Ctrl-C, and children inherit that.
+    let signal = if signal == Signal::INT && ignores_interrupts() {
+        Signal::TERM
+    } else {
+        signal
+    };
     let limit = stretched(PROMISED);
     let began = Instant::now();
     kill_process(Pid::from_child(&child), signal).unwrap();
