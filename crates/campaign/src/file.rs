@@ -182,13 +182,11 @@ fn accept(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>, FileE
     };
     let word = |item: &Item<'_>| {
         let word = item.string("a kind of difference or the name of a setting")?;
-        let known = Kind::WORDS.iter().any(|(known, _)| *known == word);
-        let setting = word.contains(['.', '/']) && vocabulary.setting_meant(&word).is_none();
-        if known || setting || word == "compressor" {
+        let is_slip = word.contains(['.', '/']) && vocabulary.setting_meant(&word).is_some();
+        if Kind::is_acceptable(&word) && !is_slip {
             return Ok(word);
         }
-        let words = Kind::WORDS.map(|(word, _)| word).join(", ");
-        Err(item.value(&format!("use one of {words}, or the name of a setting")))
+        Err(item.value(&format!("use {}", Kind::acceptable())))
     };
     item.list().iter().map(word).collect()
 }
@@ -377,12 +375,12 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
         .iter()
         .any(|key| top.get(key).is_some())
         || tables.iter().any(|table| table.get("patch").is_some());
+    let above = KernelKeys::read(top)?;
     let kernel = match top.get("kernel") {
         Some(item) => KernelKeys::kernel(&item)?,
-        None if is_built => KernelKeys::read(top)?.built(None),
+        None if is_built => above.built(None),
         None => String::new(),
     };
-    let above = KernelKeys::read(top)?;
     for table in tables {
         let item = table.need("name", "name = \"…\"")?;
         let name = item.string("a short name in quotes")?;

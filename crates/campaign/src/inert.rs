@@ -16,7 +16,11 @@ const MOST: usize = 200;
 pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunError> {
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut cells = 0;
-    if campaign.variants.len() > 1 {
+    let differ = campaign
+        .variants
+        .windows(2)
+        .any(|pair| pair[0].settings != pair[1].settings);
+    if differ {
         for cell in campaign.cells().take(MOST) {
             let prepared = prepare(campaign, arena, &cell, Pass::Timed)?;
             let subjects: Vec<&Subject> = prepared.iter().map(Prepared::subject).collect();

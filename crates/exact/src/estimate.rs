@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use pagetide_quantity::{Bytes, Nanos};
+use pagetide_quantity::{Bytes, Nanos, PAGE_SIZE};
 use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
 
 /// Wall-clock time of a trial with this subject.
@@ -86,8 +86,6 @@ const HIT: f64 = 0.00005;
 const ROOM: f64 = 0.98;
 /// Memory that a kernel and what stands by take of a machine of a total size.
 const FOOTPRINT: f64 = 56.0 * 256.0;
-/// Bytes of a page.
-const PAGE: f64 = 4096.0;
 
 /// A trial's sizes.
 struct Sizes<'a> {
@@ -100,7 +98,7 @@ struct Sizes<'a> {
 
 impl<'a> Sizes<'a> {
     fn of(subject: &'a Subject) -> Self {
-        let pages = |bytes: Bytes| bytes.0 as f64 / PAGE;
+        let pages = |bytes: Bytes| bytes.0 as f64 / PAGE_SIZE as f64;
         Self {
             params: &subject.params,
             memory: match subject.memory {
@@ -125,7 +123,7 @@ impl<'a> Sizes<'a> {
     /// A size in pages.
     fn pages(&self, name: &str) -> f64 {
         let bytes = self.text(name).parse::<Bytes>();
-        bytes.map_or(0.0, |bytes| bytes.0 as f64 / PAGE)
+        bytes.map_or(0.0, |bytes| bytes.0 as f64 / PAGE_SIZE as f64)
     }
 
     fn seconds(&self, name: &str) -> f64 {

@@ -24,7 +24,7 @@ pub struct Request {
 }
 
 /// Lists older than this many seconds are fetched again before they are asked.
-pub(crate) const DAY: u64 = 24 * 60 * 60;
+const DAY: u64 = 24 * 60 * 60;
 
 /// How many packages are tried when a mirror lists what it does not have.
 const TRIES: usize = 4;
@@ -90,8 +90,7 @@ impl Cache {
         request: &Request,
         watch: &mut Watch,
     ) -> Result<Kernel, KernelError> {
-        let stale =
-            request.freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY);
+        let stale = is_stale(archive, request.freshness);
         if stale {
             update(archive, watch)?;
         }
@@ -189,6 +188,11 @@ impl Cache {
             packages,
         })
     }
+}
+
+/// Whether the lists are to be fetched anew: that was asked for, or they are older than a day.
+pub(crate) fn is_stale(archive: &dyn Archive, freshness: Freshness) -> bool {
+    freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY)
 }
 
 /// Fetches the lists anew, and says which suites are not among them.

@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::compress::Compression;
 use crate::deb::Package;
 use crate::error::KernelError;
-use crate::remote::{DAY, update};
+use crate::remote::{is_stale, update};
 use crate::resolve::Freshness;
 use crate::step::{Step, Watch};
 
@@ -117,7 +117,7 @@ fn refreshed(
     freshness: Freshness,
     watch: &mut Watch,
 ) -> Result<(), KernelError> {
-    if freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY) {
+    if is_stale(archive, freshness) {
         update(archive, watch)?;
     }
     Ok(())

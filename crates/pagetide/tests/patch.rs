@@ -7,7 +7,6 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use common::{Lab, one_sentence};
 use pagetide_testing::{Need, skip};
@@ -22,27 +21,7 @@ fn tree() -> TempDir {
         "one\ntwo\nthree\nfour\nfive\n",
     )
     .unwrap();
-    for arguments in [
-        &["init", "-q"][..],
-        &["add", "-A"],
-        &[
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "commit",
-            "-q",
-            "-m",
-            "x",
-        ],
-    ] {
-        let git = Command::new("git")
-            .arg("-C")
-            .arg(folder.path())
-            .args(arguments)
-            .status();
-        assert!(git.unwrap().success());
-    }
+    pagetide_testing::git::tree_of(folder.path());
     folder
 }
 

@@ -38,7 +38,7 @@ use sha2::{Digest, Sha256};
 use crate::about::About;
 pub use atlas::atlas;
 pub use single::single;
-pub use sources::{Sources, Why};
+pub use sources::Sources;
 pub use store::of_store;
 
 /// The script of the page, built by `web/build.sh`.
@@ -68,7 +68,7 @@ pub struct Input<'a> {
     pub comparison: &'a Comparison,
     /// Title, command and machine.
     pub about: &'a About,
-    /// Explanations, reclaim tables, observed trials.
+    /// Reclaim tables, observed trials.
     pub sources: &'a Sources,
     /// Opens records.
     pub open: &'a Open<'a>,

@@ -11,7 +11,6 @@ use crate::about::{self, BASELINE};
 use crate::draw::clean::{clean, wrap};
 use crate::draw::quantity::{Scale, show};
 use crate::draw::{Align, Cell, Grid, Ink, Look};
-use crate::html;
 
 /// Findings under a comparison, and pieces of evidence behind each.
 const SHORT: [usize; 2] = [3, 3];
@@ -442,20 +441,4 @@ fn parts(comparison: &Comparison, explained: &Explained, look: &Look) -> String 
         ]);
     }
     grid.draw(look, 2)
-}
-
-/// The explanations for the page, the most important statements of each cell in their order.
-pub fn for_page(comparison: &Comparison) -> Vec<html::Why> {
-    let mut all = Vec::new();
-    for cell in 0..comparison.cells.len() {
-        for explained in of_cell(comparison, cell) {
-            let statements = statements(comparison, explained, true, false);
-            all.extend(statements.into_iter().map(|statement| html::Why {
-                cell,
-                claim: statement.claim,
-                evidence: statement.evidence,
-            }));
-        }
-    }
-    all
 }

@@ -202,23 +202,7 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn user(folder: &Path, arguments: &[&str]) -> String {
-        let output = Command::new("git")
-            .args([
-                "-C",
-                &text(folder),
-                "-c",
-                "user.name=a",
-                "-c",
-                "user.email=a@b",
-            ])
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
+    use pagetide_testing::git::git;
 
     fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let mut all = Vec::new();
@@ -240,12 +224,12 @@ mod tests {
     fn revisions_are_written_into_the_cache_and_the_users_tree_stays_as_it_is() {
         let theirs = tempfile::tempdir().unwrap();
         let path = theirs.path();
-        user(path, &["init", "-q"]);
+        git(path, &["init", "-q"]);
         for (content, message) in [("one\n", "1"), ("two\n", "2")] {
             fs::write(path.join("a.c"), content).unwrap();
             fs::write(path.join("same.c"), "same\n").unwrap();
-            user(path, &["add", "-A"]);
-            user(path, &["commit", "-q", "-m", message]);
+            git(path, &["add", "-A"]);
+            git(path, &["commit", "-q", "-m", message]);
         }
         fs::write(path.join("a.c"), "not committed\n").unwrap();
         let before = everything(path);
@@ -290,7 +274,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("git tree"), "{error}");
-        user(folder.path(), &["init", "-q"]);
+        git(folder.path(), &["init", "-q"]);
         let error = Revision::find(folder.path(), Some("v9"), &mut |_| {})
             .unwrap_err()
             .to_string();

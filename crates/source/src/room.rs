@@ -22,11 +22,12 @@ const KERNELS: usize = 100;
 
 /// Bytes that sources, builds and built kernels take.
 pub fn taken(cache: &Cache) -> u64 {
-    let sources: u64 = pieces(cache).iter().map(|piece| piece.bytes).sum();
-    let kernels: u64 = built(cache)
-        .iter()
-        .filter_map(|kernel| kernel.size().ok())
-        .sum();
+    sum(cache, &pieces(cache), &built(cache))
+}
+
+fn sum(cache: &Cache, pieces: &[Piece], kernels: &[Kernel]) -> u64 {
+    let sources: u64 = pieces.iter().map(|piece| piece.bytes).sum();
+    let kernels: u64 = kernels.iter().filter_map(|kernel| kernel.size().ok()).sum();
     sources + walked(&cache.root().join("ccache")) + kernels
 }
 
@@ -43,9 +44,9 @@ fn built(cache: &Cache) -> Vec<Kernel> {
 pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);
-    let mut total = taken(cache);
-    // Kernels are small and the youngest are compared with: of those beyond a hundred the oldest go first.
     let kernels = built(cache);
+    let mut total = sum(cache, &pieces, &kernels);
+    // Kernels are small and the youngest are compared with: of those beyond a hundred the oldest go first.
     let beyond = kernels.len().saturating_sub(KERNELS);
     for kernel in kernels.iter().take(if total > limit { beyond } else { 0 }) {
         let bytes = kernel.size().unwrap_or_default();

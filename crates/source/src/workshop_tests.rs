@@ -1,6 +1,5 @@
 //! The workshop on a tree of a few lines, whose Makefile does what Kbuild does with sed and cat.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -65,28 +64,7 @@ impl Bench {
             b"obj-$(CONFIG_ZSWAP) += zswap.o\n",
         )
         .unwrap();
-        for arguments in [
-            &["init", "-q"][..],
-            &["add", "-A"],
-            &[
-                "-c",
-                "user.name=a",
-                "-c",
-                "user.email=a@b",
-                "commit",
-                "-q",
-                "-m",
-                "x",
-            ],
-        ] {
-            let done = Command::new("git")
-                .arg("-C")
-                .arg(top)
-                .args(arguments)
-                .status()
-                .unwrap();
-            assert!(done.success());
-        }
+        pagetide_testing::git::tree_of(top);
         bench
     }
 
@@ -110,6 +88,12 @@ impl Bench {
             first: None,
             control: false,
         }
+    }
+
+    /// The folder of the only build there is.
+    fn only_build(&self) -> PathBuf {
+        let mut builds = fs::read_dir(self.root.path().join("cache/builds")).unwrap();
+        builds.next().unwrap().unwrap().path()
     }
 
     fn workshop(&self) -> Workshop {
@@ -275,13 +259,7 @@ fn what_a_killed_build_left_half_made_is_made_again() {
     let mut bench = Bench::new();
     let base = bench.recipe(&[]);
     let whole = bench.build(&base).unwrap();
-    let builds = bench.root.path().join("cache/builds");
-    let folder = fs::read_dir(builds)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let folder = bench.only_build();
     // As a kill leaves it: the build is marked, and an object is younger than the note of how it was made.
     fs::write(folder.join("building"), "").unwrap();
     let object = folder.join("out/mm/vmscan.o");
@@ -303,13 +281,7 @@ fn the_build_sees_no_network_where_namespaces_work() {
     }
     let base = bench.recipe(&[]);
     bench.build(&base).unwrap();
-    let builds = bench.root.path().join("cache/builds");
-    let folder = fs::read_dir(builds)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let folder = bench.only_build();
     let interfaces = fs::read_to_string(folder.join("out/net")).unwrap();
     let names: Vec<&str> = interfaces
         .lines()

@@ -5,6 +5,7 @@
 //! failure if the machine of CI must have what is missing ([`Need::is_required`]). This crate knows nothing of pagetide.
 
 pub mod fuzz;
+pub mod git;
 
 use std::fmt::{self, Display};
 use std::fs::File;

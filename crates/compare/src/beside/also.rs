@@ -77,6 +77,18 @@ impl Kind {
         ("given", Self::Given),
     ];
 
+    /// Whether a word says what may differ: a kind, or the name of a setting.
+    pub fn is_acceptable(word: &str) -> bool {
+        let is_kind = Self::WORDS.iter().any(|(known, _)| *known == word);
+        is_kind || word == "compressor" || word.contains(['.', '/'])
+    }
+
+    /// What may be accepted, for messages.
+    pub fn acceptable() -> String {
+        let words = Self::WORDS.map(|(word, _)| word).join(", ");
+        format!("one of {words}, or the name of a setting")
+    }
+
     /// Its word.
     pub fn word(self) -> &'static str {
         let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);

@@ -24,7 +24,7 @@ enum Change {
 /// One planted difference.
 struct Planted {
     name: &'static str,
-    workload: &'static [&'static str],
+    workload: &'static str,
     change: Change,
     metric: &'static str,
     sense: Sense,
@@ -32,68 +32,14 @@ struct Planted {
     causes: &'static [&'static str],
 }
 
-const RANDOM: &[&str] = &["random", "-p", "pages=28M", "-p", "refs=8000"];
-const LINEAR: &[&str] = &[
-    "linear",
-    "-p",
-    "pages=40M",
-    "-p",
-    "refs=12000",
-    "--swap",
-    "ssd:80us",
-];
-const FILES: &[&str] = &[
-    "filecopy",
-    "-p",
-    "methods=rw-cp",
-    "-p",
-    "verify=false",
-    "-p",
-    "size=32M",
-    "-p",
-    "victim=8M",
-    "-p",
-    "victim-mapping=anon",
-    "--swap",
-    "ssd:400us",
-];
-const WRITER: &[&str] = &[
-    "filecopy",
-    "-p",
-    "methods=rw-cp",
-    "-p",
-    "verify=false",
-    "-p",
-    "size=24M",
-    "-p",
-    "victim=0",
-];
-const HOT: &[&str] = &[
-    "scan-with-hot-core",
-    "-p",
-    "pages=32M",
-    "-p",
-    "refs=40000",
-    "--swap",
-    "ssd:80us",
-    "--set",
-    "vm.page-cluster=0",
-];
-const BLOCKS: &[&str] = &[
-    "highalloc",
-    "-p",
-    "fragment=0",
-    "-p",
-    "jobs=0",
-    "-p",
-    "share=0.5",
-    "-p",
-    "age=1s",
-    "-p",
-    "rest=1s",
-    "-p",
-    "rate=8M",
-];
+const RANDOM: &str = "random -p pages=28M -p refs=8000";
+const LINEAR: &str = "linear -p pages=40M -p refs=12000 --swap ssd:80us";
+const FILES: &str = "filecopy -p methods=rw-cp -p verify=false -p size=32M -p victim=8M -p victim-mapping=anon --swap ssd:400us";
+const WRITER: &str = "filecopy -p methods=rw-cp -p verify=false -p size=24M -p victim=0";
+const HOT: &str =
+    "scan-with-hot-core -p pages=32M -p refs=40000 --swap ssd:80us --set vm.page-cluster=0";
+const BLOCKS: &str =
+    "highalloc -p fragment=0 -p jobs=0 -p share=0.5 -p age=1s -p rest=1s -p rate=8M";
 const MEMORY: &[&str] = &["shared-memory", "eviction-choice"];
 
 const PLANTED: [Planted; 14] = [
@@ -131,19 +77,7 @@ const PLANTED: [Planted; 14] = [
     },
     Planted {
         name: "swappiness-without-swap",
-        workload: &[
-            "filecopy",
-            "-p",
-            "methods=rw-cp",
-            "-p",
-            "verify=false",
-            "-p",
-            "size=24M",
-            "-p",
-            "victim=4M",
-            "--swap",
-            "none",
-        ],
+        workload: "filecopy -p methods=rw-cp -p verify=false -p size=24M -p victim=4M --swap none",
         change: Change::Setting("vm.swappiness=0", "vm.swappiness=200"),
         metric: "copy-time",
         sense: Sense::Nothing,
@@ -152,15 +86,7 @@ const PLANTED: [Planted; 14] = [
     // Where direct reclaim is frequent, a higher factor lets kswapd start sooner (Documentation/admin-guide/sysctl/vm.rst).
     Planted {
         name: "watermark-scale-factor",
-        workload: &[
-            "random",
-            "-p",
-            "pages=28M",
-            "-p",
-            "refs=8000",
-            "--swap",
-            "ssd:80us",
-        ],
+        workload: "random -p pages=28M -p refs=8000 --swap ssd:80us",
         change: Change::Setting(
             "vm.watermark_scale_factor=10",
             "vm.watermark_scale_factor=100",
@@ -176,15 +102,7 @@ const PLANTED: [Planted; 14] = [
     },
     Planted {
         name: "min-free",
-        workload: &[
-            "random",
-            "-p",
-            "pages=28M",
-            "-p",
-            "refs=8000",
-            "--swap",
-            "ssd:80us",
-        ],
+        workload: "random -p pages=28M -p refs=8000 --swap ssd:80us",
         change: Change::Setting("vm.min_free_kbytes=512", "vm.min_free_kbytes=2048"),
         metric: "access-time",
         sense: Sense::Regressed,
@@ -192,15 +110,7 @@ const PLANTED: [Planted; 14] = [
     },
     Planted {
         name: "a-tenth-of-memory-less",
-        workload: &[
-            "random",
-            "-p",
-            "pages=28M",
-            "-p",
-            "refs=8000",
-            "--swap",
-            "ssd:80us",
-        ],
+        workload: "random -p pages=28M -p refs=8000 --swap ssd:80us",
         change: Change::Cell(&["--memory", "20M"], &["--memory", "18M"]),
         metric: "access-time",
         sense: Sense::Regressed,
@@ -232,15 +142,7 @@ const PLANTED: [Planted; 14] = [
     },
     Planted {
         name: "huge-pages-where-all-is-advised-against",
-        workload: &[
-            "random",
-            "-p",
-            "pages=28M",
-            "-p",
-            "refs=8000",
-            "--swap",
-            "zram",
-        ],
+        workload: "random -p pages=28M -p refs=8000 --swap zram",
         change: Change::Setting("thp/enabled=never", "thp/enabled=always"),
         metric: "access-time",
         sense: Sense::Nothing,
@@ -318,8 +220,8 @@ fn of(tool: &Tool, planted: &Planted) -> Option<(Value, Vec<Value>)> {
     let sampling = ["--swap-size", "96M", "--seeds", "8", "--observe=6"];
     match planted.change {
         Change::Setting(a, b) => {
-            let mut words = planted.workload.to_vec();
-            let memory = if planted.workload[0] == "highalloc" {
+            let mut words: Vec<&str> = planted.workload.split(' ').collect();
+            let memory = if planted.workload.starts_with("highalloc ") {
                 "48M"
             } else {
                 "16M"
@@ -333,7 +235,7 @@ fn of(tool: &Tool, planted: &Planted) -> Option<(Value, Vec<Value>)> {
             let mut sides = Vec::new();
             for (side, options) in [("a", a), ("b", b)] {
                 let name = format!("{}-{side}", planted.name);
-                let mut words = planted.workload.to_vec();
+                let mut words: Vec<&str> = planted.workload.split(' ').collect();
                 words.extend(options);
                 if !options.contains(&"--memory") {
                     words.extend(["--memory", "16M"]);

@@ -44,14 +44,22 @@ pub struct AcceptArgs {
     pub accept: Vec<String>,
 }
 
+impl AcceptArgs {
+    /// What is allowed; with `anyway` also other cells.
+    pub fn allowed(&self, anyway: bool) -> Allowed {
+        Allowed {
+            anyway,
+            accepted: self.accept.clone(),
+        }
+    }
+}
+
 /// Reads what may be accepted: a kind, or the name of a setting.
 fn acceptable(text: &str) -> Result<String, String> {
-    let is_kind = Kind::WORDS.iter().any(|(word, _)| *word == text);
-    if is_kind || text.contains(['.', '/']) || text == "compressor" {
+    if Kind::is_acceptable(text) {
         return Ok(text.to_owned());
     }
-    let words = Kind::WORDS.map(|(word, _)| word).join(", ");
-    Err(format!("give one of {words}, or the name of a setting"))
+    Err(format!("give {}", Kind::acceptable()))
 }
 
 /// Compares.
@@ -65,10 +73,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     for word in &args.accept.accept {
         words.extend(["--accept".to_owned(), word.clone()]);
     }
-    let allowed = Allowed {
-        anyway: args.anyway,
-        accepted: args.accept.accept.clone(),
-    };
+    let allowed = args.accept.allowed(args.anyway);
     let comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), allowed)?;
     let title = match (&args.a, &args.b, &comparison.campaign) {
         (Some(a), Some(b), _) => format!("{b} against {a}"),

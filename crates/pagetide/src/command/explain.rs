@@ -1,7 +1,6 @@
 //! `pagetide explain`: why two sides differ.
 
 use anyhow::Result;
-use pagetide_compare::Allowed;
 use pagetide_compare::explain::explain;
 use pagetide_report::why::explanations;
 
@@ -35,10 +34,7 @@ pub struct Args {
 /// Explains.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let allowed = Allowed {
-        anyway: args.anyway,
-        accepted: args.accept.accept.clone(),
-    };
+    let allowed = args.accept.allowed(args.anyway);
     let mut comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), allowed)?;
     comparison.explanations = explain(&store, &comparison)?;
     if out.json {

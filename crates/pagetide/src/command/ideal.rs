@@ -169,12 +169,8 @@ impl Question {
             &subject.params,
             subject.seed,
         )?;
-        let faults = record
-            .results
-            .metrics
-            .iter()
-            .find(|metric| metric.name == "faults");
-        let measured = faults
+        let measured = record
+            .metric("faults")
             .and_then(|metric| metric.value.number())
             .map(|faults| Measured {
                 variant: subject.variant.name.clone(),

@@ -6,6 +6,7 @@ use pagetide_verdict::judgement::{Effect, EffectKind};
 
 use super::escape::text;
 use crate::draw::quantity::{Scale, signed};
+use crate::terminal::effect;
 
 /// Reaches of the scale of ratios, in per cent of the larger value.
 const REACHES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 900.0];
@@ -161,25 +162,11 @@ impl Scales {
 /// The farthest end of the intervals: of primary metrics if any of this kind is primary.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
-        rows.iter()
-            .filter(|row| (row.primary || !is_primary) && unit.is_none_or(|unit| unit == row.unit))
-            .flat_map(|row| row.judgements.iter().flatten())
-            .filter_map(|judgement| judgement.effect)
-            .filter(|effect| effect.kind == kind)
-            .flat_map(|effect| {
-                let interval = effect.interval;
-                [
-                    effect.estimate,
-                    interval.map_or(effect.estimate, |i| i.low),
-                    interval.map_or(effect.estimate, |i| i.high),
-                ]
-            })
-            .map(|value| match kind {
-                EffectKind::Ratio => value.ln().abs(),
-                EffectKind::Difference => value.abs(),
-            })
-            .filter(|size| size.is_finite())
-            .fold(0.0_f64, f64::max)
+        let counted = rows
+            .iter()
+            .copied()
+            .filter(|row| (row.primary || !is_primary) && unit.is_none_or(|unit| unit == row.unit));
+        effect::farthest(counted, kind)
     };
     match of(true) {
         0.0 => of(false),

@@ -11,8 +11,9 @@ use super::bars::bars;
 use super::blob::Blobs;
 use super::data::{Cell, Page, Shares, Table};
 use super::parts::wholes;
+use super::states::Faults;
 use super::trace::{self, Room};
-use super::{HtmlError, Input, or_omit, states, table};
+use super::{HtmlError, Input, or_omit, table};
 use crate::draw::clean;
 
 /// Longest name.
@@ -166,11 +167,11 @@ fn traces(
             .push(format!("accesses of record {}: {error}", side.id));
         return Ok(());
     }
-    let mut trace = trace::pack(side.entries, room, blobs, open)?;
+    let faults = Faults::of(side.reader.record());
+    let mut trace = trace::pack(side.entries, room, faults, blobs, open)?;
     trace.column = side.column;
     trace.record.clone_from(&side.id);
     trace.seed = side.reader.record().subject.seed;
-    trace.states = states::of(side.reader.record(), side.entries, open)?;
     figures.accesses += trace.n;
     cell.traces.push(trace);
     Ok(())

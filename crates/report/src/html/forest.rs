@@ -34,8 +34,9 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, out: &mut String) {
         return;
     }
     rows.sort_by(|a, b| better(a).total_cmp(&better(b)));
-    let labels = short_labels(input);
-    let shared = shared(input);
+    let common = common(input);
+    let labels = short_labels(input, &common);
+    let shared = shared(&common);
     put!(
         out,
         "<h3 id=\"forest\">What decides, from the best to the worst</h3>\n<p class=\"params\">{shared}Change against {}, with its \
@@ -91,15 +92,15 @@ fn better(row: &Row<'_>) -> f64 {
 /// The parts of cells' labels, as they are joined.
 const JOINT: &str = " · ";
 
-/// What all cells have in common, said once; empty where there is nothing or one cell.
-fn shared(input: &Input<'_>) -> String {
-    let parts = common(input);
-    if parts.is_empty() {
+/// What all cells have in common, said once; empty where there is nothing.
+fn shared(common: &[&str]) -> String {
+    if common.is_empty() {
         return String::new();
     }
-    format!("All cells: {}. ", text(&parts.join(JOINT), 300))
+    format!("All cells: {}. ", text(&common.join(JOINT), 300))
 }
 
+/// The parts of their labels that all cells have, if there are several cells.
 fn common<'a>(input: &Input<'a>) -> Vec<&'a str> {
     let mut cells = input.comparison.cells.iter();
     let (Some(first), true) = (cells.next(), input.comparison.cells.len() > 1) else {
@@ -116,8 +117,7 @@ fn common<'a>(input: &Input<'a>) -> Vec<&'a str> {
 }
 
 /// Labels of the cells without what all have in common.
-fn short_labels(input: &Input<'_>) -> Vec<String> {
-    let common = common(input);
+fn short_labels(input: &Input<'_>, common: &[&str]) -> Vec<String> {
     input
         .comparison
         .cells

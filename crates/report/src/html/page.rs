@@ -123,19 +123,17 @@ pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
 
 /// Why the variants of a cell differ: a picture, then the statements with their evidence.
 fn why(input: &Input<'_>, place: usize, out: &mut String) {
-    let mut statements = input
-        .sources
-        .why
-        .iter()
-        .filter(|why| why.cell == place)
-        .peekable();
-    if statements.peek().is_none() {
+    let explanations: Vec<_> = why::of_cell(input.comparison, place).collect();
+    if explanations.is_empty() {
         return;
     }
     out.push_str("<section class=\"why\">\n<h4>Why</h4>\n");
-    for explained in why::of_cell(input.comparison, place) {
+    for explained in &explanations {
         waterfall::plot(input, explained, out);
     }
+    let statements = explanations
+        .iter()
+        .flat_map(|explained| why::statements(input.comparison, explained, true, false));
     for why in statements {
         put!(out, "<p>{}</p>\n", text(&why.claim, LONG));
         if !why.evidence.is_empty() {

@@ -1,26 +1,13 @@
-//! What a page shows beside a comparison: explanations, reclaim tables and series of observed trials.
+//! What a page shows beside a comparison: reclaim tables and series of observed trials.
 
 use std::collections::BTreeMap;
 
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
 use pagetide_store::Store;
 
-/// Why something came, with what shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Why {
-    /// Place of the cell it is about.
-    pub cell: usize,
-    /// The claim, one sentence.
-    pub claim: String,
-    /// What it rests on, a line each.
-    pub evidence: Vec<String>,
-}
-
 /// What stands beside the judged metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Explanations, the most important first.
-    pub why: Vec<Why>,
     /// What the observed trials say, by place of cell and column; their series over time are drawn.
     pub observed: BTreeMap<(usize, usize), Observation>,
     /// What could not be read, a line each.

@@ -3,12 +3,8 @@
 //! The log holds times only. The record counts the faults, and an access that faults takes longer than one that does not,
 //! so the longest accesses, as many as there were major faults, are those; the next longest are the minor ones.
 
-use std::io::{self, Read};
-
 use pagetide_record::Record;
 use serde::Serialize;
-
-use super::trace::{each_chunk, time};
 
 /// A stall takes so many times as long as the median major fault.
 const STALL: u64 = 10;
@@ -28,39 +24,64 @@ pub(crate) struct States {
     pub counts: [u64; 4],
 }
 
-/// The states of the accesses of a record; `None` where it does not count faults, or counts more than there are accesses.
-pub(crate) fn of(
-    record: &Record,
-    entries: u64,
-    open: impl Fn() -> io::Result<Box<dyn Read>>,
-) -> io::Result<Option<States>> {
-    let metric = |name: &str| -> Option<u64> {
-        let metric = record.results.metrics.iter().find(|m| m.name == name)?;
-        let number = metric.value.number()?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a number of accesses, and checked to be one"
-        )]
-        let count = number as u64;
-        (number >= 0.0 && number <= entries as f64).then_some(count)
-    };
-    let (Some(major), minor) = (metric("major-faults"), metric("minor-faults")) else {
-        return Ok(None);
-    };
-    if entries > MOST || major + minor.unwrap_or(0) > entries {
-        return Ok(None);
+/// How many accesses of a log were faults.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    major: u64,
+    /// `None` where the record does not count them apart from hits.
+    minor: Option<u64>,
+}
+
+impl Faults {
+    /// As the record counts them; `None` where it does not.
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        let count = |name: &str| -> Option<u64> {
+            let number = record.metric(name)?.value.number()?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a number of faults, and checked to be one"
+            )]
+            let count = number as u64;
+            (number >= 0.0).then_some(count)
+        };
+        Some(Self {
+            major: count("major-faults")?,
+            minor: count("minor-faults"),
+        })
     }
-    let mut times: Vec<u32> = Vec::with_capacity(usize::try_from(entries).unwrap_or(0));
-    each_chunk(open()?, |chunk| {
-        times.extend(
-            chunk
-                .iter()
-                .map(|e| u32::try_from(time(*e)).unwrap_or(u32::MAX)),
-        );
-        Ok(())
-    })?;
-    Ok(Some(split(&mut times, major, minor)))
+}
+
+/// Collects the times of a log.
+pub(crate) struct Sorter {
+    faults: Faults,
+    times: Vec<u32>,
+}
+
+impl Sorter {
+    /// Begins; `None` for a log that is too long, or has fewer entries than there were faults.
+    pub(crate) fn new(faults: Faults, entries: u64) -> Option<Self> {
+        let faults = Faults {
+            minor: faults.minor.filter(|minor| *minor <= entries),
+            ..faults
+        };
+        let all = faults.major.saturating_add(faults.minor.unwrap_or(0));
+        (entries <= MOST && all <= entries).then(|| Self {
+            faults,
+            times: Vec::with_capacity(usize::try_from(entries).unwrap_or(0)),
+        })
+    }
+
+    /// Adds accesses by their times in nanoseconds.
+    pub(crate) fn add(&mut self, times: impl Iterator<Item = u64>) {
+        self.times
+            .extend(times.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX)));
+    }
+
+    /// What the accesses met.
+    pub(crate) fn states(mut self) -> States {
+        split(&mut self.times, self.faults.major, self.faults.minor)
+    }
 }
 
 fn split(times: &mut [u32], major: u64, minor: Option<u64>) -> States {

@@ -10,7 +10,6 @@ use pagetide_store::Store;
 use super::{Assets, HtmlError, Input, PageSummary, Sources, write};
 use crate::about::About;
 use crate::format::machine;
-use crate::why;
 
 /// Writes the page of a comparison whose records are in `store`. Where `about` names no machine, that of the first record
 /// is shown.
@@ -34,7 +33,6 @@ pub fn of_store(
     } else {
         comparison
     };
-    sources.why = why::for_page(comparison);
     let input = Input {
         comparison,
         about: &about,

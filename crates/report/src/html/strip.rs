@@ -8,7 +8,7 @@ use super::axis::{Axis, Scales};
 use super::escape::text;
 
 /// Height of the picture without ticks.
-const HEIGHT: f64 = 22.0;
+pub(crate) const HEIGHT: f64 = 22.0;
 /// Room for half a tick's text on both sides.
 pub(crate) const PAD: f64 = 22.0;
 

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 
 use super::blob::{Blobs, deflate, planes, varint, zigzag};
 use super::data::Trace;
+use super::states::{Faults, Sorter};
 
 /// Accesses in a chunk.
 pub(crate) const CHUNK: usize = 1 << 16;
@@ -55,17 +56,25 @@ pub(crate) struct Room {
     pub pages: u64,
 }
 
-/// Reads a log twice, chunk by chunk, and writes its blobs; `open` begins reading anew.
+/// Reads a log twice, chunk by chunk, and writes its blobs; `open` begins reading anew. With the number of faults it is told
+/// what each access met.
 pub(crate) fn pack(
     entries: u64,
     room: Room,
+    faults: Option<Faults>,
     blobs: &mut Blobs<'_>,
     open: impl Fn() -> io::Result<Box<dyn Read>>,
 ) -> io::Result<Trace> {
     let block = entries.div_ceil(BLOCKS).max(BLOCK).next_power_of_two();
     let stride = entries.div_ceil(room.pages.max(1)).max(1);
     let mut look = Look::new(block);
-    each_chunk(open()?, |chunk| look.add(chunk))?;
+    let mut states = faults.and_then(|faults| Sorter::new(faults, entries));
+    each_chunk(open()?, |chunk| {
+        if let Some(states) = &mut states {
+            states.add(chunk.iter().map(|entry| time(*entry)));
+        }
+        look.add(chunk)
+    })?;
     if !look.n.is_multiple_of(block) {
         look.end_block();
     }
@@ -80,6 +89,7 @@ pub(crate) fn pack(
         overview: blobs.put(&look.finish())?,
         chunk: CHUNK as u64,
         stride,
+        states: states.map(Sorter::states),
         ..Trace::default()
     };
     let mut pages: Vec<u64> = Vec::new();
@@ -107,12 +117,12 @@ pub(crate) fn pack(
     Ok(trace)
 }
 
-pub(crate) const fn time(entry: u64) -> u64 {
+const fn time(entry: u64) -> u64 {
     entry & ((1 << TIME_BITS) - 1)
 }
 
 /// Calls `work` with one chunk after the other.
-pub(crate) fn each_chunk(
+fn each_chunk(
     mut source: Box<dyn Read>,
     mut work: impl FnMut(&[u64]) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -332,7 +342,7 @@ mod tests {
         let mut blobs = Blobs::new(&mut out);
         let room = Room { for_each, pages };
         let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(io::Cursor::new(bytes.clone()))) };
-        let trace = pack(entries.len() as u64, room, &mut blobs, open).unwrap();
+        let trace = pack(entries.len() as u64, room, None, &mut blobs, open).unwrap();
         (trace, out)
     }
 
@@ -374,8 +384,8 @@ mod tests {
             pages: 1000,
         };
         let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(io::Cursor::new(bytes.clone()))) };
-        let first = pack(1000, room, &mut blobs, open).unwrap();
-        let second = pack(1000, room, &mut blobs, open).unwrap();
+        let first = pack(1000, room, None, &mut blobs, open).unwrap();
+        let second = pack(1000, room, None, &mut blobs, open).unwrap();
         assert_eq!(first.pages, second.pages);
         assert_eq!(first.times, second.times);
     }

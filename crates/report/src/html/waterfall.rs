@@ -5,15 +5,12 @@ use pagetide_quantity::Unit;
 
 use super::Input;
 use super::escape::text;
+use super::strip::{HEIGHT, PAD};
 use crate::about::{self, BASELINE};
 use crate::draw::quantity::{Scale, show};
 
 /// Width of the pictures.
 const WIDTH: f64 = 420.0;
-/// Room on both sides.
-const PAD: f64 = 22.0;
-/// Height of a picture.
-const HEIGHT: f64 = 22.0;
 
 /// A bar: from where to where, and its interval.
 struct Step {

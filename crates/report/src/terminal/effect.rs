@@ -276,24 +276,32 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
 /// Steps of the strip's axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// The reach of the strips of a table in per cent: the smallest step that holds the intervals of its primary metrics,
-/// or of all where none is primary.
-pub fn reach(rows: &[&MetricRow]) -> f64 {
-    let any = rows.iter().any(|row| row.primary);
-    let most = rows
-        .iter()
-        .filter(|row| row.primary || !any)
+/// The farthest end of the intervals of these rows' effects of one kind: the size of a ratio's natural logarithm, or of a
+/// difference in its unit. 0 where there are none.
+pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
+    rows.into_iter()
         .flat_map(|row| row.judgements.iter().flatten())
         .filter_map(effect_of)
-        .filter(|effect| effect.kind == EffectKind::Ratio)
+        .filter(|effect| effect.kind == kind)
         .flat_map(|effect| {
             effect.interval.map_or([effect.estimate; 2], |interval| {
                 [interval.low, interval.high]
             })
         })
-        .filter(|value| value.is_finite() && *value > 0.0)
-        .map(|value| (value.ln().abs().exp() - 1.0) * 100.0)
-        .fold(0.0_f64, f64::max);
+        .map(|value| match kind {
+            EffectKind::Ratio => value.ln().abs(),
+            EffectKind::Difference => value.abs(),
+        })
+        .filter(|size| size.is_finite())
+        .fold(0.0_f64, f64::max)
+}
+
+/// The reach of the strips of a table in per cent: the smallest step that holds the intervals of its primary metrics,
+/// or of all where none is primary.
+pub fn reach(rows: &[&MetricRow]) -> f64 {
+    let any = rows.iter().any(|row| row.primary);
+    let counted = rows.iter().copied().filter(|row| row.primary || !any);
+    let most = (farthest(counted, EffectKind::Ratio).exp() - 1.0) * 100.0;
     REACHES
         .into_iter()
         .find(|step| *step >= most)
