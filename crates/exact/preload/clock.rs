@@ -8,6 +8,8 @@
 
 #![no_std]
 
+mod stop;
+
 use core::ffi::{c_int, c_long, c_void};
 use core::sync::atomic::{AtomicI64, Ordering};
 
@@ -30,12 +32,22 @@ unsafe extern "C" {
 
 static CALLS: AtomicI64 = AtomicI64::new(0);
 
+/// The calling thread's id.
+fn thread() -> c_long {
+    // SAFETY: this reads and writes no memory of this process.
+    unsafe { syscall(GETTID) }
+}
+
+/// Whether the main thread asks.
+fn is_main() -> bool {
+    // SAFETY: this reads and writes no memory of this process.
+    thread() == c_long::from(unsafe { getpid() })
+}
+
 /// Microseconds since 1970, where the clock starts. The main thread does not move it: how often that asks depends on the
 /// host.
 fn now() -> c_long {
-    // SAFETY: neither call reads or writes memory of this process.
-    let is_main = unsafe { syscall(GETTID) == c_long::from(getpid()) };
-    if is_main {
+    if is_main() {
         0
     } else {
         STEP * (CALLS.fetch_add(1, Ordering::Relaxed) + 1)
@@ -60,6 +72,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut Time, _zone: *mut c_void) -> c_
 /// Takes the place of GLib's function, by which the monitor's events are dated: they tell that the clock is this one.
 #[unsafe(no_mangle)]
 pub extern "C" fn g_get_real_time() -> c_long {
+    stop::reported();
     now()
 }
 

@@ -1,4 +1,4 @@
-//! The emulator's wall clock, taken away from it.
+//! The emulator's wall clock, taken away from it, and what the same preloaded object does beside.
 //!
 //! Nothing in the guest reads the host's clock, yet it gets in: QEMU resizes its emulated TLB by wall time, the TLB's size
 //! decides which accessed bits the guest's reclaim finds set, and reclaim acts on them. So the emulator is started with a
@@ -14,7 +14,7 @@ use crate::error::ExactError;
 use crate::memory;
 
 /// The shared object. Source: `build.rs`.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
+pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
 /// A clock that starts in 1970 and moves a millisecond a call does not leave that year within a trial.
 const YEAR: i64 = 365 * 24 * 3600;
 
@@ -56,8 +56,9 @@ pub fn dated(event: &Value) -> bool {
 /// Whether the emulator moved the guest's clock other than by counting instructions before this state was saved.
 ///
 /// A guest at its ready point is stopped, and until the emulator's main loop has taken note of that, it may find the CPU idle and
-/// move time on to the next timer: by up to a tick, by chance, and every trial from that snapshot would differ from those of
-/// another one. While a kernel boots without ever halting nothing else moves time, so there is none but by instructions.
+/// move time on to the next timer, and every trial from that snapshot would differ from those of another one. The preloaded object
+/// makes the threads take note in order (`preload/stop.rs`); this looks whether they did. While a kernel boots without ever
+/// halting nothing else moves time, so there is none but by instructions.
 /// Format: QEMU `softmmu/cpu-timers.c`, `icount_vmstate_timers` (version, bias in nanoseconds, instructions).
 pub fn moved(state: &[u8]) -> bool {
     const NAME: &[u8] = b"timer/icount";

@@ -56,6 +56,11 @@ pub fn flip(path: &Path, bits: usize, random: &mut Random) {
 
 /// The kernel of the tests as files that anybody can add, from the cache they share.
 pub fn kernel_files(shared: &Lab) -> String {
+    files_of(shared, KERNEL)
+}
+
+/// The same for the kernel of another name.
+pub fn files_of(shared: &Lab, wanted: &str) -> String {
     let kernels: Value =
         serde_json::from_str(&shared.ends(0, ["list", "kernels", "--json"]).0).unwrap();
     let kernel = kernels
@@ -67,7 +72,7 @@ pub fn kernel_files(shared: &Lab) -> String {
                 .as_array()
                 .unwrap()
                 .iter()
-                .any(|name| name == KERNEL)
+                .any(|name| name == wanted)
         })
         .unwrap();
     let folder = shared
