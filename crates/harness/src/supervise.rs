@@ -7,11 +7,21 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
 use pagetide_system::clock::monotonic as now;
 
-/// Locks the pages that the harness uses, so that reclaim does not evict them.
+/// Locks the pages that the harness uses now, so that reclaim does not evict them. What a process maps later is not locked, as
+/// it may be the workload's.
 pub fn lock_what_is_here() {
-    let flags = libc::MCL_CURRENT | libc::MCL_ONFAULT as libc::c_int;
+    lock(libc::MCL_CURRENT);
+}
+
+/// Locks the pages that the harness uses now or later. For a process that maps nothing of the workload's.
+pub fn lock_everything() {
+    lock(libc::MCL_CURRENT | libc::MCL_FUTURE);
+}
+
+/// Locks pages when they are first used.
+fn lock(what: libc::c_int) {
     // SAFETY: changes only how this process' pages are treated.
-    unsafe { libc::mlockall(flags) };
+    unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
 /// Waits for the workload and renews the region's clock every second. Kills the workload if it makes no progress for `hang_after` on
