@@ -1,14 +1,41 @@
 #!/usr/bin/env bash
-# Runs all tests with cargo and sums them up: passed, failed, and skipped with their reasons. Arguments go to `cargo test`.
+# Runs all tests with cargo, and sums them up: passed, failed, and skipped with their reasons. Arguments go to `cargo test`.
+#
+# The programs of tests of the tool itself boot guests. Two of them run side by side, the longest first, so that no processor
+# waits for the last test of a program. What one prints is shown when it has ended.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target"
 skips=$(realpath "$target")/skips
 log=$target/tests.log
-rm -f "$skips"
-status=0
-PAGETIDE_SKIPS=$skips ${CARGO:-cargo} test --workspace --no-fail-fast --quiet "$@" 2>&1 | tee "$log" || status=$?
+parts=$(realpath "$target")/parts
+rm -rf "$skips" "$log" "$parts"
+mkdir "$parts"
+cargo=${CARGO:-cargo}
+export PAGETIDE_SKIPS=$skips cargo parts log
+
+# One program of tests, or with the word `others` all but those of the tool.
+part() {
+  name=$1
+  shift
+  case $name in
+    others) set -- --workspace --exclude pagetide "$@" ;;
+    unit) set -- --package pagetide --bins --examples "$@" ;;
+    *) set -- --package pagetide --test "$name" "$@" ;;
+  esac
+  $cargo test --no-fail-fast --quiet "$@" >"$parts/$name" 2>&1 || echo "$name" >>"$parts/failed"
+  flock "$parts" cat "$parts/$name"
+}
+export -f part
+
+$cargo test --workspace --no-run --quiet "$@"
+long="causes planted scenarios others kills observed damage"
+names=$(cd crates/pagetide/tests && ls -d -- *.rs */main.rs | sed 's/\.rs$//; s|/main$||')
+all="$long unit $names"
+echo "$all" | tr -s ' ' '\n' | awk '!seen[$0]++' |
+  xargs -P 2 -I '{}' bash -c 'part "$@"' part '{}' "$@" | tee "$log"
+
 touch "$skips"
 # A test may skip several things; it counts once.
 skipped=$(cut -f1 "$skips" | sort -u | wc -l)
@@ -19,4 +46,7 @@ fi
 awk -v skipped="$skipped" '
   /^test result:/ { passed += $4; failed += $6 }
   END { printf "%d passed, %d failed, %d skipped\n", passed - skipped, failed, skipped }' "$log"
-exit "$status"
+if [ -s "$parts/failed" ]; then
+  echo "failed in: $(sort "$parts/failed" | tr '\n' ' ')"
+  exit 1
+fi
