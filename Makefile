@@ -22,8 +22,14 @@ build: system
 kernels: build
 	$(TOOL) kernel add $(KERNELS)
 
+# With --jobs, what needs no package is done while packages are fetched.
 test: PACKAGES += $(TEST_PACKAGES)
 test: system fmt lint web unit
+ifneq ($(filter test,$(MAKECMDGOALS)),)
+lint: | $(if $(shell command -v gcc),,system)
+web: | system
+unit: | system lint web
+endif
 
 fmt:
 	$(CARGO) fmt --all --check
