@@ -40,9 +40,11 @@ const HOT: &str =
     "scan-with-hot-core -p pages=32M -p refs=40000 --swap ssd:80us --set vm.page-cluster=0";
 const BLOCKS: &str =
     "highalloc -p fragment=0 -p jobs=0 -p share=0.5 -p age=1s -p rest=1s -p rate=8M";
+const SCATTERED: &str =
+    "highalloc -p fragment=0.2 -p jobs=0 -p share=0.5 -p age=1s -p rest=1s -p rate=8M";
 const MEMORY: &[&str] = &["shared-memory", "eviction-choice"];
 
-const PLANTED: [Planted; 14] = [
+const PLANTED: [Planted; 16] = [
     Planted {
         name: "latency-doubled",
         workload: RANDOM,
@@ -139,6 +141,23 @@ const PLANTED: [Planted; 14] = [
         metric: "access-time",
         sense: Sense::Nothing,
         causes: &[],
+    },
+    Planted {
+        name: "mglru-walks-of-upper-tables-off",
+        workload: HOT,
+        change: Change::Setting("lru_gen/enabled=7", "lru_gen/enabled=3"),
+        metric: "access-time",
+        sense: Sense::Nothing,
+        causes: &[],
+    },
+    // Without it nothing is reclaimed or compacted for a fault (Documentation/admin-guide/mm/transhuge.rst).
+    Planted {
+        name: "no-huge-pages-made-where-they-are-advised",
+        workload: SCATTERED,
+        change: Change::Setting("thp/defrag=always", "thp/defrag=never"),
+        metric: "success",
+        sense: Sense::Regressed,
+        causes: &["compaction"],
     },
     Planted {
         name: "huge-pages-where-all-is-advised-against",
