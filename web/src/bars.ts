@@ -54,7 +54,7 @@ const PARTS: Record<string, [string, string]> = {
   "waits in reclaim": ["#f0a882", "#a85a2c"],
   "compaction": ["#7b3fa0", "#c79be8"],
   "waits in compaction": ["#cfaee2", "#7d5a92"],
-  "waits for I/O": ["#0f62a8", "#6cb0f2"],
+  "blocked (I/O, locks)": ["#0f62a8", "#6cb0f2"],
   "waits for a CPU": ["#7fb3de", "#3c6f9e"],
   "sleep": ["#b9c3cc", "#56626e"],
   "unexplained": ["#56606b", "#a3adb8"],

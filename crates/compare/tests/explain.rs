@@ -187,6 +187,63 @@ fn longer_waits_on_one_and_the_same_device_are_its_queue_or_not_explained() {
     assert_eq!(first(&slow, &quick).0, Mechanism::DeviceLatency);
 }
 
+/// The mechanism's evidence as text, a name and two numbers each.
+fn told(found: &Explanation, mechanism: Mechanism) -> Vec<(String, [f64; 2])> {
+    let number = |reading: &Reading| match reading {
+        Reading::Number(number) => *number,
+        Reading::Text(_) => f64::NAN,
+    };
+    let mut of = found.findings.iter();
+    of.find(|finding| finding.mechanism == mechanism)
+        .unwrap_or_else(|| panic!("{mechanism} is not in {found:#?}"))
+        .evidence
+        .iter()
+        .map(|piece| {
+            // Means of three equal numbers differ from them in the last digit.
+            let numbers = [&piece.before, &piece.after].map(|reading| number(reading).round());
+            (piece.name.clone(), numbers)
+        })
+        .collect()
+}
+
+#[test]
+fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
+    // On zram a swap-in does not sleep. Seven tasks slept on something else, on one side longer than on the other.
+    let of = |pages: f64, slept: f64, longest: f64| {
+        let mut side = reading(pages, 1.0, 0.0);
+        let observed = &mut side.passes[0].observed;
+        observed.times.insert(Part::IoWait, slept);
+        observed.waits.insert(Part::IoWait, 7.0);
+        observed.longest.insert(Part::IoWait, longest);
+        side.settings.insert("swap".into(), "zram".into());
+        side
+    };
+    let found = explain(&of(6_000.0, 14e6, 3e6), &of(6_776.0, 154e6, 40e6));
+    let waits = told(&found, Mechanism::UnknownWaits);
+    assert!((found.findings[0].effect - 140e6).abs() < 1.0, "{found:#?}");
+    let expected = [
+        ("time blocked outside reclaim", [14e6, 154e6]),
+        ("waits", [7.0, 7.0]),
+        ("time a wait", [2e6, 22e6]),
+        ("the longest", [3e6, 40e6]),
+    ];
+    assert_eq!(waits, expected.map(|(name, both)| (name.to_owned(), both)));
+    // Where each swap-in sleeps, more of them are why.
+    let sleeping = |pages: f64| {
+        let mut side = reading(pages, 1.0, 100e3);
+        side.passes[0].observed.waits.insert(Part::IoWait, pages);
+        side
+    };
+    let found = explain(&sleeping(6_000.0), &sleeping(9_000.0));
+    assert_eq!(found.findings[0].mechanism, Mechanism::EvictionChoice);
+    // One side alone that does not sleep has another device, and is no case of its own.
+    let mut quick = of(6_000.0, 1e3, 1e3);
+    quick.passes[0].observed.waits.insert(Part::IoWait, 1.0);
+    let mut slow = sleeping(6_000.0);
+    slow.settings.insert("swap".into(), "ssd:80us".into());
+    assert_eq!(first(&quick, &slow).0, Mechanism::DeviceLatency);
+}
+
 #[test]
 fn waits_within_reclaim_are_write_back_only_as_far_as_the_kernel_throttled() {
     let of = |wait: f64, throttled: f64| {
@@ -198,6 +255,8 @@ fn waits_within_reclaim_are_write_back_only_as_far_as_the_kernel_throttled() {
             ],
             &[(Part::Compute, 50e6), (Part::ReclaimWait, wait)],
         );
+        let waits = &mut side.passes[0].observed.waits;
+        waits.insert(Part::ReclaimWait, 50.0);
         let rows = &mut side.passes[0].observed.rows;
         rows.insert(RowId::TimeThrottled, throttled);
         side
@@ -205,6 +264,13 @@ fn waits_within_reclaim_are_write_back_only_as_far_as_the_kernel_throttled() {
     assert_eq!(
         first(&of(10e6, 0.0), &of(477e6, 0.0)).0,
         Mechanism::ReclaimWaits
+    );
+    let unknown = explain(&of(10e6, 0.0), &of(477e6, 0.0));
+    let waits = told(&unknown, Mechanism::ReclaimWaits);
+    assert!(waits.contains(&("waits".into(), [50.0; 2])), "{waits:?}");
+    assert!(
+        waits.contains(&("time a wait".into(), [200e3, 9.54e6])),
+        "{waits:?}"
     );
     assert_eq!(
         first(&of(10e6, 5e6), &of(477e6, 460e6)).0,
@@ -397,6 +463,12 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
     let found = Explanation::of(&a, &b, &[refaults, part.clone()]);
     assert_eq!(found.claim.as_ref(), Some(&part));
     assert!(found.is_another_time());
+    // The longest access is no part of it that anything adds up to, however long.
+    let longest = claim("access-max", Unit::Nanos, [times[0] / 2.0, times[1] / 2.0]);
+    let found = Explanation::of(&a, &b, std::slice::from_ref(&longest));
+    assert_eq!((found.answer, found.claim), (Answer::NotSure, None));
+    let found = Explanation::of(&a, &b, &[longest, part.clone()]);
+    assert_eq!(found.claim.as_ref(), Some(&part));
     let found = Explanation::of(&a, &b, &[part, claim("run", Unit::Nanos, times)]);
     assert_eq!(found.claim.as_ref().unwrap().metric, "run");
     assert!(!found.is_another_time());
@@ -661,11 +733,12 @@ fn any_account() -> impl Strategy<Value = Account> {
 fn any_seed() -> impl Strategy<Value = Account> {
     let counts = proptest::array::uniform14(0.0..1e5_f64);
     let times = proptest::array::uniform10(0.0..1e9_f64);
-    (counts, times, any::<[bool; 3]>()).prop_map(|(counts, times, flags)| {
+    (counts, times, 0.0..1e5_f64, any::<[bool; 3]>()).prop_map(|(counts, times, sleeps, flags)| {
         let growth: Vec<(&str, f64)> = COUNTERS.into_iter().zip(counts).collect();
         let times: Vec<(Part, f64)> = Part::ALL.into_iter().zip(times).collect();
         let mut account = account(&growth, &times);
         let observed = &mut account.passes[0].observed;
+        observed.waits.insert(Part::IoWait, sleeps);
         let queue = observed.time(Part::RunQueue);
         observed.queue.insert(Ahead::Kswapd, queue * 0.6);
         if flags[1] {

@@ -16,7 +16,8 @@ mod rows;
 mod table;
 
 pub use attribution::{
-    Attribution, Part, Parts, QueueWait, TaskAccounting, TaskTime, attribute, attribute_within,
+    Attribution, Part, Parts, QueueWait, TaskAccounting, TaskTime, Waits, attribute,
+    attribute_within,
 };
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 pub use crosscheck::{CrossCheck, TOLERANCE_PERCENT};

@@ -102,7 +102,8 @@ fn slice(name: &str, start: u64, end: u64) -> Slice {
 struct Slices {
     open: Pairs,
     kswapd: HashMap<i64, (u32, u64)>,
-    asleep: HashMap<u32, u64>,
+    /// Since when, and within what, as far as that was traced.
+    asleep: HashMap<u32, (u64, &'static str)>,
     requests: HashMap<(u64, u64), (u64, u64, bool)>,
     closed: BTreeMap<(&'static str, u32), Vec<Slice>>,
     devices: BTreeMap<u64, Vec<Slice>>,
@@ -141,10 +142,12 @@ impl Slices {
                 next,
             } => {
                 if previous != 0 && state & UNINTERRUPTIBLE != 0 {
-                    self.asleep.insert(previous, time);
+                    self.asleep.insert(previous, (time, self.blocked(previous)));
                 }
-                if let Some(since) = self.asleep.remove(&next) {
-                    self.close("stalls", next, slice("waits", since, time));
+                if let Some((since, name)) = self.asleep.remove(&next) {
+                    let mut wait = slice(name, since, time);
+                    wait.details = vec![("slept on".to_owned(), "not recorded".to_owned())];
+                    self.close("stalls", next, wait);
                 }
             }
             Event::BlockIssue {
@@ -167,6 +170,15 @@ impl Slices {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What a wait that begins now is called: by where it is, for no event tells what it is for.
+    fn blocked(&self, pid: u32) -> &'static str {
+        if self.open.reclaimer(pid).is_some() {
+            "blocked within reclaim"
+        } else {
+            "blocked"
         }
     }
 
@@ -249,6 +261,10 @@ mod tests {
             at(45, 0, wake),
             at(50, 9, Event::KswapdWake { node: 0, order: 0 }),
             at(55, 9, Event::KswapdWake { node: 0, order: 3 }),
+            at(60, 7, begin),
+            at(62, 7, sleep),
+            at(72, 0, wake),
+            at(75, 7, end),
             at(90, 9, Event::KswapdSleep { node: 0 }),
         ] {
             slices.observe(&traced);
@@ -268,8 +284,18 @@ mod tests {
             [
                 ("kswapd/task 9/awake".to_owned(), 50, 40),
                 ("reclaim/worker 7/direct reclaim".to_owned(), 10, 10),
-                ("stalls/worker 7/waits".to_owned(), 30, 15),
+                ("reclaim/worker 7/direct reclaim".to_owned(), 60, 15),
+                ("stalls/worker 7/blocked".to_owned(), 30, 15),
+                ("stalls/worker 7/blocked within reclaim".to_owned(), 62, 10),
             ]
         );
+        let not_recorded = ("slept on".to_owned(), "not recorded".to_owned());
+        for wait in tracks
+            .iter()
+            .filter(|track| track.group == "stalls")
+            .flat_map(|track| &track.slices)
+        {
+            assert_eq!(wait.details, [not_recorded.clone()]);
+        }
     }
 }

@@ -5,6 +5,7 @@ use pagetide_compare::explain::{
     Answer, Basis, Claim, Evidence, Explained, Explanation, Finding, Lead, Reading, Source,
 };
 use pagetide_quantity::Unit;
+use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
 use crate::about::{self, BASELINE};
@@ -89,6 +90,11 @@ fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
         (_, Answer::Identical) => {
             return format!("{subject}: no difference, the records are equal to the bit");
         }
+        (None, _) if explanation.changed.iter().any(is_time) => {
+            return format!(
+                "{subject}: no sure difference in a whole time to explain; quantiles, maxima and times below a tenth of all processes' time are not explained"
+            );
+        }
         (None, _) | (_, Answer::NotSure) => {
             return format!("{subject}: no sure difference in time to explain");
         }
@@ -112,6 +118,11 @@ fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
         of_claim(claim, ascii),
         basis(&explanation.basis)
     )
+}
+
+/// Whether a time surely became shorter or longer.
+fn is_time(claim: &Claim) -> bool {
+    claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }
 
 /// What an explanation rests on.

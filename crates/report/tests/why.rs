@@ -233,6 +233,75 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
 }
 
 #[test]
+fn a_time_that_is_explained_says_how_it_relates_to_the_one_judged() {
+    // A process beside the copy became nearly five times slower, and hardly any of all processes' time is its.
+    let a = side("0x0000", 9_000.0, 2_000.0, 4.0, false);
+    let b = side("0x0000", 16_000.0, 5_000.0, 4.0, false);
+    let whole = |side: &Account| side.passes[0].observed.active();
+    let victim = |means: [f64; 2]| Claim {
+        metric: "victim-time".to_owned(),
+        unit: Unit::Nanos,
+        primary: true,
+        verdict: Verdict::Regressed,
+        means,
+        effect: means[1] / means[0],
+        kind: EffectKind::Ratio,
+    };
+    let text = |a: &Account, b: &Account, claim: Claim| {
+        let mut comparison = explained(a, b, &[]);
+        let passes = |side: &Account| {
+            let mut side = side.clone();
+            side.passes = vec![side.passes[0].clone(); 3];
+            side
+        };
+        comparison.explanations[0].explanation = Explanation::of(&passes(a), &passes(b), &[claim]);
+        let text = under_the_table(&comparison, &Look::plain(400));
+        text.lines().next().unwrap().to_owned()
+    };
+    let small = text(&a, &b, victim([0.01 * whole(&a), 0.0483 * whole(&a)]));
+    assert!(
+        small.contains("no sure difference in a whole time to explain"),
+        "{small}"
+    );
+    let part = text(&a, &b, victim([0.3 * whole(&a), 0.32 * whole(&a)]));
+    assert!(
+        part.contains("victim-time regressed") && part.contains("not the same time"),
+        "{part}"
+    );
+    // What is judged got longer, and all of it shorter.
+    let against = text(&b, &a, victim([0.3 * whole(&a), 1.45 * whole(&a)]));
+    assert!(
+        against.contains("differ the other way, so they explain nothing"),
+        "{against}"
+    );
+    let same = text(&a, &b, victim([whole(&a), whole(&b)]));
+    assert!(
+        !same.contains("not the same time") && same.contains("in all processes' time"),
+        "{same}"
+    );
+}
+
+#[test]
+fn waits_of_an_unknown_cause_are_told_with_their_number_and_time() {
+    let of = |time: f64, longest: f64| {
+        let mut side = side("0x0000", 9_000.0, 9_000.0, 4.0, false);
+        let observed = &mut side.passes[0].observed;
+        observed.times.insert(Part::IoWait, time);
+        observed.waits.insert(Part::IoWait, 7.0);
+        observed.longest.insert(Part::IoWait, longest);
+        side.settings.insert("swap".to_owned(), "zram".to_owned());
+        side
+    };
+    let found = explained(&of(14e6, 3e6), &of(714e6, 200e6), &[]);
+    let text = under_the_table(&found, &Look::plain(400));
+    assert!(
+        text.contains("1. waits outside reclaim, cause not recorded: 701.4 ms more"),
+        "{text}"
+    );
+    assert!(text.contains("waits 7 → 7; time a wait"), "{text}");
+}
+
+#[test]
 fn shares_beyond_the_whole_are_not_printed() {
     let mut a = side("0x0000", 9_000.0, 9_000.0, 4.0, false);
     let mut b = side("0x0000", 4_000.0, 4_000.0, 4.0, false);

@@ -47,6 +47,10 @@ pub struct Observed {
     pub attempts: bool,
     /// Where their time went, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
+    /// How often tasks slept within reclaim, within compaction, and uninterruptibly elsewhere.
+    pub waits: BTreeMap<Part, f64>,
+    /// The longest of those sleeps, in nanoseconds.
+    pub longest: BTreeMap<Part, f64>,
     /// Waiting for a CPU, by what had it, in nanoseconds. The observer's own time, and waiting for other tasks of the workload
     /// (which counts as theirs), is neither here nor in `times`.
     pub queue: BTreeMap<Ahead, f64>,
@@ -111,6 +115,8 @@ impl Observed {
         Some(Self {
             attempts: first.attempts,
             times: mean_of(passes.clone().map(|pass| &pass.times)),
+            waits: mean_of(passes.clone().map(|pass| &pass.waits)),
+            longest: mean_of(passes.clone().map(|pass| &pass.longest)),
             queue: mean_of(passes.clone().map(|pass| &pass.queue)),
             others: mean_of(passes.clone().map(|pass| &pass.others)),
             growth: mean_of(passes.clone().map(|pass| &pass.growth)),
@@ -132,6 +138,11 @@ impl Observed {
     /// Time of a part, in nanoseconds.
     pub fn time(&self, part: Part) -> f64 {
         self.times.get(&part).copied().unwrap_or(0.0)
+    }
+
+    /// How often tasks slept in a part.
+    pub fn slept(&self, part: Part) -> f64 {
+        self.waits.get(&part).copied().unwrap_or(0.0)
     }
 
     /// Time of all tasks, voluntary sleep left out: that is pauses of the scenario, and one process waiting for another

@@ -52,8 +52,10 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     cell.metrics.iter().filter_map(of_row).collect()
 }
 
-/// A time is only explained by another if it is at least this share of it: a maximum or a quantile is not.
+/// A time is only explained by another if it is at least this share of it: a mean or a quantile is not.
 const PART: f64 = 0.1;
+/// How names end of a time that is the longest of many, which nothing adds up to.
+const LONGEST: &str = "-max";
 
 /// The claim that `time` (of both sides, in nanoseconds) explains: of the times that differ the same way and are a good
 /// part of it, the one whose difference is the most like it.
@@ -65,6 +67,7 @@ pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
     claims
         .iter()
         .filter(|claim| claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed)
+        .filter(|claim| !claim.metric.ends_with(LONGEST))
         .filter(|claim| claim.means[0].max(claim.means[1]) >= PART * time[0].max(time[1]))
         .min_by(|x, y| {
             (!x.primary, distance(x))

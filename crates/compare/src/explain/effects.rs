@@ -22,6 +22,8 @@ const MEMORY: f64 = 0.01;
 const ALIKE: f64 = 0.25;
 /// Times of a request that differ by less than this share tell of no queue.
 const QUEUE: f64 = 0.02;
+/// With fewer sleeps for each fault that needed a page back, faults do not sleep as a rule.
+const OF_FAULTS: f64 = 0.5;
 /// Name under which the kernel stands among the settings.
 pub(super) const KERNEL: &str = "kernel";
 /// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
@@ -117,6 +119,10 @@ fn chain_of_waits(
     effects: &mut Effects,
 ) {
     let counted = growth.map(CounterGrowth);
+    if accounts.iter().all(|side| sleeps_are_others(side)) {
+        effects.add(Mechanism::UnknownWaits, times[1] - times[0]);
+        return;
+    }
     if counted.iter().any(|side| !side.waits_known()) {
         // Reads by system call wait too, and no counter tells how often.
         waits_of_reads(accounts, counted, times, requests, effects);
@@ -148,6 +154,16 @@ fn chain_of_waits(
     }
     effects.add(slower_waits(accounts, requests, cost), cost);
     effects.unexplained += rest;
+}
+
+/// Whether faults that needed a page back mostly did not sleep, as on zram: then the few sleeps there were are not known to be
+/// for pages.
+fn sleeps_are_others(side: &SideView<'_>) -> bool {
+    side.observed.is_some_and(|observed| {
+        let faults = CounterGrowth(&observed.growth).get("pgmajfault");
+        let slept = observed.slept(Part::IoWait);
+        slept > 0.0 && slept < OF_FAULTS * faults
+    })
 }
 
 /// Whose doing it is that a wait took another time: the device's where the devices differ. One and the same device has the

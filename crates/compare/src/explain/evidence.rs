@@ -113,9 +113,12 @@ pub fn evidence(
         }
         Mechanism::UnknownWaits => {
             all.time(Part::IoWait, "time blocked outside reclaim");
-            all.wait("time a wait for a page");
+            all.sleeps(Part::IoWait);
         }
-        Mechanism::ReclaimWaits => all.time(Part::ReclaimWait, "time blocked within reclaim"),
+        Mechanism::ReclaimWaits => {
+            all.time(Part::ReclaimWait, "time blocked within reclaim");
+            all.sleeps(Part::ReclaimWait);
+        }
         Mechanism::WriteBack => {
             all.row(
                 RowId::TimeThrottled,
@@ -317,6 +320,38 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// The sleeps of a part in the observed passes: how many, how long each and how long the longest, also where one of that
+    /// did not change, for nothing else is known of them. None of it is told where neither their time nor that of each moved
+    /// with the effect.
+    fn sleeps(&mut self, part: Part) {
+        let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
+            return;
+        };
+        let count = [a, b].map(|seen| seen.slept(part));
+        let each = [a, b].map(|seen| ratio(seen.time(part), seen.slept(part)).unwrap_or(0.0));
+        if count == [0.0; 2] || (self.found.is_empty() && way(each) * self.effect <= 0.0) {
+            return;
+        }
+        let longest = [a, b].map(|seen| seen.longest.get(&part).copied().unwrap_or(0.0));
+        for (name, unit, values) in [
+            ("waits", Unit::Count, count),
+            ("time a wait", Unit::Nanos, each),
+            ("the longest", Unit::Nanos, longest),
+        ] {
+            if values == [0.0; 2] {
+                continue;
+            }
+            let [before, after] = values;
+            self.found.push(Evidence {
+                name: name.to_owned(),
+                unit,
+                before: Reading::Number(before),
+                after: Reading::Number(after),
+                source: Source::Observed,
+            });
+        }
+    }
+
     /// Waiting for a CPU in the observed passes.
     fn queued(&mut self, ahead: Ahead, name: &str) {
         let values = self.sides.map(|side| {
@@ -373,8 +408,16 @@ impl<'a> Collector<'a> {
             return;
         }
         let waits = |c: CounterGrowth<'_>| c.get("pgmajfault");
-        if self.sides.iter().all(|side| side.observed.is_some()) {
-            self.counted_time(Part::IoWait, name, waits);
+        if let [Some(a), Some(b)] = self.sides.map(|side| side.observed) {
+            // As often as tasks slept, which is not once a fault where one waits for a page that another reads.
+            let each = |seen: &Observed| {
+                let faults = waits(CounterGrowth(&seen.growth));
+                let slept = seen.waits.get(&Part::IoWait).copied();
+                ratio(seen.time(Part::IoWait), slept.unwrap_or(faults))
+            };
+            if let [Some(a), Some(b)] = [a, b].map(each) {
+                self.push(name, Unit::Nanos, [a, b], Source::Observed);
+            }
             return;
         }
         let values = self.sides.map(|side| {

@@ -316,6 +316,12 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
     for (part, time) in tasks.iter().flat_map(|task| task.parts.iter()) {
         *times.entry(part).or_insert(0.0) += time.0 as f64;
     }
+    let (mut waits, mut longest) = (BTreeMap::new(), BTreeMap::new());
+    for (part, of_task) in tasks.iter().flat_map(|task| &task.waits) {
+        *waits.entry(*part).or_insert(0.0) += of_task.count as f64;
+        let longest: &mut f64 = longest.entry(*part).or_default();
+        *longest = longest.max(of_task.longest.0 as f64);
+    }
     let (queue, others) = queues(tasks);
     let left_out = queue.get(&None).copied().unwrap_or(0.0);
     if let Some(time) = times.get_mut(&Part::RunQueue) {
@@ -325,6 +331,8 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
     Observed {
         attempts: observation.attempts.is_some(),
         times,
+        waits,
+        longest,
         queue: queue
             .into_iter()
             .filter_map(|(ahead, time)| Some((ahead?, time)))

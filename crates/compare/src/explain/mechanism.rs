@@ -20,7 +20,7 @@ pub enum Mechanism {
     DeviceLatency,
     /// How long requests waited at a device that is the same on both sides.
     DeviceQueue,
-    /// Longer waits for pages that came back, of which nothing recorded tells what for.
+    /// Waits outside reclaim, of which nothing recorded tells what for.
     UnknownWaits,
     /// Waiting within reclaim that the kernel itself called throttling: for write-back, among others.
     WriteBack,
@@ -76,7 +76,7 @@ impl Mechanism {
                 "how long requests waited at the device, which is the same on both sides"
             }
             Self::UnknownWaits => {
-                "time blocked while pages came back that no request to a device accounts for; what the tasks slept on was not recorded"
+                "time blocked outside reclaim that no request to a device accounts for; what the tasks slept on was not recorded"
             }
             Self::WriteBack => "time that the kernel throttled reclaim, mostly for write-back",
             Self::ReclaimWaits => {
@@ -101,7 +101,7 @@ impl fmt::Display for Mechanism {
             Self::SwapLayout => "swap layout",
             Self::DeviceLatency => "device latency",
             Self::DeviceQueue => "queueing at the device",
-            Self::UnknownWaits => "waits for pages, cause not recorded",
+            Self::UnknownWaits => "waits outside reclaim, cause not recorded",
             Self::WriteBack => "throttled reclaim (write-back)",
             Self::ReclaimWaits => "waits within reclaim, cause not recorded",
             Self::DirectReclaim => "direct-reclaim stalls",

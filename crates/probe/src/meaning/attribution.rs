@@ -8,7 +8,7 @@
 mod parts;
 mod track;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -58,10 +58,22 @@ pub struct TaskTime {
     /// Pages it freed in them.
     #[serde(default)]
     pub reclaimed: u64,
+    /// How often it slept within reclaim, within compaction, and uninterruptibly elsewhere, as far as task switches were traced.
+    #[serde(default)]
+    pub waits: BTreeMap<Part, Waits>,
     /// Tasks that had the CPU while this one was ready to run, longest first. Adds up to [`Part::RunQueue`] as far as task switches
     /// were traced.
     #[serde(default)]
     pub behind: Vec<QueueWait>,
+}
+
+/// Sleeps of one task in one part of its time. What it slept on is in no event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// How many.
+    pub count: u64,
+    /// The longest.
+    pub longest: Nanos,
 }
 
 /// Time in which a task was ready to run and another had the CPU.
@@ -309,6 +321,13 @@ mod tests {
         assert_eq!(time.parts.total(), time.elapsed);
         let reclaim = time.parts.get(Part::Reclaim).0 + time.parts.get(Part::ReclaimWait).0;
         assert_eq!(reclaim, 220);
+        let wait = |longest| Waits {
+            count: 1,
+            longest: Nanos(longest),
+        };
+        // A pause is no wait.
+        let waits = [(Part::ReclaimWait, wait(100)), (Part::IoWait, wait(400))];
+        assert_eq!(time.waits, waits.into());
         assert_eq!(time.on_cpu, Nanos(450));
     }
 
@@ -375,6 +394,41 @@ mod tests {
         assert_eq!(time.elapsed, Nanos(300));
         assert_eq!(time.parts.total(), time.elapsed);
         assert_eq!(time.faults, 1);
+    }
+
+    #[test]
+    fn a_wait_is_counted_once_whatever_is_traced_meanwhile_and_only_where_it_takes_measured_time() {
+        let others = |previous, next| Event::Switch {
+            previous,
+            state: 0,
+            next,
+        };
+        let time = time_of(
+            0,
+            0,
+            &[
+                // Begins before the measured time, ends within it.
+                at(900, TASK, out(2)),
+                at(1050, 9, woken()),
+                at(1060, 0, back()),
+                // Waits while others run, and is said twice to be woken.
+                at(1100, TASK, out(2)),
+                at(1150, 40, others(40, 41)),
+                at(1200, 41, others(41, 40)),
+                at(1400, 9, woken()),
+                at(1410, 9, woken()),
+                at(1420, 0, back()),
+                // Begins and ends after the measured time.
+                at(2100, TASK, out(2)),
+                at(2300, 9, woken()),
+            ],
+        );
+        let expected = Waits {
+            count: 2,
+            longest: Nanos(300),
+        };
+        assert_eq!(time.waits, [(Part::IoWait, expected)].into());
+        assert_eq!(time.parts.get(Part::IoWait), Nanos(350));
     }
 
     #[test]

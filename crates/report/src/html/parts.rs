@@ -15,7 +15,7 @@ const fn name(part: Part) -> &'static str {
         Part::ReclaimWait => "waits in reclaim",
         Part::Compaction => "compaction",
         Part::CompactionWait => "waits in compaction",
-        Part::IoWait => "waits for I/O",
+        Part::IoWait => "blocked (I/O, locks)",
         Part::RunQueue => "waits for a CPU",
         Part::Sleep => "sleep",
         Part::Unexplained => "unexplained",

@@ -4,7 +4,7 @@
 use pagetide_compare::Observation;
 use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{
-    CrossCheck, PairKind, Part, Parts, Reclaimer, Row, Section, TaskTime, Value,
+    CrossCheck, PairKind, Part, Parts, Reclaimer, Row, Section, TaskTime, Value, Waits,
 };
 use pagetide_quantity::Unit;
 
@@ -242,6 +242,30 @@ impl Page {
         grid.row(std::iter::once(Cell::new(Ink::Strong, "elapsed")).chain(cells));
         self.title("Where the time of the workload's processes went");
         self.grid(&grid);
+        self.waits(seen);
+    }
+
+    /// How often and how long processes slept, which tells a few long waits from many short ones.
+    fn waits(&mut self, seen: &Observation) {
+        for part in [Part::ReclaimWait, Part::CompactionWait, Part::IoWait] {
+            let (mut waits, mut time) = (Waits::default(), 0);
+            for task in &seen.tasks {
+                let of_task = task.waits.get(&part).copied().unwrap_or_default();
+                waits.count += of_task.count;
+                waits.longest = waits.longest.max(of_task.longest);
+                time += task.parts.get(part).0;
+            }
+            if waits.count > 0 {
+                let text = format!(
+                    "  {}: {} waits, {} a wait, the longest {}; on what is not recorded",
+                    part_name(part),
+                    count(waits.count),
+                    self.time(time / waits.count),
+                    self.time(waits.longest.0),
+                );
+                self.line(Ink::Faint, &text);
+            }
+        }
     }
 
     fn blocks(&mut self, seen: &Observation) {
@@ -385,10 +409,10 @@ fn part_name(part: Part) -> &'static str {
         Part::Compute => "computing (user mode)",
         Part::Fault => "faults and system calls",
         Part::Reclaim => "direct reclaim",
-        Part::ReclaimWait => "waiting within reclaim",
+        Part::ReclaimWait => "blocked within reclaim",
         Part::Compaction => "compaction",
-        Part::CompactionWait => "waiting within compaction",
-        Part::IoWait => "waiting for I/O",
+        Part::CompactionWait => "blocked within compaction",
+        Part::IoWait => "blocked elsewhere (I/O, locks)",
         Part::RunQueue => "waiting for the CPU",
         Part::Sleep => "asleep of its own will",
         Part::Unexplained => "unexplained",

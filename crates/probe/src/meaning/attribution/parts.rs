@@ -14,13 +14,13 @@ pub enum Part {
     Fault,
     /// Reclaiming, on a CPU.
     Reclaim,
-    /// Waiting within reclaim: throttled, or for pages under write-back.
+    /// Asleep within reclaim: throttled, or on something that no event names.
     ReclaimWait,
     /// Compacting, on a CPU.
     Compaction,
     /// Waiting within compaction.
     CompactionWait,
-    /// Uninterruptibly asleep elsewhere: swap-in, reads, locks held by those who wait for them.
+    /// Uninterruptibly asleep elsewhere: on I/O or on a lock, which no event tells apart.
     IoWait,
     /// Ready to run, but another task had the CPU.
     RunQueue,

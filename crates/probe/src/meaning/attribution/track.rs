@@ -1,9 +1,9 @@
 //! One task, followed from event to event.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::super::event::Event;
-use super::{Part, Parts, QueueWait, TaskAccounting, TaskTime};
+use super::{Part, Parts, QueueWait, TaskAccounting, TaskTime, Waits};
 use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
@@ -47,6 +47,9 @@ pub(super) struct Track {
     /// The CPU it was last on, or was woken on since: where it waits.
     cpu: Option<u32>,
     behind: HashMap<u32, u64>,
+    /// The sleep it is in, and for how long already.
+    asleep: Option<(Part, u64)>,
+    waits: BTreeMap<Part, Waits>,
 }
 
 impl Track {
@@ -67,6 +70,8 @@ impl Track {
             switches: 0,
             cpu: None,
             behind: HashMap::new(),
+            asleep: None,
+            waits: BTreeMap::new(),
         }
     }
 
@@ -88,6 +93,7 @@ impl Track {
     /// It leaves a CPU in this state.
     pub(super) fn leaves(&mut self, time: u64, cpu: u32, state: u64) {
         self.runs(time);
+        self.wakes();
         self.cpu = Some(cpu);
         self.switches += 1;
         self.state = match state & NOT_RUNNABLE {
@@ -100,12 +106,14 @@ impl Track {
     /// It gets a CPU.
     pub(super) fn switched_to(&mut self, time: u64) {
         self.advance(time, State::Unknown);
+        self.wakes();
         self.state = State::OnCpu;
     }
 
     /// It becomes ready to run, on this CPU where that is known.
     pub(super) fn woken(&mut self, time: u64, cpu: Option<u32>) {
         self.advance(time, State::Sleeping);
+        self.wakes();
         if self.state != State::OnCpu {
             self.state = State::Ready;
             self.cpu = cpu.or(self.cpu);
@@ -139,6 +147,21 @@ impl Track {
             (State::Unknown, _) => Part::Unexplained,
         };
         self.parts.add(part, passed);
+        if matches!(
+            part,
+            Part::IoWait | Part::ReclaimWait | Part::CompactionWait
+        ) {
+            self.asleep.get_or_insert((part, 0)).1 += passed;
+        }
+    }
+
+    /// A sleep is over.
+    fn wakes(&mut self) {
+        if let Some((part, slept)) = self.asleep.take().filter(|(_, slept)| *slept > 0) {
+            let waits = self.waits.entry(part).or_default();
+            waits.count += 1;
+            waits.longest = waits.longest.max(Nanos(slept));
+        }
     }
 
     /// The task does something, so it is on a CPU. Some kernels do not trace the switch from the idle task to one that was
@@ -218,6 +241,7 @@ impl Track {
     pub(super) fn finish(mut self, switches_seen: bool, latest: u64) -> TaskTime {
         let end = self.end.unwrap_or(latest);
         self.advance(end, State::Unknown);
+        self.wakes();
         let elapsed = Nanos(self.begin.map_or(0, |begin| self.counting(begin, end)));
         let outside = self.parts.get(Part::Fault);
         let on_cpu = outside
@@ -267,6 +291,7 @@ impl Track {
             switches: self.switches,
             on_cpu,
             accounted,
+            waits: self.waits,
             behind,
         }
     }
