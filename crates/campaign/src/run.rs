@@ -280,6 +280,17 @@ pub(crate) fn note_for(
     })
 }
 
+/// How many blocks the same campaign had when it ran last: with the same variants and cells, and not run afresh since.
+fn blocks_before(store: &Store, note: &CampaignNote) -> Result<u32, StoreError> {
+    let before = store.latest_of(&note.name)?.filter(|before| {
+        before.generation == note.generation
+            && before.variants == note.variants
+            && before.cells == note.cells
+    });
+    let units = before.iter().flat_map(|before| &before.entries);
+    Ok(units.map(|entry| entry.unit + 1).max().unwrap_or(0))
+}
+
 /// Which of these trials have a record already, in their order. Records of trials that went wrong by accident do not
 /// count; where results have noise, or everything is to be run afresh, only the campaign's own do. All trials with the
 /// same identity must be among them, for each needs a record of its own.
@@ -358,6 +369,8 @@ pub(crate) struct Run<'a> {
     tried: Tried,
     /// What determines the trials that were tried.
     subjects: HashMap<Place, Subject>,
+    /// Blocks that an earlier run of this campaign had.
+    pub before: u32,
 }
 
 impl<'a> Run<'a> {
@@ -377,6 +390,7 @@ impl<'a> Run<'a> {
             .collect();
         let cells: Arc<[Cell]> = campaign.cells().collect();
         let note = note_for(campaign, &cells, store, options.fresh)?;
+        let before = blocks_before(store, &note)?;
         Ok(Self {
             campaign,
             arena,
@@ -391,6 +405,7 @@ impl<'a> Run<'a> {
             begun: 0,
             tried,
             subjects,
+            before,
         })
     }
 

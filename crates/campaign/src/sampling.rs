@@ -5,11 +5,19 @@
 //! need an error rate of its own.
 
 use pagetide_compare::{ALPHA, compare_note};
-use pagetide_verdict::Verdict;
 use pagetide_verdict::sequential::{Design, Plan};
 
 use crate::event::Event;
 use crate::run::{Run, RunError};
+
+/// The looks of a plan for a campaign that has so many blocks already: a result never rests on fewer than there are.
+fn from(looks: Vec<u32>, before: u32) -> Vec<u32> {
+    let mut later: Vec<u32> = looks.into_iter().filter(|look| *look >= before).collect();
+    if later.is_empty() {
+        later.push(before);
+    }
+    later
+}
 
 /// Runs until every primary metric is decided, or to the cap. False where it was stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
@@ -33,7 +41,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         let primaries = compare_note(run.store, &run.note)?.deciding().count();
         let plan = Plan::until_sure(ALPHA, u64::from(cap), primaries, Design::Paired)
             .map_err(pagetide_compare::CompareError::from)?;
-        narrow(plan.looks())
+        from(narrow(plan.looks()), run.before)
     };
     run.note.looks = looks.iter().copied().map(u64::from).collect();
     for (number, look) in looks.iter().copied().enumerate() {
@@ -44,12 +52,8 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         run.store.note(&run.note)?;
         let comparison = compare_note(run.store, &run.note)?;
         // More of the same cures nothing that cannot be judged.
-        let is_decided = |verdict: &Verdict| !matches!(verdict, Verdict::Inconclusive { .. });
         let primaries = comparison.deciding().count();
-        let decided = comparison
-            .deciding()
-            .filter(|judgement| is_decided(&judgement.verdict))
-            .count();
+        let decided = primaries - comparison.open();
         let next = (decided < primaries)
             .then(|| looks.get(number + 1).copied())
             .flatten();
@@ -64,4 +68,18 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_begin_where_a_campaign_stands_already() {
+        let planned = || vec![7, 13, 22, 40];
+        assert_eq!(from(planned(), 0), planned());
+        assert_eq!(from(planned(), 7), planned());
+        assert_eq!(from(planned(), 12), [13, 22, 40]);
+        assert_eq!(from(planned(), 50), [50]);
+    }
 }

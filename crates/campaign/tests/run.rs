@@ -487,6 +487,29 @@ fn a_clear_effect_ends_sampling_at_the_first_look_and_none_runs_to_the_cap() {
 }
 
 #[test]
+fn going_on_until_sure_never_rests_on_fewer_trials_than_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let clear = ScriptedArena {
+        effect: [("on".to_owned(), 1.5)].into(),
+        ..ScriptedArena::default()
+    };
+    let mut campaign = campaign(0);
+    campaign.sampling.until = Until::Blocks(19);
+    go(&campaign, &clear, dir.path(), 2, false, &Nobody).unwrap();
+    campaign.sampling.until = Until::Sure {
+        cap: 40,
+        looks: Vec::new(),
+    };
+    go(&campaign, &clear, dir.path(), 2, false, &Nobody).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let note = store.latest_of("quick").unwrap().unwrap();
+    assert!(note.looks[0] >= 19, "{:?}", note.looks);
+    let comparison = compare_campaign(&store, None).unwrap();
+    assert_eq!(comparison.overall, Overall::Regressed);
+    assert_eq!(comparison.look.unwrap().units, note.looks[0]);
+}
+
+#[test]
 fn sampling_that_was_interrupted_goes_on_to_the_same_end() {
     let mut sure = campaign(0);
     sure.sampling.until = Until::Sure {

@@ -373,6 +373,13 @@ impl Comparison {
             .filter(move |row| row.primary || !any_primary)
             .flat_map(|row| row.judgements.iter().flatten())
     }
+
+    /// Of the verdicts that decide, those that more trials might decide.
+    pub fn open(&self) -> usize {
+        self.deciding()
+            .filter(|judgement| matches!(judgement.verdict, Verdict::Inconclusive { .. }))
+            .count()
+    }
 }
 
 #[cfg(test)]

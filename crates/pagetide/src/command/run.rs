@@ -118,8 +118,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return Ok(End::Unable);
     }
     let note = outcome.note;
+    let mut is_open = false;
     let end = if note.variants.len() > 1 {
         let comparison = compare_note(&store, &note)?;
+        is_open = comparison.open() > 0;
         args.judged
             .show(&store, &comparison, note.id(), typed(), out)?
     } else {
@@ -129,7 +131,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         if let Some(text) = beyond_layout(&store, &note)? {
             out.text(&text)?;
         }
-        out.text(&afterwards(&store, &note))?;
+        out.text(&afterwards(&store, &note, is_open))?;
     }
     Ok(if built.failed > 0 { End::Unable } else { end })
 }
@@ -251,8 +253,8 @@ fn words(words: &[&str]) -> String {
     shell(&all)
 }
 
-/// Where the records lie, and two things to try next.
-fn afterwards(store: &Store, note: &CampaignNote) -> String {
+/// Where the records lie, and two things to try next, which fit what came out.
+fn afterwards(store: &Store, note: &CampaignNote, is_open: bool) -> String {
     let id = note.id();
     let records = store.folder().join("records");
     let mut text = format!(
@@ -273,10 +275,18 @@ fn afterwards(store: &Store, note: &CampaignNote) -> String {
                 ]),
                 "every metric, and the latencies as pictures",
             ),
-            (
-                format!("{same} --until-sure"),
-                "more seeds, until each primary metric is decided",
-            ),
+            // Whoever asked for that already has seen as many as may be.
+            if is_open && note.looks.is_empty() {
+                (
+                    format!("{same} --until-sure"),
+                    "more seeds, until each primary metric is decided",
+                )
+            } else {
+                (
+                    words(&["report", &id, "-o", &format!("{id}.html")]),
+                    "the same as a page, with its figures",
+                )
+            },
         ],
         _ => [
             (
