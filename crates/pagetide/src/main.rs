@@ -25,6 +25,7 @@ mod lab;
 mod output;
 mod progress;
 mod vocabulary;
+mod whole_file;
 
 use std::process::ExitCode;
 

@@ -413,3 +413,80 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
         assert!(fine, "{status}");
     }
 }
+
+/// Whether the program has a file in this folder open, with or without a name.
+fn has_open(child: &Child, folder: &Path) -> bool {
+    let folder = fs::canonicalize(folder).unwrap();
+    fs::read_dir(format!("/proc/{}/fd", child.id()))
+        .unwrap()
+        .flatten()
+        .any(|entry| fs::read_link(entry.path()).is_ok_and(|file| file.starts_with(&folder)))
+}
+
+#[test]
+fn a_command_that_is_ended_while_it_writes_a_file_leaves_nothing_of_it() {
+    let lab = Lab::with_own_cache();
+    let table = table(&lab, 6000);
+    lab.ends(
+        0,
+        ["import", "csv", table.to_str().unwrap(), "--name", "many"],
+    );
+    let folder = lab.folder().join("out");
+    fs::create_dir(&folder).unwrap();
+    let file = folder.join("file");
+    let file = file.to_str().unwrap();
+    let endless = ["--pages", "1000", "--refs", "4000000000", "-o", file];
+    let endless = [&["references", "random"], &endless[..]].concat();
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        for arguments in [&["report", "many", "-o", file], &endless[..]] {
+            let child = start(&lab, arguments, None);
+            wait_until("a file in the making", SOON, || has_open(&child, &folder));
+            ends_soon(arguments[0], child, signal);
+            let left: Vec<_> = fs::read_dir(&folder).unwrap().flatten().collect();
+            assert!(left.is_empty(), "{} {signal:?}: {left:?}", arguments[0]);
+        }
+    }
+    // One that is there is replaced when the new one is whole, and devices are written to as they are.
+    let one = ["references", "random", "--pages", "9", "--refs", "9"];
+    for _ in 0..2 {
+        lab.ends(0, [&one[..], &["--text", "-o", file]].concat());
+        assert_eq!(fs::read_to_string(file).unwrap().lines().count(), 9);
+    }
+    lab.ends(0, [&one[..], &["-o", "/dev/null"]].concat());
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn a_signal_ends_a_comparison_of_many_trials_within_two_seconds() {
+    let lab = Lab::with_own_cache();
+    let table = table(&lab, 20_000);
+    lab.ends(
+        0,
+        ["import", "csv", table.to_str().unwrap(), "--name", "many"],
+    );
+    let page = lab.folder().join("page.html");
+    let page = page.to_str().unwrap();
+    let work: [&[&str]; 2] = [
+        &["compare", "many", "--tails", "--exit-zero"],
+        &["report", "many", "-o", page],
+    ];
+    for (signal, arguments) in [Signal::INT, Signal::TERM].into_iter().zip(work) {
+        // How long it takes says when it is in the midst of it; on a machine that is busy now and then it takes a few
+        // tries to be right.
+        let began = Instant::now();
+        lab.ends(0, arguments);
+        let whole = began.elapsed();
+        fs::remove_file(page).ok();
+        let child = (0..10).find_map(|_| {
+            let mut child = start(&lab, arguments, None);
+            std::thread::sleep(whole / 2);
+            let has_ended = child.try_wait().unwrap().is_some();
+            fs::remove_file(page).ok();
+            (!has_ended).then_some(child)
+        });
+        println!("{} takes {whole:?}", arguments[0]);
+        ends_soon(arguments[0], child.unwrap(), signal);
+        assert!(!Path::new(page).exists());
+    }
+}

@@ -19,6 +19,7 @@
 
 mod catch_up;
 mod error;
+mod many;
 mod note;
 mod proof;
 mod read_only;

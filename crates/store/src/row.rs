@@ -191,7 +191,11 @@ fn cell(index: &Connection, cell: &CellInfo) -> rusqlite::Result<(i64, u64)> {
 
 /// Adds a record; a record that is there already is left as it is. Belongs into a transaction.
 pub(crate) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()> {
-    let row = Row::of(record);
+    insert_row(index, record, &Row::of(record))
+}
+
+/// As [`insert`], with the row of the record worked out already.
+pub(crate) fn insert_row(index: &Connection, record: &Record, row: &Row) -> rusqlite::Result<()> {
     let (cell, cell_proof) = cell(index, &row.cell)?;
     let spec = json(&*row.variant);
     let variant = once(
@@ -231,7 +235,7 @@ pub(crate) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()
             row.accident,
             row.warnings,
             i64::try_from(metrics.len()).unwrap_or(i64::MAX),
-            proof::of_row(&row, cell_proof, proof::of_texts(&[&spec])),
+            proof::of_row(row, cell_proof, proof::of_texts(&[&spec])),
         ])?;
     if added == 0 {
         return Ok(());

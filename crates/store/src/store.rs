@@ -16,12 +16,14 @@ use crate::note::{CampaignLock, CampaignNote};
 use crate::row::Row;
 use crate::running::RunState;
 use crate::select::{Filter, Point};
-use crate::{catch_up, note, read_only, row, running, schema, select};
+use crate::{catch_up, many, note, read_only, row, running, schema, select};
 
 /// Version of the layout; a store of a later one is refused.
 pub const FORMAT: u32 = 1;
 /// How long a process waits for another to finish writing the index.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Records that are added together: each time waits for the disk once.
+const AT_ONCE: usize = 16_384;
 /// Names of records shown where a prefix fits several.
 const SOME: u32 = 4;
 
@@ -178,27 +180,21 @@ impl Store {
         self.admit(&path, record)
     }
 
-    /// Adds many records without bulk sections, a thousand in one transaction, and brings them to the disk together.
+    /// Adds many records without bulk sections, [`AT_ONCE`] in one transaction, and brings them to the disk together.
     pub fn add_all(&mut self, records: &mut [Record]) -> Result<(), StoreError> {
-        for some in records.chunks_mut(1000) {
-            let mut written = Vec::with_capacity(some.len());
-            for record in some.iter_mut() {
-                let path = self.writer()?.finish_unsynced(record);
-                written.push(path.map_err(StoreError::writing)?);
-            }
-            let incoming = self.root.join("incoming");
+        let incoming = self.root.join("incoming");
+        for some in records.chunks_mut(AT_ONCE) {
+            let written = many::write(&incoming, some)?;
             std::fs::File::open(&incoming)
                 .and_then(|folder| Ok(rustix::fs::syncfs(folder)?))
                 .map_err(at("writing", &incoming))?;
             self.transaction(|index| {
-                for record in some.iter() {
-                    row::insert(index, record)?;
+                for (record, (_, row)) in some.iter().zip(&written) {
+                    row::insert_row(index, record, row)?;
                 }
                 Ok(())
             })?;
-            for (path, record) in written.iter().zip(some.iter()) {
-                self.settle(path, &record.id())?;
-            }
+            many::settle(&self.root, &written)?;
         }
         Ok(())
     }
@@ -207,21 +203,7 @@ impl Store {
     /// it lies for good.
     pub fn admit(&mut self, path: &Path, record: &Record) -> Result<PathBuf, StoreError> {
         self.transaction(|index| Ok(row::insert(index, record)?))?;
-        self.settle(path, &record.id())
-    }
-
-    /// Moves a record that is in the index to where it lies for good.
-    fn settle(&self, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
-        let place = self.place(id);
-        if let Some(folder) = place.parent() {
-            std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
-        }
-        match std::fs::rename(path, &place) {
-            Ok(()) => Ok(place),
-            // Another process opened the store in between and has moved it already.
-            Err(_) if place.exists() => Ok(place),
-            Err(error) => Err(at("moving a record to", &place)(error)),
-        }
+        settle(&self.root, path, &record.id())
     }
 
     /// Adds rows to the index alone, in one transaction: for measuring, and for whoever keeps the files elsewhere. A
@@ -595,6 +577,25 @@ pub(crate) fn enter(
                 .execute(params![path.to_string_lossy(), why])?;
             Ok(())
         }
+    }
+}
+
+/// Moves a record that is in the index to where it lies for good.
+pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
+    let place = place(root, id);
+    let mut moved = std::fs::rename(path, &place);
+    if moved.is_err()
+        && let Some(folder) = place.parent()
+    {
+        // The first record of its folder, or another process has moved it.
+        std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
+        moved = std::fs::rename(path, &place);
+    }
+    match moved {
+        Ok(()) => Ok(place),
+        // Another process opened the store in between and has moved it already.
+        Err(_) if place.exists() => Ok(place),
+        Err(error) => Err(at("moving a record to", &place)(error)),
     }
 }
 

@@ -457,3 +457,25 @@ fn writers_begun_at_the_same_moment_do_not_meet() {
         writers.len()
     );
 }
+
+#[test]
+fn many_records_added_together_are_all_in_the_index_and_in_their_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let mut records: Vec<_> = (0..1000)
+        .map(|seed| record("linear", "a", seed, seed))
+        .collect();
+    store.add_all(&mut records).unwrap();
+    // Once more is no error and adds nothing.
+    store.add_all(&mut records).unwrap();
+    let mut wanted: Vec<String> = records.iter().map(pagetide_record::Record::id).collect();
+    wanted.sort_unstable();
+    assert_eq!(ids(&store), wanted);
+    let left = std::fs::read_dir(dir.path().join("incoming")).unwrap();
+    assert_eq!(left.count(), 0);
+    for id in &wanted {
+        let path = dir.path().join("records").join(&id[..2]);
+        assert!(path.join(format!("{id}.record")).exists(), "{id}");
+    }
+    assert_eq!(store.verify().unwrap().records, 1000);
+}

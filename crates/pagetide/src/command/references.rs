@@ -1,15 +1,15 @@
 //! `pagetide references`: writes a reference string, and reads one back.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pagetide_reference::{Form, Pattern, Source, StringFacts};
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
+use crate::whole_file;
 
 /// Write the references of a pattern, or read a file of references back and convert it
 #[derive(clap::Args, Debug)]
@@ -96,13 +96,7 @@ pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
     };
     match &args.output {
         Some(path) => {
-            let wrote = || -> Result<()> {
-                let mut file = BufWriter::new(File::create(path)?);
-                source.write(form, &mut file)?;
-                file.flush()?;
-                Ok(())
-            };
-            wrote().with_context(|| format!("writing {}", path.display()))?;
+            whole_file::write(path, |out| Ok(source.write(form, out)?))?;
         }
         None => source.write(form, &mut BufWriter::new(io::stdout().lock()))?,
     }

@@ -1,10 +1,9 @@
 //! `pagetide report`: a comparison or a record as one page to open in a browser or to mail.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pagetide_campaign::shell;
 use pagetide_compare::{CompareError, Comparison, compare_two, show_campaign};
 use pagetide_quantity::Bytes;
@@ -16,6 +15,7 @@ use serde::Serialize;
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
+use crate::whole_file;
 
 /// Write a page with verdicts, figures and provenance, to open in a browser or to mail
 ///
@@ -169,26 +169,7 @@ fn into_file(
             path.display()
         )));
     }
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let attempt = || format!("writing {}", path.display());
-    let filled = File::create_new(&part)
-        .with_context(attempt)
-        .and_then(|file| {
-            let mut out = BufWriter::new(file);
-            let written = write(&mut out)?;
-            out.flush().with_context(attempt)?;
-            Ok(written)
-        })
-        .and_then(|written| {
-            fs::rename(&part, path).with_context(attempt)?;
-            Ok(written)
-        });
-    if filled.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    filled
+    whole_file::write(path, write)
 }
 
 /// Tells what is not on the page; the page says so too.
