@@ -325,17 +325,23 @@ fn a_file_that_is_not_there_is_told_by_name() {
 fn the_campaigns_that_come_along_are_as_they_are_described() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns");
     let quick = read(&folder.join("quick.toml"), &vocabulary()).unwrap();
-    assert_eq!((quick.variants.len(), quick.cells().count()), (2, 4));
+    assert_eq!((quick.variants.len(), quick.cells().count()), (2, 3));
     assert_eq!(quick.sampling.until.cap(), 8);
-    let swaps: Vec<String> = quick.scenarios[0]
-        .swap
-        .iter()
-        .map(ToString::to_string)
+    let cells: Vec<String> = quick
+        .cells()
+        .map(|cell| format!("{} {} {}", cell.scenario, cell.memory, cell.swap))
         .collect();
-    assert_eq!(swaps, ["zram", "ssd:80us"]);
+    assert_eq!(
+        cells,
+        [
+            "smooth-sin-random 32M zram",
+            "swapbench 32M zram",
+            "swapbench 32M ssd:80us"
+        ]
+    );
     // Every seed timed, and the first three observed beside it: where variants are compared, that is the default.
     assert_eq!(quick.observe, Observe::Seeds(3));
-    assert_eq!(quick.trial_count(), 2 * 4 * (8 + 3));
+    assert_eq!(quick.trial_count(), 2 * 3 * (8 + 3));
     let kernels = read(&folder.join("kernels.toml"), &vocabulary()).unwrap();
     let refs: Vec<&str> = kernels.variants.iter().map(|v| v.kernel.as_str()).collect();
     assert_eq!(
