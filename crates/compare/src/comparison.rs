@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::beside::Beside;
 use crate::difference::Difference;
+use crate::divergence::Change;
 use crate::explain::Explained;
 
 /// Several variants side by side; the first is the baseline.
@@ -237,7 +238,7 @@ pub enum FailOn {
 }
 
 /// What a reader of a comparison should know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "caution")]
 pub enum Caution {
     /// Things were compared that differ in more than the variant.
@@ -252,11 +253,29 @@ pub enum Caution {
     },
     /// The guest programs differ.
     #[error(
-        "the records were made by {builds} builds of pagetide: run the campaign with --fresh if that may matter"
+        "{builds} guest programs made the records ({}), and another guest is another trajectory: {}; `run --fresh` makes all with one",
+        .sides.join(", "), how_far(*.trials, .moved.as_ref())
     )]
     OtherGuest {
         /// Number of different guest programs.
         builds: usize,
+        /// Each column with the digests of its guests.
+        sides: Vec<String>,
+        /// Trials that two of them ran, as far as the store holds both records.
+        trials: usize,
+        /// The metric that decides which is the farthest apart in them; `None` where there is none.
+        moved: Option<Change>,
+    },
+    /// Several kernels made the records of one column.
+    #[error(
+        "the records of {column} are of {} kernels ({}), so it is not one thing that is compared: name a variant of a campaign (CAMPAIGN:VARIANT) instead",
+        .kernels.len(), .kernels.join(", ")
+    )]
+    OtherKernel {
+        /// The column.
+        column: String,
+        /// Digests of its kernels.
+        kernels: Vec<String>,
     },
     /// The same exact trial gave different results.
     #[error(
@@ -343,6 +362,22 @@ pub enum Caution {
         "times are virtual (one instruction is one nanosecond, plus device latency): caches, TLBs and contention between processors are not modelled"
     )]
     VirtualTime,
+}
+
+/// By how much results move with the guest, as far as that is known.
+fn how_far(trials: usize, change: Option<&Change>) -> String {
+    match (trials, change) {
+        (0, _) => {
+            "no trial was run by two of them, so by how much results move is not known".to_owned()
+        }
+        (1, Some(change)) => format!("in the one trial that two of them ran, {change}"),
+        (many, Some(change)) => {
+            format!("in {many} trials that two of them ran, at most {change}")
+        }
+        (many, None) => {
+            format!("in {many} of the trials that two of them ran, no metric that decides moved")
+        }
+    }
 }
 
 /// Differences in one line.

@@ -46,6 +46,17 @@ impl Display for Change {
     }
 }
 
+impl Change {
+    /// Whether the values are farther apart, in proportion, than those of another.
+    pub(crate) fn is_beyond(&self, other: &Self) -> bool {
+        self.apart() > other.apart()
+    }
+
+    fn apart(&self) -> f64 {
+        (self.values[1] / self.values[0]).ln().abs()
+    }
+}
+
 /// The primary metric whose values are the farthest apart in proportion; `None` where none has two values above zero.
 pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
     let changes = a
@@ -61,8 +72,7 @@ pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
                 values,
             })
         });
-    let apart = |change: &Change| (change.values[1] / change.values[0]).ln().abs();
-    changes.max_by(|x, y| apart(x).total_cmp(&apart(y)))
+    changes.max_by(|x, y| x.apart().total_cmp(&y.apart()))
 }
 
 /// The first difference between two records whose digests differ.

@@ -15,6 +15,7 @@ use crate::comparison::{
     Values,
 };
 use crate::error::CompareError;
+use crate::guests;
 use crate::input::{Input, TrialRow};
 use crate::sizes::SMALL;
 use crate::turns;
@@ -89,6 +90,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     if pending > 0 {
         cautions.push(Caution::Pending { trials: pending });
     }
+    cautions.extend(guests::cautions(store, input)?);
     cautions.extend(circumstances(input));
     cautions.extend(apart(input, imported.as_ref()));
     let mut comparison = Comparison {
@@ -132,13 +134,7 @@ fn circumstances(input: &Input) -> Vec<Caution> {
             .flat_map(|column| &column.trials)
             .map(|t| &t.row)
     };
-    let guests: BTreeSet<&str> = rows().map(|row| &*row.guest).collect();
     let mut cautions = Vec::new();
-    if guests.len() > 1 {
-        cautions.push(Caution::OtherGuest {
-            builds: guests.len(),
-        });
-    }
     let exact = rows().filter(|row| row.cell.subject.arena.kind == ArenaKind::Exact);
     let smallest = exact
         .map(|row| row.cell.subject.memory)

@@ -13,6 +13,7 @@ mod difference;
 mod divergence;
 mod error;
 pub mod explain;
+mod guests;
 pub mod history;
 mod input;
 mod judge;

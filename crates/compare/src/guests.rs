@@ -1,0 +1,119 @@
+//! Records that several guest programs made, or several kernels under one name: another guest is another trajectory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagetide_store::{Row, Store};
+
+use crate::comparison::Caution;
+use crate::divergence::largest_change;
+use crate::error::CompareError;
+use crate::input::Input;
+
+/// Trials of two guests that are set against each other at most.
+const MOST: usize = 20;
+
+/// What should be said of the guests and kernels that made the records.
+pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, CompareError> {
+    let mut cautions = Vec::new();
+    let rows = || input.columns.iter().flat_map(|column| &column.trials);
+    let guests: BTreeSet<&str> = rows().map(|trial| &*trial.row.guest).collect();
+    if guests.len() > 1 {
+        cautions.push(other_guest(store, input, &guests)?);
+    }
+    for column in &input.columns {
+        let mut kernels: BTreeMap<&str, usize> = BTreeMap::new();
+        for trial in &column.trials {
+            *kernels.entry(&trial.row.variant.kernel.digest).or_default() += 1;
+        }
+        if kernels.len() > 1 {
+            cautions.push(Caution::OtherKernel {
+                column: column.name.clone(),
+                kernels: counted(&kernels),
+            });
+        }
+    }
+    Ok(cautions)
+}
+
+/// Digests with the number of trials of each: `a84f1943ebd8 (8 trials)`.
+fn counted(all: &BTreeMap<&str, usize>) -> Vec<String> {
+    let told = |(digest, trials): (&&str, &usize)| {
+        let word = if *trials == 1 { "trial" } else { "trials" };
+        format!("{} ({trials} {word})", short(digest))
+    };
+    all.iter().map(told).collect()
+}
+
+fn short(digest: &str) -> &str {
+    match digest.get(..12).unwrap_or(digest) {
+        "" => "not recorded",
+        short => short,
+    }
+}
+
+fn other_guest(
+    store: &Store,
+    input: &Input,
+    guests: &BTreeSet<&str>,
+) -> Result<Caution, CompareError> {
+    let sides = input
+        .columns
+        .iter()
+        .map(|column| {
+            let mut of_column: BTreeMap<&str, usize> = BTreeMap::new();
+            for trial in &column.trials {
+                *of_column.entry(&trial.row.guest).or_default() += 1;
+            }
+            format!("{} by {}", column.name, counted(&of_column).join(" and "))
+        })
+        .collect();
+    let valid: Vec<&Row> = input
+        .columns
+        .iter()
+        .flat_map(|column| &column.trials)
+        .map(|trial| &trial.row)
+        .filter(|row| row.is_valid())
+        .collect();
+    let mut largest = None;
+    let mut trials = 0;
+    for row in valid {
+        let Some(other) = by_another(store, row, guests)? else {
+            continue;
+        };
+        trials += 1;
+        let [a, b] = [row, &other].map(|row| store.load(&row.id));
+        if let Some(change) = largest_change(&a?.into_record(), &b?.into_record()) {
+            largest = match largest {
+                Some(known) if !change.is_beyond(&known) => Some(known),
+                _ => Some(change),
+            };
+        }
+        if trials == MOST {
+            break;
+        }
+    }
+    Ok(Caution::OtherGuest {
+        builds: guests.len(),
+        sides,
+        trials,
+        moved: largest,
+    })
+}
+
+/// A valid record of the same trial that another of these guests made.
+fn by_another(
+    store: &Store,
+    row: &Row,
+    guests: &BTreeSet<&str>,
+) -> Result<Option<Row>, CompareError> {
+    let keys: Vec<String> = guests
+        .iter()
+        .filter(|guest| **guest != &*row.guest)
+        .map(|guest| {
+            let mut subject = row.subject();
+            (*guest).clone_into(&mut subject.arena.guest);
+            subject.key()
+        })
+        .collect();
+    Ok(store.by_keys(&keys)?.into_iter().find(Row::is_valid))
+}
