@@ -3,6 +3,7 @@
 //! An arena is asked twice: [`Arena::prepare`] works out all that determines a trial, or refuses it, before anything runs;
 //! [`Arena::run`] runs what was prepared.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use pagetide_quantity::Nanos;
@@ -18,6 +19,8 @@ use crate::trial::Trial;
 pub struct Finding {
     /// What the guest (or the host arena) reports, also for an invalid trial.
     pub results: Results,
+    /// Options that the kernel was built with and that bear on memory; empty where they are not known.
+    pub kernel_config: BTreeMap<String, String>,
     /// Times and machine. The loop fills in campaign, unit, repetition, trials side by side and the time until stored.
     pub wall: Wall,
     /// When the scenario ended (or the trial, where it never got so far): the time until the record is stored counts

@@ -52,6 +52,7 @@ impl Prepared {
             subject: self.subject.clone(),
             maker,
             results: finding.results,
+            kernel_config: finding.kernel_config,
             wall: finding.wall,
             ..Record::default()
         }

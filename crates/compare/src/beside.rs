@@ -11,7 +11,7 @@ use pagetide_store::Store;
 use pagetide_verdict::Verdict;
 use serde::Serialize;
 
-pub use also::{Also, Kind, Standing};
+pub use also::{Also, Kind, OPTION, Standing};
 pub use deaths::Deaths;
 pub use inert::{Inert, Workload, cannot_act};
 

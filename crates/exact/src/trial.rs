@@ -147,6 +147,11 @@ impl Run<'_> {
         };
         Ok(Finding {
             results: results.unwrap_or_default(),
+            // A kernel whose configuration cannot be read any more still ran.
+            kernel_config: self
+                .kernel
+                .config()
+                .map_or_else(|_| BTreeMap::new(), |config| config.of_memory()),
             wall,
             ended,
         })

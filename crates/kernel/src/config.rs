@@ -22,6 +22,73 @@ impl Setting {
     }
 }
 
+/// Options that can change what reclaim does or what it costs: for what was built in, and for what debugging takes.
+const OF_MEMORY: [&str; 63] = [
+    "LRU_GEN",
+    "LRU_GEN_ENABLED",
+    "LRU_GEN_STATS",
+    "LRU_GEN_WALKS_MMU",
+    "TRANSPARENT_HUGEPAGE",
+    "TRANSPARENT_HUGEPAGE_ALWAYS",
+    "TRANSPARENT_HUGEPAGE_MADVISE",
+    "TRANSPARENT_HUGEPAGE_NEVER",
+    "THP_SWAP",
+    "READ_ONLY_THP_FOR_FS",
+    "SWAP",
+    "ZRAM",
+    "ZRAM_DEF_COMP",
+    "ZRAM_MULTI_COMP",
+    "ZSWAP",
+    "ZSWAP_DEFAULT_ON",
+    "ZSWAP_SHRINKER_DEFAULT_ON",
+    "ZSWAP_COMPRESSOR_DEFAULT",
+    "ZSMALLOC",
+    "ZSMALLOC_CHAIN_SIZE",
+    "MEMCG",
+    "MEMCG_V1",
+    "HZ",
+    "NO_HZ_FULL",
+    "PREEMPT",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_LAZY",
+    "PREEMPT_NONE",
+    "PREEMPT_RT",
+    "PREEMPT_VOLUNTARY",
+    "SMP",
+    "NUMA",
+    "NUMA_BALANCING",
+    "COMPACTION",
+    "MIGRATION",
+    "CMA",
+    "KSM",
+    "PAGE_REPORTING",
+    "PER_VMA_LOCK",
+    "DAMON",
+    "DAMON_LRU_SORT",
+    "DAMON_RECLAIM",
+    "DAMON_STAT",
+    "SLUB_CPU_PARTIAL",
+    "SLUB_TINY",
+    "SHUFFLE_PAGE_ALLOCATOR",
+    "INIT_ON_ALLOC_DEFAULT_ON",
+    "INIT_ON_FREE_DEFAULT_ON",
+    "PAGE_POISONING",
+    "PAGE_TABLE_CHECK",
+    "PAGE_OWNER",
+    "DEBUG_PAGEALLOC",
+    "DEBUG_VM",
+    "DEBUG_LIST",
+    "DEBUG_LOCK_ALLOC",
+    "LOCKDEP",
+    "PROVE_LOCKING",
+    "KASAN",
+    "KCSAN",
+    "KFENCE",
+    "KMSAN",
+    "UBSAN",
+    "FUNCTION_TRACER",
+];
+
 /// A `.config`: the options that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
@@ -43,6 +110,20 @@ impl Config {
     pub fn get(&self, option: &str) -> Setting {
         let name = option.strip_prefix("CONFIG_").unwrap_or(option);
         self.options.get(name).cloned().unwrap_or(Setting::No)
+    }
+
+    /// The options that bear on memory, as far as they are set, with their values: `y`, `m`, a number or a text.
+    pub fn of_memory(&self) -> BTreeMap<String, String> {
+        let shown = |setting: &Setting| match setting {
+            Setting::Yes => Some("y".to_owned()),
+            Setting::Module => Some("m".to_owned()),
+            Setting::No => None,
+            Setting::Value(value) => Some(value.clone()),
+        };
+        OF_MEMORY
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), shown(self.options.get(*name)?)?)))
+            .collect()
     }
 
     /// Whether no option at all is set, as in a file that is no configuration.
@@ -98,6 +179,20 @@ mod tests {
         assert_eq!(
             config.get("CONFIG_ZRAM_DEF_COMP"),
             Setting::Value("lzo-rle".into())
+        );
+    }
+
+    #[test]
+    fn of_all_options_those_that_bear_on_memory_are_told_as_far_as_they_are_set() {
+        let text = format!("{SAMPLE}CONFIG_E1000=m\nCONFIG_KSM=n\n");
+        let told = Config::parse(&text).of_memory();
+        let told: Vec<String> = told
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            told,
+            ["HZ=250", "SWAP=y", "ZRAM=m", "ZRAM_DEF_COMP=lzo-rle"]
         );
     }
 

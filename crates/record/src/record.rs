@@ -144,6 +144,10 @@ pub struct Record {
     pub maker: Maker,
     /// What came out.
     pub results: Results,
+    /// Options that the kernel was built with and that bear on memory, without `CONFIG_`; empty where they are not known.
+    /// Outside the digest: the kernel's own speaks for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernel_config: BTreeMap<String, String>,
     /// What depends on machine and moment; outside the digest.
     pub wall: Wall,
     /// Digest over the results and every bulk section, in hex.

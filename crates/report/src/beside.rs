@@ -1,7 +1,7 @@
 //! What stands beside the verdicts of a cell, in sentences: the same for every format.
 
 use pagetide_compare::Comparison;
-use pagetide_compare::beside::{Also, Beside, Deaths, Standing};
+use pagetide_compare::beside::{Also, Beside, Deaths, OPTION, Standing};
 
 use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
@@ -12,6 +12,8 @@ const NAME: usize = 40;
 const VALUE: usize = 60;
 /// Most differences that are named where they do not matter.
 const NAMED: usize = 6;
+/// The same of options that the kernels were built with.
+const NAMED_OPTIONS: usize = 12;
 
 /// A sentence, and how it is to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,19 +146,26 @@ fn differing(beside: &Beside, of: &str, look: &Look) -> Vec<Sentence> {
         ),
         (Standing::Minor, "Also differs"),
     ] {
-        let list: Vec<String> = of_standing(standing).into_iter().map(text).collect();
-        if list.is_empty() {
-            continue;
+        let (built, others): (Vec<&Also>, Vec<&Also>) = of_standing(standing)
+            .into_iter()
+            .partition(|also| also.what.starts_with(OPTION));
+        for (head, list, most) in [
+            (head, others, NAMED),
+            ("Kernels built differently", built, NAMED_OPTIONS),
+        ] {
+            if list.is_empty() {
+                continue;
+            }
+            let more = match list.len().saturating_sub(most) {
+                0 => String::new(),
+                more => format!("; and {more} more, which --as json lists"),
+            };
+            let list: Vec<String> = list.into_iter().take(most).map(text).collect();
+            all.push(Sentence {
+                ink: Ink::Faint,
+                text: format!("{head}{of}: {}{more}.", list.join("; ")),
+            });
         }
-        let more = match list.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!("; and {more} more, which --as json lists"),
-        };
-        let list = list[..list.len().min(NAMED)].join("; ");
-        all.push(Sentence {
-            ink: Ink::Faint,
-            text: format!("{head}{of}: {list}{more}."),
-        });
     }
     if !beside.unknown.is_empty() {
         all.push(Sentence {
@@ -266,6 +275,7 @@ mod tests {
             also: vec![
                 also("thp/enabled", Some(Kind::HugePages), Standing::Confounds),
                 also("lru_gen/enabled", None, Standing::Minor),
+                also("CONFIG_KASAN", None, Standing::Minor),
             ],
             inert: vec![Inert {
                 setting: "vm.swappiness".to_owned(),
@@ -288,6 +298,10 @@ mod tests {
         );
         assert_eq!(
             texts[2],
+            "Kernels built differently: CONFIG_KASAN never against always."
+        );
+        assert_eq!(
+            texts[3],
             "Cannot have acted: vm.swappiness (there is no swap)."
         );
     }

@@ -122,6 +122,7 @@ pub(super) fn also(pair: &[Record; 2], input: &Input) -> Found {
     look.facts();
     look.swaps();
     look.zones();
+    look.built();
     Found {
         also: look.also,
         unknown: unknown(pair),
@@ -328,7 +329,25 @@ impl<'a> Look<'a> {
             }
         }
     }
+
+    /// What the kernels were built with, of the options that bear on memory. It came with the kernels that were asked for.
+    fn built(&mut self) {
+        let configs = self.pair.each_ref().map(|record| &record.kernel_config);
+        if configs.iter().any(|config| config.is_empty()) {
+            return;
+        }
+        for name in names(configs) {
+            let values = configs.map(|config| config.get(&name));
+            if values[0] != values[1] {
+                let shown = values.map(|value| value.map_or("n", String::as_str).to_owned());
+                self.add(&format!("{OPTION}{name}"), None, shown);
+            }
+        }
+    }
 }
+
+/// What stands before the name of an option of a kernel's configuration.
+pub const OPTION: &str = "CONFIG_";
 
 /// What records do not tell, so that it may differ unseen.
 fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
@@ -349,7 +368,8 @@ fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
         unknown.push("dirty limits");
     }
     let kernels = pair.each_ref().map(|record| &record.subject.variant.kernel);
-    if kernels[0].digest != kernels[1].digest || kernels[0].digest.is_empty() {
+    let other = kernels[0].digest != kernels[1].digest || kernels[0].digest.is_empty();
+    if other && lacks(&|record| !record.kernel_config.is_empty()) {
         unknown.push("the kernels' configurations");
     }
     // The arena makes every file system in the same way.
@@ -544,6 +564,42 @@ mod tests {
             "off and not there are the same"
         );
         assert!(found.unknown.contains(&"the kernels' configurations"));
+    }
+
+    #[test]
+    fn what_kernels_were_built_with_is_listed_and_confounds_nothing() {
+        let built = |digest: &str, options: &[(&str, &str)]| {
+            let mut record = record(digest, &[], &[]);
+            record.kernel_config = options
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            record
+        };
+        let old = built("x", &[("HZ", "250"), ("SWAP", "y")]);
+        let new = built("y", &[("HZ", "1000"), ("SWAP", "y"), ("KASAN", "y")]);
+        let unknown = "the kernels' configurations";
+        let found = also(&[old.clone(), new], &Input::default());
+        let listed: Vec<(String, Standing)> = found
+            .also
+            .iter()
+            .map(|also| (also.to_string(), also.standing))
+            .collect();
+        assert_eq!(
+            listed,
+            [
+                ("CONFIG_HZ 250 against 1000".to_owned(), Standing::Minor),
+                ("CONFIG_KASAN n against y".to_owned(), Standing::Minor),
+            ]
+        );
+        assert!(!found.unknown.contains(&unknown));
+        // A record of an earlier build does not tell: that is no difference, and it is said.
+        let found = also(&[old, built("y", &[])], &Input::default());
+        assert!(
+            found.also.is_empty() && found.unknown.contains(&unknown),
+            "{:?}",
+            found.also
+        );
     }
 
     #[test]

@@ -114,6 +114,7 @@ pub fn record() -> Record {
             kernel_log: "[    1.203] zram0: detected capacity change from 0 to 393216\n[    1.310] Adding 196604k swap on /dev/zram0".to_owned(),
             ..Results::default()
         },
+        kernel_config: BTreeMap::new(),
         wall: Wall {
             started: Nanos(1_795_207_180_000_000_000),
             to_first_instruction: Nanos::from_millis(112),
