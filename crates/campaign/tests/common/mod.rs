@@ -3,6 +3,8 @@
 // Every test file uses a part of this; helpers may unwrap as tests do.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod trace;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -16,7 +18,9 @@ use pagetide_campaign::{
 };
 use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::wire::Phase;
-use pagetide_record::{ArenaKind, Invalid, KernelId, Maker, RecordWriter, Results, Subject, Wall};
+use pagetide_record::{
+    ArenaKind, Invalid, KernelId, Maker, Pass, RecordWriter, Results, Subject, Wall,
+};
 use pagetide_store::Store;
 
 /// The metric that decides.
@@ -43,6 +47,8 @@ pub struct ScriptedArena {
     pub effect: BTreeMap<String, f64>,
     /// What some seeds do under some variant instead.
     pub deeds: BTreeMap<(String, u64), Act>,
+    /// What the observed passes of variants tell, by their names.
+    pub tells: BTreeMap<String, trace::Told>,
     /// A name of a kernel that this arena refuses.
     pub refuses: Option<String>,
     /// Trials in the order they were begun.
@@ -61,6 +67,7 @@ impl Default for ScriptedArena {
             takes: Duration::ZERO,
             effect: BTreeMap::new(),
             deeds: BTreeMap::new(),
+            tells: BTreeMap::new(),
             refuses: None,
             log: Mutex::new(Vec::new()),
             prepared: AtomicUsize::new(0),
@@ -160,10 +167,16 @@ impl ScriptedArena {
         results
             .metrics
             .push(Metric::new(&TIME, base * own * effect));
+        if trial.pass == Pass::Observed
+            && let Some(told) = self.tells.get(&trial.variant.name)
+        {
+            told.write(sink, &mut results)?;
+        }
         if let Some(Act::Invalid(why)) = deed {
             results.invalid.push(why.clone());
         }
         Ok(Finding {
+            kernel_config: BTreeMap::new(),
             results,
             wall: Wall::default(),
             ended: Instant::now(),
