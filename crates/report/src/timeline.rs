@@ -289,13 +289,13 @@ mod tests {
                 ("stalls/worker 7/blocked within reclaim".to_owned(), 62, 10),
             ]
         );
-        let not_recorded = ("slept on".to_owned(), "not recorded".to_owned());
+        let not_recorded = [("slept on".to_owned(), "not recorded".to_owned())];
         for wait in tracks
             .iter()
             .filter(|track| track.group == "stalls")
             .flat_map(|track| &track.slices)
         {
-            assert_eq!(wait.details, [not_recorded.clone()]);
+            assert_eq!(wait.details, not_recorded);
         }
     }
 }

@@ -329,7 +329,8 @@ impl<'a> Collector<'a> {
         };
         let count = [a, b].map(|seen| seen.slept(part));
         let each = [a, b].map(|seen| ratio(seen.time(part), seen.slept(part)).unwrap_or(0.0));
-        if count == [0.0; 2] || (self.found.is_empty() && way(each) * self.effect <= 0.0) {
+        let none = |values: [f64; 2]| values.iter().all(|value| *value <= 0.0);
+        if none(count) || (self.found.is_empty() && way(each) * self.effect <= 0.0) {
             return;
         }
         let longest = [a, b].map(|seen| seen.longest.get(&part).copied().unwrap_or(0.0));
@@ -338,7 +339,7 @@ impl<'a> Collector<'a> {
             ("time a wait", Unit::Nanos, each),
             ("the longest", Unit::Nanos, longest),
         ] {
-            if values == [0.0; 2] {
+            if none(values) {
                 continue;
             }
             let [before, after] = values;
