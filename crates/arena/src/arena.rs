@@ -28,6 +28,15 @@ pub struct Finding {
     pub ended: Instant,
 }
 
+/// What trials start from, once it is booted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// Its identity: trials with the same one share a boot.
+    pub key: String,
+    /// Wall-clock time until it is ready; zero where it is.
+    pub boot: Nanos,
+}
+
 /// A bounded place where trials run. Shared by the threads that run trials side by side.
 pub trait Arena: Sync {
     /// Which kind it is.
@@ -51,6 +60,11 @@ pub trait Arena: Sync {
     /// Wall-clock time that this trial will take here, reckoned from its sizes at the speed of this machine; `None`
     /// where nothing is known. Records are better: they correct it.
     fn estimate(&self, _subject: &Subject) -> Option<Nanos> {
+        None
+    }
+
+    /// The guest that this trial starts from, where it is booted once for many trials; `None` where nothing is.
+    fn guest(&self, _prepared: &Prepared) -> Option<Guest> {
         None
     }
 

@@ -16,7 +16,7 @@ pub mod prepared;
 pub mod progress;
 pub mod trial;
 
-pub use arena::{Arena, Finding};
+pub use arena::{Arena, Finding, Guest};
 pub use error::ArenaError;
 pub use options::Options;
 pub use prepared::Prepared;

@@ -51,6 +51,8 @@ pub struct Forecast {
     pub at_most: bool,
     /// Trials side by side.
     pub side_by_side: usize,
+    /// Guests that must be booted first.
+    pub boots: u64,
     /// Wall-clock time until the end.
     pub left: Nanos,
 }
@@ -91,6 +93,7 @@ pub fn forecast(
         seen: HashSet::new(),
         shapes: HashSet::new(),
         speed: Speed::default(),
+        boots: Boots::default(),
         largest: None,
     };
     let (mut trials, mut found, mut sum) = (0_u64, 0_u64, Nanos(0));
@@ -113,7 +116,8 @@ pub fn forecast(
         found,
         at_most: matches!(campaign.sampling.until, Until::Sure { .. }),
         side_by_side: jobs,
-        left: Nanos(sum.0 / u64::try_from(jobs).unwrap_or(1)),
+        boots: looked.boots.count(),
+        left: Nanos(sum.0.saturating_add(looked.boots.time().0) / u64::try_from(jobs).unwrap_or(1)),
     })
 }
 
@@ -130,6 +134,7 @@ struct Look<'a> {
     /// Shapes that were tried under all variants.
     shapes: HashSet<Shape>,
     speed: Speed,
+    boots: Boots,
     /// The trial left to run that has most memory.
     largest: Option<Prepared>,
 }
@@ -183,6 +188,9 @@ impl Look<'_> {
                 let found = self.found(&all, pass, &rows);
                 let (each, basis) = self.of_variants(&all, &rows)?;
                 if found < trials {
+                    for prepared in &all {
+                        self.boots.need(self.arena, prepared);
+                    }
                     self.remember(all);
                 }
                 (found, each, basis)
@@ -384,11 +392,42 @@ fn scaled(time: Nanos, factor: f64) -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// Guests that are not booted yet, and how long each boot takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Boots(BTreeMap<String, Nanos>);
+
+impl Boots {
+    /// A trial is to run: its guest must be there.
+    pub fn need(&mut self, arena: &dyn Arena, prepared: &Prepared) {
+        if let Some(guest) = arena.guest(prepared).filter(|guest| guest.boot.0 > 0) {
+            self.0.insert(guest.key, guest.boot);
+        }
+    }
+
+    /// A trial has run: its guest is there.
+    pub fn had(&mut self, arena: &dyn Arena, prepared: &Prepared) {
+        if !self.0.is_empty()
+            && let Some(guest) = arena.guest(prepared)
+        {
+            self.0.remove(&guest.key);
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn time(&self) -> Nanos {
+        Nanos(self.0.values().map(|boot| boot.0).sum())
+    }
+}
+
 /// Estimates by cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
     by_cell: HashMap<String, Estimate>,
     speed: Speed,
+    pub boots: Boots,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -443,11 +482,13 @@ impl Times {
             .map_or((UNKNOWN_TRIAL, Basis::Assumed), |e| (e.each, e.basis))
     }
 
-    /// Time for so many trials of each cell, `jobs` side by side.
+    /// Time for so many trials of each cell and the boots they need, `jobs` side by side.
     pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
-        let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
-            sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))
-        });
+        let sum = cells
+            .iter()
+            .fold(self.boots.time().0, |sum, (cell, count)| {
+                sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))
+            });
         Nanos(sum / u64::try_from(jobs.max(1)).unwrap_or(1))
     }
 }

@@ -369,6 +369,8 @@ pub(crate) struct Run<'a> {
     tried: Tried,
     /// What determines the trials that were tried.
     subjects: HashMap<Place, Subject>,
+    /// Places of trials that have no record, as far as they were looked at.
+    needed: HashSet<Place>,
     /// Blocks that an earlier run of this campaign had.
     pub before: u32,
 }
@@ -405,6 +407,7 @@ impl<'a> Run<'a> {
             begun: 0,
             tried,
             subjects,
+            needed: HashSet::new(),
             before,
         })
     }
@@ -460,6 +463,14 @@ impl<'a> Run<'a> {
                 self.times
                     .learn(self.arena, self.store, &trial.subject, &cell)?;
                 if !found {
+                    let planned = &trial.planned;
+                    let place = (planned.cell, planned.variant, planned.trial.pass);
+                    // Trials of one place start from the same guest.
+                    if self.needed.insert(place)
+                        && let Some(prepared) = self.tried.get(&place)
+                    {
+                        self.times.boots.need(self.arena, prepared);
+                    }
                     *self.waiting.entry(cell).or_default() += 1;
                 }
                 self.note.entries.push(Entry {
@@ -648,6 +659,7 @@ impl Floor<'_> {
         let tally = {
             let mut ledger = locked(&self.ledger);
             ledger.times.saw(&job.cell, record.wall.total);
+            ledger.times.boots.had(self.arena, &job.prepared);
             if let Some(waiting) = ledger.waiting.get_mut(&job.cell) {
                 *waiting -= 1;
             }

@@ -15,6 +15,7 @@ use pagetide_compare::{Overall, compare_campaign};
 use common::{Act, Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
 use pagetide_campaign::{Basis, Nobody, Observe, RunError, Until, forecast};
+use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, Invalid};
 use pagetide_store::Filter;
 use pagetide_store::Store;
@@ -360,6 +361,36 @@ fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
     assert_eq!((cells[3].basis, cells[3].found), (Basis::Measured, 4));
     assert!((0.16..2.0).contains(&after.left.secs()), "{}", after.left);
     assert_eq!(look(&store, None, true).0.found, 0);
+}
+
+#[test]
+fn boots_are_in_what_is_left_until_their_guest_is_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let arena = ScriptedArena {
+        boot: Some(Nanos::from_secs(1000)),
+        ..ScriptedArena::default()
+    };
+    let look = || forecast(&campaign(6), &arena, &store, None, false, &mut |_| {}).unwrap();
+    // 48 trials of an assumed 20 s and two guests, two side by side.
+    let before = look();
+    assert_eq!(before.boots, 2);
+    assert!(
+        (before.left.secs() - 1480.0).abs() < 1e-9,
+        "{}",
+        before.left
+    );
+    let diary = Diary {
+        stop_after: Some(0),
+        ..Diary::default()
+    };
+    go(&campaign(6), &arena, dir.path(), 1, false, &diary).unwrap();
+    let left = diary.last.lock().unwrap().left.secs();
+    assert!((left - 2960.0).abs() < 1e-9, "{left}");
+    go(&campaign(6), &arena, dir.path(), 1, false, &Nobody).unwrap();
+    let after = look();
+    assert_eq!((after.boots, after.found), (0, 48));
+    assert_eq!(after.left.0, 0);
 }
 
 #[test]

@@ -14,8 +14,18 @@ use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
 
 /// Wall-clock time of a trial with this subject.
 pub fn of(subject: &Subject) -> Option<Nanos> {
+    time_of(laps(subject)?)
+}
+
+/// Wall-clock time until a guest is booted and saved.
+pub fn of_boot() -> Option<Nanos> {
+    time_of(BOOT)
+}
+
+/// Wall-clock time of so many laps on this machine.
+fn time_of(laps: f64) -> Option<Nanos> {
     static LAP: OnceLock<f64> = OnceLock::new();
-    let seconds = laps(subject)? * *LAP.get_or_init(time_of_lap);
+    let seconds = laps * *LAP.get_or_init(time_of_lap);
     std::time::Duration::try_from_secs_f64(seconds)
         .ok()
         .and_then(|time| u64::try_from(time.as_nanos()).ok())
@@ -65,6 +75,8 @@ fn time_of_lap() -> f64 {
     began.elapsed().as_secs_f64() / f64::from(TIMED)
 }
 
+/// A boot: 1.3 to 2.4 billion instructions, most of them translated for the first time, and the saving of the guest.
+const BOOT: f64 = 375.0;
 /// What a trial costs beside its scenario: the emulator's start, the way to the scenario, reading out.
 const BASE: f64 = 21.0;
 /// What an observed one costs beside that.

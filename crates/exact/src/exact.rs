@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pagetide_arena::{
-    Arena, ArenaError, Finding, Options, Prepared, Progress, Trial, VariantSpec, host,
+    Arena, ArenaError, Finding, Guest, Options, Prepared, Progress, Trial, VariantSpec, host,
 };
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_harness::settings;
@@ -47,6 +47,8 @@ pub struct Exact {
     kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
     /// What kernels were found to have, by digest: their configuration is read once for all trials with the same needs.
     able: Mutex<HashSet<(Digest, Vec<Need>)>>,
+    /// Names of snapshots by what decides them: modules are read once for all trials of a machine.
+    named: Mutex<BTreeMap<String, String>>,
     machine: Machine,
     say: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -78,6 +80,7 @@ impl Exact {
             guest: program::digest(),
             kernels: Mutex::default(),
             able: Mutex::default(),
+            named: Mutex::default(),
             machine: host::machine(),
             say: Box::new(say),
         })
@@ -118,6 +121,27 @@ impl Exact {
             locked(&self.able).insert(asked);
         }
         Ok(())
+    }
+
+    /// Name of the snapshot that a trial starts from.
+    fn snapshot_of(&self, prepared: &Prepared) -> Option<String> {
+        let (subject, ready) = (prepared.subject(), prepared.own::<Ready>().ok()?);
+        let what = format!(
+            "{} {:?} {:?} {} {} {:?} {}",
+            ready.kernel.digest,
+            ready.machine.arguments(),
+            subject.memory,
+            subject.swap,
+            subject.swap_size,
+            ready.needs.filesystem,
+            ready.needs.packet
+        );
+        if let Some(name) = locked(&self.named).get(&what) {
+            return Some(name.clone());
+        }
+        let name = self.recipe(subject, ready).ok()?.0.key();
+        locked(&self.named).insert(what, name.clone());
+        Some(name)
     }
 
     fn say(&self, text: &str) {
@@ -410,6 +434,16 @@ impl Arena for Exact {
 
     fn estimate(&self, subject: &Subject) -> Option<Nanos> {
         estimate::of(subject)
+    }
+
+    fn guest(&self, prepared: &Prepared) -> Option<Guest> {
+        let key = self.snapshot_of(prepared)?;
+        let boot = if self.snapshots.has(&key) {
+            Nanos(0)
+        } else {
+            estimate::of_boot()?
+        };
+        Some(Guest { key, boot })
     }
 
     fn run(

@@ -149,6 +149,11 @@ impl Snapshots {
         self.root.join(key)
     }
 
+    /// Whether there is a snapshot of this name; whether it is damaged is seen when it is used.
+    pub fn has(&self, key: &str) -> bool {
+        self.folder(key).join(SEAL).exists()
+    }
+
     fn lock_path(&self, key: &str) -> PathBuf {
         self.root.join(format!("{key}.lock"))
     }

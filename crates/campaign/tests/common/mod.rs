@@ -11,7 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use pagetide_arena::{Arena, ArenaError, Finding, Prepared, Progress, Step, Trial, VariantSpec};
+use pagetide_arena::{
+    Arena, ArenaError, Finding, Guest, Prepared, Progress, Step, Trial, VariantSpec,
+};
 use pagetide_campaign::{
     Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
     Watch, run,
@@ -51,6 +53,8 @@ pub struct ScriptedArena {
     pub tells: BTreeMap<String, trace::Told>,
     /// A name of a kernel that this arena refuses.
     pub refuses: Option<String>,
+    /// Wall-clock time that a guest's boot is said to take; each kind of swap has a guest of its own.
+    pub boot: Option<Nanos>,
     /// Trials in the order they were begun.
     pub log: Mutex<Vec<Trial>>,
     /// Trials that were prepared.
@@ -69,6 +73,7 @@ impl Default for ScriptedArena {
             deeds: BTreeMap::new(),
             tells: BTreeMap::new(),
             refuses: None,
+            boot: None,
             log: Mutex::new(Vec::new()),
             prepared: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
@@ -115,6 +120,14 @@ impl Arena for ScriptedArena {
         subject.arena.kind = self.kind;
         subject.arena.cmdline = trial.variant.boot.join(" ");
         Ok(Prepared::new(trial.clone(), subject, ()))
+    }
+
+    fn guest(&self, prepared: &Prepared) -> Option<Guest> {
+        let key = prepared.subject().swap.to_string();
+        let ran = self.log.lock().unwrap();
+        let is_ready = ran.iter().any(|trial| trial.swap.to_string() == key);
+        let boot = if is_ready { Nanos(0) } else { self.boot? };
+        Some(Guest { key, boot })
     }
 
     fn run(

@@ -115,7 +115,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if more > 0 {
         put!(text, "and {more} more cells: --json has all of them\n");
     }
-    put!(text, "\n{most}{} until the end\n", about(whole.left));
+    let boots = match whole.boots {
+        0 => String::new(),
+        1 => ", the boot of one guest with them".to_owned(),
+        n => format!(", the boots of {n} guests with them"),
+    };
+    put!(text, "\n{most}{} until the end{boots}\n", about(whole.left));
     if reckoned {
         text.push_str(
             "~ has never run here: reckoned from its sizes and the speed of this machine\n",
