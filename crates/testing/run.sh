@@ -15,25 +15,30 @@ mkdir "$parts"
 cargo=${CARGO:-cargo}
 export PAGETIDE_SKIPS=$skips cargo parts log
 
-# One program of tests, or with the word `others` all but those of the tool.
+# One program of tests, or with the word `others` all but those. Always of the whole workspace: for a part of it cargo would
+# choose other features of the libraries, and build them again.
 part() {
   name=$1
   shift
   case $name in
-    others) set -- --workspace --exclude pagetide "$@" ;;
-    unit) set -- --package pagetide --bins --examples "$@" ;;
-    *) set -- --package pagetide --test "$name" "$@" ;;
+    documents) set -- --doc "$@" ;;
+    others) set -- --lib --bins --examples $others "$@" ;;
+    *) set -- --test "$name" "$@" ;;
   esac
-  $cargo test --no-fail-fast --quiet "$@" >"$parts/$name" 2>&1 || echo "$name" >>"$parts/failed"
+  $cargo test --workspace --no-fail-fast --quiet "$@" >"$parts/$name" 2>&1 || echo "$name" >>"$parts/failed"
   flock "$parts" cat "$parts/$name"
 }
 export -f part
 
+# The names of the test programs of these folders.
+names() { ls -d -- $1/*.rs $1/*/main.rs 2>/dev/null | sed 's|/main.rs$||; s|.*/||; s|\.rs$||' | sort -u; }
+
 $cargo test --workspace --no-run --quiet "$@"
-long="causes planted scenarios others kills observed damage"
-names=$(cd crates/pagetide/tests && ls -d -- *.rs */main.rs | sed 's/\.rs$//; s|/main$||')
-all="$long unit $names"
-echo "$all" | tr -s ' ' '\n' | awk '!seen[$0]++' |
+tool=$(names crates/pagetide/tests)
+# Several crates may have programs of one name; they run together.
+others=$(names 'crates/*/tests' | grep -vxF "$tool" | sed 's/^/--test /' | tr '\n' ' ')
+export others
+printf '%s\n' causes planted scenarios others kills observed damage $tool documents | awk '!seen[$0]++' |
   xargs -P 2 -I '{}' bash -c 'part "$@"' part '{}' "$@" | tee "$log"
 
 touch "$skips"
