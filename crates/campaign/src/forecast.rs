@@ -84,11 +84,12 @@ pub fn forecast(
     take: &mut dyn FnMut(CellForecast),
 ) -> Result<Forecast, RunError> {
     check(campaign, arena)?;
+    let before = store.latest_of(&campaign.name)?;
     let mut looked = Look {
         campaign,
         arena,
         store,
-        note: note_for(campaign, &[], store, fresh)?,
+        note: note_for(campaign, &[], before.as_ref(), fresh),
         known: store.cell_hashes()?,
         seen: HashSet::new(),
         shapes: HashSet::new(),

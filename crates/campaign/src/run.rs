@@ -237,21 +237,20 @@ pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunErr
     })
 }
 
-/// The note under which a campaign runs: the one it has, or a new one.
+/// The note under which a campaign runs: the one it had before, or a new one.
 pub(crate) fn note_for(
     campaign: &Campaign,
     cells: &[Cell],
-    store: &Store,
+    before: Option<&CampaignNote>,
     fresh: bool,
-) -> Result<CampaignNote, StoreError> {
-    let before = store.latest_of(&campaign.name)?;
-    let generation = before.as_ref().map_or(1, |note| note.generation.max(1));
+) -> CampaignNote {
+    let generation = before.map_or(1, |note| note.generation.max(1));
     let again = fresh && before.is_some();
-    Ok(CampaignNote {
+    CampaignNote {
         name: campaign.name.clone(),
         generation: if again { generation + 1 } else { generation },
-        fresh: fresh || before.as_ref().is_some_and(|note| note.fresh),
-        started: match &before {
+        fresh: fresh || before.is_some_and(|note| note.fresh),
+        started: match before {
             Some(note) if !again => note.started,
             _ => Nanos::wall_clock(),
         },
@@ -268,7 +267,7 @@ pub(crate) fn note_for(
         entries: Vec::new(),
         accept: campaign.accept.clone(),
         imported: None,
-        looks: match (&campaign.sampling.until, &before) {
+        looks: match (&campaign.sampling.until, before) {
             // Looks that were planned stay as they are, whatever has become of the trials they were planned by.
             (Until::Sure { cap, looks }, Some(note))
                 if looks.is_empty() && !again && note.looks.last() == Some(&u64::from(*cap)) =>
@@ -277,18 +276,18 @@ pub(crate) fn note_for(
             }
             _ => Vec::new(),
         },
-    })
+    }
 }
 
-/// How many blocks the same campaign had when it ran last: with the same variants and cells, and not run afresh since.
-fn blocks_before(store: &Store, note: &CampaignNote) -> Result<u32, StoreError> {
-    let before = store.latest_of(&note.name)?.filter(|before| {
+/// How many blocks a campaign had under its note of before: with the same variants and cells, and not run afresh since.
+fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
+    let before = before.filter(|before| {
         before.generation == note.generation
             && before.variants == note.variants
             && before.cells == note.cells
     });
     let units = before.iter().flat_map(|before| &before.entries);
-    Ok(units.map(|entry| entry.unit + 1).max().unwrap_or(0))
+    units.map(|entry| entry.unit + 1).max().unwrap_or(0)
 }
 
 /// Which of these trials have a record already, in their order. Records of trials that went wrong by accident do not
@@ -391,8 +390,9 @@ impl<'a> Run<'a> {
             .map(|(place, prepared)| (*place, prepared.subject().clone()))
             .collect();
         let cells: Arc<[Cell]> = campaign.cells().collect();
-        let note = note_for(campaign, &cells, store, options.fresh)?;
-        let before = blocks_before(store, &note)?;
+        let before = store.latest_of(&campaign.name)?;
+        let note = note_for(campaign, &cells, before.as_ref(), options.fresh);
+        let before = blocks_of(before.as_ref(), &note);
         Ok(Self {
             campaign,
             arena,
@@ -512,6 +512,7 @@ impl<'a> Run<'a> {
                     == (b.cell, b.variant, b.block, b.trial.pass)
             })
             .collect();
+        let units = boots_first(self.arena, units);
         let jobs = side_by_side(self.arena, self.options.jobs, todo, units.len());
         self.tally.left = self.times.all(&self.waiting, jobs);
         if is_news {
@@ -554,6 +555,22 @@ impl<'a> Run<'a> {
             None => Ok(!floor.ended.into_inner()),
         }
     }
+}
+
+/// Those that boot a guest before all others, so that guests boot side by side and nobody waits for the guest that another
+/// boots. Where results have noise the order stays as it was planned.
+fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
+    if arena.has_noise() {
+        return units;
+    }
+    let mut booted = HashSet::new();
+    let boots = |unit: &&[Job]| {
+        let guest = unit.first().and_then(|job| arena.guest(&job.prepared));
+        guest.is_some_and(|guest| guest.boot > Nanos(0) && booted.insert(guest.key))
+    };
+    let (mut all, others): (Vec<_>, Vec<_>) = units.into_iter().partition(boots);
+    all.extend(others);
+    all
 }
 
 /// What the threads share.

@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::run::{Run, RunError};
 
 /// The looks of a plan for a campaign that has so many blocks already: a result never rests on fewer than there are.
-fn from(looks: Vec<u32>, before: u32) -> Vec<u32> {
+fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     let mut later: Vec<u32> = looks.into_iter().filter(|look| *look >= before).collect();
     if later.is_empty() {
         later.push(before);
@@ -41,7 +41,7 @@ pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<b
         let primaries = compare_note(run.store, &run.note)?.deciding().count();
         let plan = Plan::until_sure(ALPHA, u64::from(cap), primaries, Design::Paired)
             .map_err(pagetide_compare::CompareError::from)?;
-        from(narrow(plan.looks()), run.before)
+        looks_left(narrow(plan.looks()), run.before)
     };
     run.note.looks = looks.iter().copied().map(u64::from).collect();
     for (number, look) in looks.iter().copied().enumerate() {
@@ -77,9 +77,9 @@ mod tests {
     #[test]
     fn looks_begin_where_a_campaign_stands_already() {
         let planned = || vec![7, 13, 22, 40];
-        assert_eq!(from(planned(), 0), planned());
-        assert_eq!(from(planned(), 7), planned());
-        assert_eq!(from(planned(), 12), [13, 22, 40]);
-        assert_eq!(from(planned(), 50), [50]);
+        assert_eq!(looks_left(planned(), 0), planned());
+        assert_eq!(looks_left(planned(), 7), planned());
+        assert_eq!(looks_left(planned(), 12), [13, 22, 40]);
+        assert_eq!(looks_left(planned(), 50), [50]);
     }
 }

@@ -14,7 +14,7 @@ use pagetide_compare::{Overall, compare_campaign};
 
 use common::{Act, Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
-use pagetide_campaign::{Basis, Nobody, Observe, RunError, Until, forecast};
+use pagetide_campaign::{Basis, Campaign, Nobody, Observe, RunError, Until, forecast};
 use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, Invalid};
 use pagetide_store::Filter;
@@ -391,6 +391,31 @@ fn boots_are_in_what_is_left_until_their_guest_is_ready() {
     let after = look();
     assert_eq!((after.boots, after.found), (0, 48));
     assert_eq!(after.left.0, 0);
+}
+
+#[test]
+fn trials_that_boot_a_guest_come_first_so_that_guests_boot_side_by_side() {
+    let first = |kind| {
+        let dir = tempfile::tempdir().unwrap();
+        let arena = ScriptedArena {
+            boot: Some(Nanos::from_secs(1000)),
+            kind,
+            ..ScriptedArena::default()
+        };
+        let campaign = Campaign {
+            arena: kind,
+            ..campaign(6)
+        };
+        go(&campaign, &arena, dir.path(), 1, false, &Nobody).unwrap();
+        let ran = arena.log.lock().unwrap();
+        assert_eq!(ran.len(), 48);
+        [ran[0].swap, ran[1].swap]
+    };
+    let [a, b] = first(ArenaKind::Exact);
+    assert_ne!(a, b, "the second trial waits for the guest of the first");
+    // Where results have noise, all of a cell and block run next to each other.
+    let [a, b] = first(ArenaKind::Host);
+    assert_eq!(a, b);
 }
 
 #[test]
