@@ -7,7 +7,7 @@ use pagetide_store::{Row, Store};
 use crate::comparison::Caution;
 use crate::divergence::largest_change;
 use crate::error::CompareError;
-use crate::input::Input;
+use crate::input::{Input, InputColumn};
 
 /// Trials of two guests that are set against each other at most.
 const MOST: usize = 20;
@@ -21,10 +21,7 @@ pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, Com
         cautions.push(other_guest(store, input, &guests)?);
     }
     for column in &input.columns {
-        let mut kernels: BTreeMap<&str, usize> = BTreeMap::new();
-        for trial in &column.trials {
-            *kernels.entry(&trial.row.variant.kernel.digest).or_default() += 1;
-        }
+        let kernels = tally(column, |row| &row.variant.kernel.digest);
         if kernels.len() > 1 {
             cautions.push(Caution::OtherKernel {
                 column: column.name.clone(),
@@ -33,6 +30,15 @@ pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, Com
         }
     }
     Ok(cautions)
+}
+
+/// Trials of a column by one of their digests.
+fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, usize> {
+    let mut all = BTreeMap::new();
+    for trial in &column.trials {
+        *all.entry(digest(&trial.row)).or_default() += 1;
+    }
+    all
 }
 
 /// Digests with the number of trials of each: `a84f1943ebd8 (8 trials)`.
@@ -60,10 +66,7 @@ fn other_guest(
         .columns
         .iter()
         .map(|column| {
-            let mut of_column: BTreeMap<&str, usize> = BTreeMap::new();
-            for trial in &column.trials {
-                *of_column.entry(&trial.row.guest).or_default() += 1;
-            }
+            let of_column = tally(column, |row| &row.guest);
             format!("{} by {}", column.name, counted(&of_column).join(" and "))
         })
         .collect();

@@ -277,7 +277,11 @@ impl<'a> Look<'a> {
                 && let (Ok(x), Ok(y)) = (a.parse::<u64>(), b.parse::<u64>())
             {
                 let kind = kind.filter(|_| !alike(x, y));
-                self.add(what, kind, [x, y].map(|size| Bytes(size).to_string()));
+                let sizes = [x, y].map(|size| Bytes(size).to_string());
+                // What does not show in three digits tells nobody anything.
+                if sizes[0] != sizes[1] {
+                    self.add(what, kind, sizes);
+                }
             }
         }
         let own = self.pair.each_ref().map(|record| {
@@ -609,6 +613,9 @@ mod tests {
         let input = Input::default();
         let found = standing(of("x", "17133568"), of("y", "17633568"), &input, what);
         assert_eq!(found, Some(Standing::Confounds));
+        // A page more or less would read "16.3 MiB against 16.3 MiB".
+        let found = standing(of("x", "17133568"), of("y", "17137664"), &input, what);
+        assert_eq!(found, None);
         let total = |kernel, free| {
             let mut record = of(kernel, free);
             record.subject.memory = "total:64M".parse().unwrap();

@@ -169,6 +169,16 @@ pub fn evidence(
     all.found
 }
 
+fn number(name: &str, unit: Unit, [before, after]: [f64; 2], source: Source) -> Evidence {
+    Evidence {
+        name: name.to_owned(),
+        unit,
+        before: Reading::Number(before),
+        after: Reading::Number(after),
+        source,
+    }
+}
+
 /// Which way a number went, 0 where it did not change.
 fn way([before, after]: [f64; 2]) -> f64 {
     if (after - before).abs() > CHANGE * before.abs().max(after.abs()) {
@@ -226,14 +236,7 @@ impl<'a> Collector<'a> {
     fn push(&mut self, name: &str, unit: Unit, values: [f64; 2], source: Source) {
         let way = way(values);
         if way != 0.0 && way * self.sense * self.effect >= 0.0 {
-            let [before, after] = values;
-            self.found.push(Evidence {
-                name: name.to_owned(),
-                unit,
-                before: Reading::Number(before),
-                after: Reading::Number(after),
-                source,
-            });
+            self.found.push(number(name, unit, values, source));
         }
     }
 
@@ -339,17 +342,10 @@ impl<'a> Collector<'a> {
             ("time a wait", Unit::Nanos, each),
             ("the longest", Unit::Nanos, longest),
         ] {
-            if none(values) {
-                continue;
+            if !none(values) {
+                self.found
+                    .push(number(name, unit, values, Source::Observed));
             }
-            let [before, after] = values;
-            self.found.push(Evidence {
-                name: name.to_owned(),
-                unit,
-                before: Reading::Number(before),
-                after: Reading::Number(after),
-                source: Source::Observed,
-            });
         }
     }
 
