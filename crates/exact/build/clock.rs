@@ -7,12 +7,12 @@ use std::process::Command;
 
 use crate::variable;
 
+const FOLDER: &str = "preload";
 const SOURCE: &str = "preload/clock.rs";
-const SOURCES: &str = "preload";
 
 /// Compiles it to this file.
 pub fn build(out: &Path) -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={SOURCES}");
+    println!("cargo::rerun-if-changed={FOLDER}");
     let mut rustc = Command::new(variable("RUSTC")?);
     // Not the flags of the workspace: the rest is linked statically, this must not be.
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--target"]);
