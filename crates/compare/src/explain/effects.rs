@@ -78,6 +78,7 @@ pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     sides.waits(&mut effects);
     sides.reclaim(&mut effects);
     sides.compaction(&mut effects);
+    effects.add(Mechanism::DirtyLimits, sides.difference(Part::DirtyLimit));
     sides.queue(&mut effects);
     sides.processor(&mut effects);
     effects.unexplained += sides.difference(Part::Unexplained);

@@ -49,6 +49,13 @@ pub enum Source {
 
 /// Smallest change of a number that counts as one.
 const CHANGE: f64 = 0.001;
+/// Settings that bound how much may be written and not be on its device yet; of each two, the one that is not zero holds.
+const DIRTY: [&str; 4] = [
+    "vm.dirty_ratio",
+    "vm.dirty_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_background_bytes",
+];
 
 /// Collects what differs.
 struct Collector<'a> {
@@ -74,23 +81,8 @@ pub fn evidence(
         found: Vec::new(),
     };
     match mechanism {
-        Mechanism::EvictionChoice | Mechanism::SharedMemory => {
-            if mechanism == Mechanism::SharedMemory {
-                all.inverse(|all| {
-                    all.level("free-at-start", "free memory at the start", Unit::Bytes);
-                });
-                all.level("harness", "memory of the harness", Unit::Bytes);
-            }
-            all.counters(Unit::Pages, &["workingset_refault_anon"]);
-            all.counters(Unit::Pages, &["workingset_refault_file"]);
-            all.counters(Unit::Pages, &["pswpin"]);
-            all.settings(&["lru_gen/enabled", "vm.swappiness"]);
-            all.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
-            if mechanism == Mechanism::SharedMemory {
-                all.pages_a_wait();
-                all.counters(Unit::Count, &["pgmajfault"]);
-            }
-        }
+        Mechanism::EvictionChoice => all.pages_back(),
+        Mechanism::SharedMemory => all.memory(),
         Mechanism::ReadAhead | Mechanism::SwapLayout => {
             all.pages_a_wait();
             if mechanism == Mechanism::SwapLayout {
@@ -118,6 +110,12 @@ pub fn evidence(
         Mechanism::ReclaimWaits => {
             all.time(Part::ReclaimWait, "time blocked within reclaim");
             all.sleeps(Part::ReclaimWait);
+        }
+        Mechanism::DirtyLimits => {
+            all.time(Part::DirtyLimit, "time held by the dirty limits");
+            all.sleeps(Part::DirtyLimit);
+            all.counters(Unit::Pages, &["nr_dirtied"]);
+            all.settings(&DIRTY);
         }
         Mechanism::WriteBack => {
             all.row(
@@ -224,6 +222,26 @@ impl<'a> Collector<'a> {
         self.inverse(|all| all.level("success", "attempts that got their block", Unit::Share));
         self.level("unusable-1", "free memory in blocks too small", Unit::Share);
         self.settings(&["vm.compaction_proactiveness"]);
+    }
+
+    /// Pages that were needed again.
+    fn pages_back(&mut self) {
+        self.counters(Unit::Pages, &["workingset_refault_anon"]);
+        self.counters(Unit::Pages, &["workingset_refault_file"]);
+        self.counters(Unit::Pages, &["pswpin"]);
+        self.settings(&["lru_gen/enabled", "vm.swappiness"]);
+        self.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
+    }
+
+    /// The same where the sides had different amounts of memory.
+    fn memory(&mut self) {
+        self.inverse(|all| {
+            all.level("free-at-start", "free memory at the start", Unit::Bytes);
+        });
+        self.level("harness", "memory of the harness", Unit::Bytes);
+        self.pages_back();
+        self.pages_a_wait();
+        self.counters(Unit::Count, &["pgmajfault"]);
     }
 
     /// Collects numbers that fall where the time grows.

@@ -26,6 +26,8 @@ pub enum Mechanism {
     WriteBack,
     /// Waiting within reclaim of which nothing recorded tells what for.
     ReclaimWaits,
+    /// Sleeps of tasks that wrote to files faster than the device took it.
+    DirtyLimits,
     /// Reclaim done by the workload itself.
     DirectReclaim,
     /// What one reclaimed page cost to find.
@@ -42,7 +44,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::EvictionChoice,
         Self::SharedMemory,
         Self::ReadAhead,
@@ -52,6 +54,7 @@ impl Mechanism {
         Self::UnknownWaits,
         Self::WriteBack,
         Self::ReclaimWaits,
+        Self::DirtyLimits,
         Self::DirectReclaim,
         Self::ScanEfficiency,
         Self::Compaction,
@@ -82,6 +85,9 @@ impl Mechanism {
             Self::ReclaimWaits => {
                 "time blocked within reclaim without throttling; what the tasks slept on was not recorded"
             }
+            Self::DirtyLimits => {
+                "time that writers to files were held until enough of what they wrote was on its device"
+            }
             Self::DirectReclaim => "reclaim that the workload had to do itself",
             Self::ScanEfficiency => "what it cost to find a page to reclaim",
             Self::Compaction => "compacting memory, and whether blocks were there",
@@ -104,6 +110,7 @@ impl fmt::Display for Mechanism {
             Self::UnknownWaits => "waits outside reclaim, cause not recorded",
             Self::WriteBack => "throttled reclaim (write-back)",
             Self::ReclaimWaits => "waits within reclaim, cause not recorded",
+            Self::DirtyLimits => "writers held by the dirty limits",
             Self::DirectReclaim => "direct-reclaim stalls",
             Self::ScanEfficiency => "scan efficiency",
             Self::Compaction => "compaction and fragmentation",

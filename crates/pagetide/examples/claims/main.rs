@@ -1,9 +1,10 @@
 //! Can verdicts and reasons be trusted? Campaigns of known truth, run with the real program on a real kernel.
 //!
 //! `harmless`: campaigns of two variants that differ in nothing that matters, each with seeds of its own, over six cells.
-//! Whatever they claim is false. `planted`: differences of known sense, whose sign and first cause are checked.
+//! Whatever they claim is false. `planted`: differences of known sense, whose sign and first cause are checked;
+//! with a name, those that have it in theirs.
 //!
-//! `cargo run --release -p pagetide --example claims -- [harmless N] [planted]`, with both parts where none is named and
+//! `cargo run --release -p pagetide --example claims -- [harmless N] [planted [NAME]]`, with both parts where none is named and
 //! 42 campaigns where no number is. The program is the one built beside this example, or `$PAGETIDE`. Records go to
 //! `$PAGETIDE_STORE`, else to a folder in the target folder; what has a record is not run again.
 
@@ -23,13 +24,15 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let asked = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
     let campaigns = words.iter().find_map(|word| word.parse().ok());
+    let only = words.iter().position(|word| word == "planted");
+    let only = only.and_then(|at| words.get(at + 1)).map(String::as_str);
     let tool = tool::Tool::find();
     let mut holds = true;
     if asked("harmless") {
         holds &= harmless::run(&tool, campaigns.unwrap_or(CAMPAIGNS));
     }
     if asked("planted") {
-        holds &= planted::run(&tool);
+        holds &= planted::run(&tool, only);
     }
     if holds {
         ExitCode::SUCCESS

@@ -1,5 +1,6 @@
 //! The program, as a user calls it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -96,6 +97,27 @@ pub fn rows(comparison: &Value) -> Vec<Row> {
             })
         })
         .collect()
+}
+
+/// Values of a metric of the first cell, seed by seed, in the first and the last column.
+pub fn pairs(comparison: &Value, name: &str) -> Vec<[f64; 2]> {
+    let rows = comparison["cells"][0]["metrics"].as_array();
+    let row = rows.into_iter().flatten().find(|row| row["name"] == name);
+    let columns: Vec<BTreeMap<u64, f64>> = row
+        .and_then(|row| row["values"].as_array())
+        .into_iter()
+        .flatten()
+        .map(|column| {
+            let values = column["values"].as_array();
+            let value = |pair: &Value| Some((pair[0].as_u64()?, pair[1].as_f64()?));
+            values.into_iter().flatten().filter_map(value).collect()
+        })
+        .collect();
+    let (Some(a), Some(b)) = (columns.first(), columns.last()) else {
+        return Vec::new();
+    };
+    let both = a.iter().filter_map(|(seed, a)| Some([*a, *b.get(seed)?]));
+    both.collect()
 }
 
 /// One judged metric.

@@ -332,6 +332,43 @@ mod tests {
     }
 
     #[test]
+    fn a_sleep_for_the_dirty_limits_is_told_from_waits_for_io() {
+        let limit = |sleeps| Event::DirtyLimit { sleeps };
+        let request = Event::BlockIssue {
+            device: 1,
+            sector: 8,
+            sectors: 8,
+            write: true,
+        };
+        let time = time_of(
+            0,
+            200,
+            &[
+                at(1100, TASK, limit(true)),
+                at(1105, TASK, request),
+                at(1110, TASK, out(0x102)),
+                at(1400, 9, woken()),
+                at(1410, 0, back()),
+                // The next wait is for something else: the limits let the task go on.
+                at(1500, TASK, limit(false)),
+                at(1510, TASK, out(2)),
+                at(1600, 9, woken()),
+                at(1600, 0, back()),
+                // Whatever the task does between the event and the sleep, it was not the limits' sleep.
+                at(1700, TASK, limit(true)),
+                at(1720, TASK, Event::UserFault { address: 0 }),
+                at(1750, TASK, out(2)),
+                at(1800, 9, woken()),
+                at(1800, 0, back()),
+            ],
+        );
+        assert_eq!(time.parts.get(Part::DirtyLimit), Nanos(290));
+        assert_eq!(time.parts.get(Part::IoWait), Nanos(90 + 50));
+        assert_eq!(time.waits[&Part::DirtyLimit].count, 1);
+        assert_eq!(time.parts.total(), time.elapsed);
+    }
+
+    #[test]
     fn without_task_switches_what_accounting_does_not_cover_is_unexplained() {
         let time = time_of(200, 300, &[at(1100, TASK, begin()), at(1200, TASK, end())]);
         assert_eq!(time.parts.get(Part::Reclaim), Nanos(100));

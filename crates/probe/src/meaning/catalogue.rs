@@ -37,6 +37,7 @@ events! {
     ATTRIBUTION_EVENTS:
     "sched" ["sched_switch" "sched_wakeup" "sched_wakeup_new" "sched_process_fork" "sched_process_exit"]
     "exceptions" ["page_fault_user"]
+    "writeback" ["balance_dirty_pages"]
 }
 
 events! {

@@ -53,6 +53,7 @@ enum Plan {
     Fork(Get),
     Exit,
     UserFault(Get),
+    DirtyLimit(Get),
     BlockIssue(Get, Get, Get, TextAccess),
     BioQueue(Get, Get, TextAccess),
     BlockComplete(Get, Get, Get),
@@ -257,6 +258,9 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
         Plan::UserFault(address) => Event::UserFault {
             address: any(address)?,
         },
+        Plan::DirtyLimit(pause) => Event::DirtyLimit {
+            sleeps: pause.get_signed(data)? > 0,
+        },
         Plan::BlockIssue(device, sector, sectors, kind) => match is_write(kind.get(data)?) {
             Some(write) => Event::BlockIssue {
                 device: any(device)?,
@@ -366,6 +370,7 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
         "sched_process_fork" => Plan::Fork(one("child_pid")?),
         "sched_process_exit" => Plan::Exit,
         "page_fault_user" => Plan::UserFault(get(&["address", "cr2"])?),
+        "balance_dirty_pages" => Plan::DirtyLimit(one("pause")?),
         "block_rq_issue" => Plan::BlockIssue(
             one("dev")?,
             one("sector")?,

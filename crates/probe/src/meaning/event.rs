@@ -128,6 +128,8 @@ pub enum Event {
     Exit,
     /// A page fault in user mode.
     UserFault { address: u64 },
+    /// A task that writes to files has written too much that is not on its device yet: it is put to sleep, unless `sleeps` is false.
+    DirtyLimit { sleeps: bool },
     /// A request goes to a device; sectors are 512 bytes.
     BlockIssue {
         device: u64,

@@ -16,6 +16,7 @@ const fn name(part: Part) -> &'static str {
         Part::Compaction => "compaction",
         Part::CompactionWait => "waits in compaction",
         Part::IoWait => "blocked (I/O, locks)",
+        Part::DirtyLimit => "held by dirty limits",
         Part::RunQueue => "waits for a CPU",
         Part::Sleep => "sleep",
         Part::Unexplained => "unexplained",

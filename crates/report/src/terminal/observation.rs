@@ -413,6 +413,7 @@ fn part_name(part: Part) -> &'static str {
         Part::Compaction => "compaction",
         Part::CompactionWait => "blocked within compaction",
         Part::IoWait => "blocked elsewhere (I/O, locks)",
+        Part::DirtyLimit => "held by the dirty limits",
         Part::RunQueue => "waiting for the CPU",
         Part::Sleep => "asleep of its own will",
         Part::Unexplained => "unexplained",

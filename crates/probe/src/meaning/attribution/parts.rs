@@ -22,6 +22,8 @@ pub enum Part {
     CompactionWait,
     /// Uninterruptibly asleep elsewhere: on I/O or on a lock, which no event tells apart.
     IoWait,
+    /// Asleep because too much of what was written to files is not on its device yet (`balance_dirty_pages`).
+    DirtyLimit,
     /// Ready to run, but another task had the CPU.
     RunQueue,
     /// Asleep of its own will: barriers, pauses.
@@ -32,7 +34,7 @@ pub enum Part {
 
 impl Part {
     /// All parts, in the order they are shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Compute,
         Self::Fault,
         Self::Reclaim,
@@ -40,6 +42,7 @@ impl Part {
         Self::Compaction,
         Self::CompactionWait,
         Self::IoWait,
+        Self::DirtyLimit,
         Self::RunQueue,
         Self::Sleep,
         Self::Unexplained,
@@ -54,9 +57,10 @@ impl Part {
             Self::Compaction => 4,
             Self::CompactionWait => 5,
             Self::IoWait => 6,
-            Self::RunQueue => 7,
-            Self::Sleep => 8,
-            Self::Unexplained => 9,
+            Self::DirtyLimit => 7,
+            Self::RunQueue => 8,
+            Self::Sleep => 9,
+            Self::Unexplained => 10,
         }
     }
 }

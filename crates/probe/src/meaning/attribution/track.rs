@@ -36,6 +36,8 @@ pub(super) struct Track {
     end: Option<u64>,
     state: State,
     within: Vec<Within>,
+    /// It is about to sleep, or sleeps, because of the dirty limits.
+    at_limit: bool,
     last: u64,
     parts: Parts,
     /// Windows outside of which nothing counts, in order; `None` where all counts.
@@ -61,6 +63,7 @@ impl Track {
             end: accounting.end.map(|time| time.0),
             state: State::Unknown,
             within: Vec::with_capacity(8),
+            at_limit: false,
             last: begin.unwrap_or(0),
             parts: Parts::default(),
             windows: None,
@@ -107,6 +110,7 @@ impl Track {
     pub(super) fn switched_to(&mut self, time: u64) {
         self.advance(time, State::Unknown);
         self.wakes();
+        self.at_limit = false;
         self.state = State::OnCpu;
     }
 
@@ -142,6 +146,7 @@ impl Track {
             (State::Ready, _) => Part::RunQueue,
             (State::Blocked | State::Sleeping, Some(Within::Reclaim)) => Part::ReclaimWait,
             (State::Blocked | State::Sleeping, Some(Within::Compaction)) => Part::CompactionWait,
+            (State::Blocked, None) if self.at_limit => Part::DirtyLimit,
             (State::Blocked, None) => Part::IoWait,
             (State::Sleeping, None) => Part::Sleep,
             (State::Unknown, _) => Part::Unexplained,
@@ -149,7 +154,7 @@ impl Track {
         self.parts.add(part, passed);
         if matches!(
             part,
-            Part::IoWait | Part::ReclaimWait | Part::CompactionWait
+            Part::IoWait | Part::DirtyLimit | Part::ReclaimWait | Part::CompactionWait
         ) {
             self.asleep.get_or_insert((part, 0)).1 += passed;
         }
@@ -209,6 +214,14 @@ impl Track {
     /// An event of the task itself.
     pub(super) fn own(&mut self, time: u64, event: Event) {
         self.runs(time);
+        self.at_limit = match event {
+            Event::DirtyLimit { sleeps } => sleeps,
+            // On its way to sleep a task sends off the requests that it has gathered; others come back meanwhile.
+            Event::BlockIssue { .. } | Event::BlockOther { .. } | Event::BlockComplete { .. } => {
+                self.at_limit
+            }
+            _ => false,
+        };
         match event {
             Event::ReclaimBegin { .. } => self.within.push(Within::Reclaim),
             Event::ReclaimEnd { .. } => self.leave(Within::Reclaim),
