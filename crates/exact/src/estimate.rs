@@ -263,7 +263,7 @@ fn filecopy(sizes: &Sizes<'_>) -> f64 {
 fn highalloc(sizes: &Sizes<'_>) -> f64 {
     let asked = sizes.memory * sizes.number("share") / sizes.pages("rate").max(1.0);
     let guest = sizes.seconds("age") + sizes.seconds("rest") + 3.0 * asked;
-    guest * 45.0
+    guest * 100.0
 }
 
 #[cfg(test)]

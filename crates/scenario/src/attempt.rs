@@ -39,12 +39,20 @@ const PACKET_RX_RING: libc::c_int = 5;
 
 /// Keeps an allocated block until it is dropped.
 pub(crate) enum BlockHold {
-    /// Memory; given back when dropped.
-    Memory(#[expect(dead_code, reason = "held, not looked at")] Mapping),
+    /// Locked memory; given back when dropped.
+    Memory(Mapping),
     /// A socket with its ring.
     Socket(#[expect(dead_code, reason = "held, not looked at")] OwnedFd),
     /// A page of the pool.
     PoolPage,
+}
+
+impl BlockHold {
+    /// Memory that stays: without the lock reclaim would take back what earlier attempts got, to give it to later ones.
+    fn locked(mapping: Mapping) -> Result<Self, Stop> {
+        mapping.lock()?;
+        Ok(Self::Memory(mapping))
+    }
 }
 
 impl Drop for BlockHold {
@@ -149,19 +157,29 @@ impl Asker<'_> {
             // SAFETY: a mapping has at least a page, so its first byte lies within it, and no reference to it exists.
             unsafe { mapping.start().write_volatile(1) };
         });
-        let mut present = 0;
-        self.page_map
-            .each(&mapping, |_, entry| present += u64::from(entry.present()))?;
-        let got = present == mapping.pages();
-        if got {
-            // Fill it with data, or reclaim would find it empty.
-            mapping.fill(self.filler, 0, mapping.pages());
-        }
+        let got = self.is_present(&mapping)?;
         Ok(Attempt {
             begin,
             latency,
-            held: got.then_some(BlockHold::Memory(mapping)),
+            held: got.then(|| BlockHold::locked(mapping)).transpose()?,
         })
+    }
+
+    fn is_present(&mut self, mapping: &Mapping) -> Result<bool, Stop> {
+        let mut present = 0;
+        self.page_map
+            .each(mapping, |_, entry| present += u64::from(entry.present()))?;
+        Ok(present == mapping.pages())
+    }
+
+    /// Whether all of a block that was got is still in memory. Compaction may have moved it meanwhile, small blocks even in
+    /// pieces: a lock keeps memory from reclaim alone.
+    pub(crate) fn is_held(&mut self, block: &BlockHold) -> Result<bool, Stop> {
+        match block {
+            BlockHold::Memory(mapping) => self.is_present(mapping),
+            // The kernel neither moves nor reclaims these.
+            BlockHold::Socket(_) | BlockHold::PoolPage => Ok(true),
+        }
     }
 
     fn collapse(&mut self) -> Result<Attempt, Stop> {
@@ -183,7 +201,7 @@ impl Asker<'_> {
         Ok(Attempt {
             begin,
             latency,
-            held: got.then_some(BlockHold::Memory(mapping)),
+            held: got.then(|| BlockHold::locked(mapping)).transpose()?,
         })
     }
 

@@ -1,6 +1,6 @@
-//! A load on memory and files that ages a machine, as compile jobs do: processes grow and shrink, files come and go.
+//! A load on memory and files that ages a machine as a parallel compile does: each job compiles one unit after the other,
+//! every one in a process of its own that maps and fills memory, reads sources, writes an object and ends.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,32 @@ use crate::mapping::{Mapping, PAGE};
 use crate::trial::Trial;
 use crate::workers::{Member, Team};
 
-/// Files that a job keeps.
-const FILES: u64 = 16;
+/// Size of a source file or header.
+const SOURCE: Bytes = Bytes::from_kib(32);
+/// Size of an object file.
+const OBJECT: Bytes = Bytes::from_kib(128);
+/// Sources and headers that one compile reads.
+const READS: u64 = 16;
+/// Where jobs report how many units they compiled.
+pub(crate) const COMPILED: usize = 0;
+/// Where they report the size of the files they wrote, in bytes.
+pub(crate) const WRITTEN: usize = 1;
 
 /// How heavy the load is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Processes.
+    /// Processes that compile side by side.
     pub jobs: u32,
-    /// Memory that each holds at most.
+    /// Memory of the largest compile.
     pub memory: Bytes,
-    /// Size of a file.
-    pub file: Bytes,
-    /// Pause between two steps of a job.
+    /// Files of each job: half of them sources, half of them objects.
+    pub files: Bytes,
+    /// Pause of a job between two compiles.
     pub pause: Nanos,
 }
 
 impl Load {
-    /// Starts the jobs; they run until they are asked to stop.
+    /// Starts the jobs, each of which writes its sources first; they run until they are asked to stop.
     pub(crate) fn start(self, trial: &Trial<'_>, filler: &Filler) -> Result<Team, Stop> {
         let folder = trial.place.work_dir.to_owned();
         let mut team = trial.team("job", self.jobs, |member| {
@@ -51,74 +59,110 @@ impl Load {
         seed: u64,
     ) -> Result<(), Stop> {
         let mut rng = Rng::stream(seed ^ u64::from(member.number) << 32, "load");
-        let mut regions: VecDeque<Mapping> = VecDeque::new();
-        let mut held = 0;
-        let mut buffer = [0; PAGE];
-        let mut steps = 0;
+        let mut written = 0;
+        for number in 0..self.sources() {
+            let path = file(folder, member.number, "source", number);
+            written += write(&path, SOURCE, filler, number);
+        }
         member.gate();
+        let mut compiled = 0;
         while !member.asked_to_stop() {
-            // Regions of 16 KiB to 1 MiB, as a compiler's arenas; the oldest go when the job holds too much.
-            let pages = Pages(4 + rng.below(252));
-            let region = Mapping::anonymous(pages)?;
-            region.fill(filler, 0, pages.0);
-            held += pages.bytes().0;
-            regions.push_back(region);
-            while held > self.memory.0 {
-                // Not always the oldest: holes of all ages are what fragments memory.
-                let victim = if rng.below(4) == 0 {
-                    regions.len() / 2
-                } else {
-                    0
-                };
-                match regions.remove(victim) {
-                    Some(region) => held -= region.size().0,
-                    None => break,
-                }
-            }
-            let path = file(folder, member.number, rng.below(FILES));
-            if rng.below(2) == 0 {
-                // A job whose disk is full goes on: it still reads and allocates.
-                let _ = write(&path, self.file, filler, &mut buffer, steps);
-            } else {
-                let _ = read_through(&path);
-            }
-            steps += 1;
-            member.put(0, steps);
+            let unit = Unit {
+                memory: Pages(self.memory.pages().0 * (1 + rng.below(8)) / 8),
+                rng: Rng::stream(seed ^ compiled << 8, &format!("unit of {}", member.number)),
+            };
+            member.process("compile", |member| {
+                self.compile(member, unit, folder, filler)
+            })?;
+            // A job whose disk is full goes on: it still reads and allocates.
+            let object = file(folder, member.number, "object", compiled % self.objects());
+            written += fs::metadata(object).map_or(0, |data| data.len());
+            compiled += 1;
+            member.put(COMPILED, compiled);
+            member.put(WRITTEN, written);
             clock::sleep(self.pause);
         }
         Ok(())
     }
 
+    /// What one process does: its memory grows while it reads, and goes with it when it ends.
+    fn compile(
+        self,
+        member: &Member<'_>,
+        mut unit: Unit,
+        folder: &Path,
+        filler: &Filler,
+    ) -> Result<(), Stop> {
+        let mut arenas = Vec::new();
+        let (mut held, mut read) = (0, 0);
+        while held < unit.memory.0 && !member.asked_to_stop() {
+            // Arenas of 16 KiB to 1 MiB: memory of all sizes comes and goes.
+            let pages = Pages((4 + unit.rng.below(252)).min(unit.memory.0 - held));
+            let arena = Mapping::anonymous(pages)?;
+            arena.fill(filler, 0, pages.0);
+            held += pages.0;
+            arenas.push(arena);
+            while read < READS && read * unit.memory.0 < held * READS {
+                let number = unit.rng.below(self.sources());
+                let _ = read_through(&file(folder, member.number, "source", number));
+                read += 1;
+            }
+        }
+        let compiled = member.own(COMPILED);
+        let path = file(folder, member.number, "object", compiled % self.objects());
+        write(&path, OBJECT, filler, compiled << 16);
+        Ok(())
+    }
+
+    fn sources(self) -> u64 {
+        (self.files.0 / 2 / SOURCE.0).max(READS)
+    }
+
+    fn objects(self) -> u64 {
+        (self.files.0 / 2 / OBJECT.0).max(4)
+    }
+
     /// Deletes what the jobs left behind.
     pub(crate) fn delete_files(self, folder: &Path) {
         for job in 0..self.jobs {
-            for number in 0..FILES {
-                let _ = fs::remove_file(file(folder, job, number));
+            for (kind, count) in [("source", self.sources()), ("object", self.objects())] {
+                for number in 0..count {
+                    let _ = fs::remove_file(file(folder, job, kind, number));
+                }
             }
         }
     }
 
     /// Room for all files.
-    pub(crate) fn files(self) -> Bytes {
-        Bytes(self.file.0 * FILES * u64::from(self.jobs))
+    pub(crate) fn room(self) -> Bytes {
+        let each = self.sources() * SOURCE.0 + self.objects() * OBJECT.0;
+        Bytes(each * u64::from(self.jobs))
     }
 }
 
-fn file(folder: &Path, job: u32, number: u64) -> PathBuf {
-    folder.join(format!("pagetide-job-{job}-{number}"))
+/// One compile.
+struct Unit {
+    memory: Pages,
+    rng: Rng,
 }
 
-fn write(
-    path: &Path,
-    size: Bytes,
-    filler: &Filler,
-    buffer: &mut [u8; PAGE],
-    step: u64,
-) -> std::io::Result<()> {
-    let mut file = fs::File::create(path)?;
+fn file(folder: &Path, job: u32, kind: &str, number: u64) -> PathBuf {
+    folder.join(format!("pagetide-job-{job}-{kind}-{number}"))
+}
+
+/// Writes a file as far as the disk has room; returns the bytes written.
+fn write(path: &Path, size: Bytes, filler: &Filler, from: u64) -> u64 {
+    let Ok(mut file) = fs::File::create(path) else {
+        return 0;
+    };
+    let mut buffer = [0; PAGE];
+    let mut written = 0;
     for page in 0..size.pages().0 {
-        filler.write(buffer, step << 16 | page);
-        file.write_all(buffer)?;
+        filler.write(&mut buffer, from + page);
+        if file.write_all(&buffer).is_err() {
+            break;
+        }
+        written += PAGE as u64;
     }
-    Ok(())
+    written
 }

@@ -51,6 +51,30 @@ struct Slot {
     reason_length: AtomicU32,
 }
 
+impl Slot {
+    /// Keeps the reason why the member cannot go on.
+    fn say(&self, reason: &str) {
+        let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
+        for (word, chunk) in self.reason.iter().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(padded), Ordering::Release);
+        }
+        self.reason_length
+            .store(number::narrow(bytes.len() as u64), Ordering::Release);
+    }
+
+    fn reason(&self) -> String {
+        let bytes: Vec<u8> = self
+            .reason
+            .iter()
+            .flat_map(|word| word.load(Ordering::Acquire).to_le_bytes())
+            .take(self.reason_length.load(Ordering::Acquire) as usize)
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
 /// What the kernel accounted to a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
@@ -184,6 +208,59 @@ impl Member<'_> {
     /// Reports a number to the parent.
     pub(crate) fn put(&self, index: usize, value: u64) {
         self.shared.slot(self.number).values[index].store(value, Ordering::Release);
+    }
+
+    /// What this member reported so far.
+    pub(crate) fn own(&self, index: usize) -> u64 {
+        self.shared.slot(self.number).values[index].load(Ordering::Acquire)
+    }
+
+    /// Runs `work` in a process of its own and waits for its end; what the process used is added to this member's usage, as
+    /// the kernel does for every child that was waited for. The process dies with this member.
+    pub(crate) fn process(
+        &mut self,
+        what: &str,
+        work: impl FnOnce(&Self) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        // SAFETY: no arguments.
+        let parent = unsafe { libc::getpid() };
+        // SAFETY: scenarios run in processes of one thread, so the child finds no lock held by anybody.
+        let pid = match unsafe { libc::fork() } {
+            0 => {
+                die_with(parent);
+                let result = catch_unwind(AssertUnwindSafe(|| work(self)));
+                end(self.shared.slot(self.number), result);
+            }
+            -1 => {
+                return Err(Stop::last(format!(
+                    "cannot start a {what} in {}",
+                    self.number
+                )));
+            }
+            pid => pid,
+        };
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` is valid to write to, and the process is this one's child, not yet reaped.
+            match unsafe { libc::waitpid(pid, &raw mut status, 0) } {
+                -1 if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {
+                }
+                -1 => return Err(Stop::last(format!("cannot wait for a {what}"))),
+                _ => break,
+            }
+        }
+        if status == 0 {
+            return Ok(());
+        }
+        if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL {
+            // Only the kernel sends this signal to it, for lack of memory. The member ends in the same way, so that the
+            // trial is told the true cause.
+            // SAFETY: sends a signal to this process itself.
+            unsafe { libc::raise(libc::SIGKILL) };
+        }
+        Err(Stop::Invalid(Invalid::Scenario {
+            why: format!("{what}: {}", self.shared.slot(self.number).reason()),
+        }))
     }
 
     /// Whether the parent has asked to end.
@@ -386,15 +463,8 @@ impl Team {
                 how: format!("signal {signal}"),
             });
         }
-        let slot = self.shared.slot(number);
-        let reason: Vec<u8> = slot
-            .reason
-            .iter()
-            .flat_map(|word| word.load(Ordering::Acquire).to_le_bytes())
-            .take(slot.reason_length.load(Ordering::Acquire) as usize)
-            .collect();
         Stop::Invalid(Invalid::Scenario {
-            why: format!("{process}: {}", String::from_utf8_lossy(&reason)),
+            why: format!("{process}: {}", self.shared.slot(number).reason()),
         })
     }
 }
@@ -419,13 +489,7 @@ fn child(
     parent: libc::pid_t,
     work: &mut impl FnMut(&mut Member<'_>) -> Result<(), Stop>,
 ) -> ! {
-    // SAFETY: sets this process's own attributes; if the parent died before that, there is nobody to work for.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        if libc::getppid() != parent {
-            libc::_exit(1);
-        }
-    }
+    die_with(parent);
     let mut member = Member {
         number,
         shared,
@@ -434,23 +498,31 @@ fn child(
     harness::count_anew();
     // Unwinding must not run the parent's code in the child.
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut member)));
-    let buffers = &shared.slot(number).buffers;
-    buffers.store(harness::most().0, Ordering::Release);
+    let slot = shared.slot(number);
+    slot.buffers.store(harness::most().0, Ordering::Release);
+    end(slot, result)
+}
+
+/// Lets this process, which was just forked, die with its parent.
+fn die_with(parent: libc::pid_t) {
+    // SAFETY: sets this process's own attributes; if the parent died before that, there is nobody to work for.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(1);
+        }
+    }
+}
+
+/// Ends a forked process; the reason for an early end stays in the member's slot.
+fn end(slot: &Slot, result: std::thread::Result<Result<(), Stop>>) -> ! {
     let reason = match result {
         // SAFETY: ends this process at once, without running what the parent registered for its exit.
         Ok(Ok(())) => unsafe { libc::_exit(0) },
         Ok(Err(stop)) => stop.to_string(),
         Err(_) => "it panicked".to_owned(),
     };
-    let slot = shared.slot(number);
-    let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
-    for (word, chunk) in slot.reason.iter().zip(bytes.chunks(8)) {
-        let mut padded = [0; 8];
-        padded[..chunk.len()].copy_from_slice(chunk);
-        word.store(u64::from_le_bytes(padded), Ordering::Release);
-    }
-    slot.reason_length
-        .store(number::narrow(bytes.len() as u64), Ordering::Release);
+    slot.say(&reason);
     // SAFETY: ends this process at once, without running what the parent registered for its exit.
     unsafe { libc::_exit(1) }
 }

@@ -16,7 +16,7 @@ use crate::error::{ScenarioError, Stop};
 use crate::files::{drop_caches, filesystem_for, make_file, read_through};
 use crate::fill::{Filler, check_content};
 use crate::fragmentation::FreeBlocks;
-use crate::load::Load;
+use crate::load::{COMPILED, Load, WRITTEN};
 use crate::number;
 use crate::pagemap::PageMap;
 use crate::params::params;
@@ -42,8 +42,10 @@ params! {
         fragment: f64 = "0", max = "0.4";
         /// Jobs of the load: one for each 400M of the original's memory, plus one.
         jobs: u32 = "max(2, memory / 400M + 1)", max = "256";
-        /// Memory of all jobs together.
+        /// Memory of all jobs together, when each of them compiles its largest unit.
         load: Bytes = "0.5 * memory";
+        /// Files of all jobs together: half of them sources, half of them objects.
+        files: Bytes = "0.25 * memory";
         /// Pause of a job between two steps.
         pause: Nanos = "20ms", min = "100us", max = "10s";
         /// How long the load ages memory before the first pass; as written 5 minutes on the original's machine, and less on
@@ -75,7 +77,9 @@ macro_rules! pass_metrics {
             MetricDef::time("failure-p50", "time that half of the failed attempts do not exceed"),
             MetricDef::time("failure-p99", "time that 99 % of the failed attempts do not exceed"),
             MetricDef::count("attempts", Direction::Neutral, "attempts made in all passes"),
-            MetricDef::count("load-steps", Direction::Neutral, "steps that the jobs of the load got done"),
+            MetricDef::share("held", Direction::Higher, "share of the blocks got that were still in memory at the end of their pass"),
+            MetricDef::count("load-steps", Direction::Neutral, "units that the jobs of the load compiled"),
+            MetricDef::of("load-written", Unit::Bytes, Direction::Neutral, "size of the files that the jobs of the load wrote"),
             $(
                 MetricDef::share(concat!("success-", $pass), Direction::Higher, concat!("share of the attempts of pass ", $pass, " that got their block")),
                 MetricDef::count(concat!("percent-", $pass), Direction::Higher, concat!("the same in percent, truncated as the original printed it, pass ", $pass)),
@@ -107,7 +111,7 @@ impl Highalloc {
         Load {
             jobs: self.jobs,
             memory: Bytes(self.load.0 / u64::from(self.jobs.max(1))),
-            file: Bytes::from_kib(128),
+            files: Bytes(self.files.0 / u64::from(self.jobs.max(1))),
             pause: self.pause,
         }
     }
@@ -155,7 +159,7 @@ impl Scenario for Highalloc {
             // The file of the last step is as large as memory, which the workload does not know here: the arena's
             // file system is at least this large, and a full one only shortens that file.
             filesystem: Some(filesystem_for(Bytes(
-                self.load.0 * 2 + self.work().files().0,
+                self.load.0 * 2 + self.work().room().0,
             ))),
             thp: huge,
             settings: if huge {
@@ -203,9 +207,9 @@ impl Scenario for Highalloc {
         let load = self.work();
         let jobs = load.start(trial, &filler)?;
         trial.sleep(self.age);
-        self.pass(trial, &mut asker, 0, &mut rows)?;
+        let mut still_held = self.pass(trial, &mut asker, 0, &mut rows)?;
         trial.sleep(self.rest);
-        self.pass(trial, &mut asker, 1, &mut rows)?;
+        still_held += self.pass(trial, &mut asker, 1, &mut rows)?;
 
         trial.phase("clean");
         self.end_load(trial, jobs)?;
@@ -216,24 +220,26 @@ impl Scenario for Highalloc {
         let _ = read_through(&path);
         let _ = fs::remove_file(&path);
         drop_caches(trial);
-        self.pass(trial, &mut asker, 2, &mut rows)?;
+        still_held += self.pass(trial, &mut asker, 2, &mut rows)?;
 
         drop(scattered);
         trial.phase("report");
         trial.series(&FreeBlocks::now().series("fragmentation-after"));
         report(trial, attempts, &rows);
+        held(trial, still_held, &rows);
         Ok(())
     }
 }
 
 impl Highalloc {
+    /// Asks for blocks and holds them all; returns how many of them were in memory to the end.
     fn pass(
         &self,
         trial: &mut Trial<'_>,
         asker: &mut Asker<'_>,
         pass: usize,
         rows: &mut Vec<Row>,
-    ) -> Result<(), Stop> {
+    ) -> Result<u64, Stop> {
         let name = PASSES[pass];
         let before = FreeBlocks::now();
         trial.series(&before.series(&format!("fragmentation-before-{name}")));
@@ -260,23 +266,39 @@ impl Highalloc {
             due = Nanos(due.0 + interval.0);
             trial.sleep(due.since(trial.place.clock.now()));
         }
-        drop(held);
-        Ok(())
+        let mut still_held = 0;
+        for block in &held {
+            still_held += u64::from(asker.is_held(block)?);
+        }
+        Ok(still_held)
     }
 
     fn end_load(&self, trial: &mut Trial<'_>, jobs: Team) -> Result<(), Stop> {
         jobs.ask_to_stop();
-        let mut steps = 0;
+        let (mut steps, mut written) = (0, 0);
         for ended in jobs.join()? {
             trial.account(ended.usage);
-            steps += ended.values[0];
+            steps += ended.values[COMPILED];
+            written += ended.values[WRITTEN];
         }
         trial.metric("load-steps", steps as f64);
+        trial.metric("load-written", written as f64);
         if self.jobs > 0 && steps == 0 {
             trial.must_count("jobs of the load at work", u64::from(self.jobs), 0);
         }
         Ok(())
     }
+}
+
+/// How many of the blocks got were held to the end of their pass: all, or success is not what it says.
+fn held(trial: &mut Trial<'_>, still_held: u64, rows: &[Row]) {
+    let got = rows.iter().filter(|row| row.got).count() as u64;
+    if got == 0 {
+        trial.absent("held", "no block was got");
+        return;
+    }
+    trial.metric("held", still_held as f64 / got as f64);
+    trial.must_count("blocks held to the end of their pass", got, still_held);
 }
 
 fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
@@ -422,10 +444,11 @@ pub(crate) static HIGHALLOC: Definition = Definition::of::<Highalloc>(
     Texts {
         name: "highalloc",
         summary: "whether the kernel still finds contiguous memory, under load and at rest",
-        docs: "First `fragment` of the memory is held in scattered single pages, where asked for. `jobs` processes age memory \
-               for `age`: they map, fill and unmap regions and write and read files. Pass 1 asks for \
-               blocks worth `share` of the memory, one at a time at `rate`, holding what it gets, then frees all; pass 2 does \
-               the same after `rest`, still under load. Then the load ends, its files are deleted, a file as large as memory \
+        docs: "First `fragment` of the memory is held in scattered single pages, where asked for. `jobs` jobs age memory \
+               for `age`, as a parallel compile does: each compiles one unit after the other in a process of its own, which \
+               maps and fills memory, reads sources, writes an object and ends. Pass 1 asks for \
+               blocks worth `share` of the memory, one at a time at `rate`, locks each one it gets and holds it (`held` proves \
+               it), then frees all; pass 2 does the same after `rest`, still under load. Then the load ends, its files are deleted, a file as large as memory \
                is written, read and deleted, caches are dropped, and the pass at rest runs. Every attempt is timed (series \
                `attempts`); free blocks with the unusable free space and fragmentation indices of each zone and order are \
                kept before, between and after.",
@@ -434,7 +457,7 @@ pub(crate) static HIGHALLOC: Definition = Definition::of::<Highalloc>(
         repaired: "Latency was inferred from sleep times; successes and failures were not told apart; rows of the reclaim \
                    table counted only some processes. As written memory ages for 5 minutes, in proportion to its size.",
     },
-    Bytes::from_mib(2048),
+    Bytes::from_mib(3072),
     &[],
 );
 
