@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use pagetide_compare::{CalibrationNote, Comparison, FailOn};
 use pagetide_record::ArenaKind;
 use pagetide_report::format::{self, Style};
+use pagetide_report::paper;
 use pagetide_report::terminal::{Options, calibration_of};
 use pagetide_report::{About, Format};
 use pagetide_store::Store;
@@ -87,6 +88,19 @@ impl JudgedArgs {
         self.format(out) == Format::Table
     }
 
+    /// Whether the papers' tables are asked for. They need no second variant: nothing is judged in them.
+    pub fn is_paper(&self) -> bool {
+        self.format == Some(Format::Paper)
+    }
+
+    /// Refuses scenarios that the asked format has no table for, before anything runs.
+    pub fn check<'a>(&self, scenarios: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        if self.is_paper() {
+            paper::check(scenarios).map_err(|why| Usage::error(why.to_string()))?;
+        }
+        Ok(())
+    }
+
     /// Writes a comparison and says how the command ends.
     pub fn show(
         &self,
@@ -116,6 +130,11 @@ impl JudgedArgs {
             tails: self.tails,
             origin: self.origin.clone(),
         };
+        let recorded = comparison
+            .cells
+            .iter()
+            .filter_map(|cell| cell.subject.as_ref());
+        self.check(recorded.map(|subject| subject.scenario.as_str()))?;
         let mut stdout = BufWriter::new(io::stdout().lock());
         let omitted = format::write(format, &style, store, comparison, about, &mut stdout)?;
         stdout.flush()?;

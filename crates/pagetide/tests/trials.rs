@@ -293,3 +293,50 @@ fn a_calibration_compares_with_harmless_variants_and_is_shown_under_its_cells_al
     let (out, _) = lab.ends(0, ["compare", "--exit-zero"]);
     assert!(!out.contains("Calibrated"), "{out}");
 }
+
+#[test]
+fn the_tables_of_the_papers_are_printed_by_run_and_by_compare_and_other_scenarios_refused() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let text = format!(
+        "name = \"tiny\"\nkernel = \"{KERNEL}\"\nmemory = \"24M\"\nswap = \"zram\"\nswap-size = \"64M\"\nobserve = \"first\"\n\
+         [sampling]\nseeds = 2\n\
+         [[variant]]\nname = \"three\"\nsettings = {{ \"vm.page-cluster\" = 3 }}\n\
+         [[variant]]\nname = \"zero\"\nsettings = {{ \"vm.page-cluster\" = 0 }}\n\
+         [[scenario]]\nname = \"swapbench\"\nparams = {{ locked = \"4M\", processes = 3, size = \"9M\" }}\n\
+         [[scenario]]\nname = \"highalloc\"\nparams = {{ age = \"1s\" }}\n"
+    );
+    fs::write(lab.folder().join("tiny.toml"), text).unwrap();
+    let run = ["run", "tiny.toml", "--exit-zero", "--as", "paper"];
+    let (ran, _) = lab.ends(0, run);
+    let (compared, _) = lab.ends(0, ["compare", "tiny", "--exit-zero", "--as", "paper"]);
+    assert_eq!(ran, compared);
+    let line = |start: &str| {
+        let found = ran.lines().find(|line| line.starts_with(start));
+        found
+            .unwrap_or_else(|| panic!("no {start} in {ran}"))
+            .to_owned()
+    };
+    let published: Vec<String> = line("published after")
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(published[4..], ["-23%", "-23%"], "{ran}");
+    // A row for each process: read and write of both variants, and two changes.
+    assert_eq!(line("2  ").split_whitespace().count(), 7, "{ran}");
+    // What the observed trials of both variants traced, beside what was published.
+    let scanned = line("Total pages scanned");
+    let numbers: Vec<u64> = scanned
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    assert_eq!(numbers[2..], [4_569_928, 3_790_957], "{scanned}");
+    assert!(numbers[..2].iter().all(|pages| *pages > 0), "{scanned}");
+    let elapsed = line("Total Elapsed Time (seconds)");
+    assert!(
+        elapsed.ends_with("1854") && !elapsed.contains("unrun"),
+        "{elapsed}"
+    );
+    let (out, err) = lab.ends(4, ["run", "usemem", "--as", "paper"]);
+    one_sentence(&err, &["usemem", "five papers"]);
+    assert_eq!(out, "");
+}

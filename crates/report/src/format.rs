@@ -13,7 +13,7 @@ use crate::about::About;
 use crate::csv::CsvError;
 use crate::draw::Look;
 use crate::html::{self, HtmlError};
-use crate::paper::{self, Extras, cpu_time};
+use crate::paper::{self, ExtrasError, NoPaper};
 use crate::parquet::ParquetError;
 use crate::terminal::show::{Presence, presence};
 use crate::terminal::{self, Options, presence_maps, verdicts};
@@ -135,6 +135,12 @@ pub enum FormatError {
     /// The page.
     #[error(transparent)]
     Html(#[from] HtmlError),
+    /// A scenario comes from none of the papers.
+    #[error(transparent)]
+    NoPaper(#[from] NoPaper),
+    /// What the papers' tables show beside metrics.
+    #[error(transparent)]
+    Extras(#[from] ExtrasError),
     /// The output refused.
     #[error("writing the comparison")]
     Write(#[from] io::Error),
@@ -158,7 +164,7 @@ pub fn write(
     let text = match format {
         Format::Table => table(style, store, comparison, about)?,
         Format::Mail => mail::mail(comparison, &about),
-        Format::Paper => paper::paper(comparison, &extras(store, comparison)?),
+        Format::Paper => paper::paper(comparison, &paper::of_store(store, comparison)?)?,
         Format::Json => json::comparison(comparison, &about),
         Format::Markdown => markdown::markdown(comparison, &about),
         Format::Ktap => ktap::ktap(comparison, &about),
@@ -251,16 +257,6 @@ fn access(
         }
     }
     Ok(all)
-}
-
-fn extras(store: &Store, comparison: &Comparison) -> Result<Extras, FormatError> {
-    let mut extras = Extras::default();
-    for (place, id) in identities(comparison) {
-        if let Some(time) = cpu_time(&store.load(id)?)? {
-            extras.cpu.entry(place).or_default().push(time);
-        }
-    }
-    Ok(extras)
 }
 
 /// The last presence map of the first trial of each cell and column.

@@ -8,7 +8,7 @@ use pagetide_compare::{Cell, Comparison, MetricRow, Overall, Values};
 use pagetide_probe::meaning::{ReclaimTable, Row, RowId, RowUnit, Section, Value as RowValue};
 use pagetide_quantity::{Direction, Nanos, Unit};
 use pagetide_record::SwapSpec;
-use pagetide_report::paper::{CpuTime, Extras, paper, vmregress};
+use pagetide_report::paper::{CpuTime, Extras, ProcessTimes, paper, vmregress};
 use pagetide_report::terminal::show::Presence;
 
 fn row(name: &str, unit: Unit, values: &[&[f64]]) -> MetricRow {
@@ -70,7 +70,10 @@ fn contswap_shows_mean_and_deviation_of_four_times() {
         cpu: BTreeMap::from([((0, 0), vec![cpu(52, 2_900), cpu(54, 2_910)])]),
         ..Extras::default()
     };
-    insta::assert_snapshot!(paper(&comparison, &extras));
+    let text = paper(&comparison, &extras).unwrap();
+    // The deviation divides by one less than the number of runs: 0.38 s for 0.38 s below, at and above the mean.
+    assert!(text.contains("44.97s (0.38s)"), "{text}");
+    insta::assert_snapshot!(text);
 }
 
 #[test]
@@ -86,7 +89,18 @@ fn swapbench_shows_averages_and_the_relative_change() {
             row("write-mean", Unit::Nanos, &b),
         ],
     );
-    let text = paper(&comparison, &Extras::default());
+    let times = |read: f64, write: f64| ProcessTimes {
+        read: Some(read * 1e9),
+        write: Some(write * 1e9),
+    };
+    let extras = Extras {
+        processes: BTreeMap::from([
+            ((0, 0), vec![times(0.5, 0.4), times(0.75, 0.8)]),
+            ((0, 1), vec![times(0.25, 0.5)]),
+        ]),
+        ..Extras::default()
+    };
+    let text = paper(&comparison, &extras).unwrap();
     assert!(
         text.contains("0.560072") && text.contains("0.433929"),
         "{text}"
@@ -112,7 +126,14 @@ fn filecopy_shows_six_ways_with_their_ratio_and_what_came_later() {
             row(name, Unit::Nanos, &values)
         })
         .collect();
-    let text = paper(&comparison("filecopy", metrics), &Extras::default());
+    let mut comparison = comparison("filecopy", metrics);
+    // What a kernel lacks is told in one word.
+    let lacking = comparison.cells[0].metrics.last_mut().unwrap();
+    lacking.values[1] = Values {
+        values: Vec::new(),
+        absent: Some("not on this kernel".to_owned()),
+    };
+    let text = paper(&comparison, &Extras::default()).unwrap();
     // The headline's own ratios.
     assert!(text.contains("88.15%") && text.contains("90.10%"), "{text}");
     insta::assert_snapshot!(text);
@@ -174,17 +195,25 @@ fn highalloc_shows_whole_percents_and_points() {
         .iter()
         .map(|(name, [a, b])| row(name, Unit::Share, &[a.as_slice(), b.as_slice()]))
         .collect();
-    let elapsed: [&[f64]; 2] = [&[2052e9], &[1854e9]];
-    rows.push(row("elapsed", Unit::Nanos, &elapsed));
+    let latency = |name, a: &[f64], b: &[f64]| row(name, Unit::Nanos, &[a, b]);
+    rows.push(latency("success-mean", &[2.5e6, 3.5e6], &[1e6]));
+    rows.push(latency("success-deviation", &[0.5e6], &[0.25e6]));
     let (user, system): ([&[f64]; 2], [&[f64]; 2]) =
         ([&[3000e9], &[2900e9]], [&[245.43e9], &[180.0e9]]);
     rows.push(row("user", Unit::Nanos, &user));
     rows.push(row("system", Unit::Nanos, &system));
     let extras = Extras {
         reclaim: BTreeMap::from([((0, 1), reclaim())]),
+        elapsed: BTreeMap::from([
+            (
+                (0, 0),
+                vec![Nanos(2_050_000_000_000), Nanos(2_054_000_000_000)],
+            ),
+            ((0, 1), vec![Nanos(1_854_000_000_000)]),
+        ]),
         ..Extras::default()
     };
-    let text = paper(&comparison("highalloc", rows), &extras);
+    let text = paper(&comparison("highalloc", rows), &extras).unwrap();
     assert!(
         text.contains("90.00 ( 0.00%)") && text.contains("89.00 (-1.00%)"),
         "{text}"
@@ -215,16 +244,74 @@ fn vmregress_reports_one_run_with_its_zones_and_pages() {
     insta::assert_snapshot!(text);
 }
 
+/// A cell of VM Regress over `pages` pages, with the time of all accesses under both variants, in seconds.
+fn sine(scenario: &str, pages: u64, a: f64, b: f64) -> Cell {
+    let values: [&[f64]; 2] = [&[a * 1e9], &[b * 1e9]];
+    let metrics = vec![row("access-time", Unit::Nanos, &values)];
+    let pages = pages.to_string();
+    data::cell(
+        scenario,
+        &[("pages", pages.as_str())],
+        SwapSpec::Zram,
+        metrics,
+    )
+}
+
 #[test]
-fn a_scenario_of_no_paper_says_so() {
-    let text = paper(&comparison("usemem", Vec::new()), &Extras::default());
-    assert!(text.contains("comes from no paper"), "{text}");
+fn vmregress_shows_the_four_tests_in_the_originals_order_whatever_order_they_ran_in() {
+    let mut comparison = comparison("smooth-sin", Vec::new());
+    comparison.cells = vec![
+        sine("smooth-sin-random", 50_000, 900.0, 300.0),
+        sine("smooth-sin", 50_000, 30.0, 31.0),
+        sine("smooth-sin", 25_000, 5.0, 5.25),
+        sine("linear", 50_000, 1.0, 1.0),
+    ];
+    let text = paper(&comparison, &Extras::default()).unwrap();
+    let line = |number: usize| {
+        let start = format!("Test {number}: ");
+        let mut lines = text.lines().filter(|line| line.starts_with(&start));
+        lines
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(
+        line(1),
+        "Test 1: in page order, 25000 pages 5.00 s 5.25 s +0.25 s equal"
+    );
+    assert_eq!(line(2), "Test 2: at random, 25000 pages unrun unrun equal");
+    assert_eq!(
+        line(3),
+        "Test 3: in page order, 50000 pages 30.00 s 31.00 s +1.00 s about equal; rmap keeps the used pages"
+    );
+    assert_eq!(
+        line(4),
+        "Test 4: at random, 50000 pages 900.00 s 300.00 s -600.00 s rmap faster by almost 10 minutes"
+    );
+    assert_eq!(text.matches("the four tests").count(), 1, "{text}");
+}
+
+#[test]
+fn a_scenario_of_no_paper_is_one_error_that_names_it() {
+    let why = paper(&comparison("usemem", Vec::new()), &Extras::default()).unwrap_err();
+    assert!(why.to_string().contains("usemem"), "{why}");
 }
 
 #[test]
 fn hostile_names_stay_text_in_the_originals_tables() {
     let mut poisoned = data::poisoned();
-    poisoned.cells[0].subject.as_mut().unwrap().scenario = "swapbench".to_owned();
-    let text = paper(&poisoned, &Extras::default());
+    // Their own names are of no paper, and the refusal is text too.
+    let why = paper(&poisoned, &Extras::default())
+        .unwrap_err()
+        .to_string();
+    assert!(why.is_ascii() && !why.contains('\u{1b}') && why.len() < 1_000);
+    for cell in &mut poisoned.cells {
+        if let Some(subject) = &mut cell.subject {
+            subject.scenario = "swapbench".to_owned();
+        }
+    }
+    let text = paper(&poisoned, &Extras::default()).unwrap();
     assert!(text.is_ascii() && !text.contains('\u{1b}') && text.len() < 5_000);
 }

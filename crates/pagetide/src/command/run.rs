@@ -7,7 +7,7 @@ use pagetide_campaign::{
     Campaign, Options, StateWriter, Until, file, inert, maker, run as run_campaign, seeds_for,
     shell,
 };
-use pagetide_compare::{compare_note, compare_two, medians};
+use pagetide_compare::{Column, Comparison, compare_note, compare_two, medians, show_campaign};
 use pagetide_report::terminal::layout;
 use pagetide_store::Store;
 use pagetide_store::{CampaignNote, RunEnd};
@@ -34,6 +34,7 @@ Examples:
   pagetide run swapbench --set vm.page-cluster=0 --vs vm.page-cluster=3 --swap ssd:80us
   pagetide run linear --memory 24M -p 'pages=2 * memory' --seeds 2
   pagetide run contswap --as-written --scale 0.02
+  pagetide run campaigns/papers/swapbench.toml --as paper
 
 Kernels: debian:SUITE, debian:SUITE/SERIES, deb:PACKAGE[=VERSION][/SUITE], a .deb file, image:FILE[,modules:DIR],
 a built tree, a bzImage, or a kernel in the cache by release or digest (`pagetide kernel list`).
@@ -61,6 +62,9 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut campaign = asked_for(&args.what, &args.campaign)?;
+    let cells: Vec<_> = campaign.cells().collect();
+    args.judged
+        .check(cells.iter().map(|cell| cell.scenario.as_str()))?;
     let interrupt = Interrupt::listen()?;
     let progress = Progress::new(interrupt.clone());
     let mut arena_args = args.arena.clone();
@@ -124,6 +128,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         is_open = comparison.open() > 0;
         args.judged
             .show(&store, &comparison, note.id(), typed(), out)?
+    } else if args.judged.is_paper() {
+        let comparison = show_campaign(&store, Some(&note.id()))?;
+        let end = args
+            .judged
+            .show(&store, &comparison, note.id(), typed(), out)?;
+        one_variant(end, &comparison)
     } else {
         show_medians(&store, &note, out)?
     };
@@ -141,6 +151,16 @@ fn is_settled(campaign: &Campaign, built: &building::Outcome) -> bool {
     let others = campaign.variants.iter().skip(1);
     (!built.same.is_empty() || built.failed > 0)
         && others.filter(|variant| variant.name != CONTROL).count() == 0
+}
+
+/// How a command ends that showed a single variant: nothing was judged, only invalid trials count.
+pub fn one_variant(end: End, comparison: &Comparison) -> End {
+    let invalid = |column: &Column| column.invalid > 0;
+    match comparison.columns.as_slice() {
+        [_, _, ..] => end,
+        columns if columns.iter().any(invalid) => End::Open,
+        _ => End::Done,
+    }
 }
 
 /// Shows the primary metrics of a campaign with a single variant, and its invalid trials.

@@ -1,73 +1,70 @@
 //! contswap (2009): mean and standard deviation of swap-in, user, system and total time over the runs.
 
-use super::{View, clock, lay};
+use super::{View, clock, head, lay, row, seconds};
 
 /// Writes the table.
 pub(super) fn table(view: &View) -> String {
-    let runs = view.trials();
     let mut out = format!(
-        "{}\n{runs} runs, mean and (standard deviation)\n\n",
+        "contswap (2009): {}\nmean and (standard deviation) over the runs\n\n",
         view.label()
     );
-    let mut rows = vec![[vec![String::new()], view.heads()].concat()];
-    let from_metric = |name: &str| -> Columns {
-        view.centres(name)
-            .into_iter()
-            .map(|centre| centre.map(|c| (c.mean, c.deviation.unwrap_or(0.0))))
-            .collect()
+    let runs = view.columns().map(|column| view.trials(column).to_string());
+    let mut rows = vec![head(view), row("runs", runs.collect(), ["5", "5"])];
+    let cells = |metric: &str, show: fn(f64) -> String, cpu: Option<fn(&super::CpuTime) -> u64>| {
+        view.columns()
+            .map(|column| {
+                let centre = view.centre(metric, column);
+                let found = centre.map(|centre| (centre.mean, centre.deviation));
+                match found.or_else(|| of_processes(view, column, cpu?)) {
+                    Some((mean, Some(deviation))) => {
+                        format!("{} ({})", show(mean), seconds(deviation))
+                    }
+                    Some((mean, None)) => format!("{} (single)", show(mean)),
+                    None => view.why(metric, column).to_owned(),
+                }
+            })
+            .collect::<Vec<_>>()
     };
-    for (name, cells) in [
-        ("swap-in", from_metric("swap-in")),
-        (
-            "user",
-            either(from_metric("user"), cpu(view, |cpu| cpu.user.0)),
-        ),
-        (
-            "system",
-            either(from_metric("system"), cpu(view, |cpu| cpu.system.0)),
-        ),
-        ("total", from_metric("total")),
-    ] {
-        let cells = cells.into_iter().map(|cell| match cell {
-            Some((mean, deviation)) => format!("{} ({:.2}s)", clock(mean), deviation / 1e9),
-            None => "-".to_owned(),
-        });
-        rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
-    }
+    rows.push(row(
+        "swap-in",
+        cells("swap-in", seconds, None),
+        ["74.97s (0.38s)", "45.26s (0.68s)"],
+    ));
+    rows.push(row(
+        "user",
+        cells("user", seconds, Some(|cpu| cpu.user.0)),
+        ["0.52s", "0.53s"],
+    ));
+    rows.push(row(
+        "system",
+        cells("system", seconds, Some(|cpu| cpu.system.0)),
+        ["291.07s (3.28s)", "250.47s (5.17s)"],
+    ));
+    rows.push(row(
+        "total",
+        cells("total", clock, None),
+        ["2m52.66s", "2m45.93s"],
+    ));
     // The cause, which the original could not see.
-    let cells = view.means("contiguity").into_iter().map(|share| {
-        share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))
-    });
-    rows.push(
-        std::iter::once("contiguity".to_owned())
-            .chain(cells)
-            .collect(),
-    );
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    rows.push(row(
+        "contiguity",
+        view.shown("contiguity", percent),
+        ["", ""],
+    ));
     out.push_str(&lay(&rows));
     out
 }
 
-/// Mean and deviation of each column, where it has them.
-type Columns = Vec<Option<(f64, f64)>>;
-
-/// What the first has, else what the second has.
-fn either(first: Columns, second: Columns) -> Columns {
-    first
-        .into_iter()
-        .zip(second)
-        .map(|(first, second)| first.or(second))
-        .collect()
-}
-
-/// Mean and deviation of one part of the processor time.
-fn cpu(view: &View, part: impl Fn(&super::CpuTime) -> u64) -> Columns {
-    (0..view.comparison.columns.len())
-        .map(|column| {
-            let times = view.extras.cpu.get(&(view.place, column))?;
-            let numbers: Vec<f64> = times.iter().map(|time| part(time) as f64).collect();
-            let mean = pagetide_verdict::number::mean(&numbers).ok()?;
-            let deviation = pagetide_verdict::number::standard_deviation(&numbers).ok()?;
-            Some((mean, deviation.unwrap_or(0.0)))
-        })
-        .collect()
+/// Mean and deviation of one part of the processor time, from what the kernel accounted to each process.
+fn of_processes(
+    view: &View,
+    column: usize,
+    part: fn(&super::CpuTime) -> u64,
+) -> Option<(f64, Option<f64>)> {
+    let times = view.extras.cpu.get(&(view.place, column))?;
+    let numbers: Vec<f64> = times.iter().map(|time| part(time) as f64).collect();
+    let mean = pagetide_verdict::number::mean(&numbers).ok()?;
+    let deviation = pagetide_verdict::number::standard_deviation(&numbers).ok()?;
+    Some((mean, deviation))
 }

@@ -1,76 +1,137 @@
 //! The high-order allocation stress (2010): success of each pass in whole percent with differences in points, times, and
 //! the reclaim statistics row for row.
 
-use pagetide_probe::meaning::{ReclaimTable, RowUnit, Section, Value};
+use pagetide_probe::meaning::{ReclaimTable, RowId, RowUnit, Section, Value};
 
-use super::{View, lay};
+use super::{View, head, lay, row};
 use crate::draw::clean;
 
-/// Passes as the original names them, and our metrics.
-const PASSES: [(&str, &str); 3] = [
-    ("Pass 1", "success-1"),
-    ("Pass 2", "success-2"),
-    ("At Rest", "success-rest"),
+/// Passes as the original names them, our metrics, and the whole percents it published.
+const PASSES: [(&str, &str, [f64; 2]); 3] = [
+    ("Pass 1", "success-1", [90.0, 89.0]),
+    ("Pass 2", "success-2", [91.0, 91.0]),
+    ("At Rest", "success-rest", [94.0, 94.0]),
+];
+
+/// What was published of the reclaim table, before and after.
+const RECLAIM: [(RowId, [&str; 2]); 4] = [
+    (RowId::TotalScanned, ["4569928", "3790957"]),
+    (RowId::ReclaimedOfScanned, ["50.67%", ""]),
+    (RowId::WrittenOfScanned, ["16.73%", ""]),
+    (RowId::FileWrittenOfScanned, ["1.31%", ""]),
 ];
 
 /// Writes the tables.
 pub(super) fn table(view: &View) -> String {
-    let mut out = format!("STRESS-HIGHALLOC {}\n", view.label());
-    let mut rows = vec![[vec![String::new()], view.heads()].concat()];
-    for (label, metric) in PASSES {
-        if !view.has(metric) {
-            continue;
-        }
+    let mut out = format!("STRESS-HIGHALLOC (2010): {}\n\n", view.label());
+    let mut rows = vec![head(view)];
+    for (label, metric, published) in PASSES {
         // The original truncates.
         let whole = |share: f64| (share * 100.0).trunc();
-        let means = view.means(metric);
-        let first = means.first().copied().flatten();
-        let cells = means.iter().map(|mean| match (mean, first) {
-            (Some(mean), Some(first)) => {
-                format!("{:.2} ({:5.2}%)", whole(*mean), whole(*mean) - whole(first))
-            }
-            (Some(mean), None) => format!("{:.2}", whole(*mean)),
-            (None, _) => "-".to_owned(),
+        let first = view.mean(metric, 0);
+        let cells = view.shown(metric, |mean| match first {
+            Some(first) => percents(whole(mean), whole(first)),
+            None => format!("{:.2}", whole(mean)),
         });
-        rows.push(std::iter::once(label.to_owned()).chain(cells).collect());
+        let published = published.map(|percent| percents(percent, published[0]));
+        let published = [published[0].as_str(), published[1].as_str()];
+        rows.push(row(label, cells, published));
     }
     out.push_str(&lay(&rows));
-    let mut times: Vec<Vec<String>> = Vec::new();
-    let mut add = |label: &str, cells: Vec<Option<f64>>| {
-        if cells.iter().any(Option::is_some) {
-            let cells = cells.into_iter().map(seconds);
-            times.push(std::iter::once(label.to_owned()).chain(cells).collect());
-        }
-    };
-    let (user, system) = (view.means("user"), view.means("system"));
-    let both = user
-        .iter()
-        .zip(system)
-        .map(|(user, system)| Some((*user)? + system?));
-    add("User/Sys Time Running Test (seconds)", both.collect());
-    add("Total Elapsed Time (seconds)", view.means("elapsed"));
-    if !times.is_empty() {
-        put!(out, "\n{}", lay(&times));
-    }
-    let tables: Vec<Option<&ReclaimTable>> = (0..view.comparison.columns.len())
-        .map(|column| view.extras.reclaim.get(&(view.place, column)))
+    put!(out, "\n{}", times(view));
+    put!(out, "\n{}", latencies(view));
+    let tables: Vec<Result<&ReclaimTable, &'static str>> = view
+        .columns()
+        .map(|column| {
+            let place = (view.place, column);
+            let why = view.extras.no_reclaim.get(&place).copied();
+            let table = view.extras.reclaim.get(&place);
+            table.ok_or(why.unwrap_or("unobserved"))
+        })
         .collect();
-    if tables.iter().any(Option::is_some) {
-        put!(out, "\n{}", reclaim(&view.heads(), &tables));
-    }
+    put!(out, "\n{}", reclaim(&head(view), &tables));
     out
 }
 
-fn seconds(nanos: Option<f64>) -> String {
-    nanos.map_or_else(|| "-".to_owned(), |nanos| format!("{:.2}", nanos / 1e9))
+/// A whole percentage, and the difference from the first in points.
+fn percents(value: f64, first: f64) -> String {
+    format!("{value:.2} ({:5.2}%)", value - first)
 }
 
-/// The reclaim statistics of several columns side by side, section by section.
-pub fn reclaim(heads: &[String], tables: &[Option<&ReclaimTable>]) -> String {
+/// User and system time together, and the time from start to end.
+fn times(view: &View) -> String {
+    let seconds = |nanos: f64| format!("{:.2}", nanos / 1e9);
+    let both = view.columns().map(|column| {
+        match (view.mean("user", column), view.mean("system", column)) {
+            (Some(user), Some(system)) => seconds(user + system),
+            (None, _) => view.why("user", column).to_owned(),
+            (_, None) => view.why("system", column).to_owned(),
+        }
+    });
+    let elapsed = view.columns().map(|column| {
+        let all = view.extras.elapsed.get(&(view.place, column));
+        let numbers: Vec<f64> = all
+            .into_iter()
+            .flatten()
+            .map(|time| time.0 as f64)
+            .collect();
+        match pagetide_verdict::number::mean(&numbers) {
+            Ok(mean) => seconds(mean),
+            Err(_) => view.why("elapsed", column).to_owned(),
+        }
+    });
+    lay(&[
+        head(view),
+        row(
+            "User/Sys Time Running Test (seconds)",
+            both.collect(),
+            ["", ""],
+        ),
+        row(
+            "Total Elapsed Time (seconds)",
+            elapsed.collect(),
+            ["2052", "1854"],
+        ),
+    ])
+}
+
+/// Mean and standard deviation of the time of an attempt, successes and failures apart.
+fn latencies(view: &View) -> String {
+    let mut rows = vec![head(view)];
+    for (label, mean, deviation) in [
+        (
+            "Latency of successes (ms)",
+            "success-mean",
+            "success-deviation",
+        ),
+        (
+            "Latency of failures (ms)",
+            "failure-mean",
+            "failure-deviation",
+        ),
+    ] {
+        let cells = view.columns().map(|column| {
+            let of = |metric| view.mean(metric, column).map(|nanos| nanos / 1e6);
+            match (of(mean), of(deviation)) {
+                (Some(mean), Some(deviation)) => format!("{mean:.3} ({deviation:.3})"),
+                (Some(mean), None) => format!("{mean:.3} (single)"),
+                (None, _) => view.why(mean, column).to_owned(),
+            }
+        });
+        rows.push(row(label, cells.collect(), ["", ""]));
+    }
+    format!(
+        "Mean and (standard deviation) over attempts\n{}",
+        lay(&rows)
+    )
+}
+
+/// The reclaim statistics of several columns side by side, section by section; of a column without one, why in one word.
+fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> String {
     let mut out = String::new();
     // All tables have the same rows; the first that is there gives their order.
     let Some(order) = tables.iter().flatten().next() else {
-        return out;
+        return "FTrace Reclaim Statistics: no trial was observed; run with --observe\n".to_owned();
     };
     for (section, title) in [
         (Section::Reclaim, "FTrace Reclaim Statistics: vmscan"),
@@ -78,14 +139,23 @@ pub fn reclaim(heads: &[String], tables: &[Option<&ReclaimTable>]) -> String {
         (Section::Compaction, "FTrace Reclaim Statistics: compaction"),
         (Section::Memory, "vmstat"),
     ] {
-        let mut rows = vec![[vec![String::new()], heads.to_vec()].concat()];
-        for row in order.rows.iter().filter(|row| row.section == section) {
-            let cells = tables.iter().map(|table| {
-                let value = table.and_then(|table| table.row(row.id));
-                value.map_or_else(|| "-".to_owned(), |row| shown(&row.value))
+        let mut rows = vec![head.to_vec()];
+        for line in order.rows.iter().filter(|row| row.section == section) {
+            let cells = tables.iter().map(|table| match table {
+                Ok(table) => table
+                    .row(line.id)
+                    .map_or_else(|| "absent".to_owned(), |row| shown(&row.value)),
+                Err(why) => (*why).to_owned(),
             });
-            let name = original(&row.name, row.unit);
-            rows.push(std::iter::once(name).chain(cells).collect());
+            let published = RECLAIM.iter().find(|(id, _)| *id == line.id);
+            let published = published.map_or(["", ""], |(_, figures)| *figures);
+            // Its parentheses are our own.
+            let name = if line.id == RowId::OnRequestReclaimed {
+                clean(&line.name, 48, true)
+            } else {
+                original(&line.name, line.unit)
+            };
+            rows.push(row(&name, cells.collect(), published));
         }
         if rows.len() > 1 {
             if !out.is_empty() {
@@ -126,8 +196,9 @@ fn shown(value: &Value) -> String {
         }
         Value::Time(time) => format!("{:.2}", time.0 as f64 / 1e9),
         Value::Percent(percent) => format!("{percent:.2}%"),
-        Value::NotOnThisKernel(_) => "not told".to_owned(),
-        Value::NotObserved(_) | Value::Undefined => "-".to_owned(),
+        Value::NotOnThisKernel(_) => "unsupported".to_owned(),
+        Value::NotObserved(_) => "unobserved".to_owned(),
+        Value::Undefined => "undefined".to_owned(),
         Value::Invalid(_) => "lost".to_owned(),
     }
 }

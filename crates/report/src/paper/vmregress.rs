@@ -1,8 +1,10 @@
 //! VM Regress (2002): the report of one benchmark run, and the times of several kernels beside each other.
 
+use pagetide_compare::Comparison;
+use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Record;
 
-use super::{View, lay};
+use super::{Paper, View, lay};
 use crate::draw::{Look, clean, picture};
 use crate::terminal::show::Presence;
 
@@ -19,43 +21,200 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
+/// The four tests: whether at random, whether over twice the memory, what was measured, and what was published of it.
+const TESTS: [(bool, bool, &str); 4] = [
+    (false, false, "equal"),
+    (true, false, "equal"),
+    (false, true, "about equal; rmap keeps the used pages"),
+    (true, true, "rmap faster by almost 10 minutes"),
+];
+
+/// A cell that may be one of the four tests.
+#[derive(Clone, Copy)]
+struct Candidate {
+    place: usize,
+    random: bool,
+    pages: u64,
+}
+
+/// Cells of the sine's two orders that differ in order and pages alone, group by group.
+fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
+    let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        let subject = crate::about::subject(cell);
+        let random = match subject.scenario.as_str() {
+            "smooth-sin" => false,
+            "smooth-sin-random" => true,
+            _ => continue,
+        };
+        let pages = subject
+            .params
+            .get("pages")
+            .and_then(|text| text.parse().ok());
+        let written = if subject.as_written {
+            " as written"
+        } else {
+            ""
+        };
+        let others: Vec<String> = subject
+            .params
+            .iter()
+            .filter(|(name, _)| !["pages", "pattern"].contains(&name.as_str()))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let key = format!(
+            "smooth-sin and smooth-sin-random{written}, {}, {}, {}",
+            subject.memory,
+            subject.swap,
+            others.join(" ")
+        );
+        let candidate = Candidate {
+            place,
+            random,
+            pages: pages.unwrap_or(0),
+        };
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, all)) => all.push(candidate),
+            None => groups.push((key, vec![candidate])),
+        }
+    }
+    groups
+}
+
+/// Pages of the smaller and of the larger tests of a group. A single size is the larger one where it is more than memory.
+fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
+    let all = || group.iter().map(|candidate| candidate.pages);
+    match (all().min(), all().max()) {
+        (Some(least), Some(most)) if least < most => [Some(least), Some(most)],
+        (Some(only), _) => {
+            let place = group.first().map_or(0, |candidate| candidate.place);
+            let memory = crate::about::subject(&comparison.cells[place])
+                .memory
+                .bytes();
+            if only * PAGE_SIZE > memory.0 / 4 * 5 {
+                [None, Some(only)]
+            } else {
+                [Some(only), None]
+            }
+        }
+        _ => [None, None],
+    }
+}
+
+/// Time of all accesses in the four tests, a table for each form they ran in; `None` where none of them is there.
+pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
+    let mut out = String::new();
+    for (label, group) in groups(comparison) {
+        let sizes = sizes(comparison, &group);
+        let mut head = vec![String::new()];
+        for (index, column) in comparison.columns.iter().enumerate() {
+            head.push(clean(&column.name, super::HEAD, true));
+            if index > 0 {
+                head.push("difference".to_owned());
+            }
+        }
+        head.push("published: 2.4.19, 2.4.19-rmap14a".to_owned());
+        let mut rows = vec![head];
+        for (number, (random, large, published)) in (1..).zip(TESTS) {
+            let pages = sizes[usize::from(large)];
+            let order = if random { "at random" } else { "in page order" };
+            let over = match (pages, large) {
+                (Some(pages), _) => format!("{pages} pages"),
+                (None, false) => "memory".to_owned(),
+                (None, true) => "twice that".to_owned(),
+            };
+            let found = group
+                .iter()
+                .find(|one| one.random == random && Some(one.pages) == pages);
+            let mut row = vec![format!("Test {number}: {order}, {over}")];
+            row.extend(test(comparison, found.map(|one| one.place)));
+            row.push(published.to_owned());
+            rows.push(row);
+        }
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        put!(
+            out,
+            "VM Regress (2002), the four tests: {}\ntime of all accesses, mean over the runs\n\n{}",
+            clean(&label, 300, true),
+            lay(&rows)
+        );
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+/// Cells of one test: the time of each column, and the difference from the first.
+fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
+    let none = super::Extras::default();
+    let view = place.map(|place| View {
+        comparison,
+        cell: &comparison.cells[place],
+        place,
+        extras: &none,
+    });
+    let mean = |column| {
+        view.as_ref()
+            .and_then(|view| view.mean("access-time", column))
+    };
+    let mut cells = Vec::new();
+    for column in 0..comparison.columns.len() {
+        cells.push(match (mean(column), &view) {
+            (Some(nanos), _) => format!("{:.2} s", nanos / 1e9),
+            (None, Some(view)) => view.why("access-time", column).to_owned(),
+            (None, None) => "unrun".to_owned(),
+        });
+        if column > 0 {
+            cells.push(match (mean(0), mean(column)) {
+                (Some(first), Some(this)) => format!("{:+.2} s", (this - first) / 1e9),
+                _ => String::new(),
+            });
+        }
+    }
+    cells
+}
+
+/// Place of the cell whose report tells most: the sine at random over the most pages, else the last from this paper.
+pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
+    let fourth = groups(comparison)
+        .into_iter()
+        .flat_map(|(_, group)| group)
+        .filter(|one| one.random)
+        .max_by_key(|one| (one.pages, std::cmp::Reverse(one.place)))
+        .map(|one| one.place);
+    fourth.or_else(|| {
+        comparison.cells.iter().rposition(|cell| {
+            Paper::of(&crate::about::subject(cell).scenario) == Some(Paper::VmRegress)
+        })
+    })
+}
+
 /// Writes the table of several columns.
 pub(super) fn table(view: &View) -> String {
-    let mut out = format!("VM Regress: {}\n", view.label());
-    out.push_str(&clean(&crate::about::params(view.cell), 75, true));
+    let mut out = format!("VM Regress (2002): {}\n", view.label());
+    out.push_str(&clean(&crate::about::params(view.cell), 300, true));
     out.push_str("\n\n");
     let mut rows = vec![[vec![String::new()], view.heads()].concat()];
     for (label, metric) in TIMES {
-        if !view.has(metric) {
-            continue;
-        }
-        let cells = view.means(metric).into_iter().map(time);
+        let cells = view.shown(metric, time);
         rows.push(std::iter::once(label.to_owned()).chain(cells).collect());
     }
-    for (label, metric) in [
-        ("Pages present (%)", "present"),
-        ("Major faults", "major-faults"),
-    ] {
-        if view.has(metric) {
-            let share = metric == "present";
-            let cells = view.means(metric).into_iter().map(|mean| match mean {
-                Some(mean) if share => format!("{:.2}", mean * 100.0),
-                Some(mean) => format!("{mean:.0}"),
-                None => "-".to_owned(),
-            });
-            rows.push(std::iter::once(label.to_owned()).chain(cells).collect());
-        }
-    }
+    let percent = |share: f64| format!("{:.2}", share * 100.0);
+    let whole = |count: f64| format!("{count:.0}");
+    let present = view.shown("present", percent);
+    rows.push([vec!["Pages present (%)".to_owned()], present].concat());
+    let faults = view.shown("major-faults", whole);
+    rows.push([vec!["Major faults".to_owned()], faults].concat());
     out.push_str(&lay(&rows));
     out
 }
 
 /// Microseconds, as the original prints access times; seconds for long sums.
-fn time(nanos: Option<f64>) -> String {
-    match nanos {
-        None => "-".to_owned(),
-        Some(nanos) if nanos < 1e9 => format!("{:.2} us", nanos / 1e3),
-        Some(nanos) => format!("{:.2} s", nanos / 1e9),
+fn time(nanos: f64) -> String {
+    if nanos < 1e9 {
+        format!("{:.2} us", nanos / 1e3)
+    } else {
+        format!("{:.2} s", nanos / 1e9)
     }
 }
 
@@ -83,7 +242,7 @@ pub fn report(record: &Record, presence: &[Presence]) -> String {
     let mut rows = Vec::new();
     for (label, name) in TIMES {
         if let Some(value) = record.metric(name).and_then(|metric| metric.value.number()) {
-            rows.push(vec![format!("  {label}"), time(Some(value))]);
+            rows.push(vec![format!("  {label}"), time(value)]);
         }
     }
     put!(out, "\nTest results\n{}", lay(&rows));

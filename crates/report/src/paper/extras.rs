@@ -1,0 +1,204 @@
+//! What some of the papers' tables show beside metrics: processor times, elapsed times, processes, reclaim tables, a report.
+
+use std::collections::BTreeMap;
+
+use pagetide_compare::{Cell, Comparison, ObservationError, observation};
+use pagetide_probe::meaning::ReclaimTable;
+use pagetide_quantity::{ColumnData, Nanos};
+use pagetide_record::{FileError, RecordReader};
+use pagetide_store::{Store, StoreError};
+
+use super::{Paper, vmregress};
+use crate::about;
+use crate::terminal::show::presence;
+
+/// Place of a cell and of a column.
+type Place = (usize, usize);
+
+/// What some of the shapes show beside metrics, by place of cell and column.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// User and system time of each trial's processes together, see [`cpu_time`].
+    pub cpu: BTreeMap<Place, Vec<CpuTime>>,
+    /// From start to end of each trial.
+    pub elapsed: BTreeMap<Place, Vec<Nanos>>,
+    /// Times of each process, mean over trials and passes.
+    pub processes: BTreeMap<Place, Vec<ProcessTimes>>,
+    /// Reclaim tables, one for each column.
+    pub reclaim: BTreeMap<Place, ReclaimTable>,
+    /// Why there is none, in one word; a column in neither was not observed.
+    pub no_reclaim: BTreeMap<Place, &'static str>,
+    /// VM Regress's report of one run.
+    pub report: Option<String>,
+}
+
+/// Processor time of one trial's processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+}
+
+/// Mean times of one process, in nanoseconds; `None` where it made no such operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessTimes {
+    /// To read all of its memory.
+    pub read: Option<f64>,
+    /// To write all of its memory.
+    pub write: Option<f64>,
+}
+
+/// Processor time of a trial, from its series `usage`; `None` where it has none.
+pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
+    if !reader.series_names().any(|name| name == "usage") {
+        return Ok(None);
+    }
+    let usage = reader.series("usage")?;
+    let sum = |name: &str| match usage.column(name) {
+        Some(ColumnData::Int(times)) => Nanos(
+            times
+                .iter()
+                .filter_map(|time| u64::try_from(*time).ok())
+                .fold(0, u64::saturating_add),
+        ),
+        _ => Nanos(0),
+    };
+    Ok(Some(CpuTime {
+        user: sum("user"),
+        system: sum("system"),
+    }))
+}
+
+/// Sums of one process: nanoseconds and operations, of reads and of writes.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    read: (f64, f64),
+    write: (f64, f64),
+}
+
+/// Adds the series `processes` of a trial to the sums of each process.
+fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), FileError> {
+    if !reader.series_names().any(|name| name == "processes") {
+        return Ok(());
+    }
+    let series = reader.series("processes")?;
+    let get = |name: &str, row: usize| series.column(name).and_then(|column| column.get(row));
+    for row in 0..series.rows() {
+        let (Some(process), Some(is_read), Some(time)) =
+            (get("process", row), get("is-read", row), get("time", row))
+        else {
+            continue;
+        };
+        // Whole numbers from 0, as the scenario counts them; the cast saturates whatever a record says.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let process = (process as usize).min(MOST_PROCESSES);
+        if sums.len() <= process {
+            sums.resize(process + 1, Sums::default());
+        }
+        let sum = &mut sums[process];
+        let (nanos, count) = if is_read > 0.5 {
+            &mut sum.read
+        } else {
+            &mut sum.write
+        };
+        *nanos += time;
+        *count += 1.0;
+    }
+    Ok(())
+}
+
+/// Processes that are shown at most.
+const MOST_PROCESSES: usize = 4096;
+
+/// What the store holds beside the metrics of a comparison.
+pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras, ExtrasError> {
+    let mut extras = Extras::default();
+    for (cell, group) in comparison.cells.iter().enumerate() {
+        let paper = Paper::of(&about::subject(group).scenario);
+        for (column, side) in group.sides.iter().enumerate() {
+            let place = (cell, column);
+            let mut sums = Vec::new();
+            for trial in &side.trials {
+                let reader = store.load(&trial.record)?;
+                if let Some(time) = cpu_time(&reader)? {
+                    extras.cpu.entry(place).or_default().push(time);
+                }
+                let elapsed = reader.record().results.elapsed;
+                extras.elapsed.entry(place).or_default().push(elapsed);
+                if paper == Some(Paper::Swapbench) {
+                    add_processes(&reader, &mut sums)?;
+                }
+            }
+            if !sums.is_empty() {
+                let mean = |(nanos, count): (f64, f64)| (count > 0.0).then(|| nanos / count);
+                let processes = sums.iter().map(|sum| ProcessTimes {
+                    read: mean(sum.read),
+                    write: mean(sum.write),
+                });
+                extras.processes.insert(place, processes.collect());
+            }
+            if paper == Some(Paper::Highalloc) {
+                observed(store, place, group, &mut extras)?;
+            }
+        }
+    }
+    if let Some(cell) = vmregress::telling(comparison) {
+        extras.report = report(store, &comparison.cells[cell])?;
+    }
+    Ok(extras)
+}
+
+/// The reclaim table of a column: of its first observed trial that can be read.
+fn observed(
+    store: &Store,
+    place: Place,
+    cell: &Cell,
+    extras: &mut Extras,
+) -> Result<(), ExtrasError> {
+    let trials = cell.sides.get(place.1).map_or(&[][..], |side| &side.trials);
+    for trial in trials {
+        match observation(store, &store.find(&trial.record)?) {
+            Ok(seen) => {
+                extras.reclaim.insert(place, seen.table);
+                return Ok(());
+            }
+            Err(ObservationError::NotObserved { .. }) => {}
+            Err(ObservationError::LostEvents { .. }) => {
+                extras.no_reclaim.insert(place, "lost");
+            }
+            Err(ObservationError::Store(why)) => return Err(why.into()),
+            Err(_) => {
+                extras.no_reclaim.insert(place, "unreadable");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// VM Regress's report of the first run of a cell.
+fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
+    let Some(first) = cell.sides.iter().find_map(|side| side.trials.first()) else {
+        return Ok(None);
+    };
+    let reader = store.load(&first.record)?;
+    let maps = presence(&reader)?;
+    let last = maps.last().map_or(&[][..], std::slice::from_ref);
+    let id = first.record.get(..12).unwrap_or(&first.record);
+    let text = vmregress::report(reader.record(), last);
+    Ok(Some(format!(
+        "{text}\nIts graphs, on a page: pagetide report {id} -o run.html\n"
+    )))
+}
+
+/// What the tables show beside metrics could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtrasError {
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A record could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}

@@ -1,0 +1,77 @@
+//! Which scenario comes from which paper.
+
+/// One of the five papers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// contswap, 2009.
+    Contswap,
+    /// VM Regress, 2002.
+    VmRegress,
+    /// The high-order allocation stress, 2010.
+    Highalloc,
+    /// swapbench, 2009.
+    Swapbench,
+    /// mmap copy, 2008.
+    Filecopy,
+}
+
+/// Scenarios of the papers.
+const SCENARIOS: [(&str, Paper); 11] = [
+    ("contswap", Paper::Contswap),
+    ("linear", Paper::VmRegress),
+    ("smooth-sin", Paper::VmRegress),
+    ("smooth-sin-random", Paper::VmRegress),
+    ("random", Paper::VmRegress),
+    ("zipf05", Paper::VmRegress),
+    ("lognormal", Paper::VmRegress),
+    ("patterns", Paper::VmRegress),
+    ("highalloc", Paper::Highalloc),
+    ("swapbench", Paper::Swapbench),
+    ("filecopy", Paper::Filecopy),
+];
+
+impl Paper {
+    /// The paper that a scenario comes from; `None` for one of ours.
+    pub fn of(scenario: &str) -> Option<Self> {
+        let found = SCENARIOS.iter().find(|(name, _)| *name == scenario);
+        found.map(|(_, paper)| *paper)
+    }
+}
+
+/// A scenario comes from none of the papers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--as paper has no table for {scenario}, which comes from none of the five papers: leave --as out, or run contswap, \
+     smooth-sin, smooth-sin-random, highalloc, swapbench or filecopy"
+)]
+pub struct NoPaper {
+    /// The first such scenario.
+    pub scenario: String,
+}
+
+/// Refuses scenarios that come from none of the papers.
+pub fn check(scenarios: impl IntoIterator<Item = impl AsRef<str>>) -> Result<(), NoPaper> {
+    for scenario in scenarios {
+        let scenario = scenario.as_ref();
+        if Paper::of(scenario).is_none() {
+            let scenario = crate::draw::clean(scenario, 60, true);
+            return Err(NoPaper { scenario });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_of_no_paper_is_refused_by_name() {
+        let why = check(["contswap", "usemem", "kv"]).unwrap_err();
+        assert_eq!(why.scenario, "usemem");
+        let why = why.to_string();
+        assert!(why.contains("usemem") && why.contains("--as"), "{why}");
+        assert_eq!(check(["contswap", "zipf05"]), Ok(()));
+        assert_eq!(Paper::of("zipf"), None);
+    }
+}

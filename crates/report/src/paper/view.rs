@@ -1,0 +1,119 @@
+//! One cell of a comparison, as the papers' tables read it.
+
+use pagetide_compare::{Cell, Comparison};
+
+use super::{Extras, HEAD};
+use crate::about::{self, Centre};
+use crate::draw::clean;
+
+/// One cell of a comparison.
+pub(crate) struct View<'a> {
+    /// All of it.
+    pub comparison: &'a Comparison,
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Its place.
+    pub place: usize,
+    /// What is shown beside metrics.
+    pub extras: &'a Extras,
+}
+
+impl View<'_> {
+    /// Label of the cell.
+    pub fn label(&self) -> String {
+        clean(&self.cell.label, 75, true)
+    }
+
+    /// Places of the columns.
+    pub fn columns(&self) -> std::ops::Range<usize> {
+        0..self.comparison.columns.len()
+    }
+
+    /// Names of the columns.
+    pub fn heads(&self) -> Vec<String> {
+        self.comparison
+            .columns
+            .iter()
+            .map(|column| clean(&column.name, HEAD, true))
+            .collect()
+    }
+
+    /// Whether any column has values of a metric.
+    pub fn has(&self, metric: &str) -> bool {
+        self.columns()
+            .any(|column| self.centre(metric, column).is_some())
+    }
+
+    /// Mean, deviation and so on of a metric in a column.
+    pub fn centre(&self, metric: &str, column: usize) -> Option<Centre> {
+        let row = self.cell.metrics.iter().find(|row| row.name == metric)?;
+        row.values.get(column).and_then(about::centre)
+    }
+
+    /// Mean of a metric in a column.
+    pub fn mean(&self, metric: &str, column: usize) -> Option<f64> {
+        self.centre(metric, column).map(|centre| centre.mean)
+    }
+
+    /// Means of a metric, column by column, each shown by `show`; where there is none, why.
+    pub fn shown(&self, metric: &str, show: impl Fn(f64) -> String) -> Vec<String> {
+        self.columns()
+            .map(|column| match self.mean(metric, column) {
+                Some(mean) => show(mean),
+                None => self.why(metric, column).to_owned(),
+            })
+            .collect()
+    }
+
+    /// Valid trials of a column.
+    pub fn trials(&self, column: usize) -> usize {
+        self.cell
+            .sides
+            .get(column)
+            .map_or(0, |side| side.trials.len())
+    }
+
+    /// Why a column has no value of a metric, in one word.
+    pub fn why(&self, metric: &str, column: usize) -> &'static str {
+        let side = self.cell.sides.get(column);
+        if side.is_some_and(|side| side.trials.is_empty() && !side.invalid.is_empty()) {
+            return "invalid";
+        }
+        let row = self.cell.metrics.iter().find(|row| row.name == metric);
+        let told = row
+            .and_then(|row| row.values.get(column))
+            .and_then(|values| values.absent.as_deref());
+        match told {
+            Some(told) => word(told),
+            None if side.is_none_or(|side| side.trials.is_empty()) => "unrun",
+            None => "unmeasured",
+        }
+    }
+}
+
+/// The reasons that scenarios give, in one word each.
+fn word(reason: &str) -> &'static str {
+    const WORDS: [(&str, &str); 6] = [
+        ("not on this kernel", "unsupported"),
+        ("was swapped", "unswapped"),
+        ("CAP_SYS_ADMIN", "hidden"),
+        ("there was no", "none"),
+        ("nothing is in zram", "unswapped"),
+        ("not measured", "unmeasured"),
+    ];
+    let found = WORDS.iter().find(|(part, _)| reason.contains(part));
+    found.map_or("absent", |(_, word)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_becomes_one_word() {
+        assert_eq!(word("nothing of the mapping was swapped"), "unswapped");
+        assert_eq!(word("not on this kernel"), "unsupported");
+        assert_eq!(word("there was no failure"), "none");
+        assert_eq!(word("something else"), "absent");
+    }
+}
