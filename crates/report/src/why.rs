@@ -81,6 +81,53 @@ pub fn statements(
     all
 }
 
+/// The reasons of a sure difference in two or three lines: each mechanism with what it cost or saved and one counter that shows
+/// it. Empty where there is nothing to explain.
+pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
+    let explanation = &explained.explanation;
+    let Some(claim) = &explanation.claim else {
+        return String::new();
+    };
+    let subject = match comparison.columns.len() {
+        ..=2 => "Why".to_owned(),
+        _ => format!(
+            "Why {}",
+            clean(about::name(comparison, explained.column), NAME, true)
+        ),
+    };
+    let reasons: Vec<String> = explanation
+        .findings
+        .iter()
+        .take(SHORT[0])
+        .map(|finding| {
+            let shown = pieces_of(explanation, &finding.evidence, 1, true);
+            format!(
+                "{}, {}{}",
+                finding.mechanism,
+                moved(finding.effect, true),
+                in_brackets(&shown.join(""))
+            )
+        })
+        .collect();
+    let reasons = match (explanation.answer, &reasons[..]) {
+        (Answer::Explained, [_, ..]) => reasons.join("; "),
+        _ => "no sure cause found".to_owned(),
+    };
+    let seeds = match &explanation.basis {
+        Basis::Traced { records, .. } => match records[0].len() {
+            1 => "1 observed seed".to_owned(),
+            many => format!("{many} observed seeds"),
+        },
+        Basis::Counters => "counters of the timed trials".to_owned(),
+    };
+    let whole = moved(explanation.difference(), true);
+    let metric = clean(&claim.metric, NAME, true);
+    format!(
+        "{subject} {metric} {} ({seeds}, {whole}): {reasons}.",
+        claim.verdict
+    )
+}
+
 /// What is explained, and what it rests on.
 fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
     let explanation = &explained.explanation;

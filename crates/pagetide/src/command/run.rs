@@ -102,6 +102,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: args.fresh,
+        command: typed(),
         maker: &maker,
     };
     let state = StateWriter::new(places.store()?, &campaign.name, &progress);
@@ -260,7 +261,7 @@ fn named(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
 }
 
 /// The command line as it was typed.
-fn typed() -> String {
+pub fn typed() -> String {
     let mut all = vec!["pagetide".to_owned()];
     all.extend(std::env::args().skip(1));
     shell(&all)
