@@ -64,15 +64,26 @@ pub fn statements(
     if let Some(rest) = rest(explanation, most, ascii) {
         all.push(Statement::bare(rest));
     }
-    if !explanation.leads.is_empty() {
-        if full {
-            all.extend(explanation.leads.iter().map(|lead| Statement {
-                claim: format!("also changed, {}", lead.mechanism),
-                evidence: pieces_of(explanation, &lead.evidence, pieces, ascii),
-            }));
-        } else {
-            all.push(Statement::bare(leads(&explanation.leads)));
-        }
+    let (of_counts, beside): (Vec<&Lead>, Vec<&Lead>) =
+        explanation.leads.iter().partition(|lead| lead.of.is_some());
+    let told = |lead: &&Lead| Statement {
+        claim: match &lead.of {
+            Some(metric) => {
+                format!(
+                    "what moved {}: {}",
+                    clean(metric, NAME, ascii),
+                    lead.mechanism
+                )
+            }
+            None => format!("also changed, {}", lead.mechanism),
+        },
+        evidence: pieces_of(explanation, &lead.evidence, pieces, ascii),
+    };
+    all.extend(of_counts.iter().map(told));
+    if full {
+        all.extend(beside.iter().map(told));
+    } else if !beside.is_empty() {
+        all.push(Statement::bare(leads(&beside)));
     }
     if let Some(changed) = changed(explanation, most, ascii) {
         all.push(Statement::bare(changed));
@@ -310,7 +321,7 @@ fn moved(time: f64, ascii: bool) -> String {
     format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
 }
 
-fn leads(leads: &[Lead]) -> String {
+fn leads(leads: &[&Lead]) -> String {
     let names: Vec<String> = leads
         .iter()
         .map(|lead| lead.mechanism.to_string())
