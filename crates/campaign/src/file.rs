@@ -27,6 +27,7 @@
 
 mod error;
 mod kernel;
+pub mod reference;
 mod table;
 mod vocabulary;
 
@@ -49,47 +50,9 @@ pub use vocabulary::{ScenarioWords, Vocabulary};
 use pagetide_quantity::nearest;
 
 use kernel::{KernelKeys, kernel_of};
+use reference::{SAMPLING, SCENARIO, TOP, VARIANT};
 use table::{Item, Source, Table};
 
-const TOP: &[&str] = &[
-    "name",
-    "arena",
-    "seed",
-    "kernel",
-    "source",
-    "config",
-    "memory",
-    "swap",
-    "swap-size",
-    "observe",
-    "accept",
-    "primary",
-    "margins",
-    "sampling",
-    "variant",
-    "scenario",
-];
-const VARIANT: &[&str] = &[
-    "name", "kernel", "source", "config", "patch", "control", "boot", "settings",
-];
-const SCENARIO: &[&str] = &[
-    "name",
-    "as-written",
-    "params",
-    "memory",
-    "swap",
-    "swap-size",
-    "primary",
-    "margins",
-];
-const SAMPLING: &[&str] = &[
-    "seeds",
-    "until",
-    "cap",
-    "looks",
-    "first-seed",
-    "repetitions",
-];
 /// More blocks than anybody runs; a slip of the finger should not plan years.
 const MOST: u32 = 100_000;
 
@@ -141,7 +104,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         let message = error.message().replace('\n', ", ");
         source.wrong(&error.span().unwrap_or(0..0), Problem::Syntax { message })
     })?;
-    let top = Table::new(source, "the file", 0..0, root.get_ref(), TOP)?;
+    let top = Table::new(source, 0..0, root.get_ref(), &TOP)?;
     let name = top.need("name", "name = \"…\"")?;
     let campaign_name = name.string("a short name in quotes")?;
     if !is_campaign_name(&campaign_name) {
@@ -153,7 +116,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
     let variants = variants(&top, vocabulary)?;
     let scenarios = top
         .need("scenario", "a [[scenario]] table with a name")?
-        .tables("[[scenario]]", SCENARIO)?
+        .tables(&SCENARIO)?
         .iter()
         .map(|table| scenario(table, &shared, vocabulary))
         .collect::<Result<Vec<_>, _>>()?;
@@ -370,7 +333,7 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
     let mut variants: Vec<VariantSpec> = Vec::new();
     let tables = top
         .need("variant", "a [[variant]] table with a name")?
-        .tables("[[variant]]", VARIANT)?;
+        .tables(&VARIANT)?;
     let is_built = ["source", "config"]
         .iter()
         .any(|key| top.get(key).is_some())
@@ -566,7 +529,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
     let Some(item) = top.get("sampling") else {
         return Ok(sampling);
     };
-    let table = item.table(Some(SAMPLING))?;
+    let table = item.table(Some(&SAMPLING))?;
     if let Some(item) = table.get("first-seed") {
         sampling.first_seed = item.whole(0..=u64::MAX)?;
     }
