@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
 use pagetide_store::is_campaign_name;
 use toml::de::{DeTable, DeValue};
 
@@ -220,6 +220,7 @@ struct FileDefaults {
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
     swap_size: Option<Bytes>,
+    files_on: Option<FilesSpec>,
     primary: Option<Vec<String>>,
     margins: BTreeMap<String, f64>,
 }
@@ -232,12 +233,19 @@ impl FileDefaults {
             swap: parsed(
                 table,
                 "swap",
-                "\"zram\", \"ssd\", \"ssd:LATENCY\" or \"none\"",
+                "\"zram\", \"ssd\", \"ssd:LATENCY\", \"disk\", \"disk:SEEK,RATE\" or \"none\"",
             )?,
             swap_size: match table.get("swap-size") {
                 None => None,
                 Some(item) => {
                     let text = item.string("a size such as \"256M\"")?;
+                    Some(text.parse().map_err(|why| item.value(&why))?)
+                }
+            },
+            files_on: match table.get("files-on") {
+                None => None,
+                Some(item) => {
+                    let text = item.string("\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?;
                     Some(text.parse().map_err(|why| item.value(&why))?)
                 }
             },
@@ -475,6 +483,7 @@ fn scenario(
             own.swap
         },
         swap_size: own.swap_size.or(shared.swap_size),
+        files_on: own.files_on.or(shared.files_on).unwrap_or_default(),
         primary: own.primary.or_else(of_all),
         margins,
         name,

@@ -57,6 +57,7 @@ pub const TOP: TableKeys = TableKeys {
         "memory" = "\"64M\", or a list": "Memory that is free at a trial's start; \"total:160M\" leaves the kernel's footprint in. A list makes a matrix. Without it: what the scenario says.";
         "swap" = "\"zram\", or a list": "Where to swap to: zram, ssd, ssd:LATENCY, disk, disk:SEEK,RATE or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
+        "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some: ssd, disk or disk:SEEK,RATE. Without it: ssd.";
         "observe" = "number, \"first\", \"all\" or \"none\"": "How many seeds run a second time, traced, so that differences can be explained. Without it: three, and none with a single variant.";
         "accept" = "\"huge-pages\", or a list": "What may differ between variants although nobody asks for it: kinds of difference, or names of settings.";
         "primary" = "\"access-time\", or a list": "Metrics that decide. Without it: those of the scenario.";
@@ -108,6 +109,7 @@ pub const SCENARIO: TableKeys = TableKeys {
         "memory" = "\"64M\", or a list": "As above all tables.";
         "swap" = "\"zram\", or a list": "As above all tables.";
         "swap-size" = "\"256M\"": "As above all tables.";
+        "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
         "primary" = "\"access-time\", or a list": "As above all tables.";
         "margins" = "{ access-time = 0.02 }": "As above all tables.";
     },
