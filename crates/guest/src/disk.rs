@@ -55,12 +55,8 @@ pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, Guest
     let (kernel, process) = sockets().map_err(fault("making the sockets of"))?;
     buffer(&kernel, TO_SERVER);
     buffer(&process, TO_KERNEL);
-    child(|| -> i32 {
-        // The other end alone must keep the connection open.
-        let process = keep(&process);
-        server::run(process, length, spec)
-    })
-    .map_err(fault("starting the process of"))?;
+    child(|| -> i32 { server::run(&process, length, spec) })
+        .map_err(fault("starting the process of"))?;
     let holder = child(|| hold(&device, kernel.as_raw_fd(), size))
         .map_err(fault("starting the holder of"))?;
     drop((kernel, process));
@@ -158,12 +154,6 @@ fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     }
     // SAFETY: both descriptors are new and nobody else's.
     Ok(unsafe { (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])) })
-}
-
-/// A descriptor of the child's own for the same socket.
-fn keep(socket: &OwnedFd) -> OwnedFd {
-    // SAFETY: after the fork this process has a copy of the descriptor that nothing else in it closes: the child never returns.
-    unsafe { OwnedFd::from_raw_fd(socket.as_raw_fd()) }
 }
 
 /// Sets how much a socket holds that was sent and not yet received; the kernel has a least of its own.

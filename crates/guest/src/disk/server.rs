@@ -60,9 +60,9 @@ impl Request {
 }
 
 /// Turns this process into the disk. It ends the guest if it cannot go on.
-pub(super) fn run(socket: OwnedFd, size: usize, spec: DiskSpec) -> ! {
+pub(super) fn run(socket: &OwnedFd, size: usize, spec: DiskSpec) -> ! {
     let why = match begin(size) {
-        Ok(memory) => match serve(&socket, &memory, Arm::new(spec)) {
+        Ok(memory) => match serve(socket, &memory, Arm::new(spec)) {
             Ok(()) => "the kernel closed it".to_owned(),
             Err(why) => why.to_string(),
         },
