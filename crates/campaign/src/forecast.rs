@@ -141,14 +141,7 @@ struct Look<'a> {
 }
 
 /// What cells have in common that differ in their parameters alone.
-type Shape = (
-    String,
-    bool,
-    MemorySpec,
-    SwapSpec,
-    Option<Bytes>,
-    FilesSpec,
-);
+type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
 
 fn shape(cell: &Cell) -> Shape {
     (
