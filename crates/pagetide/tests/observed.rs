@@ -252,6 +252,38 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
 }
 
 #[test]
+fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
+    for kernel in KERNELS {
+        let Some(lab) = lab_with(kernel) else {
+            continue;
+        };
+        let scenario = "usemem --memory 24M --swap-size 64M --swap ssd:80us -p page-size=huge -p processes=2 -p size=16M \
+                        -p passes=1 --set lru_gen/enabled=0";
+        let scenario: Vec<&str> = scenario.split_whitespace().collect();
+        let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
+        agrees(&seen, "all-written", kernel);
+        let number = |id| row(&seen, id)["value"]["value"].as_f64().unwrap();
+        assert!(
+            number("huge-swap-outs") > 0.0,
+            "{kernel}: no huge page was swapped"
+        );
+        let (pages, folios) = (number("all-written"), number("all-folios-written"));
+        assert!(
+            pages >= folios + 511.0 * number("huge-swap-outs"),
+            "{kernel}: {pages} pages in {folios} folios"
+        );
+        // The ratio is that of vmstat.
+        let check = |id| row(&seen, id)["check"]["counter"].as_f64().unwrap();
+        let by_vmstat = 100.0 * check("all-written") / check("total-scanned");
+        let shown = number("written-of-scanned");
+        assert!(
+            (shown - by_vmstat).abs() <= 0.02 * by_vmstat,
+            "{kernel}: {shown} % against {by_vmstat} %"
+        );
+    }
+}
+
+#[test]
 fn a_record_without_an_observed_partner_is_refused_with_a_remedy() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut arguments = vec!["run", "linear", "--kernel", common::KERNEL, "--seeds", "1"];

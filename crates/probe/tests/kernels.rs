@@ -92,7 +92,12 @@ const SHRINK: &str = "mm_vmscan_lru_shrink_inactive";
 const WRITE: &str = "mm_vmscan_write_folio";
 const WAKE: &str = "mm_vmscan_kswapd_wake";
 const SLEEP: &str = "mm_vmscan_kswapd_sleep";
+const BIO: &str = "block_bio_queue";
 const KSWAPD: u32 = 40;
+/// Number of the swap device.
+const SWAP: u64 = 0x0080_0010;
+/// The text "W", as the field `rwbs` has it.
+const WRITES: u64 = 0x57;
 
 fn kernel_6_1() -> Kernel {
     Kernel::default()
@@ -172,6 +177,72 @@ fn table(trace: &TraceFile, vmstat: &[(&str, i64)]) -> ReclaimTable {
 
 fn value(table: &ReclaimTable, id: RowId) -> &Value {
     &table.row(id).expect("every row is there").value
+}
+
+/// Direct reclaim that swaps a huge page, a single page and one whose I/O no event tells, on the classic lists.
+fn huge(queued: bool) -> TraceFile {
+    let kernel = kernel_6_1()
+        .with(
+            "block",
+            &[BIO],
+            &[("dev", 4), ("sector", 8), ("nr_sector", 4), ("rwbs[8]", 8)],
+        )
+        .event(100, 7, DIRECT_BEGIN, &[0, 0])
+        // Swapped before this batch, for somebody else.
+        .event(105, 7, BIO, &[SWAP, 0, 80, WRITES])
+        .event(110, 7, ISOLATE, &[2, 0, 32, 1000, 0, 600, 0, 0]);
+    let kernel = if queued {
+        // The huge page goes in two pieces; another device is another matter.
+        kernel
+            .event(115, 7, BIO, &[SWAP, 0, 2048, WRITES])
+            .event(116, 7, BIO, &[SWAP + 1, 0, 64, WRITES])
+            .event(117, 7, BIO, &[SWAP, 2048, 2048, WRITES])
+    } else {
+        kernel
+    };
+    kernel
+        .event(120, 7, WRITE, &[512, 1 | 8])
+        .event(121, 7, BIO, &[SWAP, 8192, 8, WRITES])
+        .event(122, 7, WRITE, &[5, 1 | 8])
+        .event(123, 7, WRITE, &[6, 2 | 8])
+        .event(130, 7, SHRINK, &[0, 1000, 514])
+        .event(200, 7, DIRECT_END, &[514])
+        .trace(TraceMeta {
+            swap_devices: vec![SWAP],
+            ..meta(None)
+        })
+}
+
+#[test]
+fn a_huge_page_that_is_written_counts_with_all_of_its_pages() {
+    let table = table(&huge(true), &[("nr_vmscan_write", 514)]);
+    for (id, wanted) in [
+        (RowId::DirectWriteAnonAsync, Value::Count(513)),
+        (RowId::DirectWriteFileAsync, Value::Count(1)),
+        (RowId::AllWritten, Value::Count(514)),
+        (RowId::AllFoliosWritten, Value::Count(3)),
+        (RowId::WrittenOfScanned, Value::Percent(51.4)),
+        (RowId::FileWrittenOfScanned, Value::Percent(0.1)),
+    ] {
+        assert_eq!(value(&table, id), &wanted, "{id:?}");
+    }
+    let check = table.row(RowId::AllWritten).unwrap().check.clone().unwrap();
+    assert!(!check.disagrees, "{check:?}");
+}
+
+#[test]
+fn where_the_trace_cannot_tell_how_large_folios_were_vmstat_does_and_the_rows_say_so() {
+    let table = table(&huge(false), &[("nr_vmscan_write", 514)]);
+    assert_eq!(value(&table, RowId::AllWritten), &Value::Count(514));
+    assert_eq!(
+        value(&table, RowId::WrittenOfScanned),
+        &Value::Percent(51.4)
+    );
+    let note = |id| table.row(id).unwrap().note.clone().unwrap_or_default();
+    for id in [RowId::AllWritten, RowId::WrittenOfScanned] {
+        assert!(note(id).starts_with("from vmstat's nr_vmscan_write"));
+    }
+    assert!(note(RowId::DirectWriteAnonAsync).starts_with("at least"));
 }
 
 /// Direct reclaim, kswapd and an active list, on the classic lists of 6.1.

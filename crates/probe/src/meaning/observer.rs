@@ -9,6 +9,9 @@ use super::pairs::{PairKind, Pairs};
 use crate::trace::TraceMeta;
 use pagetide_quantity::{Histogram, Nanos};
 
+/// Sectors of 512 bytes in a page.
+pub(super) const SECTORS_A_PAGE: u64 = 8;
+
 /// What one kind of reclaimer did. Pages, unless said otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimSums {
@@ -28,8 +31,13 @@ pub struct ReclaimSums {
     pub batches: u64,
     /// Pages freed by them.
     pub reclaimed: u64,
-    /// Folios sent to be written: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous.
+    /// Pages sent to be written: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous. A
+    /// folio counts with all of its pages, as its I/O tells them; one whose I/O was not seen counts as a page.
     pub written: [u64; 4],
+    /// Folios sent to be written.
+    pub folios_written: u64,
+    /// Of these, anonymous ones whose I/O was not seen, so that their size is unknown.
+    pub folios_unsized: u64,
     /// How often it was throttled.
     pub throttles: u64,
     /// How long throttling lasted.
@@ -37,17 +45,17 @@ pub struct ReclaimSums {
 }
 
 impl ReclaimSums {
-    /// Folios written, all four kinds.
+    /// Pages written, all four kinds.
     pub fn written_all(&self) -> u64 {
         self.written.iter().sum()
     }
 
-    /// File folios written.
+    /// File pages written.
     pub fn written_file(&self) -> u64 {
         self.written[0] + self.written[2]
     }
 
-    /// Anonymous folios written.
+    /// Anonymous pages written.
     pub fn written_anon(&self) -> u64 {
         self.written[1] + self.written[3]
     }
@@ -143,6 +151,8 @@ pub struct ReclaimObserver {
     /// Sectors read from and written to swap devices.
     pub(super) swap_sectors: [u64; 2],
     pub(super) swap_devices: Vec<u64>,
+    /// Sectors that a task handed to swap devices for the folio at hand, by task.
+    handed: HashMap<u32, u64>,
     pub(super) last: u64,
     kswapds: HashMap<u32, Option<u64>>,
     kcompactds: Vec<u32>,
@@ -209,6 +219,8 @@ impl ReclaimObserver {
                 taken,
                 lru,
             } => {
+                // A batch begins: what the task handed to swap before belongs to none of its folios.
+                self.handed.remove(&pid);
                 let sums = self.sums(pid);
                 if lru & 1 == 1 {
                     grow(&mut sums.active_scanned, scanned);
@@ -225,11 +237,7 @@ impl ReclaimObserver {
                 grow(&mut sums.reclaimed, reclaimed);
                 grow(&mut self.task(pid).reclaimed, reclaimed);
             }
-            Event::WriteFolio { flags } => {
-                let anonymous = usize::from(flags & 1 != 0);
-                let synchronous = usize::from(flags & 4 != 0);
-                self.sums(pid).written[anonymous + 2 * synchronous] += 1;
-            }
+            Event::WriteFolio { flags } => self.folio_written(pid, flags),
             Event::Throttled { microseconds } => {
                 let sums = self.sums(pid);
                 sums.throttles += 1;
@@ -265,11 +273,31 @@ impl ReclaimObserver {
             } => {
                 if self.swap_devices.contains(&device) {
                     grow(&mut self.swap_sectors[usize::from(write)], sectors);
+                    if write {
+                        grow(self.handed.entry(pid).or_default(), sectors);
+                    }
                 }
             }
             Event::OomVictim { .. } => self.oom_victims += 1,
             _ => self.observe_compaction(traced),
         }
+    }
+
+    /// The event does not tell how large the folio is, but it follows the folio's I/O (mm/vmscan.c, `pageout`). Only
+    /// anonymous folios can be large: file systems with large ones have their pages written by flusher threads alone.
+    fn folio_written(&mut self, pid: u32, flags: u64) {
+        let anonymous = flags & 1 != 0;
+        let synchronous = usize::from(flags & 4 != 0);
+        let pages = if anonymous {
+            self.handed.remove(&pid).unwrap_or(0) / SECTORS_A_PAGE
+        } else {
+            1
+        };
+        let sums = self.sums(pid);
+        sums.folios_written += 1;
+        sums.folios_unsized += u64::from(pages == 0);
+        let kind = &mut sums.written[usize::from(anonymous) + 2 * synchronous];
+        grow(kind, pages.max(1));
     }
 
     fn reclaim_ends(&mut self, pid: u32, by: Reclaimer, reclaimed: u64, time: u64) {

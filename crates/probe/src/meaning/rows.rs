@@ -111,18 +111,18 @@ rows! {
             ["pgscan_direct" "pgscan_khugepaged"];
         DirectReclaimed Pages "direct pages reclaimed" "Direct reclaim pages reclaimed" [DIRECT_BEGIN DIRECT_END SHRINK]
             ["pgsteal_direct" "pgsteal_khugepaged"];
-        DirectWriteFileAsync Folios "direct write file async I/O" "Direct reclaim write file async I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
-        DirectWriteAnonAsync Folios "direct write anon async I/O" "Direct reclaim write anon async I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
-        DirectWriteFileSync Folios "direct write file sync I/O" "Direct reclaim write file sync I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
-        DirectWriteAnonSync Folios "direct write anon sync I/O" "Direct reclaim write anon sync I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
+        DirectWriteFileAsync Pages "direct write file async I/O" "Direct reclaim write file async I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
+        DirectWriteAnonAsync Pages "direct write anon async I/O" "Direct reclaim write anon async I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
+        DirectWriteFileSync Pages "direct write file sync I/O" "Direct reclaim write file sync I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
+        DirectWriteAnonSync Pages "direct write anon sync I/O" "Direct reclaim write anon sync I/O" [DIRECT_BEGIN DIRECT_END WRITE] [];
         WakeKswapdRequests Events "wake kswapd requests" "Wake kswapd requests" [WAKEUP] [];
         KswapdWakeups Events "kswapd wakeups" "Kswapd wakeups" [WAKE SLEEP] ["pageoutrun"];
         KswapdScanned Pages "kswapd pages scanned" "Kswapd pages scanned" [ISOLATE] ["pgscan_kswapd"];
         KswapdReclaimed Pages "kswapd pages reclaimed" "Kswapd pages reclaimed" [SHRINK] ["pgsteal_kswapd"];
-        KswapdWriteFileAsync Folios "kswapd write file async I/O" "Kswapd reclaim write file async I/O" [WRITE] [];
-        KswapdWriteAnonAsync Folios "kswapd write anon async I/O" "Kswapd reclaim write anon async I/O" [WRITE] [];
-        KswapdWriteFileSync Folios "kswapd write file sync I/O" "Kswapd reclaim write file sync I/O" [WRITE] [];
-        KswapdWriteAnonSync Folios "kswapd write anon sync I/O" "Kswapd reclaim write anon sync I/O" [WRITE] [];
+        KswapdWriteFileAsync Pages "kswapd write file async I/O" "Kswapd reclaim write file async I/O" [WRITE] [];
+        KswapdWriteAnonAsync Pages "kswapd write anon async I/O" "Kswapd reclaim write anon async I/O" [WRITE] [];
+        KswapdWriteFileSync Pages "kswapd write file sync I/O" "Kswapd reclaim write file sync I/O" [WRITE] [];
+        KswapdWriteAnonSync Pages "kswapd write anon sync I/O" "Kswapd reclaim write anon sync I/O" [WRITE] [];
         TimeStalled Time "time stalled in direct reclaim" "Time stalled direct reclaim (seconds)" [DIRECT_BEGIN DIRECT_END] [];
         TimeKswapdAwake Time "time kswapd awake" "Time kswapd awake (seconds)" [WAKE SLEEP] [];
         TotalScanned Pages "total pages scanned" "Total pages scanned" [ISOLATE]
@@ -139,13 +139,14 @@ rows! {
         MemcgReclaims Events "memcg reclaims" "" [MEMCG_BEGIN] [];
         MemcgScanned Pages "memcg pages scanned" "" [MEMCG_BEGIN MEMCG_END ISOLATE] [];
         MemcgReclaimed Pages "memcg pages reclaimed" "" [MEMCG_BEGIN MEMCG_END SHRINK] [];
-        MemcgWriteFile Folios "memcg write file I/O" "" [MEMCG_BEGIN MEMCG_END WRITE] [];
-        MemcgWriteAnon Folios "memcg write anon I/O" "" [MEMCG_BEGIN MEMCG_END WRITE] [];
+        MemcgWriteFile Pages "memcg write file I/O" "" [MEMCG_BEGIN MEMCG_END WRITE] [];
+        MemcgWriteAnon Pages "memcg write anon I/O" "" [MEMCG_BEGIN MEMCG_END WRITE] [];
         TimeStalledMemcg Time "time stalled in memcg reclaim" "" [MEMCG_BEGIN MEMCG_END] [];
         SoftlimitReclaims Events "memcg soft-limit reclaims" "" [SOFT_BEGIN] [];
         AllScanned Pages "pages scanned by all reclaimers" "" [ISOLATE] ["pgscan_anon" "pgscan_file"];
         AllReclaimed Pages "pages reclaimed by all reclaimers" "" [SHRINK] ["pgsteal_anon" "pgsteal_file"];
-        AllWritten Folios "folios written by all reclaimers" "" [WRITE] ["nr_vmscan_write"];
+        AllWritten Pages "pages written by all reclaimers" "" [WRITE] ["nr_vmscan_write"];
+        AllFoliosWritten Folios "folios these were" "" [WRITE] [];
         UnknownScanned Pages "pages scanned outside any known reclaim" "" [ISOLATE] [];
         OnRequestReclaimed Pages "pages reclaimed on request (madvise, DAMON)" "" [ON_REQUEST] [];
         TimeThrottled Time "time reclaim was throttled" "" [THROTTLED] [];
@@ -175,6 +176,10 @@ rows! {
         SwapReadAheadHits Pages "of those, used" "" [] ["swap_ra_hit"];
         ZswapIns Pages "pages read from zswap" "" [] ["zswpin"];
         ZswapOuts Pages "pages stored in zswap" "" [] ["zswpout"];
+        FileDirtied Pages "file pages dirtied" "" [] ["nr_dirtied"];
+        WrittenBack Pages "pages written back, to files and to swap" "" [] ["nr_written"];
+        HugeSwapOuts Folios "huge pages swapped out whole" "" [] ["thp_swpout"];
+        HugeSwapSplits Folios "huge pages split to be swapped out" "" [] ["thp_swpout_fallback"];
         MajorFaults Events "major faults" "" [] ["pgmajfault"];
         RefaultsAnon Pages "refaults of anonymous pages" "" [] ["workingset_refault_anon"];
         RefaultsFile Pages "refaults of file pages" "" [] ["workingset_refault_file"];

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::crosscheck::{Counterparts, CrossCheck};
 use super::decoder::{Decoder, Missing};
 use super::event::Reclaimer;
-use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
+use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, SECTORS_A_PAGE, TaskReclaim};
 use super::pairs::PairKind;
 use super::rows::{ROWS, RowId, RowSpec, RowUnit, Section};
 use crate::ProbeError;
@@ -183,6 +183,10 @@ enum ScanMeaning {
 
 const UNTOLD: &str = "with the multi-generational LRU on, this kernel (before 6.8) has no event for what is scanned; use vmstat's pgscan_* and pgsteal_*";
 const UNSEEN: &str = "not checked: no event on this kernel tells what goes to and comes from this swap area (a file, or zram before 6.3, which is handed pages without I/O)";
+const BY_VMSTAT: &str = "from vmstat's nr_vmscan_write: large folios were written whose I/O is not traced, and the event does not tell their size";
+const AT_LEAST: &str =
+    "at least: large folios were written whose I/O is not traced, and each counts as a page";
+const LEFT_TO_FLUSHERS: &str = "today's kernels leave nearly all file pages to the flusher threads: see file pages dirtied, and pages written back";
 const TOLD_BY_END: &str =
     "from the end of each reclaim, slab pages included: this kernel has no event for each batch";
 
@@ -367,7 +371,43 @@ impl RowMaker<'_> {
         if self.scanned == ScanMeaning::Taken && spec.events.contains(&"mm_vmscan_lru_isolate") {
             *note = Some("pages taken: what the multi-generational LRU counts as scanned".into());
         }
+        if spec.events.contains(&"mm_vmscan_write_folio")
+            && let Some(pages) = self.written_by_vmstat()
+        {
+            match spec.id {
+                RowId::AllWritten => {
+                    *note = Some(BY_VMSTAT.into());
+                    return Value::Count(pages);
+                }
+                RowId::WrittenOfScanned => {
+                    *note = Some(BY_VMSTAT.into());
+                    let groups = self.observer.by(Reclaimer::Memcg).written_all();
+                    return self.of_scanned(pages.saturating_sub(groups));
+                }
+                RowId::AllFoliosWritten => {}
+                _ => *note = Some(AT_LEAST.into()),
+            }
+        }
+        if matches!(
+            spec.id,
+            RowId::DirectWriteFileAsync | RowId::KswapdWriteFileAsync
+        ) {
+            *note = Some(LEFT_TO_FLUSHERS.into());
+        }
         self.traced(spec)
+    }
+
+    /// Pages that reclaim wrote, where only vmstat knows how many they were.
+    fn written_by_vmstat(&self) -> Option<u64> {
+        let traced = total(self.observer, ReclaimSums::written_all);
+        self.compared.as_ref()?.written(traced)
+    }
+
+    /// A part of what direct reclaim and kswapd scanned.
+    fn of_scanned(&self, part: u64) -> Value {
+        let scan = |by| pages_scanned(self.observer.by(by), self.scanned);
+        let scanned = scan(Reclaimer::Direct) + scan(Reclaimer::Kswapd);
+        percent(part as f64, scanned as f64)
     }
 
     fn vmstat_growth(&self, spec: &RowSpec) -> Value {
@@ -415,8 +455,7 @@ impl RowMaker<'_> {
             && self.decoder.missing("block_bio_queue").is_none()
             && !self.context.losses.any();
         let direction = usize::from(id == RowId::SwapOuts);
-        // A page is eight sectors.
-        told.then(|| self.observer.swap_sectors[direction] / 8)
+        told.then(|| self.observer.swap_sectors[direction] / SECTORS_A_PAGE)
     }
 
     /// The row's sum over the trace.
@@ -429,7 +468,7 @@ impl RowMaker<'_> {
         let scan = |sums: &ReclaimSums| pages_scanned(sums, self.scanned);
         let latency = |by| Nanos(observer.pairs.paired(PairKind::Reclaim(by)).latency.sum);
         let total_scanned = scan(direct) + scan(kswapd);
-        let of_scanned = |part: u64| percent(part as f64, total_scanned as f64);
+        let of_scanned = |part: u64| self.of_scanned(part);
         Value::Count(match spec.id {
             RowId::DirectReclaims => direct.reclaims,
             RowId::DirectScanned => scan(direct),
@@ -469,6 +508,7 @@ impl RowMaker<'_> {
             RowId::AllScanned => total(observer, scan),
             RowId::AllReclaimed => total(observer, |sums| sums.reclaimed),
             RowId::AllWritten => total(observer, ReclaimSums::written_all),
+            RowId::AllFoliosWritten => total(observer, |sums| sums.folios_written),
             RowId::UnknownScanned => scan(observer.by(Reclaimer::Unknown)),
             RowId::OnRequestReclaimed => observer.on_request.reclaimed,
             RowId::TimeThrottled => {
