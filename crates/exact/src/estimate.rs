@@ -110,12 +110,8 @@ const FILL: f64 = 0.0010;
 /// A page moved to compressed memory or back, and to the simulated disk or back.
 const ZRAM: f64 = 0.005;
 const DISK: f64 = 0.0063;
-/// The same where a process of ours serves the disk: requests are as many, and each is passed on and copied twice.
-const SERVED: f64 = 0.02;
 /// What of that a page costs that is read in order: those around it come with it.
 const IN_ORDER: f64 = 0.4;
-/// What of that a page costs that holds only zeros and was never written.
-const EMPTY: f64 = 0.04;
 /// A reference to a page in memory.
 const HIT: f64 = 0.00005;
 /// Share of the memory that the workload itself finds for its pages; page tables and readers in flight take the rest.
@@ -143,7 +139,6 @@ impl<'a> Sizes<'a> {
             },
             moved: match subject.swap {
                 SwapSpec::Ssd(_) => DISK,
-                SwapSpec::Disk(_) => SERVED,
                 SwapSpec::Zram | SwapSpec::None => ZRAM,
             },
         }
@@ -186,7 +181,7 @@ fn laps(subject: &Subject) -> Option<f64> {
         "filecopy" => filecopy(&sizes),
         "highalloc" => highalloc(&sizes),
         "fault" | "alloc" => sizes.number("passes") * 2.0,
-        _ => pattern(&sizes, subject.as_written),
+        _ => pattern(&sizes),
     };
     Some(match subject.pass {
         Pass::Timed => BASE + work,
@@ -195,7 +190,7 @@ fn laps(subject: &Subject) -> Option<f64> {
 }
 
 /// References over a region. How many of them find their page gone follows from how even the pattern is.
-fn pattern(sizes: &Sizes<'_>, as_written: bool) -> f64 {
+fn pattern(sizes: &Sizes<'_>) -> f64 {
     let (pages, refs) = (sizes.number("pages"), sizes.number("refs"));
     let absent = (1.0 - ROOM * sizes.memory / pages).max(0.0);
     let name = sizes.text("pattern");
@@ -210,8 +205,7 @@ fn pattern(sizes: &Sizes<'_>, as_written: bool) -> f64 {
         "scan-with-hot-core" => refs * absent * 0.75,
         _ => refs * absent,
     };
-    let content = if as_written { EMPTY } else { 1.0 };
-    sizes.filled(pages, sizes.memory) + refs * HIT + 2.0 * content * missed * sizes.moved
+    sizes.filled(pages, sizes.memory) + refs * HIT + 2.0 * missed * sizes.moved
 }
 
 /// Every reclaimer maps the region as well: each page is unmapped from all of them.

@@ -48,13 +48,14 @@ impl Swap {
         Ok(swap)
     }
 
-    /// Swaps to the first `size` bytes of a disk. The pages of a simulated one must be allocated, see [`fill`].
+    /// Swaps to the first `size` bytes of a disk, all of which are overwritten.
     pub fn on_disk(
         device: &str,
         size: Bytes,
         afterwards: Afterwards,
     ) -> Result<Self, HarnessError> {
         present(device)?;
+        fill(device, size)?;
         let swap = Self {
             device: device.to_owned(),
             zram: None,
@@ -62,11 +63,6 @@ impl Swap {
         };
         swap.switch_on(size)?;
         Ok(swap)
-    }
-
-    /// The device.
-    pub fn device(&self) -> &str {
-        &self.device
     }
 
     /// The folder of a zram device's own files.

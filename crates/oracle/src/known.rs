@@ -109,8 +109,7 @@ impl Request<'_> {
         };
         let pages: u32 = self.read("pages")?;
         let refs: u64 = self.read("refs")?;
-        let content: f64 = self.read("content")?;
-        let filled = self.value("mapping") == "anon" && content > 0.0;
+        let filled = self.value("mapping") == "anon" && self.value("fill") != "none";
         let lead = if filled { pages } else { 0 };
         if let Some(path) = pattern.path() {
             return Ok(Trace::read_pages(path, pages, lead, MOST_IN_MEMORY)?);

@@ -180,22 +180,62 @@ fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
 }
 
 #[test]
-fn patterns_as_written_leave_pages_unfilled_and_swap_nothing() {
+fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_on_the_way_and_swap()
+{
     let Some(lab) = Lab::that_runs() else { return };
-    let done = one(
-        &lab,
-        &[
-            "random",
-            "--as-written",
-            "-p",
-            "pages=30M",
-            "-p",
-            "refs=9000",
-        ],
+    // The third test of 2002 in small: twice the memory in page order.
+    let params = "smooth-sin --as-written -p pages=48M -p refs=60000";
+    let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
+    assert!(
+        done.value("fill")["absent"].is_string(),
+        "nothing is filled before"
     );
+    let halfway = done.series("pages-1");
+    let touched = halfway["uses"].iter().filter(|uses| **uses > 0.0).count();
+    let present = sum(&halfway["present"]);
+    // Half of the references have touched less than there is memory, and all of it is still there.
+    assert!((4000..6000).contains(&touched), "{touched}");
+    same(present, touched as f64);
+    let end = done.series("pages-2");
+    let touched = end["uses"].iter().filter(|uses| **uses > 0.0).count();
+    let present = sum(&end["present"]);
+    assert!(touched > 12_000, "{touched}");
+    assert!(present < 0.6 * touched as f64, "{present} of {touched}");
+    // Whole pages of data were written: they reach the device.
+    let swapped = done.vmstat("pswpout");
+    assert!(swapped > 6000, "{swapped}");
+    // A first read maps the page of zeros still.
+    let params = "random --as-written -p access=read -p pages=30M -p refs=9000";
+    let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
     assert_eq!(done.count("references"), 9000);
     assert_eq!(done.count("major-faults"), 0);
-    assert_eq!(done.count("swapped-out"), 0);
+}
+
+#[test]
+fn huge_pages_are_had_where_asked_for_and_go_to_swap_whole() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let usemem = |more: &str| {
+        let all = format!("usemem -p processes=2 -p size=16M -p passes=1 {more}");
+        one(&lab, &all.split_whitespace().collect::<Vec<_>>())
+    };
+    let faults = |done: &Done| sum(&done.column("usage", "minor-faults"));
+    let small = usemem("");
+    assert_eq!(small.param("page-size"), "small");
+    assert_eq!(small.vmstat("thp_fault_alloc"), 0);
+    assert_eq!(small.vmstat("thp_swpout"), 0);
+    assert!(faults(&small) >= 8192.0);
+    let huge = usemem("-p page-size=huge");
+    assert!(huge.vmstat("thp_fault_alloc") >= 4);
+    assert!(huge.vmstat("thp_swpout") > 0);
+    assert!(faults(&huge) < faults(&small) * 0.8);
+    // Sizes between are settings, and without advice they must be on for all memory.
+    let middle = "-p page-size=huge --set thp/hugepages-64kB/enabled=madvise --set thp/hugepages-2048kB/enabled=never";
+    let default = "-p page-size=default --set thp/hugepages-64kB/enabled=always --set thp/hugepages-2048kB/enabled=never";
+    for more in [middle, default] {
+        let done = usemem(more);
+        assert_eq!(done.vmstat("thp_fault_alloc"), 0, "{more}");
+        assert!(faults(&done) < faults(&small) * 0.5, "{more}");
+    }
 }
 
 #[test]

@@ -2,9 +2,6 @@
 //!
 //! Rows are metrics, columns variants; behind a value stands its change as `( x.xx%)`, a mark for significance and the
 //! interval. A change is always that of the value: negative is smaller, and the mark says which way is better.
-//!
-//! A cover letter has room for what decides: the primary metrics, what else surely became better or worse the most, and the
-//! first reasons. `--all` writes every metric with all that is to be said of it.
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -19,7 +16,7 @@ use crate::draw::{Align, Cell, Grid, Look, clean, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
 use crate::terminal::summary;
-use crate::terminal::verdicts::{EXACT_CAVEAT, seeds};
+use crate::terminal::verdicts::EXACT_CAVEAT;
 use crate::why;
 
 /// Columns of a mail that survive quoting.
@@ -37,47 +34,38 @@ const HEAD: usize = 14;
 /// Most invalid trials named.
 const INVALID: usize = 8;
 
-/// What exact times do not tell, in one line.
-const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
-/// Metrics of a cell in a short mail beside the primary ones.
-const MOST_OTHERS: usize = 2;
-
-/// Writes a comparison as a mail's text: what decides, or `all`.
-pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
+/// Writes a comparison as a mail's text.
+pub fn mail(comparison: &Comparison, about: &About) -> String {
     let mut out = String::new();
+    paragraph(&mut out, &about.title);
+    out.push('\n');
     for index in about::others(comparison) {
         paragraph(&mut out, &summary::sentence(comparison, index, true));
     }
-    let mut hidden = [0; 2];
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
-        if all {
-            in_full(&mut out, comparison, group);
-        } else {
-            let of_cell = in_short(&mut out, comparison, group);
-            hidden = [0, 1].map(|kind| hidden[kind] + of_cell[kind]);
-        }
+        cell(&mut out, comparison, group);
         for sentence in beside::sentences(comparison, place, &LOOK) {
             paragraph(&mut out, &sentence.text);
         }
         for explained in why::of_cell(comparison, place) {
-            if all {
-                for statement in why::statements(comparison, explained, false, true) {
-                    paragraph(&mut out, &statement.line());
-                }
-            } else {
-                paragraph(&mut out, &why::brief(comparison, explained));
+            for statement in why::statements(comparison, explained, false, true) {
+                paragraph(&mut out, &statement.line());
             }
         }
     }
     out.push('\n');
-    if hidden != [0; 2] {
-        let [changed, unsure] = hidden;
-        let word = if changed == 1 { "metric" } else { "metrics" };
-        let text = format!("{changed} more {word} surely changed, {unsure} did not: see --all.");
-        paragraph(&mut out, &text);
+    out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
+    out.push_str("? inconclusive. ( x.xx%) is the change of the value, [ ] its interval.\n");
+    if confounded(comparison) {
+        out.push_str("# confounded: what nobody asked for differs as well.\n");
     }
-    legend(&mut out, comparison, all);
+    for method in methods(comparison, &LOOK) {
+        paragraph(&mut out, &method);
+    }
+    if about::is_exact(comparison) {
+        paragraph(&mut out, EXACT_CAVEAT);
+    }
     for caution in comparison
         .cautions
         .iter()
@@ -86,33 +74,8 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
         paragraph(&mut out, &format!("Caution: {caution}."));
     }
     invalid(&mut out, comparison);
-    if all {
-        out.push('\n');
-    }
-    provenance(&mut out, comparison, about, all);
+    provenance(&mut out, comparison, about);
     out
-}
-
-/// What marks and numbers mean.
-fn legend(out: &mut String, comparison: &Comparison, all: bool) {
-    if all {
-        out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
-        out.push_str("? inconclusive. ( x.xx%) is the change of the value, [ ] its interval.\n");
-    } else {
-        out.push_str(
-            "* better, ! worse, / different, ~ equivalent, = identical, ? inconclusive.\n",
-        );
-    }
-    if confounded(comparison) {
-        out.push_str("# confounded: what nobody asked for differs as well.\n");
-    }
-    let methods = methods(comparison, &LOOK);
-    for method in methods.iter().take(if all { usize::MAX } else { 1 }) {
-        paragraph(out, method);
-    }
-    if about::is_exact(comparison) {
-        paragraph(out, if all { EXACT_CAVEAT } else { SHORT_CAVEAT });
-    }
 }
 
 /// Whether the mark of confounded verdicts needs its meaning.
@@ -131,14 +94,32 @@ fn paragraph(out: &mut String, text: &str) {
     }
 }
 
-/// A cell with every metric and all that is to be said of it.
-fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
+fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     paragraph(out, &about::params(group));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
     let mut rows: Vec<&MetricRow> = judged.collect();
     rows.sort_by_key(|row| !row.primary);
-    tables(out, comparison, &rows, "");
+    let others: Vec<usize> = about::others(comparison).collect();
+    let mut from = 0;
+    while from < others.len() {
+        // One variant has its interval on the line; several have it on a line below.
+        let most = others.len() - from;
+        let found = (1..=most.min(3)).rev().find_map(|count| {
+            METRIC.iter().find_map(|name| {
+                let grid = table(comparison, &rows, &others[from..from + count], *name);
+                (grid.width() <= WIDTH).then_some((count, grid))
+            })
+        });
+        let (count, grid) = found.unwrap_or_else(|| {
+            let grid = table(comparison, &rows, &others[from..=from], 8);
+            (1, grid)
+        });
+        for line in grid.draw(&LOOK, 0).lines() {
+            put!(out, "{}\n", clean(line, WIDTH, true));
+        }
+        from += count;
+    }
     for line in scale(comparison, group, &LOOK).iter().flat_map(|grid| {
         grid.draw(&LOOK, 0)
             .lines()
@@ -152,108 +133,14 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// A cell with its primary metrics and what else surely became better or worse the most. Gives how many others surely changed,
-/// and how many did not.
-fn in_short(out: &mut String, comparison: &Comparison, group: &Group) -> [usize; 2] {
-    put!(out, "{}\n", clean(&group.label, WIDTH, true));
-    let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
-    let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) =
-        judged.partition(|row| row.primary);
-    let (changed, unsure): (Vec<&MetricRow>, Vec<&MetricRow>) =
-        others.into_iter().partition(|row| moved(row).is_some());
-    let mut better: Vec<&MetricRow> = changed
-        .iter()
-        .copied()
-        .filter(|row| moved(row).is_some_and(|(_, has_sense)| has_sense))
-        .collect();
-    // The farthest first; where equally far, in the order of the scenario.
-    let far = |row: &MetricRow| moved(row).map_or(0.0, |(far, _)| far);
-    better.sort_by(|a, b| far(b).total_cmp(&far(a)));
-    better.truncate(MOST_OTHERS);
-    let undecided: Vec<&MetricRow> = rows
-        .iter()
-        .copied()
-        .filter(|row| {
-            let open = |judgement: &Judgement| {
-                matches!(
-                    judgement.verdict,
-                    Verdict::Inconclusive { .. } | Verdict::Invalid { .. }
-                )
-            };
-            row.judgements.iter().flatten().any(open)
-        })
-        .collect();
-    let shown = better.len();
-    rows.extend(better);
-    tables(out, comparison, &rows, &seeds(group));
-    // What would decide them comes first.
-    for note in notes(comparison, &undecided, &LOOK).iter().take(1) {
-        paragraph(out, note);
-    }
-    [changed.len() - shown, unsure.len()]
-}
-
-/// How far a row's value moved in proportion (or in its own unit, where that is judged), and whether one way is better; `None`
-/// where no variant's surely did.
-fn moved(row: &MetricRow) -> Option<(f64, bool)> {
-    row.judgements
-        .iter()
-        .flatten()
-        .filter(|judgement| judgement.verdict.is_difference())
-        .map(|judgement| {
-            let effect = judgement.effect.as_ref();
-            let far = effect.map_or(0.0, |effect| match effect.kind {
-                EffectKind::Ratio => effect.estimate.ln().abs(),
-                EffectKind::Difference => effect.estimate.abs(),
-            });
-            (far, judgement.verdict != Verdict::Changed)
-        })
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-}
-
-/// The rows as a table, or as several where the variants are too many for one; `corner` stands over the names.
-fn tables(out: &mut String, comparison: &Comparison, rows: &[&MetricRow], corner: &str) {
-    let others: Vec<usize> = about::others(comparison).collect();
-    let mut from = 0;
-    while from < others.len() {
-        // One variant has its interval on the line; several have it on a line below.
-        let most = others.len() - from;
-        let found = (1..=most.min(3)).rev().find_map(|count| {
-            METRIC.iter().find_map(|name| {
-                let grid = table(comparison, rows, &others[from..from + count], *name, corner);
-                (grid.width() <= WIDTH).then_some((count, grid))
-            })
-        });
-        let (count, grid) = found.unwrap_or_else(|| {
-            let grid = table(comparison, rows, &others[from..=from], 8, corner);
-            (1, grid)
-        });
-        for line in grid.draw(&LOOK, 0).lines() {
-            put!(out, "{}\n", clean(line, WIDTH, true));
-        }
-        from += count;
-    }
-}
-
-fn table(
-    comparison: &Comparison,
-    rows: &[&MetricRow],
-    others: &[usize],
-    name: usize,
-    corner: &str,
-) -> Grid {
+fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], name: usize) -> Grid {
     let inline = others.len() == 1;
-    let head = |index: usize| {
-        let role = role(comparison, index).filter(|_| !corner.is_empty());
-        let name = role.unwrap_or_else(|| about::name(comparison, index));
-        Cell::plain(clean(name, HEAD, true))
-    };
+    let head = |index: usize| Cell::plain(clean(about::name(comparison, index), HEAD, true));
     let mut aligns = vec![Align::Left, Align::Right];
-    let mut heads = vec![Cell::plain(corner), head(BASELINE)];
+    let mut heads = vec![Cell::empty(), head(BASELINE)];
     for other in others {
         aligns.extend([Align::Right, Align::Left]);
-        let change = if corner.is_empty() { "" } else { "change" };
-        heads.extend([head(*other), Cell::plain(change)]);
+        heads.extend([head(*other), Cell::empty()]);
     }
     if inline {
         aligns.push(Align::Left);
@@ -289,12 +176,6 @@ fn table(
         }
     }
     grid
-}
-
-/// What a column is called in the table of a short mail: two are before and after, whatever the length of their names.
-fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
-    let roles = ["before", "after"];
-    (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])
 }
 
 /// Name and unit of a row.
@@ -389,30 +270,23 @@ fn invalid(out: &mut String, comparison: &Comparison) {
 }
 
 /// Machine, kernels, command line.
-fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: bool) {
+fn provenance(out: &mut String, comparison: &Comparison, about: &About) {
+    out.push('\n');
     let machine = &about.machine;
     if !machine.cpu.is_empty() {
-        // Exact trials do not depend on the host's kernel.
-        let kernel = if all || !about::is_exact(comparison) {
-            format!(", Linux {}", machine.kernel)
-        } else {
-            String::new()
-        };
         let text = format!(
-            "Machine: {} x {}, {} memory, {}{kernel}",
-            machine.cpus, machine.cpu, machine.memory, machine.system
+            "Machine: {} x {}, {} memory, {}, Linux {}",
+            machine.cpus, machine.cpu, machine.memory, machine.system, machine.kernel
         );
         paragraph(out, &text);
     }
-    for (index, column) in comparison.columns.iter().enumerate() {
+    for column in &comparison.columns {
         let settings = match about::settings(column).as_str() {
             "" => String::new(),
             text => format!(", {text}"),
         };
         let kernel = about::kernel(column);
-        let role = role(comparison, index).filter(|_| !all);
-        let role = role.map_or_else(String::new, |role| format!("{role} = "));
-        let text = format!("{role}{}: Linux {kernel}{settings}", column.name);
+        let text = format!("{}: Linux {kernel}{settings}", column.name);
         paragraph(out, &text);
     }
     if !about.command.is_empty() {

@@ -30,6 +30,16 @@ fn families() -> Vec<Vec<&'static Definition>> {
     families
 }
 
+/// What `--as-written` changes: nothing else is promised.
+fn brought_back(definition: &Definition) -> String {
+    let changed: Vec<String> = definition
+        .params
+        .iter()
+        .filter_map(|param| Some(format!("{}={}", param.name, param.as_written?)))
+        .collect();
+    format!("With --as-written: {}.", changed.join(", "))
+}
+
 /// The reference in Markdown: what `docs/scenarios.md` holds.
 pub fn markdown() -> String {
     let mut text = HEAD.to_owned();
@@ -47,8 +57,9 @@ pub fn markdown() -> String {
         if !first.repaired.is_empty() {
             let _ = writeln!(
                 text,
-                "Repaired here, and back with `--as-written`: {}\n",
-                first.repaired
+                "Repaired here: {} {}\n",
+                first.repaired,
+                brought_back(first)
             );
         }
         if family.len() > 1 {
@@ -120,7 +131,8 @@ pub fn man() -> String {
         paragraph(&memory(definition));
         paragraph(&format!("Origin: {}", definition.origin));
         if !definition.repaired.is_empty() {
-            paragraph(&format!("Repaired: {}", definition.repaired));
+            let back = brought_back(definition);
+            paragraph(&format!("Repaired: {} {back}", definition.repaired));
         }
         page.push_str("Parameters:\n");
         for param in definition.params {
@@ -169,7 +181,8 @@ pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     add(2, memory(definition));
     add(2, format!("Origin: {}", definition.origin));
     if !definition.repaired.is_empty() {
-        add(2, format!("Repaired: {}", definition.repaired));
+        let back = brought_back(definition);
+        add(2, format!("Repaired: {} {back}", definition.repaired));
     }
     let quoted = |value: &'static str| if value.is_empty() { "none" } else { value };
     add(2, "Parameters".to_owned());

@@ -28,6 +28,7 @@ mod load;
 mod mapping;
 mod number;
 mod order;
+mod page_size;
 mod pagemap;
 mod params;
 mod registry;

@@ -12,7 +12,8 @@ use crate::clock;
 use crate::error::Stop;
 use crate::files::read_through;
 use crate::fill::Filler;
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::PAGE;
+use crate::page_size::PageSize;
 use crate::trial::Trial;
 use crate::workers::{Member, Team};
 
@@ -34,6 +35,8 @@ pub(crate) struct Load {
     pub jobs: u32,
     /// Memory of the largest compile.
     pub memory: Bytes,
+    /// What pages that memory has.
+    pub page_size: PageSize,
     /// Files of each job: half of them sources, half of them objects.
     pub files: Bytes,
     /// Pause of a job between two compiles.
@@ -98,7 +101,7 @@ impl Load {
         while held < unit.memory.0 && !member.asked_to_stop() {
             // Arenas of 16 KiB to 1 MiB: memory of all sizes comes and goes.
             let pages = Pages((4 + unit.rng.below(252)).min(unit.memory.0 - held));
-            let arena = Mapping::anonymous(pages)?;
+            let arena = self.page_size.map(pages)?;
             arena.fill(filler, 0, pages.0);
             held += pages.0;
             arenas.push(arena);

@@ -30,6 +30,11 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Anonymous memory as the kernel gives it to a program that does not advise it.
+    pub(crate) fn without_advice(pages: Pages) -> Result<Self, Stop> {
+        Self::map(pages, Source::Private, libc::MAP_NORESERVE)
+    }
+
     /// Anonymous memory that may have huge pages, aligned to `align` bytes (a power of two).
     pub(crate) fn aligned(pages: Pages, align: u64) -> Result<Self, Stop> {
         let slack = Pages(pages.0 + align / PAGE as u64);

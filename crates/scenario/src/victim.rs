@@ -12,6 +12,7 @@ use crate::fill::Filler;
 use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::touch::{Amount, Offset, Recorder, Touch};
 use crate::trial::Trial;
 use crate::workers::{Member, Team, Usage};
@@ -41,6 +42,8 @@ pub(crate) struct Victim<'a> {
     pub file: Option<&'a Path>,
     /// What anonymous memory holds.
     pub filler: &'a Filler,
+    /// What pages anonymous memory has.
+    pub page_size: PageSize,
     /// Size of its working set.
     pub pages: Pages,
     /// Pause between two bursts of accesses.
@@ -56,7 +59,7 @@ impl Victim<'_> {
 
     fn memory(self) -> Result<Mapping, Stop> {
         let Some(path) = self.file else {
-            let mapping = Mapping::anonymous(self.pages)?;
+            let mapping = self.page_size.map(self.pages)?;
             mapping.fill(self.filler, 0, self.pages.0);
             return Ok(mapping);
         };

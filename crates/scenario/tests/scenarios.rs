@@ -287,7 +287,8 @@ fn root_under_pressure_patterns_fault_and_the_unfilled_original_does_not() {
         ],
     )
     .unwrap();
-    assert!(written.metric("major-faults") < 100.0);
+    // Its references write whole pages of data, first touches included.
+    assert!(written.metric("major-faults") > 1000.0);
 }
 
 #[test]

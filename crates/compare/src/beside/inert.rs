@@ -23,7 +23,8 @@ pub struct Inert {
     reason = "each is a fact of its own, and all combinations are possible"
 )]
 pub struct Workload {
-    /// Whether it takes huge pages where the kernel gives them; others advise against them for all their memory.
+    /// Whether it takes huge pages where the kernel gives them: by its nature, or by its parameter page-size. Others advise
+    /// against them for all their memory.
     pub huge_pages: bool,
     /// Whether it reads or maps files, so that inodes and dentries come into being.
     pub files: bool,
@@ -47,8 +48,9 @@ impl Workload {
             }
             _ => [true; 3],
         };
+        let advised_against = is("page-size", "small") || !params.contains_key("page-size");
         Self {
-            huge_pages,
+            huge_pages: huge_pages || !advised_against,
             files,
             writes,
             swap: swap != SwapSpec::None,
@@ -248,6 +250,21 @@ mod tests {
             ("lru_gen/min_ttl_ms", "swapbench", &[], zram, false),
             ("lru_gen/enabled", "swapbench", &[], zram, true),
             ("vm.compaction_proactiveness", "usemem", &[], zram, false),
+            (
+                "thp/defrag",
+                "usemem",
+                &[("page-size", "small")],
+                zram,
+                false,
+            ),
+            ("thp/defrag", "usemem", &[("page-size", "huge")], zram, true),
+            (
+                "vm.compaction_proactiveness",
+                "usemem",
+                &[("page-size", "default")],
+                zram,
+                true,
+            ),
             ("vm.compaction_proactiveness", "highalloc", &[], zram, true),
             ("vm.dirty_bytes", "usemem", &[], zram, false),
             ("vm.dirty_bytes", "filecopy", &[], zram, true),

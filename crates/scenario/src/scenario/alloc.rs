@@ -10,8 +10,8 @@ use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::floors::{FLOORS, Floor, Ground};
 use crate::harness::LockedBuffer;
-use crate::mapping::Mapping;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::params::params;
 use crate::scenario::fault::{Down, omit_others};
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
@@ -25,6 +25,9 @@ params! {
         floor: Down = "all";
         /// How often memory is allocated down to each floor and freed.
         passes: u32 = "2", min = "1", max = "100";
+        /// Pages of the mapping: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small";
     }
 }
 
@@ -56,7 +59,7 @@ impl Scenario for Alloc {
     fn needs(&self, _form: Form) -> Needs {
         Needs {
             swap: true,
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -135,7 +138,7 @@ impl Alloc {
                 let expected = pages.0 * u64::from(self.passes);
                 recorder.log_to(&trial.place.region, &format!("alloc-log-{name}"), expected);
             }
-            let mapping = Mapping::anonymous(pages)?;
+            let mapping = self.page_size.map(pages)?;
             let touch = Touch::mapping(&mapping, Amount::Word, Offset::Spread);
             let before = (recorder.count(), recorder.sum());
             let mut page = 0;

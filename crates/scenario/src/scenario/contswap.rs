@@ -16,6 +16,7 @@ use crate::harness::LockedBuffer;
 use crate::layout::SwapLayout;
 use crate::mapping::Mapping;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::pagemap::PageMap;
 use crate::params::params;
 use crate::scenario::patterns::Access;
@@ -29,15 +30,17 @@ params! {
     pub(crate) struct Contswap {
         /// Size of the mapping that is pushed out and read back.
         mapping: Bytes = "0.8 * memory", min = "64K";
-        /// Processes that fault in memory side by side; together they map as much as the first mapping. The original's 128,
-        /// each with 16 pages at least: what they do at once is what scatters.
-        reclaimers: u32 = "min(128, mapping / 64K)", min = "1", max = "4096";
+        /// Processes that fault in memory side by side; together they map as much as the first mapping.
+        reclaimers: u32 = "max(8, 128 * scale)", min = "1", max = "4096";
         /// How long a reclaimer keeps its memory.
         hold: Nanos = "5s", max = "1h";
         /// What the mappings are touched by: write, or read (as the original did), which maps the shared zero page.
         access: Access = "write", as_written = "read";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
+        /// Pages of the mappings: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small", as_written = "default";
     }
 }
 
@@ -114,7 +117,7 @@ impl Scenario for Contswap {
         Needs {
             swap: true,
             pressure: form == Form::Repaired && self.access == Access::Write,
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -129,14 +132,14 @@ impl Scenario for Contswap {
 
         trial.phase("map");
         let start = trial.place.clock.now();
-        let mapping = Mapping::anonymous(pages)?;
+        let mapping = self.page_size.map(pages)?;
         let mut touched = self.touch(&mapping, &filler);
 
         trial.phase("reclaim");
         let share = self.reclaimer_pages();
         let mut team = trial.team("reclaimer", self.reclaimers, |member| {
             member.gate();
-            let own = Mapping::anonymous(share)?;
+            let own = self.page_size.map(share)?;
             member.put(0, self.touch(&own, &filler));
             trial.sleep(self.hold);
             Ok(())
@@ -259,8 +262,8 @@ pub(crate) static CONTSWAP: Definition = Definition::of::<Contswap>(
         origin: "contswap (2009): 1650 MiB and 128 reclaimers on a machine of 2 GiB; swap-in 74.97 s (0.38) before, 45.26 s \
                  (0.68) after batched swap-slot allocation.",
         repaired: "A read touch maps the shared zero page on kernels since 2.6.32, so that nothing was ever swapped; pages \
-                   of zeros never reach the device; the signal to continue could come before the stop; microseconds were \
-                   printed without leading zeros; huge pages were left to chance.",
+                   of zeros never reach the device; huge pages were left to chance. Repaired for good: the signal to \
+                   continue could come before the stop, and microseconds were printed without leading zeros.",
     },
     Bytes::from_mib(2048),
     &[],

@@ -12,8 +12,8 @@ use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
 use crate::floors::{FLOORS, Floor, Ground};
-use crate::mapping::Mapping;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::pagemap::PageMap;
 use crate::params::{choice, params};
 use crate::trial::{Trial, metrics};
@@ -61,6 +61,9 @@ params! {
         passes: u32 = "3", min = "1", max = "100";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
+        /// Pages of the mapping: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small";
     }
 }
 
@@ -104,7 +107,7 @@ impl Scenario for Fault {
     fn needs(&self, _form: Form) -> Needs {
         Needs {
             swap: true,
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -162,7 +165,7 @@ impl Fault {
         let name = floor.name();
         let pages = floor.pages(ground);
         trial.metric(&format!("pages-{name}"), pages.0 as f64);
-        let mapping = Mapping::anonymous(pages)?;
+        let mapping = self.page_size.map(pages)?;
         // Presence of every page, noted in the output region: the series' frame doubles as the list of absent pages.
         let size = number::index(pages.0);
         let mut frame = trial

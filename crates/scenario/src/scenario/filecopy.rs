@@ -20,6 +20,7 @@ use crate::fill::{Filler, check_content};
 use crate::harness::LockedBuffer;
 use crate::mapping::PAGE;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::params::{choice, params};
 use crate::scenario::patterns::Backing;
 use crate::trial::{Trial, metrics};
@@ -56,6 +57,9 @@ params! {
         verify: bool = "true";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
+        /// Pages of the victim's anonymous memory: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small";
     }
 }
 
@@ -168,7 +172,7 @@ impl Scenario for Filecopy {
             pressure: true,
             swap: self.victim.0 > 0 && self.victim_mapping == Backing::Anon,
             filesystem: Some(filesystem_for(Bytes(files))),
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -193,6 +197,7 @@ impl Scenario for Filecopy {
         let victim = Victim {
             file: self.warm_file().map(|_| warm.as_path()),
             filler: &filler,
+            page_size: self.page_size,
             pages: self.victim.pages(),
             pause: self.pause,
         };

@@ -5,7 +5,6 @@
 //! was inferred from sleep times; here every attempt is timed in nanoseconds, successes and failures apart. Success alone is
 //! never the score: the next version of the series it judged gave up 8 points of success for 38 % less time.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
@@ -18,6 +17,7 @@ use crate::fill::{Filler, check_content};
 use crate::fragmentation::FreeBlocks;
 use crate::load::{COMPILED, Load, WRITTEN};
 use crate::number;
+use crate::page_size::PageSize;
 use crate::pagemap::PageMap;
 use crate::params::params;
 use crate::scatter::ScatteredPages;
@@ -55,6 +55,9 @@ params! {
         rest: Nanos = "1s", max = "1h", as_written = "5s";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
+        /// Pages of the load's memory, beside the blocks asked for: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small";
     }
 }
 
@@ -113,6 +116,7 @@ impl Highalloc {
             memory: Bytes(self.load.0 / u64::from(self.jobs.max(1))),
             files: Bytes(self.files.0 / u64::from(self.jobs.max(1))),
             pause: self.pause,
+            page_size: self.page_size,
         }
     }
 }
@@ -154,6 +158,11 @@ impl Scenario for Highalloc {
 
     fn needs(&self, _form: Form) -> Needs {
         let huge = matches!(self.by, Way::Thp | Way::Collapse);
+        let of_load = self.page_size.needs();
+        let mut settings = of_load.settings;
+        if huge {
+            settings.extend(thp_settings(self.block));
+        }
         Needs {
             swap: true,
             // The file of the last step is as large as memory, which the workload does not know here: the arena's
@@ -161,12 +170,8 @@ impl Scenario for Highalloc {
             filesystem: Some(filesystem_for(Bytes(
                 self.load.0 * 2 + self.work().room().0,
             ))),
-            thp: huge,
-            settings: if huge {
-                thp_settings(self.block)
-            } else {
-                BTreeMap::new()
-            },
+            thp: huge || of_load.thp,
+            settings,
             packet: self.by == Way::Packet,
             ..Needs::default()
         }

@@ -17,6 +17,7 @@ use crate::fill::{Filler, check_content};
 use crate::harness::LockedBuffer;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
+use crate::page_size::PageSize;
 use crate::params::params;
 use crate::touch::{Amount, Mark, Offset, Recorder, Touch, WRITE};
 use crate::trial::{COMPRESSED, Trial, metrics};
@@ -42,6 +43,9 @@ params! {
         snapshot: bool = "true";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
+        /// Pages of the store: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small";
     }
 }
 
@@ -129,7 +133,7 @@ impl Scenario for Kv {
             swap: true,
             pressure: self.snapshot,
             filesystem: self.snapshot.then(|| filesystem_for(self.size)),
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -143,7 +147,7 @@ impl Scenario for Kv {
 
         trial.phase("fill");
         let keys = self.size.pages();
-        let store = Mapping::anonymous(keys)?;
+        let store = self.page_size.map(keys)?;
         store.fill(&filler, 0, keys.0);
 
         trial.phase("operations");

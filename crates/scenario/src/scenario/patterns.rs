@@ -2,9 +2,9 @@
 //!
 //! Pages are touched in the order of a reference string, and every single access is timed. Which pages are still in
 //! memory afterwards, how old they are and how often they were used says how reclaim chose its victims. Origin: VM
-//! Regress (2002). As written it mapped pages without filling them, so that a read maps the shared zero page on kernels
-//! since 2.6.32 and nothing is ever swapped; one reference copied its whole page; its sine could give more references
-//! than were asked for. Here every page holds data of a stated compressibility before the first reference, a reference
+//! Regress (2002). As written pages are not filled before, so that the references touch them first and memory runs out on
+//! the way; one reference copies its whole page; its sine can give more references than were asked for. As written
+//! references write, because a first read maps the shared zero page on kernels since 2.6.32 and nothing is ever swapped. Here every page holds data of a stated compressibility before the first reference, a reference
 //! touches one word, and counts are exact.
 
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ use crate::fill::{Filler, check_content};
 use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::pagemap::PageMap;
 use crate::params::{Pages, Params, choice, params};
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
@@ -60,6 +61,16 @@ choice! {
     }
 }
 
+choice! {
+    /// When pages of anonymous memory are touched first.
+    pub(crate) enum Filling {
+        /// All of them, before the first reference.
+        Before = "before",
+        /// By the references themselves.
+        None = "none",
+    }
+}
+
 params! {
     /// Parameters, in the order the command line and the record show them.
     pub(crate) struct Patterns {
@@ -72,8 +83,12 @@ params! {
         /// What is mapped: anonymous memory or a file. A fault on a file reads what lies around it too, so that a trial takes
         /// two to four times as long.
         mapping: Backing = "anon";
+        /// When pages of anonymous memory are touched first: before the first reference, in ascending order, or by the
+        /// references themselves (none), so that memory runs out on the way. Only a reference that writes its whole page
+        /// then gives it content; one that reads maps the shared page of zeros.
+        fill: Filling = "before", as_written = "none";
         /// What a reference does: read, write, or either at random (mixed).
-        access: Access = "read";
+        access: Access = "read", as_written = "write";
         /// Share of the references that write, where they are mixed.
         share: f64 = "0.5", max = "1";
         /// What a reference touches: one word of its page, or all of it by a copy.
@@ -81,9 +96,11 @@ params! {
         /// Which byte of its page a reference touches: spread for another cache line in every page, or a multiple of 8
         /// below 4096. The same byte in every page makes random access two to three times slower, by cache-set conflicts.
         offset: String = "spread";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible; as written also 0, which
-        /// leaves pages untouched before the first reference.
-        content: f64 = "0.35", max = "1", as_written = "0";
+        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible; as written also 0, zeros.
+        content: f64 = "0.35", max = "1";
+        /// Pages of anonymous memory: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small", as_written = "default";
         /// How often, evenly over the references, presence, age and reference count of every page are recorded; the last
         /// time is at the end.
         snapshots: u32 = "2", max = "16";
@@ -201,14 +218,19 @@ impl Scenario for Patterns {
         let file = self.mapping == Backing::File;
         Needs {
             swap: !file,
-            // As written, reads map the zero page: nothing is reclaimed, which is what that form shows.
-            pressure: form == Form::Repaired,
+            // Reads of what was never written map the page of zeros: nothing is reclaimed. As written the range may fit.
+            pressure: form == Form::Repaired
+                && (file || self.fill == Filling::Before || self.access != Access::Read),
             filesystem: file.then(|| filesystem_for(self.pages.bytes())),
             data: self
                 .pattern(form)
                 .ok()
                 .and_then(|pattern| pattern.path().map(PathBuf::from)),
-            ..Needs::default()
+            ..if file {
+                Needs::default()
+            } else {
+                self.page_size.needs()
+            }
         }
     }
 
@@ -227,19 +249,23 @@ impl Scenario for Patterns {
         trial.settle();
 
         let mapping = self.map(trial, &filler)?;
-        if self.mapping == Backing::Anon && self.content > 0.0 {
+        if self.mapping == Backing::Anon && self.fill == Filling::Before {
             trial.phase("fill");
             let before = Usage::own();
             let (time, ()) = trial.time(|| mapping.fill(&filler, 0, pages));
             trial.time_metric("fill", time);
             let faults = Usage::own().since(before);
             let faults = faults.minor_faults + faults.major_faults;
-            if faults < pages {
+            // A huge page is many pages' first touch.
+            if faults < pages && self.page_size == PageSize::Small {
                 trial.must_count("first-touch faults", pages, faults);
             }
             trial.metric("fill-faults", faults as f64);
         } else {
             trial.absent("fill-faults", "nothing was filled page by page");
+            if self.mapping == Backing::Anon {
+                trial.absent("fill", "the references touch pages first");
+            }
         }
 
         trial.phase("references");
@@ -318,7 +344,7 @@ impl Patterns {
 
     fn map(&self, trial: &mut Trial<'_>, filler: &Filler) -> Result<Mapping, Stop> {
         match self.mapping {
-            Backing::Anon => Mapping::anonymous(self.pages),
+            Backing::Anon => self.page_size.map(self.pages),
             Backing::File => {
                 trial.phase("fill");
                 let path = trial.place.work_dir.join("pagetide-pages");
@@ -419,14 +445,15 @@ pub(crate) fn take_file(
 
 const DOCS: &str = "Maps `pages` pages, fills them with data of a stated compressibility in ascending order, then makes \
     `refs` references in the order of the pattern and times every single one (one chained clock read an access; the \
-    full log is kept). At chosen moments it records for every page whether it is in memory, how many references ago it \
+    full log is kept). With fill=none the references touch pages first, and memory runs out on the way. At chosen moments it records for every page whether it is in memory, how many references ago it \
     was used last, and how often it was used: with a pattern over twice the memory this shows by what reclaim chose \
     its victims. The defaults give about 50,000 major faults in 64 MiB.";
 const ORIGIN: &str = "VM Regress 0.7 by Mel Gorman (2002): 2,000,000 references over 25,000 pages (about physical \
     memory) and over 50,000 pages, anonymous or file mapping, read or write.";
-const REPAIRED: &str = "Pages were not filled: today a first read maps the shared zero page and nothing is swapped. One \
-    reference copied its whole page, which measures the copy. smooth-sin could give more references than asked for \
-    (range 1000, 77000 references: 77062).";
+const REPAIRED: &str = "Pages were not filled, so that first touches are among the accesses. One reference copied its whole \
+    page, which measures the copy. smooth-sin could give more references than asked for (range 1000, 77000 references: \
+    77062), and does so again as written. References that read are no longer the original's: since 2.6.32 a first read \
+    maps the shared page of zeros and nothing is swapped, so as written they write.";
 
 /// Memory of the original machine: 25,000 pages.
 const MEMORY: Bytes = Bytes(25_000 * 4096);

@@ -11,9 +11,9 @@ use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
-use crate::mapping::Mapping;
 use crate::number;
 use crate::order::Order;
+use crate::page_size::PageSize;
 use crate::params::{choice, params};
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Usage, WorkerEnd};
@@ -56,6 +56,9 @@ params! {
         barrier: Barrier = "each", as_written = "start";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible; as written also 0, zeros.
         content: f64 = "0.35", max = "1", as_written = "0";
+        /// Pages of the mappings: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small", as_written = "default";
     }
 }
 
@@ -140,7 +143,7 @@ impl Scenario for Swapbench {
         Needs {
             swap: true,
             pressure: form == Form::Repaired,
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -149,7 +152,9 @@ impl Scenario for Swapbench {
         trial.settle();
 
         trial.phase("lock");
-        let parent = Mapping::anonymous(self.locked.pages().max(crate::params::Pages(1)))?;
+        let parent = self
+            .page_size
+            .map(self.locked.pages().max(crate::params::Pages(1)))?;
         if self.locked.0 > 0 {
             // The parent's memory is content too: it must not be smaller than it claims by sharing a page of zeros.
             parent.advise(libc::MADV_DONTFORK);
@@ -160,7 +165,7 @@ impl Scenario for Swapbench {
         trial.phase("start");
         let (clock, pages) = (trial.place.clock, self.size.pages());
         let mut team = trial.team("process", self.processes, |member| {
-            let memory = Mapping::anonymous(pages)?;
+            let memory = self.page_size.map(pages)?;
             let mut written = 0;
             let mut read = 0;
             for pass in 0..self.passes {

@@ -9,8 +9,9 @@ use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts, must_fit};
 use crate::error::{ScenarioError, Stop};
 use crate::fill::{Filler, check_content};
-use crate::mapping::{Mapping, PAGE};
+use crate::mapping::PAGE;
 use crate::number;
+use crate::page_size::PageSize;
 use crate::params::params;
 use crate::scenario::swapbench::{Way, usages};
 use crate::trial::{COMPRESSED, Trial, metrics};
@@ -29,6 +30,9 @@ params! {
         order: Way = "ascending";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
+        /// Pages of the processes' memory: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
+        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        page_size: PageSize = "small";
     }
 }
 
@@ -87,7 +91,7 @@ impl Scenario for Usemem {
         Needs {
             swap: true,
             pressure: true,
-            ..Needs::default()
+            ..self.page_size.needs()
         }
     }
 
@@ -97,7 +101,7 @@ impl Scenario for Usemem {
         let (clock, pages) = (trial.place.clock, self.size.pages());
         trial.phase("start");
         let mut team = trial.team("process", self.processes, |member| {
-            let memory = Mapping::anonymous(pages)?;
+            let memory = self.page_size.map(pages)?;
             let mut written = 0;
             member.gate();
             let start = clock.now();
