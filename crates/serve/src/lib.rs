@@ -12,6 +12,7 @@ mod campaigns;
 mod form;
 mod guard;
 mod history;
+mod listener;
 mod pages;
 mod records;
 
@@ -22,6 +23,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
@@ -29,6 +31,8 @@ use axum::routing::{get, post};
 use pagetide_record::subject::hex;
 use pagetide_store::{Store, StoreError};
 use rustix::rand::{GetRandomFlags, getrandom};
+
+use listener::{PATIENCE, PatientListener};
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +87,7 @@ pub(crate) struct Site {
 pub struct Server {
     listener: std::net::TcpListener,
     shared: Arc<Site>,
+    patience: Duration,
 }
 
 impl Server {
@@ -96,6 +101,7 @@ impl Server {
         let address = listener.local_addr().map_err(listen)?;
         Ok(Self {
             listener,
+            patience: PATIENCE,
             shared: Arc::new(Site {
                 folder: options.folder,
                 cache: options.cache,
@@ -105,6 +111,13 @@ impl Server {
                 address,
             }),
         })
+    }
+
+    /// Ends connections on which nothing comes or goes for so long, a minute where nothing else is said.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Where it listens.
@@ -139,7 +152,8 @@ impl Server {
         runtime.block_on(async {
             let listener =
                 tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Serve)?;
-            axum::serve(listener, router(self.shared))
+            let patience = self.patience;
+            axum::serve(PatientListener { listener, patience }, router(self.shared))
                 .with_graceful_shutdown(told_to_end())
                 .await
                 .map_err(ServeError::Serve)

@@ -5,11 +5,15 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use pagetide_record::Record;
 use pagetide_serve::{Options, Server};
 use pagetide_store::Store;
 use pagetide_store::{CampaignNote, Entry, RunEnd, RunState};
+
+/// How long connections of these tests may stand still.
+const PATIENCE: Duration = Duration::from_millis(700);
 
 struct Asked {
     address: SocketAddr,
@@ -32,6 +36,7 @@ fn started() -> Asked {
         program: "/bin/true".into(),
     };
     let server = Server::bind(options, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let server = server.with_patience(PATIENCE);
     let (address, url) = (server.address(), server.url());
     assert_eq!(server.warning(), None);
     std::thread::spawn(move || server.run());
@@ -74,6 +79,46 @@ impl Asked {
         let cookie = format!("pagetide-{}={}", self.address.port(), self.token);
         self.raw(path, &self.address.to_string(), &cookie)
     }
+}
+
+#[test]
+fn connections_on_which_nothing_comes_are_ended_and_others_are_not() {
+    let asked = started();
+    let cookie = format!("pagetide-{}={}", asked.address.port(), asked.token);
+    let whole = format!(
+        "GET / HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n",
+        asked.address
+    );
+    // Nothing at all, half a request, and a whole one after which the connection stays open for more.
+    for said in ["", "GET / HTTP/1.1\r\nHo", &whole] {
+        let mut stream = TcpStream::connect(asked.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let start = Instant::now();
+        stream.write_all(said.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(
+            start.elapsed() >= PATIENCE / 2,
+            "{said:?}: {:?}",
+            start.elapsed()
+        );
+        assert_eq!(
+            answer.starts_with(b"HTTP/1.1 200"),
+            said == whole,
+            "{said:?}"
+        );
+    }
+    // A slow reader who goes on is served.
+    let mut stream = TcpStream::connect(asked.address).unwrap();
+    for part in whole.as_bytes().chunks(whole.len() / 4 + 1) {
+        stream.write_all(part).unwrap();
+        std::thread::sleep(PATIENCE / 3);
+    }
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
 }
 
 #[test]
