@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};
+use pagetide_record::{
+    ArenaSpec, FilesSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant,
+};
 use serde::{Deserialize, Serialize};
 
 /// A variant as it was asked for: the kernel is still only named.
@@ -38,6 +40,9 @@ pub struct Trial {
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
+    /// What its file system lies on, where it needs one.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,
     /// Sampling unit within the cell, counted from 0. In an arena with noise, trials of one variant and cell with the
@@ -64,6 +69,7 @@ impl Trial {
             memory: subject.memory,
             swap: subject.swap,
             swap_size: Some(subject.swap_size),
+            files_on: subject.files_on,
             pass: subject.pass,
             unit: 0,
             repetition: 0,
@@ -88,6 +94,7 @@ impl Trial {
             memory: self.memory,
             swap: self.swap,
             swap_size: self.swap_size.unwrap_or(swap_size),
+            files_on: self.files_on,
             pass: self.pass,
         }
     }

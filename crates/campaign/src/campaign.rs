@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::subject::hex;
-use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -82,6 +82,9 @@ pub struct ScenarioSpec {
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
+    /// What its file system lies on, where it needs one.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    pub files_on: FilesSpec,
     /// Metrics that decide, where they are not the scenario's own primary ones.
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %); the others have their defaults.

@@ -23,6 +23,9 @@ pub fn maker(trial: &Trial) -> Maker {
     if let Some(size) = trial.swap_size {
         option("--swap-size", size.0.to_string());
     }
+    if !trial.files_on.is_ssd() {
+        option("--files-on", trial.files_on.to_string());
+    }
     option("--first-seed", trial.seed.to_string());
     option("--seeds", "1".into());
     if trial.as_written {

@@ -27,6 +27,7 @@
 
 mod error;
 mod kernel;
+pub mod reference;
 mod table;
 mod vocabulary;
 
@@ -35,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
 use pagetide_store::is_campaign_name;
 use toml::de::{DeTable, DeValue};
 
@@ -49,47 +50,9 @@ pub use vocabulary::{ScenarioWords, Vocabulary};
 use pagetide_quantity::nearest;
 
 use kernel::{KernelKeys, kernel_of};
+use reference::{SAMPLING, SCENARIO, TOP, VARIANT};
 use table::{Item, Source, Table};
 
-const TOP: &[&str] = &[
-    "name",
-    "arena",
-    "seed",
-    "kernel",
-    "source",
-    "config",
-    "memory",
-    "swap",
-    "swap-size",
-    "observe",
-    "accept",
-    "primary",
-    "margins",
-    "sampling",
-    "variant",
-    "scenario",
-];
-const VARIANT: &[&str] = &[
-    "name", "kernel", "source", "config", "patch", "control", "boot", "settings",
-];
-const SCENARIO: &[&str] = &[
-    "name",
-    "as-written",
-    "params",
-    "memory",
-    "swap",
-    "swap-size",
-    "primary",
-    "margins",
-];
-const SAMPLING: &[&str] = &[
-    "seeds",
-    "until",
-    "cap",
-    "looks",
-    "first-seed",
-    "repetitions",
-];
 /// More blocks than anybody runs; a slip of the finger should not plan years.
 const MOST: u32 = 100_000;
 
@@ -141,7 +104,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         let message = error.message().replace('\n', ", ");
         source.wrong(&error.span().unwrap_or(0..0), Problem::Syntax { message })
     })?;
-    let top = Table::new(source, "the file", 0..0, root.get_ref(), TOP)?;
+    let top = Table::new(source, 0..0, root.get_ref(), &TOP)?;
     let name = top.need("name", "name = \"…\"")?;
     let campaign_name = name.string("a short name in quotes")?;
     if !is_campaign_name(&campaign_name) {
@@ -153,7 +116,7 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
     let variants = variants(&top, vocabulary)?;
     let scenarios = top
         .need("scenario", "a [[scenario]] table with a name")?
-        .tables("[[scenario]]", SCENARIO)?
+        .tables(&SCENARIO)?
         .iter()
         .map(|table| scenario(table, &shared, vocabulary))
         .collect::<Result<Vec<_>, _>>()?;
@@ -257,6 +220,7 @@ struct FileDefaults {
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
     swap_size: Option<Bytes>,
+    files_on: Option<FilesSpec>,
     primary: Option<Vec<String>>,
     margins: BTreeMap<String, f64>,
 }
@@ -269,12 +233,19 @@ impl FileDefaults {
             swap: parsed(
                 table,
                 "swap",
-                "\"zram\", \"ssd\", \"ssd:LATENCY\" or \"none\"",
+                "\"zram\", \"ssd\", \"ssd:LATENCY\", \"disk\", \"disk:SEEK,RATE\" or \"none\"",
             )?,
             swap_size: match table.get("swap-size") {
                 None => None,
                 Some(item) => {
                     let text = item.string("a size such as \"256M\"")?;
+                    Some(text.parse().map_err(|why| item.value(&why))?)
+                }
+            },
+            files_on: match table.get("files-on") {
+                None => None,
+                Some(item) => {
+                    let text = item.string("\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?;
                     Some(text.parse().map_err(|why| item.value(&why))?)
                 }
             },
@@ -370,7 +341,7 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
     let mut variants: Vec<VariantSpec> = Vec::new();
     let tables = top
         .need("variant", "a [[variant]] table with a name")?
-        .tables("[[variant]]", VARIANT)?;
+        .tables(&VARIANT)?;
     let is_built = ["source", "config"]
         .iter()
         .any(|key| top.get(key).is_some())
@@ -512,6 +483,7 @@ fn scenario(
             own.swap
         },
         swap_size: own.swap_size.or(shared.swap_size),
+        files_on: own.files_on.or(shared.files_on).unwrap_or_default(),
         primary: own.primary.or_else(of_all),
         margins,
         name,
@@ -566,7 +538,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
     let Some(item) = top.get("sampling") else {
         return Ok(sampling);
     };
-    let table = item.table(Some(SAMPLING))?;
+    let table = item.table(Some(&SAMPLING))?;
     if let Some(item) = table.get("first-seed") {
         sampling.first_seed = item.whole(0..=u64::MAX)?;
     }

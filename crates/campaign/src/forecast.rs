@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{ArenaKind, MemorySpec, Pass, Subject, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 use serde::Serialize;
 
@@ -141,7 +141,7 @@ struct Look<'a> {
 }
 
 /// What cells have in common that differ in their parameters alone.
-type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>);
+type Shape = (String, bool, MemorySpec, SwapSpec, Option<Bytes>, FilesSpec);
 
 fn shape(cell: &Cell) -> Shape {
     (
@@ -150,6 +150,7 @@ fn shape(cell: &Cell) -> Shape {
         cell.memory,
         cell.swap,
         cell.swap_size,
+        cell.files_on,
     )
 }
 

@@ -26,7 +26,7 @@ pub use campaign::{
 pub use command::{maker, shell};
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
-pub use file::{FileError, Problem, ScenarioWords, Vocabulary, without_spaces};
+pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without_spaces};
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};

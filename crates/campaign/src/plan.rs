@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{MemorySpec, Pass, SwapSpec};
+use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,9 @@ pub struct Cell {
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
+    /// What its file system lies on, where it needs one.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    pub files_on: FilesSpec,
     /// Metrics that decide, where they are not the scenario's own primary ones.
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline.
@@ -48,8 +51,11 @@ impl Cell {
             let _ = write!(params, " {name}={value}");
         }
         format!(
-            "{}{written}{params} · {} · {}",
-            self.scenario, self.memory, self.swap
+            "{}{written}{params} · {} · {}{}",
+            self.scenario,
+            self.memory,
+            self.swap,
+            self.files_on.beside_swap()
         )
     }
 }
@@ -108,6 +114,7 @@ impl ScenarioSpec {
             memory: self.memory.get(memory).copied().unwrap_or_default(),
             swap: self.swap.get(swap).copied().unwrap_or_default(),
             swap_size: self.swap_size,
+            files_on: self.files_on,
             primary: self.primary.clone(),
             margins: self.margins.clone(),
         }
@@ -156,6 +163,7 @@ impl Campaign {
             memory: cell.memory,
             swap: cell.swap,
             swap_size: cell.swap_size,
+            files_on: cell.files_on,
             pass,
             unit: block,
             repetition,

@@ -30,6 +30,8 @@ pub struct Options<'a> {
     pub jobs: Option<usize>,
     /// Whether to run everything again, although there are records.
     pub fresh: bool,
+    /// The command line, for a shell; noted with the campaign.
+    pub command: String,
     /// With what the records are made.
     pub maker: &'a (dyn Fn(&Trial) -> Maker + Sync),
 }
@@ -250,6 +252,7 @@ pub(crate) fn note_for(
         name: campaign.name.clone(),
         generation: if again { generation + 1 } else { generation },
         fresh: fresh || before.is_some_and(|note| note.fresh),
+        command: String::new(),
         started: match before {
             Some(note) if !again => note.started,
             _ => Nanos::wall_clock(),
@@ -391,7 +394,8 @@ impl<'a> Run<'a> {
             .collect();
         let cells: Arc<[Cell]> = campaign.cells().collect();
         let before = store.latest_of(&campaign.name)?;
-        let note = note_for(campaign, &cells, before.as_ref(), options.fresh);
+        let mut note = note_for(campaign, &cells, before.as_ref(), options.fresh);
+        note.command.clone_from(&options.command);
         let before = blocks_of(before.as_ref(), &note);
         Ok(Self {
             campaign,

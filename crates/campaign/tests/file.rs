@@ -239,7 +239,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("[\"64M\", \"total:160M\"]", "[]"),
     ("[\"64M\", \"total:160M\"]", "64"),
     ("\"ssd:80us\"]", "\"ssd:80\"]"),
-    ("\"ssd:80us\"]", "\"disk\"]"),
+    ("\"ssd:80us\"]", "\"tape\"]"),
     ("swap_size = \"256M\"", "swap_size = \"-1M\""),
     ("observe = \"first\"", "observe = \"frist\""),
     ("access-p99 = \"5%\"", "access-p99 = \"much\""),

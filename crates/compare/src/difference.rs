@@ -64,6 +64,8 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     // Written as memory is: exactly, so that what differs also looks different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
     look("swap size", size(a), size(b));
+    let on = |subject: &Subject| format!("on {}", subject.files_on);
+    look("files", on(a), on(b));
     look("pass", a.pass.to_string(), b.pass.to_string());
     look("arena", a.arena.kind.to_string(), b.arena.kind.to_string());
     if a.arena.kind == b.arena.kind {
@@ -96,7 +98,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 9] = [
+        let changes: [(&str, Change); 10] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
@@ -114,6 +116,9 @@ mod tests {
             }),
             ("swap size is 0 against 1M", |s| {
                 s.swap_size = "1M".parse().unwrap();
+            }),
+            ("files is on ssd against on disk:8ms,20MB/s", |s| {
+                s.files_on = "disk,20MB/s".parse().unwrap();
             }),
             ("pass is timed against observed", |s| {
                 s.pass = pagetide_record::Pass::Observed;

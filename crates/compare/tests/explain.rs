@@ -668,6 +668,45 @@ fn swap_in_beside_a_stream_of_files_is_no_slower_device() {
 }
 
 #[test]
+fn a_count_that_surely_changed_is_explained_where_no_time_is() {
+    let claim = |metric: &str, means: [f64; 2]| Claim {
+        metric: metric.into(),
+        unit: Unit::Count,
+        primary: true,
+        verdict: Verdict::Regressed,
+        means,
+        effect: means[1] - means[0],
+        kind: EffectKind::Difference,
+    };
+    let (a, mut b) = (copying(0.0, 100e3), copying(400.0, 100e3));
+    b.settings.insert("vm.swappiness".into(), "200".into());
+    let mut sides = [a, b];
+    sides[0].settings.insert("vm.swappiness".into(), "0".into());
+    let [a, b] = &sides;
+    let found = Explanation::of(a, b, &[claim("victim-refaults", [0.0, 400.0])]);
+    assert!(found.findings.is_empty() && found.claim.is_none());
+    let [lead] = &found.leads[..] else {
+        panic!("{found:#?}");
+    };
+    assert_eq!(lead.mechanism, Mechanism::EvictionChoice);
+    assert_eq!(lead.of.as_deref(), Some("victim-refaults"));
+    let named: Vec<&str> = lead
+        .evidence
+        .iter()
+        .map(|piece| piece.name.as_str())
+        .collect();
+    assert!(named.contains(&"vm.swappiness"), "{named:?}");
+    // Counters that went the other way speak for nothing, and another count is no matter of pages that came back.
+    for claim in [
+        claim("victim-refaults", [400.0, 0.0]),
+        claim("victim-accesses", [0.0, 400.0]),
+    ] {
+        let found = Explanation::of(a, b, &[claim]);
+        assert!(found.leads.is_empty(), "{:#?}", found.leads);
+    }
+}
+
+#[test]
 fn waiting_for_kcompactd_counts_as_compaction() {
     let of = |time: f64, stalls: f64| {
         let mut side = account(

@@ -110,6 +110,8 @@ const FILL: f64 = 0.0010;
 /// A page moved to compressed memory or back, and to the simulated disk or back.
 const ZRAM: f64 = 0.005;
 const DISK: f64 = 0.0063;
+/// The same where a process of ours serves the disk: requests are as many, and each is passed on and copied twice.
+const SERVED: f64 = 0.02;
 /// What of that a page costs that is read in order: those around it come with it.
 const IN_ORDER: f64 = 0.4;
 /// A reference to a page in memory.
@@ -139,6 +141,7 @@ impl<'a> Sizes<'a> {
             },
             moved: match subject.swap {
                 SwapSpec::Ssd(_) => DISK,
+                SwapSpec::Disk(_) => SERVED,
                 SwapSpec::Zram | SwapSpec::None => ZRAM,
             },
         }

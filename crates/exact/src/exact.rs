@@ -17,7 +17,8 @@ use pagetide_kernel::{
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
-    ArenaKind, ArenaSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject, SwapSpec,
+    ArenaKind, ArenaSpec, FilesSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject,
+    SwapSpec,
 };
 use pagetide_scenario::Needs;
 
@@ -127,13 +128,14 @@ impl Exact {
     fn snapshot_of(&self, prepared: &Prepared) -> Option<String> {
         let (subject, ready) = (prepared.subject(), prepared.own::<Ready>().ok()?);
         let what = format!(
-            "{} {:?} {:?} {} {} {:?} {}",
+            "{} {:?} {:?} {} {} {:?} {} {}",
             ready.kernel.digest,
             ready.machine.arguments(),
             subject.memory,
             subject.swap,
             subject.swap_size,
             ready.needs.filesystem,
+            subject.files_on,
             ready.needs.packet
         );
         if let Some(name) = locked(&self.named).get(&what) {
@@ -166,6 +168,12 @@ impl Exact {
         if disk.is_some() {
             modules.extend(kernel.modules_for(&["null_blk"])?);
         }
+        let turning = turning_disks(subject, needs);
+        if turning > 0 {
+            modules.extend(kernel.modules_for(&["nbd"])?);
+            // One that has none keeps its own default.
+            modules.extend(kernel.modules_for(&["mq_deadline"]).unwrap_or_default());
+        }
         let mut specs: Vec<ModuleSpec> = Vec::new();
         let mut files = Vec::new();
         for module in modules {
@@ -176,6 +184,7 @@ impl Exact {
             let params = match module.name.as_str() {
                 "null_blk" => disk.clone().unwrap_or_default(),
                 "zram" => "num_devices=1".to_owned(),
+                "nbd" => format!("nbds_max={turning} max_part=0"),
                 _ => String::new(),
             };
             files.push((file.clone(), module.bytes));
@@ -223,6 +232,7 @@ impl Exact {
             swap_size: subject.swap_size,
             compressor: COMPRESSOR.to_owned(),
             filesystem: needs.filesystem,
+            files_on: files_on(subject, needs),
             free: match subject.memory {
                 MemorySpec::Free(free) => Some(free),
                 MemorySpec::Total(_) => None,
@@ -262,9 +272,14 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         SwapSpec::None => {}
         SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram]),
         SwapSpec::Ssd(_) => wanted.extend([Need::Swap, Need::NullBlk]),
+        SwapSpec::Disk(_) => wanted.extend([Need::Swap, Need::Nbd]),
     }
     if needs.filesystem.is_some() {
-        wanted.extend([Need::NullBlk, Need::Ext4]);
+        wanted.push(match subject.files_on {
+            FilesSpec::Ssd => Need::NullBlk,
+            FilesSpec::Disk(_) => Need::Nbd,
+        });
+        wanted.push(Need::Ext4);
     }
     if needs.thp {
         wanted.push(Need::Thp);
@@ -290,10 +305,27 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     )
 }
 
-/// Module parameters of the simulated disks of a trial; `None` where it has none.
+/// What the file system of a trial lies on; a trial without one is the same whatever was asked for.
+fn files_on(subject: &Subject, needs: &Needs) -> FilesSpec {
+    match needs.filesystem {
+        Some(_) => subject.files_on,
+        None => FilesSpec::Ssd,
+    }
+}
+
+/// How many disks with an arm a trial has.
+fn turning_disks(subject: &Subject, needs: &Needs) -> usize {
+    usize::from(matches!(subject.swap, SwapSpec::Disk(_)))
+        + usize::from(!files_on(subject, needs).is_ssd())
+}
+
+/// Module parameters of the simulated solid-state disks of a trial; `None` where it has none.
 fn disk_params(subject: &Subject, needs: &Needs) -> Option<String> {
-    let files = needs.filesystem.unwrap_or_default();
-    match (subject.swap, needs.filesystem) {
+    let filesystem = needs
+        .filesystem
+        .filter(|_| files_on(subject, needs).is_ssd());
+    let files = filesystem.unwrap_or_default();
+    match (subject.swap, filesystem) {
         (SwapSpec::Ssd(latency), filesystem) => {
             let devices = 1 + u32::from(filesystem.is_some());
             Some(ssd_params(latency, subject.swap_size.max(files), devices))
@@ -395,6 +427,7 @@ impl Arena for Exact {
             ..trial.subject(id, swap_size)
         };
         let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
+        subject.files_on = files_on(&subject, &needs);
         self.require(&kernel, wanted(&subject, &needs))?;
         let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
         let machine = MachineSpec::new(

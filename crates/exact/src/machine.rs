@@ -65,7 +65,7 @@ impl MachineSpec {
     ) -> Self {
         let disks = filesystem.map_or(0, disk)
             + match swap {
-                SwapSpec::Ssd(_) => disk(swap_size),
+                SwapSpec::Ssd(_) | SwapSpec::Disk(_) => disk(swap_size),
                 SwapSpec::None | SwapSpec::Zram => 0,
             };
         let bare = match memory {

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-use pagetide_harness::swap::{fill, present};
+use pagetide_harness::swap::present;
 use pagetide_quantity::Bytes;
 
 use crate::error::{GuestError, io};
@@ -17,10 +17,9 @@ use crate::spec::MOUNT_POINT;
 /// Where the pieces lie in the initial file system: offset u64, length u64, bytes; little endian, repeated.
 pub const PIECES: &str = "/filesystem.pieces";
 
-/// Fills the device, writes the pieces and mounts the file system.
+/// Writes the pieces to the device, whose pages are allocated already, and mounts the file system.
 pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
     present(device)?;
-    fill(device, size)?;
     let fault = |e| io("writing the file system to", device)(e);
     let mut pieces = File::open(PIECES).map_err(io("opening", PIECES))?;
     let disk = File::options().write(true).open(device).map_err(fault)?;

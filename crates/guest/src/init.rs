@@ -8,13 +8,13 @@ use std::time::Duration;
 use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
 use pagetide_harness::judgement::{self, Readings, Report};
 use pagetide_harness::settings::{self, Settings};
-use pagetide_harness::swap::Swap;
+use pagetide_harness::swap::{Swap, fill, present};
 use pagetide_harness::{Afterwards, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{Pass, SwapSpec};
+use pagetide_record::{FilesSpec, Pass, SwapSpec};
 
 use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
@@ -26,7 +26,7 @@ use crate::observer::Observer;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
-use crate::{ballast, filesystem, idle, modules, mount, port, region, start};
+use crate::{ballast, disk, filesystem, idle, modules, mount, port, region, start};
 
 /// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
 /// because the CPU is idle.
@@ -34,7 +34,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 
 /// Compressed memory to swap to.
 const ZRAM: &str = "/dev/zram0";
-/// Simulated disks. The first is the swap device if the trial swaps to a disk; otherwise it holds the file system.
+/// Simulated solid-state disks. The first is the swap device if the trial swaps to one; otherwise it holds the file system.
 const DISKS: [&str; 2] = ["/dev/nullb0", "/dev/nullb1"];
 
 /// Runs as PID 1. Never returns and never panics.
@@ -98,15 +98,29 @@ fn prepare() -> Result<Ready, GuestError> {
         ));
     }
     let swap = swap(&boot)?;
+    let turning = usize::from(matches!(boot.swap, SwapSpec::Disk(_)));
+    let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
-        let disk = if matches!(boot.swap, SwapSpec::Ssd(_)) {
-            DISKS[1]
-        } else {
-            DISKS[0]
-        };
-        filesystem::prepare(disk, size)?;
+        match boot.files_on {
+            FilesSpec::Disk(spec) => {
+                let device = disk::start(turning, size, spec)?;
+                filesystem::prepare(&device, size)?;
+                disks.push(device);
+            }
+            FilesSpec::Ssd => {
+                let device = DISKS[usize::from(matches!(boot.swap, SwapSpec::Ssd(_)))];
+                fill(device, size)?;
+                filesystem::prepare(device, size)?;
+            }
+        }
     }
     let mut known = facts(&boot, &settings)?;
+    let is_turning = |device: &&String| device.starts_with(disk::DEVICES);
+    let of_disks = disks
+        .iter()
+        .filter(is_turning)
+        .flat_map(|device| disk::facts(device));
+    known.facts.extend(of_disks);
     let counters = CounterSet::open(&scope(swap.as_ref()));
     let missing: Vec<String> = counters
         .unsupported()
@@ -151,7 +165,15 @@ fn swap(boot: &BootSpec) -> Result<Option<Swap>, GuestError> {
     Ok(match boot.swap {
         SwapSpec::None => None,
         SwapSpec::Zram => Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?),
-        SwapSpec::Ssd(_) => Some(Swap::on_disk(DISKS[0], size, after)?),
+        SwapSpec::Ssd(_) => {
+            present(DISKS[0])?;
+            fill(DISKS[0], size)?;
+            Some(Swap::on_disk(DISKS[0], size, after)?)
+        }
+        SwapSpec::Disk(spec) => {
+            let device = disk::start(0, size, spec)?;
+            Some(Swap::on_disk(&device, size, after)?)
+        }
     })
 }
 

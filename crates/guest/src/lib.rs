@@ -9,6 +9,7 @@
 //! in [`init`], which has the guest's steps in order.
 
 pub mod ballast;
+pub mod disk;
 pub mod error;
 pub mod filesystem;
 pub mod idle;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::{Subject, SwapSpec};
+use pagetide_record::{FilesSpec, Subject, SwapSpec};
 use serde::{Deserialize, Serialize};
 
 /// Path of the [`BootSpec`] in the initial file system.
@@ -45,8 +45,11 @@ pub struct BootSpec {
     pub swap_size: Bytes,
     /// Compressor of zram.
     pub compressor: String,
-    /// File system on the second simulated disk, if the scenario needs one.
+    /// File system on a simulated disk of its own, if the scenario needs one.
     pub filesystem: Option<Bytes>,
+    /// What that disk is.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    pub files_on: FilesSpec,
     /// Memory to be free at the start; `None` leaves it as it is.
     pub free: Option<Bytes>,
     /// Size of the machine that watermarks are made to match.

@@ -48,14 +48,13 @@ impl Swap {
         Ok(swap)
     }
 
-    /// Swaps to the first `size` bytes of a disk, all of which are overwritten.
+    /// Swaps to the first `size` bytes of a disk. The pages of a simulated one must be allocated, see [`fill`].
     pub fn on_disk(
         device: &str,
         size: Bytes,
         afterwards: Afterwards,
     ) -> Result<Self, HarnessError> {
         present(device)?;
-        fill(device, size)?;
         let swap = Self {
             device: device.to_owned(),
             zram: None,
@@ -63,6 +62,11 @@ impl Swap {
         };
         swap.switch_on(size)?;
         Ok(swap)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &str {
+        &self.device
     }
 
     /// The folder of a zram device's own files.

@@ -15,6 +15,8 @@ pub enum Need {
     Swap,
     /// The modelled SSD.
     NullBlk,
+    /// The modelled disk with an arm, which a process of ours serves.
+    Nbd,
     /// Devices set up through configfs, as the modelled SSD may be.
     Configfs,
     /// Swap on compressed memory.
@@ -57,9 +59,10 @@ pub enum Need {
 
 impl Need {
     /// Everything that can be asked for.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Swap,
         Self::NullBlk,
+        Self::Nbd,
         Self::Configfs,
         Self::Zram,
         Self::Zswap,
@@ -86,6 +89,7 @@ impl Need {
         match self {
             Self::Swap => "CONFIG_SWAP",
             Self::NullBlk => "CONFIG_BLK_DEV_NULL_BLK",
+            Self::Nbd => "CONFIG_BLK_DEV_NBD",
             Self::Configfs => "CONFIG_CONFIGFS_FS",
             Self::Zram => "CONFIG_ZRAM",
             Self::Zswap => "CONFIG_ZSWAP",
@@ -113,6 +117,7 @@ impl Need {
         match self {
             Self::Swap => "swapping",
             Self::NullBlk => "the modelled SSD",
+            Self::Nbd => "the modelled disk",
             Self::Configfs => "setting up the modelled SSD",
             Self::Zram => "swap on zram",
             Self::Zswap => "the zswap setting",
@@ -139,6 +144,7 @@ impl Need {
     pub fn module(self) -> Option<&'static str> {
         match self {
             Self::NullBlk => Some("null_blk"),
+            Self::Nbd => Some("nbd"),
             Self::Configfs => Some("configfs"),
             Self::Zram => Some("zram"),
             Self::Ext4 => Some("ext4"),
@@ -192,6 +198,7 @@ pub fn option_of_module(name: &str) -> String {
         "lz4hc" => "CONFIG_CRYPTO_LZ4HC",
         "zstd" => "CONFIG_CRYPTO_ZSTD",
         "loop" => "CONFIG_BLK_DEV_LOOP",
+        "mq_deadline" => "CONFIG_MQ_IOSCHED_DEADLINE",
         "virtio_blk" => "CONFIG_VIRTIO_BLK",
         "virtio_pci" => "CONFIG_VIRTIO_PCI",
         "qemu_fw_cfg" => "CONFIG_FW_CFG_SYSFS",

@@ -11,7 +11,7 @@ use pagetide_campaign::{
     VariantChange, Vocabulary, built_kernel, pair, screening, variants, without_spaces,
 };
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
 use pagetide_source::Series;
 use pagetide_store::is_campaign_name;
 
@@ -87,12 +87,15 @@ pub struct CampaignArgs {
     /// for most]
     #[arg(long, value_name = "SIZE", help_heading = "Workload")]
     pub memory: Vec<MemorySpec>,
-    /// Where to swap to: zram, ssd, ssd:LATENCY or none [default: zram]
+    /// Where to swap to: zram, ssd, ssd:LATENCY, disk[:SEEK][,RATE] (such as disk:8ms,40MB/s) or none [default: zram]
     #[arg(long, value_name = "KIND", help_heading = "Workload")]
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device [default: three times the memory]
     #[arg(long, value_name = "SIZE", help_heading = "Workload")]
     pub swap_size: Option<Bytes>,
+    /// What files lie on, where the scenario has some: ssd, or disk[:SEEK][,RATE] such as disk:8ms,20MB/s [default: ssd]
+    #[arg(long, value_name = "KIND", help_heading = "Workload")]
+    pub files_on: Option<FilesSpec>,
     /// Run the scenario as its original did, faults included
     #[arg(long, help_heading = "Workload")]
     pub as_written: bool,
@@ -195,6 +198,7 @@ impl CampaignArgs {
                 scenario.swap.clone_from(&self.swap);
             }
             scenario.swap_size = self.swap_size.or(scenario.swap_size);
+            scenario.files_on = self.files_on.unwrap_or(scenario.files_on);
             if scenario.memory.is_empty()
                 && let Ok(definition) = pagetide_scenario::find(&scenario.name)
             {
@@ -301,6 +305,7 @@ impl CampaignArgs {
             memory,
             swap: self.swap.clone(),
             swap_size: self.swap_size,
+            files_on: self.files_on.unwrap_or_default(),
             primary: None,
             margins: BTreeMap::new(),
         })

@@ -32,7 +32,7 @@ pub struct JudgedArgs {
         help_heading = "Output"
     )]
     pub format: Option<Format>,
-    /// Show metrics without a difference too
+    /// Show metrics without a difference too; in a mail, every metric with all that is to be said of it
     #[arg(long, help_heading = "Output")]
     pub all: bool,
     /// Draw the latency histograms of the variants

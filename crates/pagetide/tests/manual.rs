@@ -61,6 +61,8 @@ fn man_pages_and_completions_know_every_command() {
         assert!(page.exists(), "{}", page.display());
     }
     let (scenarios, _) = lab.ends(0, ["man", "scenarios"]);
+    let files = fs::read_to_string(lab.folder().join("pages/man5/pagetide-campaign.5")).unwrap();
+    assert_eq!(files, lab.ends(0, ["man", "campaign"]).0);
     let page = fs::read_to_string(lab.folder().join("pages/man7/pagetide-scenarios.7")).unwrap();
     assert!(page == scenarios && page.contains(".SH CONTSWAP"));
     for shell in ["zsh", "fish", "elvish", "powershell"] {

@@ -66,7 +66,7 @@ fn quantities_without_sense_are_refused_with_what_is_known() {
     for (option, value, hint) in [
         ("--memory", "24Q", "unknown unit"),
         ("--memory", "much", "not a size"),
-        ("--swap", "disk", "zram"),
+        ("--swap", "tape", "zram"),
         ("--swap", "ssd:80parsecs", "unit"),
         ("--cache-limit", "-1", "size"),
         ("--seeds", "0", "1"),

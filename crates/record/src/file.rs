@@ -222,7 +222,7 @@ impl RecordWriter {
     }
 
     fn complete(mut self, record: &mut Record, sync: bool) -> Result<PathBuf, FileError> {
-        record.schema = SCHEMA;
+        record.schema = record.subject.schema();
         record.sections = std::mem::take(&mut self.sections);
         record.digest = Record::digest_of(&record.results, &record.sections);
         let json = serde_json::to_vec(record).unwrap_or_default();

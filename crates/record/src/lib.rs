@@ -8,12 +8,14 @@
 //! [`subject`] (what determines a trial) and [`record`] (what comes out), then [`mod@file`] (how it lies on disk) and [`wire`] (how
 //! it leaves a guest).
 
+pub mod disk;
 pub mod file;
 pub mod outcome;
 pub mod record;
 pub mod subject;
 pub mod wire;
 
+pub use disk::{DiskError, DiskSpec, FilesSpec};
 pub use file::{FileError, RecordReader, RecordWriter};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};

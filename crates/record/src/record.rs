@@ -9,8 +9,9 @@ use crate::outcome::{Invalid, Warning};
 use crate::subject::{Subject, hex};
 use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 
-/// Version of the schema; a reader refuses records of a later one.
-pub const SCHEMA: u32 = 1;
+/// Newest version of the schema that this program reads; a reader refuses records of a later one. A record has the oldest that
+/// has words for it ([`Subject::schema`]).
+pub const SCHEMA: u32 = 2;
 
 /// With what a record was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

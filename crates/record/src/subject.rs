@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 
 use pagetide_quantity::{Bytes, Nanos, UnitError};
 
+use crate::disk::{DiskError, DiskSpec, FilesSpec};
+
 /// Identity of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelId {
@@ -112,7 +114,7 @@ fn exact_size(bytes: Bytes) -> String {
 }
 
 /// Times are written exactly, in the largest unit that divides them.
-fn exact_time(time: Nanos) -> String {
+pub(crate) fn exact_time(time: Nanos) -> String {
     for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if time.0 != 0 && time.0.is_multiple_of(scale) {
             return format!("{}{unit}", time.0 / scale);
@@ -156,6 +158,8 @@ pub enum SwapSpec {
     Zram,
     /// A simulated solid-state disk with this latency per request.
     Ssd(Nanos),
+    /// A simulated disk with an arm.
+    Disk(DiskSpec),
 }
 
 /// Latency of the simulated solid-state disk where none is given.
@@ -167,6 +171,7 @@ impl fmt::Display for SwapSpec {
             Self::None => f.pad("none"),
             Self::Zram => f.pad("zram"),
             Self::Ssd(latency) => f.pad(&format!("ssd:{}", exact_time(*latency))),
+            Self::Disk(disk) => disk.fmt(f),
         }
     }
 }
@@ -175,11 +180,17 @@ impl fmt::Display for SwapSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SwapError {
     /// The kind is unknown.
-    #[error("`{0}` is no kind of swap: use zram, ssd, ssd:LATENCY (such as ssd:80us) or none")]
+    #[error(
+        "`{0}` is no kind of swap: use zram, ssd, ssd:LATENCY (such as ssd:80us), disk, disk:SEEK,RATE (such as \
+         disk:8ms,40MB/s) or none"
+    )]
     Unknown(String),
     /// The latency is no time.
     #[error(transparent)]
     Latency(#[from] UnitError),
+    /// The disk is none.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 impl FromStr for SwapSpec {
@@ -190,6 +201,7 @@ impl FromStr for SwapSpec {
             "none" => Ok(Self::None),
             "zram" => Ok(Self::Zram),
             "ssd" => Ok(Self::Ssd(SSD_LATENCY)),
+            _ if text.starts_with("disk") => Ok(Self::Disk(text.parse()?)),
             _ => match text.strip_prefix("ssd:") {
                 Some(latency) => Ok(Self::Ssd(latency.parse()?)),
                 None => Err(SwapError::Unknown(text.to_owned())),
@@ -215,6 +227,8 @@ macro_rules! serde_as_text {
         }
     };
 }
+
+pub(crate) use serde_as_text;
 
 serde_as_text!(MemorySpec);
 serde_as_text!(SwapSpec);
@@ -260,6 +274,9 @@ pub struct Subject {
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
+    /// What its file system lies on, where it has one.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,
 }
@@ -296,12 +313,24 @@ impl Subject {
         ))
     }
 
+    /// The first schema of records that has a word for it all. A reader of an older one is told to upgrade.
+    pub fn schema(&self) -> u32 {
+        if matches!(self.swap, SwapSpec::Disk(_)) || !self.files_on.is_ssd() {
+            2
+        } else {
+            1
+        }
+    }
+
     /// A short human label of the cell: scenario and what was chosen around it.
     pub fn cell_label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         format!(
-            "{}{written} · {} · {}",
-            self.scenario, self.memory, self.swap
+            "{}{written} · {} · {}{}",
+            self.scenario,
+            self.memory,
+            self.swap,
+            self.files_on.beside_swap()
         )
     }
 }
@@ -326,14 +355,48 @@ mod tests {
         for text in ["160M", "total:160M", "1000001", "3G"] {
             assert_eq!(text.parse::<MemorySpec>().unwrap().to_string(), text);
         }
-        for text in ["none", "zram", "ssd:80us", "ssd:2ms", "ssd:80800ns"] {
+        for text in [
+            "none",
+            "zram",
+            "ssd:80us",
+            "ssd:2ms",
+            "ssd:80800ns",
+            "disk:8ms,40MB/s",
+        ] {
             assert_eq!(text.parse::<SwapSpec>().unwrap().to_string(), text);
         }
         assert_eq!(
             "ssd".parse::<SwapSpec>().unwrap(),
             SwapSpec::Ssd(Nanos(80_000))
         );
-        assert!("disk".parse::<SwapSpec>().is_err());
+        assert_eq!(
+            "disk".parse::<SwapSpec>().unwrap(),
+            SwapSpec::Disk(DiskSpec::default())
+        );
+        let why = "floppy".parse::<SwapSpec>().unwrap_err().to_string();
+        assert!(why.contains("disk:8ms,40MB/s"), "{why}");
+    }
+
+    #[test]
+    fn subjects_without_a_disk_are_written_as_ever_and_others_need_a_newer_reader() {
+        let plain = Subject::default();
+        assert!(!serde_json::to_string(&plain).unwrap().contains("files_on"));
+        assert_eq!(plain.schema(), 1);
+        let swap = Subject {
+            swap: "disk".parse().unwrap(),
+            ..Subject::default()
+        };
+        let files = Subject {
+            files_on: "disk:8ms,20MB/s".parse().unwrap(),
+            ..Subject::default()
+        };
+        for subject in [swap, files] {
+            assert_eq!(subject.schema(), 2);
+            assert_ne!(subject.key(), plain.key());
+            assert_ne!(subject.cell(), plain.cell());
+            let text = serde_json::to_string(&subject).unwrap();
+            assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), subject);
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Format {
         (
             Self::Mail,
             "mail",
-            "Plain text of 75 columns, ready for a mailing list",
+            "A cover letter of 75 columns: what decides; with --all every metric",
         ),
         (
             Self::Paper,
@@ -163,7 +163,7 @@ pub fn write(
     about.machine = machine(store, comparison).unwrap_or_default();
     let text = match format {
         Format::Table => table(style, store, comparison, about)?,
-        Format::Mail => mail::mail(comparison, &about),
+        Format::Mail => mail::mail(comparison, &about, style.options.all),
         Format::Paper => paper::paper(comparison, &paper::of_store(store, comparison)?)?,
         Format::Json => json::comparison(comparison, &about),
         Format::Markdown => markdown::markdown(comparison, &about),

@@ -2,6 +2,9 @@
 //!
 //! Rows are metrics, columns variants; behind a value stands its change as `( x.xx%)`, a mark for significance and the
 //! interval. A change is always that of the value: negative is smaller, and the mark says which way is better.
+//!
+//! A cover letter has room for what decides: the primary metrics, what else surely became better or worse the most, and the
+//! first reasons. `--all` writes every metric with all that is to be said of it.
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -16,7 +19,7 @@ use crate::draw::{Align, Cell, Grid, Look, clean, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
 use crate::terminal::summary;
-use crate::terminal::verdicts::EXACT_CAVEAT;
+use crate::terminal::verdicts::{EXACT_CAVEAT, seeds};
 use crate::why;
 
 /// Columns of a mail that survive quoting.
@@ -34,38 +37,47 @@ const HEAD: usize = 14;
 /// Most invalid trials named.
 const INVALID: usize = 8;
 
-/// Writes a comparison as a mail's text.
-pub fn mail(comparison: &Comparison, about: &About) -> String {
+/// What exact times do not tell, in one line.
+const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
+/// Metrics of a cell in a short mail beside the primary ones.
+const MOST_OTHERS: usize = 2;
+
+/// Writes a comparison as a mail's text: what decides, or `all`.
+pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     let mut out = String::new();
-    paragraph(&mut out, &about.title);
-    out.push('\n');
     for index in about::others(comparison) {
         paragraph(&mut out, &summary::sentence(comparison, index, true));
     }
+    let mut hidden = [0; 2];
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
-        cell(&mut out, comparison, group);
+        if all {
+            in_full(&mut out, comparison, group);
+        } else {
+            let of_cell = in_short(&mut out, comparison, group);
+            hidden = [0, 1].map(|kind| hidden[kind] + of_cell[kind]);
+        }
         for sentence in beside::sentences(comparison, place, &LOOK) {
             paragraph(&mut out, &sentence.text);
         }
         for explained in why::of_cell(comparison, place) {
-            for statement in why::statements(comparison, explained, false, true) {
-                paragraph(&mut out, &statement.line());
+            if all {
+                for statement in why::statements(comparison, explained, false, true) {
+                    paragraph(&mut out, &statement.line());
+                }
+            } else {
+                paragraph(&mut out, &why::brief(comparison, explained));
             }
         }
     }
     out.push('\n');
-    out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
-    out.push_str("? inconclusive. ( x.xx%) is the change of the value, [ ] its interval.\n");
-    if confounded(comparison) {
-        out.push_str("# confounded: what nobody asked for differs as well.\n");
+    if hidden != [0; 2] {
+        let [changed, unsure] = hidden;
+        let word = if changed == 1 { "metric" } else { "metrics" };
+        let text = format!("{changed} more {word} surely changed, {unsure} did not: see --all.");
+        paragraph(&mut out, &text);
     }
-    for method in methods(comparison, &LOOK) {
-        paragraph(&mut out, &method);
-    }
-    if about::is_exact(comparison) {
-        paragraph(&mut out, EXACT_CAVEAT);
-    }
+    legend(&mut out, comparison, all);
     for caution in comparison
         .cautions
         .iter()
@@ -74,8 +86,33 @@ pub fn mail(comparison: &Comparison, about: &About) -> String {
         paragraph(&mut out, &format!("Caution: {caution}."));
     }
     invalid(&mut out, comparison);
-    provenance(&mut out, comparison, about);
+    if all {
+        out.push('\n');
+    }
+    provenance(&mut out, comparison, about, all);
     out
+}
+
+/// What marks and numbers mean.
+fn legend(out: &mut String, comparison: &Comparison, all: bool) {
+    if all {
+        out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
+        out.push_str("? inconclusive. ( x.xx%) is the change of the value, [ ] its interval.\n");
+    } else {
+        out.push_str(
+            "* better, ! worse, / different, ~ equivalent, = identical, ? inconclusive.\n",
+        );
+    }
+    if confounded(comparison) {
+        out.push_str("# confounded: what nobody asked for differs as well.\n");
+    }
+    let methods = methods(comparison, &LOOK);
+    for method in methods.iter().take(if all { usize::MAX } else { 1 }) {
+        paragraph(out, method);
+    }
+    if about::is_exact(comparison) {
+        paragraph(out, if all { EXACT_CAVEAT } else { SHORT_CAVEAT });
+    }
 }
 
 /// Whether the mark of confounded verdicts needs its meaning.
@@ -94,32 +131,14 @@ fn paragraph(out: &mut String, text: &str) {
     }
 }
 
-fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
+/// A cell with every metric and all that is to be said of it.
+fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     paragraph(out, &about::params(group));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
     let mut rows: Vec<&MetricRow> = judged.collect();
     rows.sort_by_key(|row| !row.primary);
-    let others: Vec<usize> = about::others(comparison).collect();
-    let mut from = 0;
-    while from < others.len() {
-        // One variant has its interval on the line; several have it on a line below.
-        let most = others.len() - from;
-        let found = (1..=most.min(3)).rev().find_map(|count| {
-            METRIC.iter().find_map(|name| {
-                let grid = table(comparison, &rows, &others[from..from + count], *name);
-                (grid.width() <= WIDTH).then_some((count, grid))
-            })
-        });
-        let (count, grid) = found.unwrap_or_else(|| {
-            let grid = table(comparison, &rows, &others[from..=from], 8);
-            (1, grid)
-        });
-        for line in grid.draw(&LOOK, 0).lines() {
-            put!(out, "{}\n", clean(line, WIDTH, true));
-        }
-        from += count;
-    }
+    tables(out, comparison, &rows, "");
     for line in scale(comparison, group, &LOOK).iter().flat_map(|grid| {
         grid.draw(&LOOK, 0)
             .lines()
@@ -133,14 +152,108 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], name: usize) -> Grid {
+/// A cell with its primary metrics and what else surely became better or worse the most. Gives how many others surely changed,
+/// and how many did not.
+fn in_short(out: &mut String, comparison: &Comparison, group: &Group) -> [usize; 2] {
+    put!(out, "{}\n", clean(&group.label, WIDTH, true));
+    let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
+    let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) =
+        judged.partition(|row| row.primary);
+    let (changed, unsure): (Vec<&MetricRow>, Vec<&MetricRow>) =
+        others.into_iter().partition(|row| moved(row).is_some());
+    let mut better: Vec<&MetricRow> = changed
+        .iter()
+        .copied()
+        .filter(|row| moved(row).is_some_and(|(_, has_sense)| has_sense))
+        .collect();
+    // The farthest first; where equally far, in the order of the scenario.
+    let far = |row: &MetricRow| moved(row).map_or(0.0, |(far, _)| far);
+    better.sort_by(|a, b| far(b).total_cmp(&far(a)));
+    better.truncate(MOST_OTHERS);
+    let undecided: Vec<&MetricRow> = rows
+        .iter()
+        .copied()
+        .filter(|row| {
+            let open = |judgement: &Judgement| {
+                matches!(
+                    judgement.verdict,
+                    Verdict::Inconclusive { .. } | Verdict::Invalid { .. }
+                )
+            };
+            row.judgements.iter().flatten().any(open)
+        })
+        .collect();
+    let shown = better.len();
+    rows.extend(better);
+    tables(out, comparison, &rows, &seeds(group));
+    // What would decide them comes first.
+    for note in notes(comparison, &undecided, &LOOK).iter().take(1) {
+        paragraph(out, note);
+    }
+    [changed.len() - shown, unsure.len()]
+}
+
+/// How far a row's value moved in proportion (or in its own unit, where that is judged), and whether one way is better; `None`
+/// where no variant's surely did.
+fn moved(row: &MetricRow) -> Option<(f64, bool)> {
+    row.judgements
+        .iter()
+        .flatten()
+        .filter(|judgement| judgement.verdict.is_difference())
+        .map(|judgement| {
+            let effect = judgement.effect.as_ref();
+            let far = effect.map_or(0.0, |effect| match effect.kind {
+                EffectKind::Ratio => effect.estimate.ln().abs(),
+                EffectKind::Difference => effect.estimate.abs(),
+            });
+            (far, judgement.verdict != Verdict::Changed)
+        })
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+}
+
+/// The rows as a table, or as several where the variants are too many for one; `corner` stands over the names.
+fn tables(out: &mut String, comparison: &Comparison, rows: &[&MetricRow], corner: &str) {
+    let others: Vec<usize> = about::others(comparison).collect();
+    let mut from = 0;
+    while from < others.len() {
+        // One variant has its interval on the line; several have it on a line below.
+        let most = others.len() - from;
+        let found = (1..=most.min(3)).rev().find_map(|count| {
+            METRIC.iter().find_map(|name| {
+                let grid = table(comparison, rows, &others[from..from + count], *name, corner);
+                (grid.width() <= WIDTH).then_some((count, grid))
+            })
+        });
+        let (count, grid) = found.unwrap_or_else(|| {
+            let grid = table(comparison, rows, &others[from..=from], 8, corner);
+            (1, grid)
+        });
+        for line in grid.draw(&LOOK, 0).lines() {
+            put!(out, "{}\n", clean(line, WIDTH, true));
+        }
+        from += count;
+    }
+}
+
+fn table(
+    comparison: &Comparison,
+    rows: &[&MetricRow],
+    others: &[usize],
+    name: usize,
+    corner: &str,
+) -> Grid {
     let inline = others.len() == 1;
-    let head = |index: usize| Cell::plain(clean(about::name(comparison, index), HEAD, true));
+    let head = |index: usize| {
+        let role = role(comparison, index).filter(|_| !corner.is_empty());
+        let name = role.unwrap_or_else(|| about::name(comparison, index));
+        Cell::plain(clean(name, HEAD, true))
+    };
     let mut aligns = vec![Align::Left, Align::Right];
-    let mut heads = vec![Cell::empty(), head(BASELINE)];
+    let mut heads = vec![Cell::plain(corner), head(BASELINE)];
     for other in others {
         aligns.extend([Align::Right, Align::Left]);
-        heads.extend([head(*other), Cell::empty()]);
+        let change = if corner.is_empty() { "" } else { "change" };
+        heads.extend([head(*other), Cell::plain(change)]);
     }
     if inline {
         aligns.push(Align::Left);
@@ -176,6 +289,12 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], name: u
         }
     }
     grid
+}
+
+/// What a column is called in the table of a short mail: two are before and after, whatever the length of their names.
+fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
+    let roles = ["before", "after"];
+    (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])
 }
 
 /// Name and unit of a row.
@@ -270,23 +389,30 @@ fn invalid(out: &mut String, comparison: &Comparison) {
 }
 
 /// Machine, kernels, command line.
-fn provenance(out: &mut String, comparison: &Comparison, about: &About) {
-    out.push('\n');
+fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: bool) {
     let machine = &about.machine;
     if !machine.cpu.is_empty() {
+        // Exact trials do not depend on the host's kernel.
+        let kernel = if all || !about::is_exact(comparison) {
+            format!(", Linux {}", machine.kernel)
+        } else {
+            String::new()
+        };
         let text = format!(
-            "Machine: {} x {}, {} memory, {}, Linux {}",
-            machine.cpus, machine.cpu, machine.memory, machine.system, machine.kernel
+            "Machine: {} x {}, {} memory, {}{kernel}",
+            machine.cpus, machine.cpu, machine.memory, machine.system
         );
         paragraph(out, &text);
     }
-    for column in &comparison.columns {
+    for (index, column) in comparison.columns.iter().enumerate() {
         let settings = match about::settings(column).as_str() {
             "" => String::new(),
             text => format!(", {text}"),
         };
         let kernel = about::kernel(column);
-        let text = format!("{}: Linux {kernel}{settings}", column.name);
+        let role = role(comparison, index).filter(|_| !all);
+        let role = role.map_or_else(String::new, |role| format!("{role} = "));
+        let text = format!("{role}{}: Linux {kernel}{settings}", column.name);
         paragraph(out, &text);
     }
     if !about.command.is_empty() {

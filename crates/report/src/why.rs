@@ -64,21 +64,79 @@ pub fn statements(
     if let Some(rest) = rest(explanation, most, ascii) {
         all.push(Statement::bare(rest));
     }
-    if !explanation.leads.is_empty() {
-        if full {
-            all.extend(explanation.leads.iter().map(|lead| Statement {
-                claim: format!("also changed, {}", lead.mechanism),
-                evidence: pieces_of(explanation, &lead.evidence, pieces, ascii),
-            }));
-        } else {
-            all.push(Statement::bare(leads(&explanation.leads)));
-        }
+    let (of_counts, beside): (Vec<&Lead>, Vec<&Lead>) =
+        explanation.leads.iter().partition(|lead| lead.of.is_some());
+    let told = |lead: &&Lead| Statement {
+        claim: match &lead.of {
+            Some(metric) => {
+                format!(
+                    "what moved {}: {}",
+                    clean(metric, NAME, ascii),
+                    lead.mechanism
+                )
+            }
+            None => format!("also changed, {}", lead.mechanism),
+        },
+        evidence: pieces_of(explanation, &lead.evidence, pieces, ascii),
+    };
+    all.extend(of_counts.iter().map(told));
+    if full {
+        all.extend(beside.iter().map(told));
+    } else if !beside.is_empty() {
+        all.push(Statement::bare(leads(&beside)));
     }
     if let Some(changed) = changed(explanation, most, ascii) {
         all.push(Statement::bare(changed));
     }
     all.extend(explained.notes.iter().cloned().map(Statement::bare));
     all
+}
+
+/// The reasons of a sure difference in two or three lines: each mechanism with what it cost or saved and one counter that shows
+/// it. Empty where there is nothing to explain.
+pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
+    let explanation = &explained.explanation;
+    let Some(claim) = &explanation.claim else {
+        return String::new();
+    };
+    let subject = match comparison.columns.len() {
+        ..=2 => "Why".to_owned(),
+        _ => format!(
+            "Why {}",
+            clean(about::name(comparison, explained.column), NAME, true)
+        ),
+    };
+    let reasons: Vec<String> = explanation
+        .findings
+        .iter()
+        .take(SHORT[0])
+        .map(|finding| {
+            let shown = pieces_of(explanation, &finding.evidence, 1, true);
+            format!(
+                "{}, {}{}",
+                finding.mechanism,
+                moved(finding.effect, true),
+                in_brackets(&shown.join(""))
+            )
+        })
+        .collect();
+    let reasons = match (explanation.answer, &reasons[..]) {
+        (Answer::Explained, [_, ..]) => reasons.join("; "),
+        _ => "no sure cause found".to_owned(),
+    };
+    let seeds = match &explanation.basis {
+        Basis::Traced { records, .. } => match records[0].len() {
+            1 => "1 observed seed".to_owned(),
+            many => format!("{many} observed seeds"),
+        },
+        Basis::Counters => "counters of the timed trials".to_owned(),
+    };
+    let whole = moved(explanation.difference(), true);
+    let metric = clean(&claim.metric, NAME, true);
+    format!(
+        "{subject} {metric} {} ({seeds}, {whole}): {reasons}.",
+        claim.verdict
+    )
 }
 
 /// What is explained, and what it rests on.
@@ -263,7 +321,7 @@ fn moved(time: f64, ascii: bool) -> String {
     format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
 }
 
-fn leads(leads: &[Lead]) -> String {
+fn leads(leads: &[&Lead]) -> String {
     let names: Vec<String> = leads
         .iter()
         .map(|lead| lead.mechanism.to_string())

@@ -12,13 +12,13 @@ use pagetide_report::{csv, json, mail, markdown};
 
 #[test]
 fn a_mail_of_two_variants() {
-    let text = mail::mail(&data::mglru(), &data::about());
+    let text = mail::mail(&data::mglru(), &data::about(), true);
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_mail_of_three_kernels() {
-    let text = mail::mail(&data::kernels(), &data::about_kernels());
+    let text = mail::mail(&data::kernels(), &data::about_kernels(), true);
     insta::assert_snapshot!(text);
 }
 
@@ -29,13 +29,40 @@ fn a_mail_is_ascii_and_75_columns_wide_whatever_it_holds() {
         (data::kernels(), data::about_kernels()),
         (data::poisoned(), data::about_poisoned()),
     ] {
-        let text = mail::mail(&comparison, &about);
-        assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)));
-        let widest = text.lines().map(str::len).max().unwrap();
-        assert!(widest <= mail::WIDTH, "{widest}");
-        assert!(text.len() < 30_000, "{}", text.len());
-        assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+        for all in [true, false] {
+            let text = mail::mail(&comparison, &about, all);
+            assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)));
+            let widest = text.lines().map(str::len).max().unwrap();
+            assert!(widest <= mail::WIDTH, "{widest}");
+            assert!(text.len() < 30_000, "{}", text.len());
+            assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+        }
     }
+}
+
+#[test]
+fn a_mail_in_short_has_what_decides_and_counts_the_rest() {
+    let comparison = data::mglru();
+    let [short, long] = [false, true].map(|all| mail::mail(&comparison, &data::about(), all));
+    insta::assert_snapshot!(short);
+    let has = |text: &str, name: &str| {
+        let is_row = |line: &str| line.split([' ', '(']).next() == Some(name);
+        text.lines().any(is_row)
+    };
+    let mut left = 0;
+    for cell in &comparison.cells {
+        for row in cell.metrics.iter().filter(|row| !cell.is_scale(row)) {
+            assert!(has(&long, &row.name), "{}", row.name);
+            assert!(!row.primary || has(&short, &row.name), "{}", row.name);
+            left += u32::from(!has(&short, &row.name));
+        }
+    }
+    let line = short.lines().find(|line| line.ends_with("--all.")).unwrap();
+    let counted = line
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|word| word.parse::<u32>().ok());
+    assert_eq!(counted.sum::<u32>(), left, "{line}");
+    assert!(short.lines().count() < long.lines().count());
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn the_paragraph_under_a_comparison() {
     insta::assert_snapshot!("the_paragraph_in_ascii_at_60_columns", text);
     insta::assert_snapshot!(
         "the_paragraph_in_a_mail",
-        paragraph(&mail::mail(&found, &data::about()))
+        paragraph(&mail::mail(&found, &data::about(), true))
     );
 }
 

@@ -23,6 +23,7 @@ mod many;
 mod note;
 mod proof;
 mod read_only;
+mod remove;
 mod row;
 mod running;
 mod schema;
@@ -31,6 +32,7 @@ mod store;
 
 pub use error::StoreError;
 pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Imported, is_campaign_name};
+pub use remove::Removal;
 pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
 pub use select::{Filter, Point};

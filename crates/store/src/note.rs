@@ -27,6 +27,9 @@ pub struct CampaignNote {
     /// Whether it was run afresh: only records of its own count for it, not those made before.
     #[serde(default)]
     pub fresh: bool,
+    /// The command line that ran it last, for a shell; empty where it was not kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// First start, nanoseconds since 1970.
     pub started: Nanos,
     /// Where its trials run.

@@ -140,7 +140,7 @@ impl Store {
     }
 
     /// Brings the index up to what lies in the folders of records.
-    fn catch_up(&self) -> Result<(), StoreError> {
+    pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         let sorted = |trouble| match trouble {
             Trouble::Index(error) => index(&self.database)(error),
             Trouble::Store(error) => error,
@@ -393,6 +393,11 @@ impl Store {
         // In the moment between index and place the record is still where it was written.
         let waiting = self.root.join("incoming").join(format!("{id}.record"));
         if waiting.exists() { waiting } else { place }
+    }
+
+    /// Whether it can only be read.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// Opens a record.

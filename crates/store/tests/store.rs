@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use common::{add, ids, record, with_small_disk};
 use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::{Invalid, Record, RecordReader, RecordWriter};
-use pagetide_store::{CampaignNote, Filter};
+use pagetide_store::{CampaignNote, Entry, Filter};
 use pagetide_store::{Store, StoreError};
 use proptest::prelude::*;
 
@@ -369,6 +369,61 @@ fn campaigns_are_remembered_with_the_latest_run_first() {
         store.campaign("bad"),
         Err(StoreError::Note { .. })
     ));
+}
+
+#[test]
+fn a_campaign_is_removed_with_the_records_that_no_other_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let all: Vec<Record> = (0..4)
+        .map(|seed| add(&mut store, record("linear", "off", seed, 0)))
+        .collect();
+    let note = |name: &str, generation, seeds: &[usize]| {
+        let entry = |seed: &usize| Entry {
+            key: all[*seed].subject.key(),
+            ..Entry::default()
+        };
+        let note = CampaignNote {
+            name: name.into(),
+            generation,
+            entries: seeds.iter().map(entry).collect(),
+            ..CampaignNote::default()
+        };
+        store.note(&note).unwrap();
+    };
+    note("quick", 1, &[0]);
+    note("quick", 2, &[0, 1]);
+    note("other", 1, &[1, 2]);
+    let names = ["quick".to_owned(), all[3].id()[..10].to_owned()];
+    let removal = store.removal(&names).unwrap();
+    assert_eq!(removal.campaigns, ["quick", "quick.2"]);
+    let mut expected = [all[0].id(), all[3].id()];
+    expected.sort_unstable();
+    assert_eq!(
+        (removal.records.as_slice(), removal.shared),
+        (&expected[..], 1)
+    );
+    assert!(removal.size.0 > 0);
+
+    // While it runs, nothing is taken from it.
+    let lock = store.lock_campaign("quick").unwrap();
+    let refused = Store::open(dir.path()).unwrap().remove(&removal);
+    assert!(matches!(refused, Err(StoreError::Running { .. })));
+    assert_eq!(store.count(&Filter::default()).unwrap(), 4);
+    drop(lock);
+
+    store.remove(&removal).unwrap();
+    assert_eq!(store.campaigns().unwrap(), ["other"]);
+    let mut left = ids(&store);
+    left.sort_unstable();
+    let mut kept = vec![all[1].id(), all[2].id()];
+    kept.sort_unstable();
+    assert_eq!(left, kept);
+    assert!(matches!(
+        store.removal(&["quick".to_owned()]),
+        Err(StoreError::Unknown { .. })
+    ));
+    assert!(store.verify().unwrap().damaged.is_empty());
 }
 
 #[test]

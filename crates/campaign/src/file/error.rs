@@ -37,12 +37,14 @@ pub enum Problem {
         message: String,
     },
     /// A key that means nothing here.
-    #[error("unknown key `{key}` in {place}: {}", meant(.nearest.as_ref(), .known))]
+    #[error("unknown key `{key}` in {place}: {}", place_or_meant(*.belongs, .nearest.as_ref(), .known))]
     UnknownKey {
         /// The key.
         key: String,
         /// Where it stands.
         place: String,
+        /// Where it would mean something.
+        belongs: Option<&'static str>,
         /// The nearest that means something.
         nearest: Option<String>,
         /// All that mean something.
@@ -124,6 +126,23 @@ pub enum Problem {
 /// What was probably meant, before all there is.
 fn near(nearest: Option<&String>) -> String {
     nearest.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
+}
+
+/// What was probably meant, and where the key itself belongs.
+fn place_or_meant(place: Option<&str>, nearest: Option<&String>, known: &str) -> String {
+    match (place.map(under), nearest) {
+        (Some(place), Some(name)) => format!("did you mean `{name}`? It belongs {place} itself"),
+        (Some(place), None) => format!("it belongs {place}"),
+        (None, nearest) => meant(nearest, known),
+    }
+}
+
+fn under(place: &str) -> String {
+    if place.starts_with('[') {
+        format!("under {place}")
+    } else {
+        place.to_owned()
+    }
 }
 
 /// What was probably meant, or all there is.

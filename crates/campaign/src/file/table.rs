@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{FileError, Problem};
+use super::reference::{TableKeys, place_of};
 use pagetide_quantity::nearest;
 
 /// A file with its text.
@@ -69,24 +70,24 @@ impl<'a> Table<'a> {
     /// A table in which only these keys mean something.
     pub fn new(
         source: Source<'a>,
-        place: &str,
         span: Range<usize>,
         table: &'a DeTable<'a>,
-        known: &[&str],
+        known: &TableKeys,
     ) -> Result<Self, FileError> {
         for key in table.keys() {
             let name = canonical(key.get_ref());
-            if !known.contains(&name.as_str()) {
+            if !known.has(&name) {
                 let problem = Problem::UnknownKey {
                     key: key.get_ref().to_string(),
-                    place: place.to_owned(),
-                    nearest: nearest(&name, known.iter().copied()),
-                    known: known.join(", "),
+                    place: known.place.to_owned(),
+                    belongs: place_of(&name, known.place),
+                    nearest: nearest(&name, known.names()),
+                    known: known.names().collect::<Vec<_>>().join(", "),
                 };
                 return Err(source.wrong(&key.span(), problem));
             }
         }
-        Ok(Self::free(source, place, span, table))
+        Ok(Self::free(source, known.place, span, table))
     }
 
     /// The item of this key.
@@ -224,7 +225,7 @@ impl<'a> Item<'a> {
     }
 
     /// The tables of an array of tables.
-    pub fn tables(&self, place: &str, known: &[&str]) -> Result<Vec<Table<'a>>, FileError> {
+    pub fn tables(&self, known: &TableKeys) -> Result<Vec<Table<'a>>, FileError> {
         let wanted = "one or more tables, each under a double bracket such as [[variant]]";
         let DeValue::Array(values) = self.value else {
             return Err(self.kind(wanted));
@@ -232,21 +233,26 @@ impl<'a> Item<'a> {
         values
             .iter()
             .map(|value| match value.get_ref() {
-                DeValue::Table(table) => Table::new(self.source, place, value.span(), table, known),
+                DeValue::Table(table) => Table::new(self.source, value.span(), table, known),
                 _ => Err(self.element(value).kind(wanted)),
             })
             .collect()
     }
 
     /// The table of this key.
-    pub fn table(&self, known: Option<&[&str]>) -> Result<Table<'a>, FileError> {
+    pub fn table(&self, known: Option<&TableKeys>) -> Result<Table<'a>, FileError> {
         let DeValue::Table(table) = self.value else {
             return Err(self.kind("a table"));
         };
-        let place = format!("[{}]", self.key);
+        let span = self.span.clone();
         match known {
-            Some(known) => Table::new(self.source, &place, self.span.clone(), table, known),
-            None => Ok(Table::free(self.source, &place, self.span.clone(), table)),
+            Some(known) => Table::new(self.source, span, table, known),
+            None => Ok(Table::free(
+                self.source,
+                &format!("[{}]", self.key),
+                span,
+                table,
+            )),
         }
     }
 }

@@ -283,6 +283,7 @@ pub fn go(
     let options = Options {
         jobs: Some(jobs),
         fresh,
+        command: "pagetide run test.toml".to_owned(),
         maker: &|_| Maker::default(),
     };
     run(campaign, arena, &mut store, &options, watch)

@@ -225,7 +225,7 @@ fn waits_of_reads(
 }
 
 /// Whose doing it is that another number of pages came back.
-fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
+pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     if memory_taken(accounts) == 0.0 {
         Mechanism::EvictionChoice
     } else {

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use pagetide_probe::meaning::Part;
+use pagetide_quantity::Unit;
 use pagetide_verdict::student;
 use serde::Serialize;
 
 use super::account::{Account, Observed, ObservedPass, SideView};
 use super::claims::{Claim, explained};
-use super::effects::{Effects, of_counters, of_traces};
-use super::evidence::{Evidence, evidence};
+use super::effects::{Effects, demand, of_counters, of_traces};
+use super::evidence::{Evidence, Source, evidence};
 use super::mechanism::Mechanism;
 
 /// A mechanism that accounts for less than this share of all effects is left to the rest.
@@ -46,7 +47,7 @@ pub struct Explanation {
     pub minor: f64,
     /// What no counter speaks for, in nanoseconds.
     pub unexplained: f64,
-    /// Counters that changed, where no time could be attributed to them.
+    /// Counters that changed, where no time could be attributed to them, and what accounts for a count where no time surely differs.
     pub leads: Vec<Lead>,
 }
 
@@ -104,6 +105,9 @@ pub struct Finding {
 /// A mechanism whose counters changed, without a time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lead {
+    /// The metric that surely changed and that it accounts for; `None` where it only stands beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// Which.
     pub mechanism: Mechanism,
     /// What changed.
@@ -180,6 +184,7 @@ impl Explanation {
             .cloned()
             .collect();
         let Some(claim) = &all.claim else {
+            all.leads.extend(of_count(claims, [of_a, of_b]));
             return all;
         };
         let whole = all.difference();
@@ -279,12 +284,37 @@ impl Explanation {
             let evidence = evidence(mechanism, 0.0, a, b);
             if !evidence.is_empty() {
                 self.leads.push(Lead {
+                    of: None,
                     mechanism,
                     evidence,
                 });
             }
         }
     }
+}
+
+/// How names end of metrics that count pages which were needed again.
+const PAGES_BACK: [&str; 4] = ["refaults", "major-faults", "swapped-in", "pages-read"];
+
+/// Where no time surely differs but a count of pages that were needed again does: whose doing that is, with what changed along.
+fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
+    let is_count = |claim: &&Claim| {
+        matches!(claim.unit, Unit::Count | Unit::Pages)
+            && PAGES_BACK.iter().any(|end| claim.metric.ends_with(end))
+    };
+    let mut counts: Vec<&Claim> = claims.iter().filter(is_count).collect();
+    counts.sort_by_key(|claim| !claim.primary);
+    let claim = counts.first()?;
+    let mechanism = demand(sides);
+    let [a, b] = sides;
+    let evidence = evidence(mechanism, claim.difference(), a, b);
+    // A setting alone shows nothing.
+    let is_seen = evidence.iter().any(|piece| piece.source != Source::Setting);
+    is_seen.then(|| Lead {
+        of: Some(claim.metric.clone()),
+        mechanism,
+        evidence,
+    })
 }
 
 /// The interval of an effect over pairs; `None` where it does not leave out zero on the side of the effect.

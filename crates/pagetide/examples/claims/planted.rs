@@ -249,6 +249,9 @@ enum Known {
     NotSurely(&'static str),
 }
 
+/// A count that changes by less than this share may change time by less than the margin of 1 %, within which it is equivalent.
+const ENOUGH: f64 = 0.02;
+
 fn known(sense: Sense, comparison: &Value) -> Known {
     let name = match sense {
         Sense::Improved => return Known::Improves,
@@ -257,8 +260,14 @@ fn known(sense: Sense, comparison: &Value) -> Known {
         Sense::Follows(name) => name,
     };
     let pairs = pairs(comparison, name);
-    let higher = pairs.iter().filter(|[a, b]| b > a).count();
-    let lower = pairs.iter().filter(|[a, b]| b < a).count();
+    let higher = pairs
+        .iter()
+        .filter(|[a, b]| *b > a * (1.0 + ENOUGH))
+        .count();
+    let lower = pairs
+        .iter()
+        .filter(|[a, b]| *a > b * (1.0 + ENOUGH))
+        .count();
     match (higher, lower) {
         (_, 0) if higher > 0 && higher == pairs.len() => Known::Regresses,
         (0, _) if lower > 0 && lower == pairs.len() => Known::Improves,

@@ -135,15 +135,17 @@ impl Row {
     }
 }
 
-/// The causes of an explanation, largest first: mechanism and effect in nanoseconds.
+/// The causes of an explanation, largest first: mechanism and effect in nanoseconds, which is not known of what explains a count.
 pub fn causes(explained: &[Value]) -> Vec<(String, f64)> {
     explained
         .iter()
-        .filter_map(|one| one["explanation"]["findings"].as_array())
-        .flatten()
-        .filter_map(|finding| {
-            let mechanism = finding["mechanism"].as_str()?.to_owned();
-            Some((mechanism, finding["effect"].as_f64()?))
+        .flat_map(|one| {
+            let all = |name: &str| one["explanation"][name].as_array().into_iter().flatten();
+            all("findings").chain(all("leads").filter(|lead| lead["of"].is_string()))
+        })
+        .filter_map(|cause| {
+            let mechanism = cause["mechanism"].as_str()?.to_owned();
+            Some((mechanism, cause["effect"].as_f64().unwrap_or(f64::NAN)))
         })
         .collect()
 }

@@ -8,6 +8,7 @@ use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
 
 use crate::campaign_of::CampaignArgs;
+use crate::command::run::typed;
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
@@ -74,6 +75,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: false,
+        command: typed(),
         maker: &maker,
     };
     let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &progress);

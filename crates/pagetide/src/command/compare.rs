@@ -100,9 +100,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         },
         _ => "comparison".to_owned(),
     };
-    let end = args
-        .judged
-        .show(&store, &comparison, title, shell(&words), out)?;
+    // Whoever reads of a campaign wants to run it, not to look at it again.
+    let ran = match &comparison.campaign {
+        Some(campaign) if whole_campaign && args.accept.accept.is_empty() => {
+            store.campaign(campaign)?.map(|note| note.command)
+        }
+        _ => None,
+    };
+    let command = ran
+        .filter(|command| !command.is_empty())
+        .unwrap_or_else(|| shell(&words));
+    let end = args.judged.show(&store, &comparison, title, command, out)?;
     Ok(one_variant(end, &comparison))
 }
 

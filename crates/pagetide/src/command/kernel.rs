@@ -193,13 +193,14 @@ pub fn list(places: &StoreArgs, out: Output) -> Result<()> {
 }
 
 /// What a scenario or variant may need of a kernel, in the order shown.
-const NEEDS: [Need; 12] = [
+const NEEDS: [Need; 13] = [
     Need::Initramfs,
     Need::Devtmpfs,
     Need::PortAccess,
     Need::Swap,
     Need::Zram,
     Need::NullBlk,
+    Need::Nbd,
     Need::LruGen,
     Need::Thp,
     Need::Zswap,

@@ -7,21 +7,23 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use pagetide_campaign::reference;
 use pagetide_report::words;
 
 use crate::cli::definition;
 use crate::exit::End;
 use crate::output::Output;
 
-/// Print a man page, or write one for each command and one of the scenarios into a folder
+/// Print a man page, or write all into a folder: each command, campaign files, scenarios
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   pagetide man | man -l -
+  pagetide man campaign | man -l -
   pagetide man scenarios | man -l -
   pagetide man --into /usr/local/share/man")]
 pub struct ManArgs {
-    /// Folder of manuals: the pages go to its `man1` and `man7`
+    /// Folder of manuals: the pages go to its `man1`, `man5` and `man7`
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// Which page
@@ -34,6 +36,8 @@ pub struct ManArgs {
 enum Page {
     /// The program and its commands
     Pagetide,
+    /// Campaign files: every key and what it means
+    Campaign,
     /// Every scenario with its parameters and metrics
     Scenarios,
 }
@@ -66,18 +70,24 @@ pub fn words(out: Output) -> Result<End> {
 /// Prints or writes man pages.
 pub fn man(args: &ManArgs) -> Result<End> {
     let Some(folder) = &args.into else {
-        if args.page == Page::Scenarios {
-            let page = pagetide_scenario::guide::man();
-            io::Write::write_all(&mut io::stdout().lock(), page.as_bytes())?;
-            return Ok(End::Done);
-        }
-        Man::new(definition()).render(&mut io::stdout().lock())?;
+        let page = match args.page {
+            Page::Scenarios => pagetide_scenario::guide::man().into_bytes(),
+            Page::Campaign => reference::man().into_bytes(),
+            Page::Pagetide => {
+                let mut page = Vec::new();
+                Man::new(definition()).render(&mut page)?;
+                page
+            }
+        };
+        io::Write::write_all(&mut io::stdout().lock(), &page)?;
         return Ok(End::Done);
     };
     let write = || -> io::Result<()> {
-        let [commands, other] = ["man1", "man7"].map(|section| folder.join(section));
-        fs::create_dir_all(&commands)?;
-        fs::create_dir_all(&other)?;
+        let [commands, files, other] = ["man1", "man5", "man7"].map(|section| folder.join(section));
+        for folder in [&commands, &files, &other] {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(files.join("pagetide-campaign.5"), reference::man())?;
         clap_mangen::generate_to(definition(), commands)?;
         let scenarios = pagetide_scenario::guide::man();
         fs::write(other.join("pagetide-scenarios.7"), scenarios)

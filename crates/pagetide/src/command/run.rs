@@ -34,6 +34,7 @@ Examples:
   pagetide run swapbench --set vm.page-cluster=0 --vs vm.page-cluster=3 --swap ssd:80us
   pagetide run linear --memory 24M -p 'pages=2 * memory' --seeds 2
   pagetide run contswap --as-written --scale 0.02
+  pagetide run contswap --swap disk:8ms,40MB/s --set vm.page-cluster=3 --vs vm.page-cluster=0
   pagetide run campaigns/papers/swapbench.toml --as paper
 
 Kernels: debian:SUITE, debian:SUITE/SERIES, deb:PACKAGE[=VERSION][/SUITE], a .deb file, image:FILE[,modules:DIR],
@@ -102,6 +103,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: args.fresh,
+        command: typed(),
         maker: &maker,
     };
     let state = StateWriter::new(places.store()?, &campaign.name, &progress);
@@ -260,7 +262,7 @@ fn named(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
 }
 
 /// The command line as it was typed.
-fn typed() -> String {
+pub fn typed() -> String {
     let mut all = vec!["pagetide".to_owned()];
     all.extend(std::env::args().skip(1));
     shell(&all)

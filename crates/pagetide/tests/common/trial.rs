@@ -52,6 +52,11 @@ impl<'a> Done<'a> {
         done
     }
 
+    /// Identity of its record.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Scenario and parameters, for messages.
     pub fn name(&self) -> String {
         let subject = &self.record["subject"];

@@ -194,7 +194,7 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
 }
 
 /// `6 seeds`, or the range where metrics differ.
-fn seeds(group: &Group) -> String {
+pub fn seeds(group: &Group) -> String {
     let ns = || {
         group
             .metrics

@@ -1,0 +1,12 @@
+//! Writes `docs/campaigns.md` from the keys that campaign files may have.
+
+use std::fs;
+use std::path::Path;
+
+use pagetide_campaign::reference;
+
+fn main() -> std::io::Result<()> {
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    fs::create_dir_all(docs)?;
+    fs::write(docs.join("campaigns.md"), reference::markdown())
+}

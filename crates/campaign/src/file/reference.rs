@@ -1,0 +1,261 @@
+//! The keys of a campaign file, by which it is parsed, and from which its reference is made: `docs/campaigns.md` and the page
+//! `pagetide-campaign` of the manual.
+
+use std::fmt::Write;
+
+/// A key of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What may stand behind it.
+    pub value: &'static str,
+    /// What it means, and what holds without it.
+    pub meaning: &'static str,
+}
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct TableKeys {
+    /// How it is called in messages: the header under which its keys stand.
+    pub place: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+    /// Its keys, in the order in which they are told.
+    pub keys: &'static [Key],
+}
+
+impl TableKeys {
+    /// Whether it has this key.
+    pub fn has(&self, name: &str) -> bool {
+        self.names().any(|known| known == name)
+    }
+
+    /// Names of its keys.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().map(|key| key.name)
+    }
+}
+
+macro_rules! keys {
+    ($($name:literal = $value:literal: $meaning:literal;)*) => {
+        &[$(Key { name: $name, value: $value, meaning: $meaning }),*]
+    };
+}
+
+/// What stands above all tables.
+pub const TOP: TableKeys = TableKeys {
+    place: "the file",
+    meaning: "What a scenario may say as well holds here for those that do not.",
+    keys: keys! {
+        "name" = "\"…\"": "Name of the campaign in the store: letters, digits, hyphens, underscores. Must be there.";
+        "arena" = "\"exact\"": "Where trials run. Without it: exact.";
+        "seed" = "number": "Seed of the order in which trials run. Without it: 1.";
+        "kernel" = "\"debian:bookworm/6.12\"": "Kernel of the variants that name none; see `pagetide list kernels`.";
+        "source" = "\"debian:6.12\"": "Source of kernels that are built: Debian's, or a git tree as ~/linux or ~/linux@REV. Without it, where a variant has a patch: debian:6.12.";
+        "config" = "\"FILE\"": "Kernel options merged over pagetide's own, for kernels that are built.";
+        "memory" = "\"64M\", or a list": "Memory that is free at a trial's start; \"total:160M\" leaves the kernel's footprint in. A list makes a matrix. Without it: what the scenario says.";
+        "swap" = "\"zram\", or a list": "Where to swap to: zram, ssd, ssd:LATENCY, disk, disk:SEEK,RATE or none. Without it: zram.";
+        "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
+        "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some: ssd, disk or disk:SEEK,RATE. Without it: ssd.";
+        "observe" = "number, \"first\", \"all\" or \"none\"": "How many seeds run a second time, traced, so that differences can be explained. Without it: three, and none with a single variant.";
+        "accept" = "\"huge-pages\", or a list": "What may differ between variants although nobody asks for it: kinds of difference, or names of settings.";
+        "primary" = "\"access-time\", or a list": "Metrics that decide. Without it: those of the scenario.";
+        "margins" = "{ access-time = 0.02 }": "Differences up to this share count as equivalent, by metric. Without it: those of the metric.";
+        "sampling" = "table": "How many trials: see [sampling].";
+        "variant" = "tables": "What is compared: see [[variant]].";
+        "scenario" = "tables": "Under which workloads: see [[scenario]].";
+    },
+};
+
+/// `[sampling]`.
+pub const SAMPLING: TableKeys = TableKeys {
+    place: "[sampling]",
+    meaning: "How many trials. A block is one trial of each variant in each cell, with one seed.",
+    keys: keys! {
+        "seeds" = "number": "Blocks. Without it: eight, or as many as the primary metrics need.";
+        "until" = "\"sure\"": "Run until every primary metric is decided; not beside seeds.";
+        "cap" = "number": "With until: the most blocks. Without it: 40.";
+        "looks" = "number, or [10, 20, 40]": "With until: how often, or after which blocks, it is looked whether all is decided. Without it: planned from the number of metrics.";
+        "first-seed" = "number": "Seed of the first block. Without it: 1.";
+        "repetitions" = "number": "Trials of each variant, cell and seed; more than one makes sense where results have noise. Without it: 1.";
+    },
+};
+
+/// `[[variant]]`.
+pub const VARIANT: TableKeys = TableKeys {
+    place: "[[variant]]",
+    meaning: "One of the things compared; the first is the baseline.",
+    keys: keys! {
+        "name" = "\"…\"": "Its name: no colon, no comma. Must be there.";
+        "kernel" = "\"debian:sid\"": "Its kernel. Without it: that of the file.";
+        "source" = "\"debian:6.12\"": "Source of its kernel, where it is built. Without it: that of the file.";
+        "config" = "\"FILE\"": "Kernel options of its own. Without it: those of the file.";
+        "patch" = "\"FILE\", or a list": "Patches that are applied to the source, in order.";
+        "control" = "true": "Builds a nop in the patch's place: what moving code alone does.";
+        "boot" = "\"ARGUMENT\", or a list": "Boot arguments.";
+        "settings" = "{ \"vm.swappiness\" = 10 }": "Settings, names in quotes: sysctls (vm.swappiness), lru_gen/…, thp/…, swap/…, zswap/….";
+    },
+};
+
+/// `[[scenario]]`.
+pub const SCENARIO: TableKeys = TableKeys {
+    place: "[[scenario]]",
+    meaning: "A workload. What stands here goes before what stands above all tables.",
+    keys: keys! {
+        "name" = "\"…\"": "Its name; `pagetide list scenarios` has all. Must be there.";
+        "as-written" = "true": "As the historical paper wrote it, with its faults.";
+        "params" = "{ pages = \"2 * memory\" }": "Its parameters; a list of values makes a matrix.";
+        "memory" = "\"64M\", or a list": "As above all tables.";
+        "swap" = "\"zram\", or a list": "As above all tables.";
+        "swap-size" = "\"256M\"": "As above all tables.";
+        "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
+        "primary" = "\"access-time\", or a list": "As above all tables.";
+        "margins" = "{ access-time = 0.02 }": "As above all tables.";
+    },
+};
+
+/// All tables, in the order in which a file has them.
+pub const TABLES: [TableKeys; 4] = [TOP, SAMPLING, VARIANT, SCENARIO];
+
+/// Where a key belongs that has no place in `here`.
+pub fn place_of(key: &str, here: &str) -> Option<&'static str> {
+    let mut tables = TABLES.iter().filter(|table| table.place != here);
+    let table = tables.find(|table| table.has(key))?;
+    Some(if table.place == TOP.place {
+        "above all tables"
+    } else {
+        table.place
+    })
+}
+
+/// A file that shows what belongs where.
+const EXAMPLE: &str = include_str!("../../../../campaigns/quick.toml");
+
+const SUMMARY: &str = "A campaign file says in TOML what is compared, under which workloads, and with how many trials. \
+    `pagetide plan FILE` says what it would run and how long that takes, `pagetide run FILE` runs it, and goes on where it was \
+    interrupted. Keys may be written with hyphens or underscores. Every mistake is told with its line.";
+
+/// The reference in Markdown: what `docs/campaigns.md` holds.
+pub fn markdown() -> String {
+    let mut text = format!(
+        "<!-- Made by `cargo run -p pagetide-campaign --example reference`, not by hand. -->\n\n# Campaign files\n\n{SUMMARY}\n"
+    );
+    for table in &TABLES {
+        let head = if table.place == TOP.place {
+            "Above all tables".to_owned()
+        } else {
+            format!("`{}`", table.place)
+        };
+        let _ = write!(
+            text,
+            "\n## {head}\n\n{}\n\n| key | value | meaning |\n|---|---|---|\n",
+            table.meaning
+        );
+        for key in table.keys {
+            let _ = writeln!(
+                text,
+                "| `{}` | `{}` | {} |",
+                key.name, key.value, key.meaning
+            );
+        }
+    }
+    let _ = write!(text, "\n## Example\n\n```toml\n{EXAMPLE}```\n");
+    text
+}
+
+/// The reference as a page of the manual, section 5.
+pub fn man() -> String {
+    let mut text = format!(
+        ".TH PAGETIDE\\-CAMPAIGN 5\n.SH NAME\npagetide\\-campaign \\- campaign files of pagetide\n.SH DESCRIPTION\n{}\n",
+        roff(SUMMARY)
+    );
+    for table in &TABLES {
+        let head = if table.place == TOP.place {
+            "ABOVE ALL TABLES"
+        } else {
+            table.place
+        };
+        let _ = write!(text, ".SH {}\n{}\n", roff(head), roff(table.meaning));
+        for key in table.keys {
+            let _ = write!(
+                text,
+                ".TP\n\\fB{}\\fR = {}\n{}\n",
+                roff(key.name),
+                roff(key.value),
+                roff(key.meaning)
+            );
+        }
+    }
+    let _ = write!(
+        text,
+        ".SH EXAMPLE\n.nf\n{}.fi\n.SH SEE ALSO\n.BR pagetide\\-run (1),\n.BR pagetide\\-plan (1),\n.BR pagetide\\-scenarios (7)\n",
+        roff(EXAMPLE)
+    );
+    text
+}
+
+/// Text as groff takes it: hyphens are to be copied as such, and no line may begin with a control character.
+fn roff(text: &str) -> String {
+    let text = text
+        .replace('\\', "\\e")
+        .replace('-', "\\-")
+        .replace('`', "");
+    let lines = text.lines().map(|line| {
+        if line.starts_with(['.', '\'']) {
+            format!("\\&{line}")
+        } else {
+            line.to_owned()
+        }
+    });
+    let mut out = lines.collect::<Vec<_>>().join("\n");
+    if text.ends_with('\n') {
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_reference_is_what_the_keys_give() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/campaigns.md");
+        let committed = std::fs::read_to_string(path).unwrap();
+        assert!(
+            committed == markdown(),
+            "docs/campaigns.md is stale: cargo run -p pagetide-campaign --example reference"
+        );
+    }
+
+    #[test]
+    fn a_page_of_the_manual_has_every_key_and_no_line_that_groff_would_take_for_a_request() {
+        let page = man();
+        for key in TABLES.iter().flat_map(|table| table.keys) {
+            assert!(
+                page.contains(&format!("\\fB{}\\fR", key.name.replace('-', "\\-"))),
+                "{}",
+                key.name
+            );
+        }
+        let requests = [".TH", ".SH", ".TP", ".nf", ".fi", ".BR"];
+        for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {
+            assert!(
+                requests.iter().any(|known| line.starts_with(known)),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_is_told_where_it_belongs() {
+        assert_eq!(
+            place_of("observe", SAMPLING.place),
+            Some("above all tables")
+        );
+        assert_eq!(place_of("seeds", TOP.place), Some("[sampling]"));
+        assert_eq!(place_of("patch", TOP.place), Some("[[variant]]"));
+        assert_eq!(place_of("nonsense", TOP.place), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! The model: one arm, one request at a time.
+
+use pagetide_quantity::Nanos;
+use pagetide_record::DiskSpec;
+
+/// Where the arm is and when it was done. Pure: it knows no device and no clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Arm {
+    spec: DiskSpec,
+    /// The byte after the last one served; nowhere before the first request.
+    at: Option<u64>,
+    done: Nanos,
+}
+
+impl Arm {
+    /// An arm that has served nothing yet.
+    pub fn new(spec: DiskSpec) -> Self {
+        Self {
+            spec,
+            at: None,
+            done: Nanos(0),
+        }
+    }
+
+    /// Serves the `length` bytes from `from`, reads and writes alike, and returns the moment at which that is done. `now` is
+    /// when the request was seen; one that had waited meanwhile begins when the last one was done.
+    pub fn serve(&mut self, now: Nanos, waited: bool, from: u64, length: u64) -> Nanos {
+        let begin = if waited { self.done } else { now };
+        let cost = self.spec.cost(length, self.at == Some(from));
+        self.at = Some(from.saturating_add(length));
+        self.done = begin.saturating_add(cost);
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// 8 ms, and 4,096,000 bytes a second: a page takes a millisecond.
+    fn arm() -> Arm {
+        Arm::new(DiskSpec {
+            seek: Nanos(8 * MS),
+            rate: 4_096_000,
+        })
+    }
+
+    #[test]
+    fn the_first_request_seeks_and_one_that_continues_does_not() {
+        let mut arm = arm();
+        assert_eq!(arm.serve(Nanos(0), false, 0, 4096), Nanos(9 * MS));
+        assert_eq!(arm.serve(Nanos(9 * MS), true, 4096, 8192), Nanos(11 * MS));
+        // Back to where it just was is a seek.
+        assert_eq!(arm.serve(Nanos(11 * MS), true, 8192, 4096), Nanos(20 * MS));
+    }
+
+    #[test]
+    fn an_idle_disk_begins_when_it_is_asked_and_a_busy_one_when_it_is_done() {
+        let mut arm = arm();
+        assert_eq!(arm.serve(Nanos(5 * MS), false, 0, 4096), Nanos(14 * MS));
+        // Seen a little late, because the answer to the last one took time: that costs the disk nothing.
+        let late = Nanos(14 * MS + 30_000);
+        assert_eq!(arm.serve(late, true, 4096, 4096), Nanos(15 * MS));
+        assert_eq!(arm.serve(Nanos(40 * MS), false, 8192, 4096), Nanos(41 * MS));
+    }
+
+    #[test]
+    fn pages_in_order_take_their_bytes_and_shuffled_ones_a_seek_each() {
+        let (mut ordered, mut shuffled) = (arm(), arm());
+        let (mut a, mut b) = (Nanos(0), Nanos(0));
+        for page in 0..1000_u64 {
+            a = ordered.serve(a, false, page * 4096, 4096);
+            b = shuffled.serve(b, false, page * 617 % 1000 * 4096, 4096);
+        }
+        assert_eq!(a, Nanos(1008 * MS));
+        assert_eq!(b, Nanos(9000 * MS));
+    }
+}

@@ -1,0 +1,114 @@
+//! The disk with an arm, in the exact arena: it turns, it costs what its model says, and it is as exact as the rest.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs;
+
+use common::trial::{Done, run_on};
+use common::{KERNEL, Lab, one_sentence};
+
+/// Pages of 30 MiB, on 24 MiB of memory.
+const PAGES: u32 = 7680;
+
+/// Writes all pages to a file of references, in the order that `place` gives.
+fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
+    let path = lab.folder().join(name);
+    let lines: Vec<String> = (0..PAGES).map(|n| place(n).to_string()).collect();
+    fs::write(&path, lines.join("\n")).unwrap();
+    format!("file:{}", path.display())
+}
+
+/// Reads those pages back from a disk of 8 ms and 40 MB/s, each with a request of its own.
+fn read_back<'a>(lab: &'a Lab, scenario: &str) -> Done<'a> {
+    let arguments = [
+        scenario,
+        "--swap",
+        "disk:8ms,40MB/s",
+        "--set",
+        "vm.page-cluster=0",
+        "--set",
+        "lru_gen/enabled=0",
+        "-p",
+        "pages=30M",
+        "-p",
+        "refs=7680",
+        "-p",
+        "access=read",
+        "-p",
+        "snapshots=0",
+    ];
+    run_on(lab, KERNEL, &arguments).remove(0)
+}
+
+#[test]
+fn pages_that_lie_in_order_on_the_disk_are_read_many_times_faster_than_the_same_shuffled() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let ordered = references(&lab, "ordered", |n| n);
+    // 2741 and 7680 have no common divisor: each page once, neighbours far apart.
+    let shuffled = references(&lab, "shuffled", |n| n * 2741 % PAGES);
+    let (ordered, shuffled) = (read_back(&lab, &ordered), read_back(&lab, &shuffled));
+    for done in [&ordered, &shuffled] {
+        let faults = done.metric("major-faults");
+        assert!(faults > f64::from(PAGES) * 0.3, "{faults} pages came back");
+        let facts = &done.record["results"]["facts"];
+        assert_eq!(facts["rotational-nbd0"], "1");
+        assert!(
+            facts["scheduler-nbd0"]
+                .as_str()
+                .unwrap()
+                .contains("[mq-deadline]"),
+            "{facts}"
+        );
+    }
+    // A page of 4 KiB takes 0.1024 ms, a seek 8 ms more; the kernel's own work on a fault is some 0.05 ms.
+    let usual = |done: &Done| done.metric("access-p90") / 1e6;
+    let (a, b) = (usual(&ordered), usual(&shuffled));
+    assert!((0.1024..0.25).contains(&a), "{a} ms a page in order");
+    assert!((8.1024..8.3).contains(&b), "{b} ms a shuffled page");
+    // Over all accesses what is swapped out meanwhile moves the arm away, and comes first at times.
+    let mean = |done: &Done| done.metric("access-mean");
+    let ratio = mean(&shuffled) / mean(&ordered);
+    assert!((8.0..80.0).contains(&ratio), "{ratio}");
+    println!("p90 in order {a:.3} ms, shuffled {b:.3} ms; ratio of the means {ratio:.1}");
+}
+
+#[test]
+fn a_trial_on_disks_is_equal_to_the_bit_when_repeated() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let arguments = [
+        "filecopy",
+        "--swap",
+        "disk:4ms,40MB/s",
+        "--files-on",
+        "disk:8ms,20MB/s",
+        "-p",
+        "size=16M",
+        "-p",
+        "victim=0",
+        "-p",
+        "methods=rw-cp",
+    ];
+    let done = run_on(&lab, KERNEL, &arguments).remove(0);
+    let facts = &done.record["results"]["facts"];
+    assert_eq!(facts["rotational-nbd1"], "1", "{facts}");
+    assert_eq!(done.record["subject"]["files_on"], "disk:8ms,20MB/s");
+    assert_eq!(done.record["schema"], 2);
+    // 16 MiB are read and written at 20 MB/s: 1.68 s, and seeks beside that.
+    let seconds = done.metric("time-rw-cp") / 1e9;
+    assert!((1.678..6.0).contains(&seconds), "{seconds}");
+    let (out, _) = lab.ends(0, ["repeat", done.id()]);
+    assert!(out.contains("identical"), "{out}");
+}
+
+#[test]
+fn what_is_no_disk_is_refused_with_an_example() {
+    let lab = Lab::new();
+    let (_, err) = lab.ends(4, ["run", "linear", "--swap", "disk:fast"]);
+    assert!(err.contains("disk:fast"), "{err}");
+    let text = "name = \"x\"\n[[variant]]\nname = \"base\"\n[[scenario]]\nname = \"filecopy\"\nfiles-on = \"disk:8ms,40\"\n";
+    fs::write(lab.folder().join("x.toml"), text).unwrap();
+    let (_, err) = lab.ends(4, ["run", "x.toml"]);
+    one_sentence(&err, &["files-on", "40MB/s"]);
+}

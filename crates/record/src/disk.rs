@@ -1,0 +1,209 @@
+//! A disk with one arm, as swap and files may lie on: what a request costs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pagetide_quantity::{Nanos, UnitError};
+use serde::{Deserialize, Serialize};
+
+use crate::subject::{exact_time, serde_as_text};
+
+/// A disk that serves one request at a time. Each costs a seek, unless it begins where the last one ended, and then its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DiskSpec {
+    /// What moving the arm costs, rotation included.
+    pub seek: Nanos,
+    /// Bytes a second once the arm is there.
+    pub rate: u64,
+}
+
+impl Default for DiskSpec {
+    /// 8 ms and 40 MB/s.
+    fn default() -> Self {
+        Self {
+            seek: Nanos::from_millis(8),
+            rate: 40_000_000,
+        }
+    }
+}
+
+impl DiskSpec {
+    /// How long a request takes, by whether it begins where the last one ended.
+    pub fn cost(self, length: u64, continues: bool) -> Nanos {
+        let seek = if continues { 0 } else { self.seek.0 };
+        let transfer = u128::from(length) * 1_000_000_000 / u128::from(self.rate.max(1));
+        Nanos(seek.saturating_add(u64::try_from(transfer).unwrap_or(u64::MAX)))
+    }
+
+    /// What follows the word `disk`: nothing, `:SEEK`, `:SEEK,RATE` or `,RATE`.
+    fn after_word(rest: &str) -> Result<Self, DiskError> {
+        let mut spec = Self::default();
+        let (seek, rate) = match rest.split_once(',') {
+            Some((seek, rate)) => (seek, Some(rate)),
+            None => (rest, None),
+        };
+        if let Some(text) = seek.strip_prefix(':') {
+            spec.seek = text.parse()?;
+        } else if !seek.is_empty() {
+            return Err(DiskError::Form);
+        }
+        if let Some(text) = rate {
+            spec.rate = bytes_a_second(text)?;
+        }
+        Ok(spec)
+    }
+}
+
+/// Units of a rate, the largest first.
+const RATES: [(&str, u64); 4] = [
+    ("GB/s", 1_000_000_000),
+    ("MB/s", 1_000_000),
+    ("kB/s", 1_000),
+    ("B/s", 1),
+];
+
+fn bytes_a_second(text: &str) -> Result<u64, DiskError> {
+    let text = text.trim();
+    let wrong = || DiskError::Rate(text.to_owned());
+    let (digits, scale) = RATES
+        .iter()
+        .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))
+        .ok_or_else(wrong)?;
+    let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
+    match number.checked_mul(scale) {
+        Some(rate) if rate > 0 => Ok(rate),
+        _ => Err(wrong()),
+    }
+}
+
+impl fmt::Display for DiskSpec {
+    /// Exactly, in the largest units that divide: `disk:8ms,40MB/s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, scale) = RATES
+            .into_iter()
+            .find(|(_, scale)| self.rate.is_multiple_of(*scale))
+            .unwrap_or(("B/s", 1));
+        let text = format!("disk:{},{}{unit}", exact_time(self.seek), self.rate / scale);
+        f.pad(&text)
+    }
+}
+
+/// A text that describes no disk.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DiskError {
+    /// It does not have the form.
+    #[error("a disk is written disk, disk:SEEK or disk:SEEK,RATE, such as disk:8ms,40MB/s")]
+    Form,
+    /// The seek is no time.
+    #[error(transparent)]
+    Seek(#[from] UnitError),
+    /// The rate is no rate.
+    #[error("`{0}` is no rate of a disk: give bytes a second, such as 40MB/s or 500kB/s")]
+    Rate(String),
+}
+
+impl FromStr for DiskSpec {
+    type Err = DiskError;
+
+    fn from_str(text: &str) -> Result<Self, DiskError> {
+        Self::after_word(text.strip_prefix("disk").ok_or(DiskError::Form)?)
+    }
+}
+
+/// What the file system of a trial lies on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FilesSpec {
+    /// A simulated solid-state disk, with the latency of the one that is swapped to where there is one.
+    #[default]
+    Ssd,
+    /// A disk with an arm of its own.
+    Disk(DiskSpec),
+}
+
+impl FilesSpec {
+    /// Whether it is what every trial had before there was a choice. Such subjects are written as they always were.
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the form that serde's attribute calls"
+    )]
+    pub fn is_ssd(&self) -> bool {
+        *self == Self::Ssd
+    }
+
+    /// What a label says of it after the swap; nothing where it is as ever.
+    pub fn beside_swap(self) -> String {
+        match self {
+            Self::Ssd => String::new(),
+            Self::Disk(disk) => format!(" · files on {disk}"),
+        }
+    }
+}
+
+impl fmt::Display for FilesSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssd => f.pad("ssd"),
+            Self::Disk(disk) => disk.fmt(f),
+        }
+    }
+}
+
+impl FromStr for FilesSpec {
+    type Err = DiskError;
+
+    fn from_str(text: &str) -> Result<Self, DiskError> {
+        match text {
+            "ssd" => Ok(Self::Ssd),
+            _ => text.parse().map(Self::Disk),
+        }
+    }
+}
+
+serde_as_text!(DiskSpec);
+serde_as_text!(FilesSpec);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_survives_its_text_form() {
+        let shown = |text: &str| text.parse::<DiskSpec>().unwrap().to_string();
+        assert_eq!(shown("disk"), "disk:8ms,40MB/s");
+        assert_eq!(shown("disk:4ms"), "disk:4ms,40MB/s");
+        assert_eq!(shown("disk,20MB/s"), "disk:8ms,20MB/s");
+        for text in [
+            "disk:8ms,40MB/s",
+            "disk:8500us,125MB/s",
+            "disk:0ns,1B/s",
+            "disk:1s,1500kB/s",
+        ] {
+            assert_eq!(shown(text), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_disk_is_refused_with_an_example() {
+        for text in [
+            "disk8ms",
+            "disc",
+            "disk:8",
+            "disk:8ms,40",
+            "disk:8ms,0MB/s",
+            "disk:,40MB/s",
+        ] {
+            assert!(text.parse::<DiskSpec>().is_err(), "{text}");
+        }
+        let why = "disk:8ms,fast".parse::<DiskSpec>().unwrap_err().to_string();
+        assert!(why.contains("fast") && why.contains("40MB/s"), "{why}");
+    }
+
+    #[test]
+    fn a_request_costs_a_seek_unless_it_continues_and_then_its_bytes() {
+        let disk = DiskSpec::default();
+        assert_eq!(disk.cost(4096, true), Nanos(102_400));
+        assert_eq!(disk.cost(4096, false), Nanos(8_102_400));
+        assert_eq!(disk.cost(40_000_000, true), Nanos::from_secs(1));
+        assert_eq!(disk.cost(0, false), Nanos::from_millis(8));
+    }
+}

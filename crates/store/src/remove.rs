@@ -1,0 +1,117 @@
+//! Taking campaigns and records out of the store.
+//!
+//! A campaign's notes go first, then the files of its records, then the index learns of it. Whoever is killed in between leaves
+//! records that belong to no campaign: nothing wrong, and a second attempt at the records themselves takes them away.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use pagetide_quantity::Bytes;
+use serde::Serialize;
+
+use crate::error::{StoreError, at};
+use crate::note::CampaignNote;
+use crate::store::Store;
+
+/// What is, or would be, taken out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Removal {
+    /// Campaigns, each run of them.
+    pub campaigns: Vec<String>,
+    /// Identities of records.
+    pub records: Vec<String>,
+    /// Size of their files.
+    pub size: Bytes,
+    /// Records of these campaigns that stay, because other campaigns have them too.
+    pub shared: usize,
+}
+
+impl Store {
+    /// What taking these out of the store means: campaigns by name, with every run of them and the records that no other campaign
+    /// has, and records by the first digits of their identity.
+    ///
+    /// # Errors
+    /// A name that is neither, several records that begin so, and a store that cannot be read.
+    pub fn removal(&self, names: &[String]) -> Result<Removal, StoreError> {
+        let mut notes: BTreeMap<String, CampaignNote> = BTreeMap::new();
+        for id in self.campaigns()? {
+            if let Some(note) = self.campaign(&id)? {
+                notes.insert(id, note);
+            }
+        }
+        let mut removal = Removal::default();
+        let mut records = BTreeSet::new();
+        for name in names {
+            let runs = notes.values().filter(|note| note.name == *name);
+            let runs: Vec<String> = runs.map(CampaignNote::id).collect();
+            if runs.is_empty() {
+                records.insert(self.find(name)?.id);
+            }
+            removal.campaigns.extend(runs);
+        }
+        let (gone, kept): (Vec<&CampaignNote>, Vec<&CampaignNote>) = notes
+            .values()
+            .partition(|note| removal.campaigns.contains(&note.id()));
+        let keys = |notes: &[&CampaignNote]| -> HashSet<String> {
+            let entries = notes.iter().flat_map(|note| &note.entries);
+            entries.map(|entry| entry.key.clone()).collect()
+        };
+        let kept = keys(&kept);
+        let gone: Vec<String> = keys(&gone).into_iter().collect();
+        for row in self.by_keys(&gone)? {
+            if kept.contains(&row.key) {
+                removal.shared += 1;
+            } else {
+                records.insert(row.id);
+            }
+        }
+        for id in &records {
+            let data = std::fs::metadata(self.path(id));
+            removal.size.0 += data.map_or(0, |data| data.len());
+        }
+        removal.records = records.into_iter().collect();
+        removal.campaigns.sort_unstable();
+        removal.campaigns.dedup();
+        Ok(removal)
+    }
+
+    /// Takes it out. A campaign that runs is refused before anything is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Running`], and files that cannot be removed.
+    pub fn remove(&mut self, removal: &Removal) -> Result<(), StoreError> {
+        if self.is_read_only() {
+            let path = self.folder().to_owned();
+            return Err(StoreError::ReadOnly { path });
+        }
+        let names: BTreeSet<String> = removal
+            .campaigns
+            .iter()
+            .filter_map(|id| Some(self.campaign(id).ok()??.name))
+            .collect();
+        let locks = names
+            .iter()
+            .map(|name| self.lock_campaign(name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let campaigns = self.folder().join("campaigns");
+        // The last run first: a later run without the one before it would be found by nobody.
+        for id in removal.campaigns.iter().rev() {
+            take_away(&campaigns.join(format!("{id}.json")))?;
+        }
+        for name in &names {
+            take_away(&self.folder().join("runs").join(format!("{name}.json")))?;
+        }
+        for id in &removal.records {
+            take_away(&self.path(id))?;
+        }
+        drop(locks);
+        self.catch_up()
+    }
+}
+
+/// Removes a file; one that is gone already is as good.
+fn take_away(path: &std::path::Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
+        _ => Ok(()),
+    }
+}
