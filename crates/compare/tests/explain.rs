@@ -696,6 +696,22 @@ fn a_count_that_surely_changed_is_explained_where_no_time_is() {
         .map(|piece| piece.name.as_str())
         .collect();
     assert!(named.contains(&"vm.swappiness"), "{named:?}");
+    let blocks = |stalls: f64| account(&[("compact_stall", stalls)], &[(Part::Compute, 50e6)]);
+    let success = Claim {
+        unit: Unit::Share,
+        ..claim("success", [0.9, 0.7])
+    };
+    for stalls in [[9.0, 0.0], [0.0, 9.0]] {
+        let [a, b] = stalls.map(blocks);
+        let found = Explanation::of(&a, &b, std::slice::from_ref(&success));
+        assert_eq!(found.leads[0].mechanism, Mechanism::Compaction);
+    }
+    let [a_alike, b_alike] = [blocks(9.0), blocks(9.0)];
+    assert!(
+        Explanation::of(&a_alike, &b_alike, &[success])
+            .leads
+            .is_empty()
+    );
     // Counters that went the other way speak for nothing, and another count is no matter of pages that came back.
     for claim in [
         claim("victim-refaults", [400.0, 0.0]),

@@ -295,23 +295,33 @@ impl Explanation {
 
 /// How names end of metrics that count pages which were needed again.
 const PAGES_BACK: [&str; 4] = ["refaults", "major-faults", "swapped-in", "pages-read"];
+/// The share of blocks that were got.
+const SUCCESS: &str = "success";
 
-/// Where no time surely differs but a count of pages that were needed again does: whose doing that is, with what changed along.
+/// What accounts for a metric that is no time, and which way its counters go with it (0: either way, for blocks are missed by
+/// compacting less, and by compacting in vain).
+fn behind(claim: &Claim, sides: [SideView<'_>; 2]) -> Option<(Mechanism, f64)> {
+    let counts_pages = PAGES_BACK.iter().any(|end| claim.metric.ends_with(end));
+    match claim.unit {
+        Unit::Count | Unit::Pages if counts_pages => Some((demand(sides), claim.difference())),
+        Unit::Share if claim.metric == SUCCESS => Some((Mechanism::Compaction, 0.0)),
+        _ => None,
+    }
+}
+
+/// Where no time surely differs but a count of pages that were needed again does, or the share of blocks that were got: whose
+/// doing that is, with what changed along.
 fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
-    let is_count = |claim: &&Claim| {
-        matches!(claim.unit, Unit::Count | Unit::Pages)
-            && PAGES_BACK.iter().any(|end| claim.metric.ends_with(end))
-    };
-    let mut counts: Vec<&Claim> = claims.iter().filter(is_count).collect();
+    let mut counts: Vec<&Claim> = claims.iter().collect();
     counts.sort_by_key(|claim| !claim.primary);
-    let claim = counts.first()?;
-    let mechanism = demand(sides);
+    let found = |claim: &&Claim| Some((claim.metric.clone(), behind(claim, sides)?));
+    let (metric, (mechanism, way)) = counts.iter().find_map(found)?;
     let [a, b] = sides;
-    let evidence = evidence(mechanism, claim.difference(), a, b);
+    let evidence = evidence(mechanism, way, a, b);
     // A setting alone shows nothing.
     let is_seen = evidence.iter().any(|piece| piece.source != Source::Setting);
-    is_seen.then(|| Lead {
-        of: Some(claim.metric.clone()),
+    is_seen.then_some(Lead {
+        of: Some(metric),
         mechanism,
         evidence,
     })
