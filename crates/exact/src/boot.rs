@@ -65,6 +65,10 @@ impl Boot<'_> {
             Bytes(recipe.boot.region_size),
             Bytes(recipe.boot.trace_size),
         )?;
+        if let Some(root) = &contents.root {
+            root.write(output.file(), recipe.boot.region_size)
+                .map_err(io("handing over", "the program's files"))?;
+        }
         let (console, errors) = (memory::anonymous("console")?, memory::anonymous("errors")?);
         // The item must be there for the guest to find; its content comes with the restore.
         let trial = memory::holding("trial", b"{}")?;

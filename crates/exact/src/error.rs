@@ -117,6 +117,9 @@ pub enum ExactError {
         /// What is wrong with it.
         why: String,
     },
+    /// The files of a program cannot be had.
+    #[error(transparent)]
+    Root(#[from] pagetide_root::RootError),
     /// The kernel cannot be had or lacks something.
     #[error(transparent)]
     Kernel(#[from] pagetide_kernel::KernelError),

@@ -20,13 +20,16 @@ use pagetide_record::{
     ArenaKind, ArenaSpec, FilesSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject,
     SwapSpec,
 };
+use pagetide_root::Roots;
 use pagetide_scenario::Needs;
 
 use crate::boot::Boot;
 use crate::emulator::Emulator;
-use crate::error::ExactError;
+use crate::error::{ExactError, io};
 use crate::estimate;
+use crate::handover::Handover;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
+use crate::measured;
 use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
 use crate::trial;
@@ -128,7 +131,7 @@ impl Exact {
     fn snapshot_of(&self, prepared: &Prepared) -> Option<String> {
         let (subject, ready) = (prepared.subject(), prepared.own::<Ready>().ok()?);
         let what = format!(
-            "{} {:?} {:?} {} {} {:?} {} {}",
+            "{} {:?} {:?} {} {} {:?} {} {:?} {}",
             ready.kernel.digest,
             ready.machine.arguments(),
             subject.memory,
@@ -136,6 +139,7 @@ impl Exact {
             subject.swap_size,
             ready.needs.filesystem,
             subject.files_on,
+            ready.needs.root,
             ready.needs.packet
         );
         if let Some(name) = locked(&self.named).get(&what) {
@@ -217,6 +221,21 @@ impl Exact {
         Ok(kernel)
     }
 
+    /// The image of the root that a program needs, proven.
+    fn handover(&self, needs: &Needs) -> Result<Option<Handover>, ExactError> {
+        let Some(digest) = &needs.root else {
+            return Ok(None);
+        };
+        let root = Roots::of(&self.options.cache).get(digest)?;
+        let fault = || io("reading", root.image.display().to_string());
+        let handover = Handover::of(root.open()?).map_err(fault())?;
+        if handover.size() > TRACE {
+            let why = std::io::Error::other(format!("{} are more than fit", handover.size()));
+            return Err(fault()(why));
+        }
+        Ok(Some(handover))
+    }
+
     /// What a snapshot for this subject is made of, without its files, and the files of its modules.
     fn recipe(&self, subject: &Subject, ready: &Ready) -> Result<(Recipe, Files), ExactError> {
         let (machine, needs) = (&ready.machine, &ready.needs);
@@ -233,6 +252,7 @@ impl Exact {
             compressor: COMPRESSOR.to_owned(),
             filesystem: needs.filesystem,
             files_on: files_on(subject, needs),
+            root: needs.root.clone(),
             free: match subject.memory {
                 MemorySpec::Free(free) => Some(free),
                 MemorySpec::Total(_) => None,
@@ -426,7 +446,12 @@ impl Arena for Exact {
             swap_size,
             ..trial.subject(id, swap_size)
         };
-        let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
+        measured::check(&subject).map_err(ArenaError::wrong)?;
+        let mut needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
+        if let Some(digest) = &needs.root {
+            let root = Roots::of(&self.options.cache).get(digest);
+            needs.filesystem = Some(root.map_err(ArenaError::wrong)?.size);
+        }
         subject.files_on = files_on(&subject, &needs);
         self.require(&kernel, wanted(&subject, &needs))?;
         let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
@@ -503,7 +528,10 @@ impl Arena for Exact {
         let (recipe, files) = self.recipe(subject, ready).map_err(ArenaError::broken)?;
         let contents = || -> Result<Contents, ExactError> {
             let mut files = files.clone();
-            if let Some(size) = needs.filesystem {
+            let root = self.handover(needs)?;
+            if let Some(root) = &root {
+                files.push((pagetide_guest::root::PIECES.to_owned(), root.table()));
+            } else if let Some(size) = needs.filesystem {
                 files.push((
                     pagetide_guest::filesystem::PIECES.to_owned(),
                     trial::filesystem(size)?,
@@ -512,6 +540,7 @@ impl Arena for Exact {
             Ok(Contents {
                 program: PROGRAM,
                 files,
+                root,
             })
         };
         let boot = Boot {

@@ -22,6 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::boot::Boot;
 use crate::clock;
 use crate::error::{ExactError, io};
+use crate::handover::Handover;
 use crate::machine::{CPU, MACHINE};
 use crate::seal::{Identity, Seal};
 
@@ -70,6 +71,8 @@ pub struct Contents {
     pub program: &'static [u8],
     /// Files by name and content.
     pub files: Vec<(String, Vec<u8>)>,
+    /// The image of the program's root, where there is one.
+    pub root: Option<Handover>,
 }
 
 /// A snapshot in use; as long as this value lives, it is not evicted.

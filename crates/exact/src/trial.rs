@@ -32,6 +32,7 @@ use crate::error::{ExactError, io};
 use crate::guard::{End, Guard};
 use crate::headroom;
 use crate::machine::MachineSpec;
+use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::snapshot::{Recipe, Snapshot};
@@ -128,6 +129,9 @@ impl Run<'_> {
             &memory::text(&errors),
         );
         if let Some(results) = &mut results {
+            if needs.root.is_some() {
+                measured::add(results, subject);
+            }
             let log = || log_of_accesses(&output);
             if let Some(series) = headroom::add(results, subject, log) {
                 sink.series(&series)?;

@@ -26,7 +26,7 @@ use crate::observer::Observer;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
-use crate::{ballast, disk, filesystem, idle, modules, mount, port, region, start};
+use crate::{ballast, disk, filesystem, idle, modules, mount, port, region, root, start};
 
 /// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
 /// because the CPU is idle.
@@ -101,17 +101,21 @@ fn prepare() -> Result<Ready, GuestError> {
     let turning = usize::from(matches!(boot.swap, SwapSpec::Disk(_)));
     let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
-        match boot.files_on {
+        let device = match boot.files_on {
             FilesSpec::Disk(spec) => {
                 let device = disk::start(turning, size, spec)?;
-                filesystem::prepare(&device, size)?;
-                disks.push(device);
+                disks.push(device.clone());
+                device
             }
             FilesSpec::Ssd => {
                 let device = DISKS[usize::from(matches!(boot.swap, SwapSpec::Ssd(_)))];
                 fill(device, size)?;
-                filesystem::prepare(device, size)?;
+                device.to_owned()
             }
+        };
+        match &boot.root {
+            None => filesystem::prepare(&device, size)?,
+            Some(_) => root::prepare(&device, size, (boot.trace_at, boot.trace_size))?,
         }
     }
     let mut known = facts(&boot, &settings)?;

@@ -19,6 +19,7 @@ pub mod mount;
 pub mod observer;
 pub mod port;
 pub mod region;
+pub mod root;
 pub mod spec;
 pub mod start;
 pub mod tracearea;

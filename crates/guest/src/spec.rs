@@ -50,6 +50,9 @@ pub struct BootSpec {
     /// What that disk is.
     #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
     pub files_on: FilesSpec,
+    /// The root of a program, by its digest: that file system is its image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// Memory to be free at the start; `None` leaves it as it is.
     pub free: Option<Bytes>,
     /// Size of the machine that watermarks are made to match.

@@ -69,9 +69,9 @@ impl Report {
         judge(needs_pressure, &mut results);
         for reason in log::judge(log, ran.started) {
             // The kernel's message says more than the number of the signal.
-            results
-                .invalid
-                .retain(|known| !matches!(known, Invalid::ProcessDied { .. }));
+            results.invalid.retain(|known| {
+                !matches!(known, Invalid::ProcessDied { .. } | Invalid::Program { .. })
+            });
             results.invalid.push(reason);
         }
         results.kernel_log = log::last(log, LOG_TAIL_BYTES).to_owned();

@@ -59,9 +59,11 @@ pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
                 .split_once('(')
                 .and_then(|(_, rest)| rest.split_once(')'))
                 .map_or("a process", |(name, _)| name);
-            found.push(Invalid::OutOfMemory {
-                process: process.to_owned(),
-                after: at.since(from),
+            let (process, after) = (process.to_owned(), at.since(from));
+            found.push(if text.starts_with("Memory cgroup out of memory") {
+                Invalid::OutOfLimit { process, after }
+            } else {
+                Invalid::OutOfMemory { process, after }
             });
         } else if [
             "BUG:",
@@ -100,6 +102,22 @@ mod tests {
             }
         );
         assert!(matches!(&found[1], Invalid::Oops { line } if line.starts_with("BUG")));
+    }
+
+    #[test]
+    fn a_kill_at_a_groups_limit_is_told_from_one_for_want_of_memory() {
+        let log =
+            "<3>[    2.000000] Memory cgroup out of memory: Killed process 9 (sort) total-vm:1kB\n";
+        let found = judge(log, Nanos::from_secs(1));
+        assert!(
+            matches!(&found[..], [Invalid::OutOfLimit { process, .. }] if process == "sort"),
+            "{found:?}"
+        );
+        let said = found[0].to_string();
+        assert!(
+            said.contains("--limit") && !said.contains("--memory"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod interrupt;
 mod judged;
 mod lab;
 mod output;
+mod program_of;
 mod progress;
 mod vocabulary;
 mod whole_file;

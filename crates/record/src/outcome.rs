@@ -18,6 +18,16 @@ pub enum Invalid {
         /// Time from the start of the scenario.
         after: Nanos,
     },
+    /// The kernel killed a process of the workload at the limit of its memory group.
+    #[error(
+        "the kernel killed {process} after {after} at the limit of its memory group, not of the machine: raise --limit or --swap-max"
+    )]
+    OutOfLimit {
+        /// The process that was killed.
+        process: String,
+        /// Time from the start of the scenario.
+        after: Nanos,
+    },
     /// The guest's kernel panicked.
     #[error("the guest kernel panicked ({reason}): read the kernel log in the record")]
     Panic {
@@ -50,6 +60,12 @@ pub enum Invalid {
     #[error("the scenario stopped: {why}")]
     Scenario {
         /// Its own sentence.
+        why: String,
+    },
+    /// A program of the user's own did not end as expected.
+    #[error("the program {why}")]
+    Program {
+        /// What it did.
         why: String,
     },
     /// A process of the workload ended by a signal or with an error.

@@ -325,9 +325,16 @@ impl Subject {
     /// A short human label of the cell: scenario and what was chosen around it.
     pub fn cell_label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
+        // A program is known by its own name.
+        let command = self.params.get("command").map(|command| {
+            let word = command.split(' ').next().unwrap_or_default();
+            let name = word.rsplit('/').next().unwrap_or_default();
+            format!(" {}", name.trim_matches('\''))
+        });
         format!(
-            "{}{written} · {} · {}{}",
+            "{}{}{written} · {} · {}{}",
             self.scenario,
+            command.unwrap_or_default(),
             self.memory,
             self.swap,
             self.files_on.beside_swap()

@@ -39,6 +39,8 @@ pub struct Needs {
     pub thp: bool,
     /// Settings, in the words of `--set`, that must hold where the variant says nothing else and the kernel has them.
     pub settings: BTreeMap<String, String>,
+    /// The root of a program, by its digest: a file system with it lies at [`crate::Place::work_dir`], with `/proc` and `/dev`.
+    pub root: Option<String>,
     /// Packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
 }

@@ -8,7 +8,7 @@ use pagetide_record::Subject;
 use crate::definition::{self, Context, Definition, Needs, form};
 use crate::error::ScenarioError;
 use crate::scenario::{
-    alloc, contswap, fault, filecopy, highalloc, kv, patterns, swapbench, usemem,
+    alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem,
 };
 
 /// Every scenario, in the order in which they are shown.
@@ -33,6 +33,7 @@ static SCENARIOS: &[&Definition] = &[
     &filecopy::FILECOPY,
     &usemem::USEMEM,
     &kv::KV,
+    &program::PROGRAM,
 ];
 
 /// Every scenario, in the order in which they are shown.
@@ -103,7 +104,10 @@ mod tests {
 
     #[test]
     fn every_scenario_resolves_with_its_defaults_in_both_forms() {
-        for definition in list().iter().filter(|definition| definition.name != "file") {
+        for definition in list()
+            .iter()
+            .filter(|definition| !["file", "program"].contains(&definition.name))
+        {
             for as_written in [false, true] {
                 if as_written && !definition.has_as_written {
                     continue;

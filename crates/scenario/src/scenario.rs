@@ -7,5 +7,6 @@ pub(crate) mod filecopy;
 pub(crate) mod highalloc;
 pub(crate) mod kv;
 pub(crate) mod patterns;
+pub(crate) mod program;
 pub(crate) mod swapbench;
 pub(crate) mod usemem;

@@ -391,6 +391,22 @@ impl Trial<'_> {
         self.members = self.members.plus(usage);
     }
 
+    /// Adds a process of the workload that ended.
+    pub(crate) fn ended(&mut self, process: ProcessUsage) {
+        self.account(Usage {
+            user: process.user,
+            system: process.system,
+            minor_faults: process.minor_faults,
+            major_faults: process.major_faults,
+        });
+        self.ledger.borrow_mut().processes.push(process);
+    }
+
+    /// Keeps a text.
+    pub(crate) fn text(&mut self, name: &str, text: String) {
+        self.outcome.texts.insert(name.to_owned(), text);
+    }
+
     fn end(mut self) -> Outcome {
         self.outcome.elapsed = self.elapsed();
         self.count_harness();

@@ -94,7 +94,8 @@ impl Usage {
         Self::from_kernel(&usage)
     }
 
-    fn from_kernel(usage: &libc::rusage) -> Self {
+    /// As the kernel tells it.
+    pub(crate) fn from_kernel(usage: &libc::rusage) -> Self {
         let nanos = |time: libc::timeval| {
             Nanos(
                 u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
@@ -151,7 +152,8 @@ impl ProcessUsage {
         Self::of(std::process::id(), usage)
     }
 
-    fn of(pid: u32, usage: Usage) -> Self {
+    /// The process of this number.
+    pub(crate) fn of(pid: u32, usage: Usage) -> Self {
         Self {
             pid,
             user: usage.user,

@@ -32,7 +32,7 @@ pub struct Deaths {
 /// Whether a record is of a trial that ran out of memory.
 fn died(record: &Record) -> bool {
     record.results.invalid.iter().any(|why| match why {
-        Invalid::OutOfMemory { .. } => true,
+        Invalid::OutOfMemory { .. } | Invalid::OutOfLimit { .. } => true,
         // The kernel panics where it finds nothing to kill.
         Invalid::Panic { reason } => {
             reason.to_lowercase().contains("out of memory")

@@ -9,11 +9,12 @@ use serde::Serialize;
 
 use crate::building;
 use crate::campaign_of::CampaignArgs;
-use crate::command::run::asked_for;
+use crate::command::run::wanted;
 use crate::exit::End;
 use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, harmless, say};
+use crate::program_of::ProgramArgs;
 
 /// Say what a campaign would run and how long it would take; runs nothing
 #[derive(clap::Args, Debug)]
@@ -24,7 +25,7 @@ Examples:
 pub struct Args {
     /// A campaign file (ending in .toml) or names of scenarios
     #[arg(
-        required_unless_present = "patch",
+        required_unless_present_any = ["patch", "command"],
         value_name = "CAMPAIGN.toml|SCENARIO"
     )]
     what: Vec<String>,
@@ -33,6 +34,8 @@ pub struct Args {
     fresh: bool,
     #[command(flatten)]
     campaign: CampaignArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
     #[command(flatten)]
     arena: ArenaArgs,
 }
@@ -69,7 +72,7 @@ impl Row for CellRow {
 
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let mut campaign = asked_for(&args.what, &args.campaign)?;
+    let mut campaign = wanted(&args.what, &args.campaign, &args.program, places, &say)?;
     let interrupt = Interrupt::listen()?;
     let mut arena_args = args.arena.clone();
     // What boots, and how often, is known only of kernels that are there.

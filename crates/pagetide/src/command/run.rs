@@ -19,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
+use crate::program_of::{ProgramArgs, SCENARIO};
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
 
@@ -36,6 +37,7 @@ Examples:
   pagetide run contswap --as-written --scale 0.02
   pagetide run contswap --swap disk:8ms,40MB/s --set vm.page-cluster=3 --vs vm.page-cluster=0
   pagetide run campaigns/papers/swapbench.toml --as paper
+  pagetide run --memory 64M --vs lru_gen/enabled=0 --file numbers -- sort -n numbers
 
 Kernels: debian:SUITE, debian:SUITE/SERIES, deb:PACKAGE[=VERSION][/SUITE], a .deb file, image:FILE[,modules:DIR],
 a built tree, a bzImage, or a kernel in the cache by release or digest (`pagetide kernel list`).
@@ -45,7 +47,7 @@ pub struct Args {
     /// A campaign file (ending in .toml) or names of scenarios [default with --patch: five that feel what
     /// reclaim, swap and compaction choose]
     #[arg(
-        required_unless_present = "patch",
+        required_unless_present_any = ["patch", "command"],
         value_name = "CAMPAIGN.toml|SCENARIO"
     )]
     what: Vec<String>,
@@ -55,6 +57,8 @@ pub struct Args {
     #[command(flatten)]
     campaign: CampaignArgs,
     #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
     arena: ArenaArgs,
     #[command(flatten)]
     judged: JudgedArgs,
@@ -62,12 +66,13 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let mut campaign = asked_for(&args.what, &args.campaign)?;
+    let interrupt = Interrupt::listen()?;
+    let progress = Progress::new(interrupt.clone());
+    let tell = |text: &str| progress.say(text);
+    let mut campaign = wanted(&args.what, &args.campaign, &args.program, places, &tell)?;
     let cells: Vec<_> = campaign.cells().collect();
     args.judged
         .check(cells.iter().map(|cell| cell.scenario.as_str()))?;
-    let interrupt = Interrupt::listen()?;
-    let progress = Progress::new(interrupt.clone());
     let mut arena_args = args.arena.clone();
     let compared = campaign.variants.len() > 1;
     let built = building::build(
@@ -193,6 +198,32 @@ fn beyond_layout(store: &Store, note: &CampaignNote) -> Result<Option<String>> {
     Ok(Some(layout::sentences(&comparison)))
 }
 
+/// The campaign that the words stand for, which may be those of a program of the user's own.
+pub fn wanted(
+    what: &[String],
+    args: &CampaignArgs,
+    program: &ProgramArgs,
+    places: &StoreArgs,
+    say: &dyn Fn(&str),
+) -> Result<Campaign> {
+    if program.command.is_empty() {
+        return asked_for(what, args);
+    }
+    if let Some(word) = what.first() {
+        return Err(Usage::error(format!(
+            "{word} stands beside a program: run scenarios and programs apart"
+        )));
+    }
+    let ready = program.ready(args, places, say)?;
+    let mut campaign = named(&[SCENARIO.to_owned()], &ready.campaign)?;
+    for scenario in &mut campaign.scenarios {
+        scenario.primary.clone_from(&ready.primary);
+    }
+    let primaries = primaries(&campaign);
+    campaign.enough(primaries);
+    Ok(campaign)
+}
+
 /// The campaign that the words stand for, with as many seeds as it needs where nobody said how many.
 pub fn asked_for(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
     let mut campaign = named(what, args)?;
@@ -263,8 +294,16 @@ fn named(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
 
 /// The command line as it was typed.
 pub fn typed() -> String {
+    typed_with(&[])
+}
+
+/// The same with more options, which stand before the words of a program.
+fn typed_with(options: &[&str]) -> String {
     let mut all = vec!["pagetide".to_owned()];
     all.extend(std::env::args().skip(1));
+    let end = all.iter().position(|word| word == "--");
+    let at = end.unwrap_or(all.len());
+    all.splice(at..at, options.iter().map(ToString::to_string));
     shell(&all)
 }
 
@@ -284,7 +323,6 @@ fn afterwards(store: &Store, note: &CampaignNote, is_open: bool) -> String {
         records.display(),
         note.entries.len()
     );
-    let same = typed();
     let next = match note.variants.as_slice() {
         [first, .., last] => [
             (
@@ -300,7 +338,7 @@ fn afterwards(store: &Store, note: &CampaignNote, is_open: bool) -> String {
             // Whoever asked for that already has seen as many as may be.
             if is_open && note.looks.is_empty() {
                 (
-                    format!("{same} --until-sure"),
+                    typed_with(&["--until-sure"]),
                     "more seeds, until each primary metric is decided",
                 )
             } else {
@@ -312,7 +350,7 @@ fn afterwards(store: &Store, note: &CampaignNote, is_open: bool) -> String {
         ],
         _ => [
             (
-                format!("{same} --set lru_gen/enabled=0 --vs lru_gen/enabled=7"),
+                typed_with(&["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"]),
                 "the same with MGLRU off against on",
             ),
             (

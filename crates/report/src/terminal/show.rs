@@ -12,6 +12,8 @@ use crate::terminal::verdicts::EXACT_CAVEAT;
 const COUNTERS: usize = 12;
 /// Most lines of the kernel's log.
 const LOG: usize = 12;
+/// Most lines of what a program wrote.
+const OUTPUT: usize = 20;
 /// Most lines of one value.
 const LINES: usize = 6;
 /// Most settings, facts and parameters listed.
@@ -63,6 +65,7 @@ pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
     page.head(record);
     page.verdict_on_trial(record);
     page.metrics(record);
+    page.output(record);
     page.counters(record);
     page.pictures(record, presence);
     page.made(record);
@@ -319,6 +322,30 @@ impl Page {
             ("digest", record.digest.clone()),
             ("sections", sections.join(", ")),
         ]);
+    }
+
+    /// What the program of a trial wrote, its last lines.
+    fn output(&mut self, record: &Record) {
+        for (name, title) in [("stdout", "Standard output"), ("stderr", "Standard error")] {
+            let text = record.results.texts.get(name).map_or("", String::as_str);
+            let lines: Vec<&str> = text.lines().collect();
+            if lines.is_empty() {
+                continue;
+            }
+            let left_out = lines.len().saturating_sub(OUTPUT);
+            if left_out > 0 {
+                self.title(&format!(
+                    "{title}, the last {OUTPUT} of {} lines (--json has all that was kept)",
+                    lines.len()
+                ));
+            } else {
+                self.title(title);
+            }
+            for line in &lines[left_out..] {
+                let text = self.clean(line, self.look.width - 2);
+                self.line(Ink::Plain, &format!("  {text}"));
+            }
+        }
     }
 
     fn log(&mut self, record: &Record) {

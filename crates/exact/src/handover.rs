@@ -1,0 +1,109 @@
+//! How the image of a program's root gets into a guest: through the memory that takes the trace of observed trials, which a boot
+//! does not use otherwise. It takes none of the guest's own memory.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use pagetide_quantity::Bytes;
+
+/// Size of what is read at once.
+const CHUNK: usize = 1 << 20;
+const PAGE: usize = 4096;
+
+/// An image on its way into a guest.
+#[derive(Debug)]
+pub struct Handover {
+    image: File,
+    /// Offset and length of each part of the image that is not zero, in whole pages.
+    pieces: Vec<(u64, u64)>,
+}
+
+impl Handover {
+    /// Finds the parts of an image that are not zero.
+    pub fn of(image: File) -> io::Result<Self> {
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        let mut buffer = vec![0; CHUNK];
+        let mut at = 0;
+        loop {
+            let n = image.read_at(&mut buffer, at)?;
+            if n == 0 {
+                return Ok(Self { image, pieces });
+            }
+            // A read that ended early ends within a page.
+            let whole = n.next_multiple_of(PAGE);
+            buffer[n..whole].fill(0);
+            for (page, from) in buffer[..whole].chunks_exact(PAGE).zip((at..).step_by(PAGE)) {
+                if page.iter().all(|byte| *byte == 0) {
+                    continue;
+                }
+                match pieces.last_mut() {
+                    Some((start, length)) if *start + *length == from => *length += PAGE as u64,
+                    _ => pieces.push((from, PAGE as u64)),
+                }
+            }
+            at += n as u64;
+        }
+    }
+
+    /// Size of all pieces.
+    pub fn size(&self) -> Bytes {
+        Bytes(self.pieces.iter().map(|(_, length)| length).sum())
+    }
+
+    /// The table of pieces as the guest wants it.
+    pub fn table(&self) -> Vec<u8> {
+        let numbers = self.pieces.iter().flat_map(|(at, length)| [*at, *length]);
+        numbers.flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Writes the pieces, one after the other, into a file from an offset on.
+    pub fn write(&self, file: &File, mut to: u64) -> io::Result<()> {
+        let mut buffer = vec![0; CHUNK];
+        for (from, length) in &self.pieces {
+            let (mut from, mut left) = (*from, *length);
+            while left > 0 {
+                let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+                let n = self.image.read_at(&mut buffer[..most], from)?;
+                if n == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                file.write_all_at(&buffer[..n], to)?;
+                from += n as u64;
+                to += n as u64;
+                left -= n as u64;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_zero_is_handed_over_in_whole_pages_and_in_order() {
+        let image = tempfile::tempfile().unwrap();
+        image.set_len(3 << 20).unwrap();
+        image.write_all_at(b"one", 4096).unwrap();
+        image.write_all_at(&[7; 9000], (1 << 20) - 4096).unwrap();
+        image.write_all_at(b"end", (3 << 20) - 3).unwrap();
+        let handover = Handover::of(image).unwrap();
+        let near = (1 << 20) - 4096;
+        let last = (3 << 20) - 4096;
+        assert_eq!(
+            handover.pieces,
+            [(4096, 4096), (near, 3 * 4096), (last, 4096)]
+        );
+        assert_eq!(handover.size(), Bytes(5 * 4096));
+        assert_eq!(handover.table().len(), 48);
+        let file = tempfile::tempfile().unwrap();
+        handover.write(&file, 100).unwrap();
+        let mut bytes = vec![0; 5 * 4096];
+        file.read_exact_at(&mut bytes, 100).unwrap();
+        assert_eq!(&bytes[..4], b"one\0");
+        assert!(bytes[4096..4096 + 9000].iter().all(|byte| *byte == 7));
+        assert!(bytes.ends_with(b"end"));
+    }
+}

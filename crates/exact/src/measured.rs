@@ -1,0 +1,188 @@
+//! What a trial of a user's own program measured beside what its process could see: numbers that the kernel counted, and numbers
+//! that the program wrote.
+
+use pagetide_quantity::{Direction, Metric, MetricDef, Unit, Value};
+use pagetide_record::Subject;
+use pagetide_record::outcome::Invalid;
+use pagetide_record::record::Results;
+use pagetide_scenario::{Measure, ScenarioError};
+use regex::{Regex, RegexBuilder};
+
+/// Most memory of a compiled expression, in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// The numbers that a trial reads from its program's output; none for other scenarios.
+fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
+    let Some(text) = subject.params.get("metrics") else {
+        return Ok(Vec::new());
+    };
+    let compiled = |measure: Measure| {
+        let regex = RegexBuilder::new(&measure.pattern)
+            .multi_line(true)
+            .size_limit(LARGEST)
+            .build();
+        match regex {
+            Ok(regex) if regex.captures_len() > 1 => Ok((measure, regex)),
+            Ok(_) => Err(format!(
+                "the expression of {} marks no number: put it in parentheses, as in `rate ([0-9.]+)`",
+                measure.name
+            )),
+            Err(why) => {
+                let why = why.to_string();
+                let last = why.lines().last().unwrap_or_default();
+                Err(format!(
+                    "the expression of {} cannot be read: {last}",
+                    measure.name
+                ))
+            }
+        }
+    };
+    Measure::read_all(text)?.into_iter().map(compiled).collect()
+}
+
+/// Refuses expressions that cannot be read.
+pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
+    match measures(subject) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(ScenarioError::Contradiction {
+            scenario: subject.scenario.clone(),
+            why,
+        }),
+    }
+}
+
+/// Adds what the kernel counted and what the program wrote.
+pub fn add(results: &mut Results, subject: &Subject) {
+    // Numbers of what did not end as it should would only mislead.
+    if results.metrics.is_empty() {
+        return;
+    }
+    counted(results);
+    for (measure, regex) in measures(subject).unwrap_or_default() {
+        // Where the program's own number is asked for, it decides.
+        for metric in &mut results.metrics {
+            metric.primary &= metric.name != "elapsed";
+        }
+        let output = ["stdout", "stderr"].map(|name| results.texts.get(name));
+        let value = output.into_iter().flatten().find_map(|text| {
+            // The last one: programs report as they go on.
+            let last = regex.captures_iter(text).last()?;
+            number(last.get(1)?.as_str())
+        });
+        let value = if let Some(value) = value {
+            Value::Number(value)
+        } else {
+            let why = format!("wrote no number that `{}` finds", measure.pattern);
+            if results.invalid.is_empty() {
+                results.invalid.push(Invalid::Program { why: why.clone() });
+            }
+            Value::Absent(why)
+        };
+        results.metrics.push(Metric {
+            name: measure.name,
+            unit: Unit::Count,
+            direction: measure.direction,
+            primary: true,
+            value,
+        });
+    }
+}
+
+/// A number as programs write it: digits may be parted by commas.
+fn number(text: &str) -> Option<f64> {
+    let plain: String = text.trim().chars().filter(|c| *c != ',').collect();
+    plain.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Numbers of the kernel.
+fn counted(results: &mut Results) {
+    let vmstat = results.counters.get("vmstat");
+    let count = |names: &[&str]| vmstat.and_then(|vmstat| vmstat.sum(names));
+    // The kernel counts these two in KiB.
+    let moved = |name: &str| count(&[name]).map(|kib| kib << 10);
+    let pressure = results.counters.get("pressure");
+    let stalled = |name: &str| pressure.and_then(|pressure| pressure.delta(name));
+    let of = |name, unit, value| (MetricDef::of(name, unit, Direction::Lower, ""), value);
+    let refaults = [
+        "workingset_refault_anon",
+        "workingset_refault_file",
+        "workingset_refault",
+    ];
+    let add = [
+        of("refaults", Unit::Pages, count(&refaults)),
+        of("read", Unit::Bytes, moved("pgpgin")),
+        of("written", Unit::Bytes, moved("pgpgout")),
+        of("psi-memory-some", Unit::Nanos, stalled("memory-some")),
+        of("psi-memory-full", Unit::Nanos, stalled("memory-full")),
+        of("psi-io-some", Unit::Nanos, stalled("io-some")),
+        of("psi-io-full", Unit::Nanos, stalled("io-full")),
+    ];
+    for (def, value) in add {
+        results.metrics.push(match value {
+            Some(value) => Metric::new(&def, value as f64),
+            None => Metric::absent(&def, "not on this kernel"),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(metrics: &str) -> Subject {
+        Subject {
+            scenario: "program".to_owned(),
+            params: [("metrics".to_owned(), metrics.to_owned())].into(),
+            ..Subject::default()
+        }
+    }
+
+    fn results(stdout: &str) -> Results {
+        let elapsed = MetricDef::time("elapsed", "").primary();
+        let mut results = Results {
+            metrics: vec![Metric::new(&elapsed, 5.0)],
+            ..Results::default()
+        };
+        results.texts.insert("stdout".to_owned(), stdout.to_owned());
+        results
+    }
+
+    fn metric<'a>(results: &'a Results, name: &str) -> &'a Metric {
+        let mut all = results.metrics.iter();
+        all.find(|metric| metric.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_number_of_the_programs_own_decides_and_the_last_one_counts() {
+        let subject = subject("'ops=^rate ([0-9.,]+)$:higher'");
+        let mut results = results("rate 10\nrate 1,234.5\n");
+        add(&mut results, &subject);
+        let ops = metric(&results, "ops");
+        assert_eq!(ops.value.number(), Some(1234.5));
+        assert!(ops.primary && ops.direction == Direction::Higher);
+        assert!(!metric(&results, "elapsed").primary);
+        assert!(results.invalid.is_empty());
+        assert_eq!(metric(&results, "refaults").value.number(), None);
+    }
+
+    #[test]
+    fn a_number_that_is_not_there_makes_the_trial_invalid() {
+        let mut results = results("nothing\n");
+        add(&mut results, &subject("'ops=rate ([0-9]+):higher'"));
+        let why = results.invalid[0].to_string();
+        assert!(why.contains("rate ([0-9]+)"), "{why}");
+    }
+
+    #[test]
+    fn an_expression_without_a_group_or_with_a_slip_is_refused_before_anything_runs() {
+        for bad in [
+            "'a=x:higher'",
+            "'a=(x:higher'",
+            "a",
+            "'a=(x){9999999}:lower'",
+        ] {
+            assert!(check(&subject(bad)).is_err(), "{bad}");
+        }
+        assert!(check(&subject("")).is_ok());
+    }
+}

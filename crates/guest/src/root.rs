@@ -1,0 +1,147 @@
+//! The root of a user's program: its image brought onto the simulated disk and mounted, with what programs expect beside files.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+
+use pagetide_quantity::Bytes;
+use pagetide_system::{Mapping, Source};
+
+use crate::error::{GuestError, io};
+use crate::mount::mount;
+use crate::spec::MOUNT_POINT;
+
+/// Where the table of pieces lies in the initial file system: offset on the disk u64, length u64; little endian, repeated. All
+/// are multiples of the page size. The pieces themselves lie one after the other in the trace area, which a boot does not use
+/// otherwise: they take none of the guest's memory.
+pub const PIECES: &str = "/root.pieces";
+
+/// Most that is mapped at once.
+const WINDOW: u64 = 4 << 20;
+/// Bytes of an entry of the table.
+const ENTRY: usize = 16;
+
+/// Devices that programs find: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
+const DEVICES: [(&str, u32, u32); 6] = [
+    ("null", 1, 3),
+    ("zero", 1, 5),
+    ("full", 1, 7),
+    ("random", 1, 8),
+    ("urandom", 1, 9),
+    ("tty", 5, 0),
+];
+
+/// Links that programs find.
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+
+/// Writes the image to the disk, which reads as zeros, and mounts it with `/proc` and `/dev`. `area` is where the trace area lies in memory.
+pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestError> {
+    write(device, size, area)?;
+    mount(device, MOUNT_POINT, "ext4", "")?;
+    mount("proc", &format!("{MOUNT_POINT}/proc"), "proc", "")?;
+    devices(&format!("{MOUNT_POINT}/dev"))?;
+    // A kernel without a network stack runs all programs that need none.
+    let _ = loopback();
+    Ok(())
+}
+
+fn write(device: &str, size: Bytes, (area, room): (u64, u64)) -> Result<(), GuestError> {
+    let fault = |e| io("writing the program's files to", device)(e);
+    let table = fs::read(PIECES).map_err(io("reading", PIECES))?;
+    let disk = File::options().write(true).open(device).map_err(fault)?;
+    let memory = File::open("/dev/mem").map_err(io("opening the trace area in", "/dev/mem"))?;
+    let mut from = 0;
+    for entry in table.chunks_exact(ENTRY) {
+        let (offset, length) = entry.split_at(8);
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        let (mut offset, mut left) = (number(offset), number(length));
+        if offset.saturating_add(left) > size.0 || from + left > room {
+            return Err(fault(io::Error::other("its pieces do not fit")));
+        }
+        while left > 0 {
+            let length = left.min(WINDOW);
+            let bytes = usize::try_from(length).unwrap_or(0);
+            let window = Mapping::new(Source::ReadOnly(memory.as_fd(), area + from), bytes)
+                .map_err(fault)?;
+            // SAFETY: the window has that many bytes, lives to the end of this block, and nobody writes to the area now: the
+            // controller did before the guest started, and the observer has not been started.
+            let piece = unsafe { std::slice::from_raw_parts(window.start(), bytes) };
+            disk.write_all_at(piece, offset).map_err(fault)?;
+            offset += length;
+            from += length;
+            left -= length;
+        }
+    }
+    disk.sync_all().map_err(fault)?;
+    let _ = fs::remove_file(PIECES);
+    Ok(())
+}
+
+/// Makes the devices. They lie on the file system itself and take no memory.
+fn devices(folder: &str) -> Result<(), GuestError> {
+    for (name, major, minor) in DEVICES {
+        let path = format!("{folder}/{name}");
+        let _ = fs::remove_file(&path);
+        let c_path = CString::new(path.as_str())
+            .map_err(|_| io("making", path.as_str())(io::Error::other("a zero byte")))?;
+        // SAFETY: the path is a C string that lives through the call.
+        let made = unsafe {
+            libc::mknod(
+                c_path.as_ptr(),
+                libc::S_IFCHR | 0o666,
+                libc::makedev(major, minor),
+            )
+        };
+        if made != 0 {
+            return Err(io("making the device", path)(io::Error::last_os_error()));
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666))
+            .map_err(io("making the device", path))?;
+    }
+    for (name, target) in LINKS {
+        let path = format!("{folder}/{name}");
+        let _ = fs::remove_file(&path);
+        symlink(target, &path).map_err(io("making", path))?;
+    }
+    // Shared memory of POSIX; kernels without tmpfs have none.
+    let _ = mount(
+        "tmpfs",
+        &format!("{folder}/shm"),
+        "tmpfs",
+        "mode=1777,size=100%",
+    );
+    Ok(())
+}
+
+/// Brings the loopback interface up.
+fn loopback() -> io::Result<()> {
+    let check = |status: libc::c_int| {
+        if status < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(status)
+        }
+    };
+    // SAFETY: takes three numbers.
+    let socket =
+        check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: a request of zeros is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
+    // SAFETY: the request lives through the call, and names the interface with a zero byte behind it.
+    let up = unsafe { libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const request) };
+    let result = check(up).map(drop);
+    // SAFETY: nobody else has the descriptor.
+    unsafe { libc::close(socket) };
+    result
+}

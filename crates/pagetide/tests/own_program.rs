@@ -1,0 +1,224 @@
+//! Programs of this machine, unmodified, in the exact arena.
+
+mod common;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use common::{KERNEL, Lab, one_sentence};
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// `run` with these options, one seed, and a command.
+fn program<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "1"];
+    all.extend(options);
+    all.push("--");
+    all.extend(command);
+    all
+}
+
+/// The newest record in full.
+fn newest(lab: &Lab) -> serde_json::Value {
+    let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
+    let id = list[0]["id"].as_str().unwrap();
+    json(&lab.ends(0, ["show", id, "--json"]).0)
+}
+
+fn metric(record: &serde_json::Value, name: &str) -> f64 {
+    let metrics = record["results"]["metrics"].as_array().unwrap();
+    let metric = metrics.iter().find(|metric| metric["name"] == name);
+    let metric = metric.unwrap_or_else(|| panic!("no {name} in {metrics:?}"));
+    let value = &metric["value"];
+    value
+        .as_f64()
+        .or_else(|| value["number"].as_f64())
+        .unwrap_or_else(|| panic!("{metric}"))
+}
+
+/// Processes that take whatever time they get, as long as this lives.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn new() -> Self {
+        let spin = || {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        Self((0..4).map(|_| spin()).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
+    let Some(lab) = Lab::that_runs() else { return };
+    // Every number below a prime, once, in the order of a multiplicative generator.
+    let prime = 500_009_u64;
+    let mut text = String::new();
+    for number in 1..prime {
+        text += &format!("{:012}\n", number * 7919 % prime);
+    }
+    fs::write(lab.folder().join("numbers"), text).unwrap();
+    let run = |more: &[&'static str]| {
+        let mut options = vec!["--memory", "12M", "--file", "numbers"];
+        options.extend(more);
+        lab.ends(0, program(&options, &["sort", "numbers"]));
+        newest(&lab)
+    };
+    let alone = run(&[]);
+    let load = Load::new();
+    let beside = run(&["--fresh"]);
+    drop(load);
+    assert_eq!(alone["digest"], beside["digest"]);
+    assert_ne!(
+        alone["wall"]["started"], beside["wall"]["started"],
+        "it ran twice"
+    );
+
+    let output = alone["results"]["texts"]["stdout"].as_str().unwrap();
+    assert!(output.starts_with("000000000001\n000000000002\n"));
+    assert!(output.ends_with("000000500007\n000000500008\n"));
+    assert!(output.contains("bytes left out"));
+    // More than there is room for was moved, and its own file was read from the disk.
+    assert!(metric(&alone, "swapped-out") > 100.0 || metric(&alone, "refaults") > 100.0);
+    assert!(metric(&alone, "read") > 6e6, "{}", metric(&alone, "read"));
+    assert!(metric(&alone, "elapsed") > 1e8);
+    // The record answers for the same program and not for another.
+    let started = beside["wall"]["started"].clone();
+    assert_eq!(run(&[])["wall"]["started"], started, "it is not run again");
+    lab.ends(
+        0,
+        program(
+            &["--memory", "12M", "--file", "numbers"],
+            &["sort", "-r", "numbers"],
+        ),
+    );
+    assert_ne!(newest(&lab)["wall"]["started"], started);
+}
+
+/// Runs a line of shell in a small machine without swap.
+fn shell(lab: &Lab, code: i32, options: &[&str], line: &str) -> serde_json::Value {
+    let mut all = vec!["--memory", "24M", "--swap", "none"];
+    all.extend(options);
+    lab.ends(code, program(&all, &["sh", "-c", line]));
+    newest(lab)
+}
+
+fn why(record: &serde_json::Value) -> String {
+    record["results"]["invalid"].to_string()
+}
+
+#[test]
+fn a_program_sees_its_own_files_its_seed_and_nothing_of_this_machine() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let line = r#"printf "\033[31mseed {seed}\n"; pwd; export -p; echo /*; echo > /work/x && echo written; echo > /x || true;
+                  read a < /dev/urandom; [ -n "$a" ] && echo random; echo "rate 12.5 per second""#;
+    let metric_option = "rate=rate ([0-9.]+):higher";
+    let record = shell(
+        &lab,
+        0,
+        &["--metric", metric_option, "--env", "A=b c"],
+        line,
+    );
+    let out = record["results"]["texts"]["stdout"].as_str().unwrap();
+    for word in ["seed 1\n", "/work\n", "A='b c'", "written\n", "random\n"] {
+        assert!(out.contains(word), "{word} is not in {out}");
+    }
+    let secret = std::env::var("PAGETIDE_TEST_CACHE").unwrap_or_else(|_| "CARGO".to_owned());
+    assert!(!out.contains(&secret), "{out}");
+    assert!(out.contains("/bin /dev /etc"), "{out}");
+    assert!(!out.contains("/root") && !out.contains("/home"), "{out}");
+    let errors = record["results"]["texts"]["stderr"].as_str().unwrap();
+    assert!(
+        errors.contains("Permission denied"),
+        "it is no root: {errors}"
+    );
+    assert!((metric(&record, "rate") - 12.5).abs() < 1e-9);
+    let id = json(&lab.ends(0, ["list", "records", "--json"]).0)[0]["id"].clone();
+    let shown = lab.ends(0, ["show", id.as_str().unwrap()]).0;
+    assert!(
+        shown.contains("seed 1") && !shown.contains('\u{1b}'),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_program_that_does_not_end_as_it_should_makes_the_trial_invalid_for_one_clear_reason() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let said = why(&shell(
+        &lab,
+        3,
+        &[],
+        "echo first >&2; echo the reason >&2; exit 3",
+    ));
+    assert!(
+        said.contains("status 3") && said.contains("the reason"),
+        "{said}"
+    );
+    shell(&lab, 0, &["--expect-exit", "3"], "exit 3");
+    let said = why(&shell(&lab, 3, &[], "kill -SEGV $$"));
+    assert!(said.contains("SIGSEGV"), "{said}");
+    let record = shell(
+        &lab,
+        3,
+        &["--time-limit", "2s"],
+        "while :; do echo flood; done",
+    );
+    let said = why(&record);
+    assert!(
+        said.contains("time limit of 2") && !said.contains("status"),
+        "{said}"
+    );
+    let kept = record["results"]["texts"]["stdout"].as_str().unwrap();
+    assert!(kept.contains("bytes left out") && kept.len() < 70 << 10);
+    let said = why(&shell(&lab, 3, &[], "(while :; do :; done) & exit 0"));
+    assert!(said.contains("in the foreground"), "{said}");
+    let hog = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done";
+    let record = shell(&lab, 3, &[], hog);
+    let invalid = record["results"]["invalid"].as_array().unwrap();
+    assert_eq!(invalid.len(), 1, "{invalid:?}");
+    assert_eq!(invalid[0]["kind"], "out-of-memory", "{invalid:?}");
+    let record = shell(&lab, 3, &["--limit", "8M"], hog);
+    let invalid = record["results"]["invalid"].as_array().unwrap();
+    assert_eq!(invalid.len(), 1, "{invalid:?}");
+    assert_eq!(invalid[0]["kind"], "out-of-limit", "{invalid:?}");
+    let record = shell(&lab, 0, &["--limit", "8M"], "echo small");
+    let peak = metric(&record, "group-peak");
+    assert!((1e5..=8.0 * 1048576.0).contains(&peak), "{peak}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_a_guest_is_booted() {
+    let lab = Lab::new();
+    fs::write(lab.folder().join("text"), "no program\n").unwrap();
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let (_, err) = lab.ends(4, program(&[], arguments));
+        one_sentence(&err, words);
+    };
+    refused(&["no-such-program"], &["no-such-program", "PATH"]);
+    refused(&["./absent"], &["absent"]);
+    refused(&["./text"], &["text"]);
+    refused(&["/"], &["ELF"]);
+    let (_, err) = lab.ends(4, program(&["--file", "../x"], &["sh"]));
+    one_sentence(&err, &["x"]);
+    let (_, err) = lab.ends(4, program(&["--dir", "text"], &["sh"]));
+    one_sentence(&err, &["--file"]);
+    let (_, err) = lab.ends(4, ["run", "--file", "text", "linear"]);
+    assert!(err.contains("COMMAND"), "{err}");
+    let (_, err) = lab.ends(4, ["run", "linear", "--", "sh"]);
+    one_sentence(&err, &["linear"]);
+}

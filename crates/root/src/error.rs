@@ -1,0 +1,152 @@
+//! Why a root cannot be made.
+
+use std::io;
+use std::path::PathBuf;
+
+use pagetide_quantity::Bytes;
+
+/// Why a root cannot be made or taken. Shown as is.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// A file of this machine refused.
+    #[error("{what} {}: {source}", .on.display())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// On what.
+        on: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// No program has this name.
+    #[error("there is no program `{name}` in the folders of PATH: give its path")]
+    NoProgram {
+        /// The name as given.
+        name: String,
+    },
+    /// A file is neither ELF nor a script.
+    #[error(
+        "cannot run {}: it is neither an ELF executable nor a script that begins with `#!`",
+        .path.display()
+    )]
+    NotAProgram {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file is not marked as a program.
+    #[error("cannot run {}: it is not executable, `chmod +x` it", .path.display())]
+    NotExecutable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program is built for another processor.
+    #[error(
+        "cannot run {}: it is built for {found}, and the guest is an x86-64 machine",
+        .path.display()
+    )]
+    OtherArchitecture {
+        /// The file.
+        path: PathBuf,
+        /// What it is built for.
+        found: String,
+    },
+    /// An ELF file is damaged.
+    #[error("cannot read the ELF file {}: {why}", .path.display())]
+    Elf {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A library is not on this machine.
+    #[error(
+        "{} needs the library {library}, which is in none of the folders where the loader looks: install it, or name its folder with LD_LIBRARY_PATH",
+        .by.display()
+    )]
+    NoLibrary {
+        /// Name of the library.
+        library: String,
+        /// Who needs it.
+        by: PathBuf,
+    },
+    /// A path cannot stand inside.
+    #[error("`{path}` cannot be a path inside: {why}")]
+    BadPath {
+        /// The path as given.
+        path: String,
+        /// What is wrong with it, and what to give instead.
+        why: &'static str,
+    },
+    /// Two things want the same path.
+    #[error("{path} cannot be both a folder and a file inside: name another path with :INSIDE")]
+    Conflict {
+        /// The path.
+        path: String,
+    },
+    /// A kind of file that no root holds.
+    #[error("{} is neither a file, a folder nor a link: leave it out", .path.display())]
+    Special {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A folder was given as a file, or the reverse.
+    #[error("{} is {found}: give it with {option}", .path.display())]
+    OtherKind {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+        /// The right option.
+        option: &'static str,
+    },
+    /// A file changed while it was read.
+    #[error("{} changed while it was read: run again when nobody writes to it", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// More than can be handed to a guest.
+    #[error(
+        "the files of the program take {size}, and at most {most} can be handed to a guest: leave out what it does not read"
+    )]
+    TooLarge {
+        /// Size of all files.
+        size: Bytes,
+        /// The most.
+        most: Bytes,
+    },
+    /// The image could not be made.
+    #[error("making the program's file system: {why}; apt-get install e2fsprogs")]
+    Image {
+        /// The reason.
+        why: String,
+    },
+    /// There is no root of this digest.
+    #[error(
+        "the root {digest} is not in the cache {}: give the program's files again, with `pagetide run … -- COMMAND`",
+        .cache.display()
+    )]
+    Unknown {
+        /// The digest.
+        digest: String,
+        /// The folder that was looked into.
+        cache: PathBuf,
+    },
+    /// An image is not what was written.
+    #[error(
+        "the root {digest} in the cache is damaged and was removed: give the program's files again, with `pagetide run … -- COMMAND`"
+    )]
+    Damaged {
+        /// The digest.
+        digest: String,
+    },
+}
+
+/// Adds attempt and object to an I/O error.
+pub(crate) fn io(
+    what: &'static str,
+    on: impl Into<PathBuf>,
+) -> impl FnOnce(io::Error) -> RootError {
+    let on = on.into();
+    move |source| RootError::Io { what, on, source }
+}

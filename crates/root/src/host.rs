@@ -1,0 +1,258 @@
+//! What is taken from this machine: programs, files and folders, at the path where they lie here or at another.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use pagetide_quantity::Bytes;
+
+use crate::WORK;
+use crate::elf;
+use crate::error::{RootError, io};
+use crate::image::MOST;
+use crate::libraries;
+use crate::path::Inside;
+use crate::tree::Tree;
+
+/// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
+const MOST_LINKS: usize = 40;
+
+/// This machine, as the place where a root's parts come from.
+#[derive(Debug)]
+pub struct Host {
+    /// Where relative paths begin.
+    pub(crate) here: PathBuf,
+    /// Folders of programs, as PATH names them.
+    pub(crate) path: Vec<PathBuf>,
+    /// Folders of libraries, in the order in which they are searched.
+    pub(crate) libraries: Vec<PathBuf>,
+    /// Libraries of these files are there already.
+    pub(crate) closed: BTreeSet<PathBuf>,
+    /// Folders inside that a loader must be told of.
+    pub(crate) told: BTreeSet<String>,
+    /// What a user should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Whether anybody may execute it.
+pub(crate) fn is_executable(metadata: &Metadata) -> bool {
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+/// A path of this machine as text.
+pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
+    path.to_str().ok_or_else(|| RootError::BadPath {
+        path: path.display().to_string(),
+        why: "it is not UTF-8",
+    })
+}
+
+impl Host {
+    /// The machine as this process sees it: its working folder, `PATH` and `LD_LIBRARY_PATH`.
+    pub fn here() -> Result<Self, RootError> {
+        let here = env::current_dir().map_err(io("finding", "the working folder"))?;
+        let folders = |name: &str| -> Vec<PathBuf> {
+            env::var_os(name)
+                .map(|value| env::split_paths(&value).collect())
+                .unwrap_or_default()
+        };
+        let mut all = folders("LD_LIBRARY_PATH");
+        all.extend(libraries::configured(Path::new("/etc/ld.so.conf")));
+        all.extend(libraries::DEFAULT.iter().map(PathBuf::from));
+        Ok(Self {
+            here,
+            path: folders("PATH"),
+            libraries: all,
+            closed: BTreeSet::new(),
+            told: BTreeSet::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// The folders that a loader inside does not search by itself, for `LD_LIBRARY_PATH`.
+    pub fn library_folders(&self) -> impl Iterator<Item = &str> {
+        self.told.iter().map(String::as_str)
+    }
+
+    /// What a user should know of what was taken.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Adds a file, with the libraries that it needs if it is ELF. Without a path `inside`, a relative path lies below the working
+    /// folder inside, and an absolute one where it lies here.
+    pub fn file(
+        &mut self,
+        tree: &mut Tree,
+        path: &str,
+        inside: Option<&str>,
+    ) -> Result<Inside, RootError> {
+        let host = self.here.join(path);
+        let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
+        if metadata.is_dir() {
+            return Err(RootError::OtherKind {
+                path: host,
+                found: "a folder",
+                option: "--dir",
+            });
+        }
+        let (place, real) = if inside.is_none() && path.starts_with('/') {
+            take(tree, &host)?
+        } else {
+            let place = Inside::new(inside.unwrap_or(path), WORK)?;
+            (add(tree, &place, &host, &metadata)?, host)
+        };
+        if is_elf(&real)? {
+            self.close(tree, &real, true)?;
+        }
+        Ok(place)
+    }
+
+    /// Adds a folder with all that it holds, links as links.
+    pub fn dir(
+        &mut self,
+        tree: &mut Tree,
+        path: &str,
+        inside: Option<&str>,
+    ) -> Result<Inside, RootError> {
+        let host = self.here.join(path);
+        let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
+        if !metadata.is_dir() {
+            return Err(RootError::OtherKind {
+                path: host,
+                found: "a file",
+                option: "--file",
+            });
+        }
+        let (place, real) = if inside.is_none() && path.starts_with('/') {
+            take(tree, &host)?
+        } else {
+            let place = Inside::new(inside.unwrap_or(path), WORK)?;
+            (tree.folder(&place)?, host)
+        };
+        let mut programs = Vec::new();
+        below(tree, &real, &place, &mut programs)?;
+        for program in programs {
+            self.close(tree, &program, false)?;
+        }
+        Ok(place)
+    }
+}
+
+/// Adds what a folder holds, in the order of names. Puts ELF files into `programs`.
+fn below(
+    tree: &mut Tree,
+    host: &Path,
+    place: &Inside,
+    programs: &mut Vec<PathBuf>,
+) -> Result<(), RootError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(host).map_err(io("reading", host))? {
+        found.push(entry.map_err(io("reading", host))?.path());
+    }
+    found.sort();
+    for path in found {
+        let name = path.file_name().map_or(path.as_path(), Path::new);
+        let inside = place.join(text(name)?)?;
+        let metadata = fs::symlink_metadata(&path).map_err(io("reading", &path))?;
+        if metadata.is_symlink() {
+            let target = fs::read_link(&path).map_err(io("reading", &path))?;
+            tree.link(&inside, text(&target)?)?;
+        } else if metadata.is_dir() {
+            let inside = tree.folder(&inside)?;
+            below(tree, &path, &inside, programs)?;
+        } else {
+            add(tree, &inside, &path, &metadata)?;
+            if is_elf(&path)? {
+                programs.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds a file of this machine at a path inside.
+fn add(
+    tree: &mut Tree,
+    place: &Inside,
+    host: &Path,
+    metadata: &Metadata,
+) -> Result<Inside, RootError> {
+    if !metadata.is_file() {
+        return Err(RootError::Special {
+            path: host.to_owned(),
+        });
+    }
+    // Before gigabytes are read for nothing.
+    let size = Bytes(tree.size().0 + metadata.len());
+    if size > MOST {
+        return Err(RootError::TooLarge { size, most: MOST });
+    }
+    tree.file(place, host, is_executable(metadata))
+}
+
+/// Whether a file begins as ELF does.
+fn is_elf(path: &Path) -> Result<bool, RootError> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(io("reading", path))?;
+    file.take(4)
+        .read_to_end(&mut start)
+        .map_err(io("reading", path))?;
+    Ok(elf::is_elf(&start))
+}
+
+/// Adds what stands at an absolute path of this machine at the same path inside, with every link on the way. Returns where it
+/// really lies, inside and here.
+pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(Inside, PathBuf), RootError> {
+    let mut left: Vec<String> = parts(path)?;
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        let metadata = fs::symlink_metadata(&next).map_err(io("reading", &next))?;
+        if !metadata.is_symlink() {
+            at = next;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            let why = std::io::Error::other("its links lead in circles");
+            return Err(io("reading", path)(why));
+        }
+        let target = fs::read_link(&next).map_err(io("reading", &next))?;
+        tree.link(&Inside::new(text(&next)?, "")?, text(&target)?)?;
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        left.extend(parts(&target)?);
+    }
+    let inside = Inside::new(text(&at)?, "")?;
+    let metadata = fs::metadata(&at).map_err(io("reading", &at))?;
+    let inside = if metadata.is_dir() {
+        tree.folder(&inside)?
+    } else {
+        add(tree, &inside, &at, &metadata)?
+    };
+    Ok((inside, at))
+}
+
+/// The parts of a path, the first one last.
+fn parts(path: &Path) -> Result<Vec<String>, RootError> {
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(text(Path::new(part))?.to_owned()),
+            Component::ParentDir => parts.push("..".to_owned()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    parts.reverse();
+    Ok(parts)
+}

@@ -1,0 +1,212 @@
+//! The image of a root: an ext4 file system whose bytes depend on nothing but its content and the version of `mke2fs`.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
+use sha2::{Digest, Sha256};
+
+use crate::error::{RootError, io};
+use crate::inodes::{self, TIME};
+use crate::path::Inside;
+use crate::tree::{Entry, Source, Tree, hex};
+use crate::{USER, WORK};
+
+/// The most that the files of a root may take: what can be handed to a guest, less what the file system itself needs.
+pub const MOST: Bytes = Bytes::from_mib(896);
+/// Inodes for files that the program makes.
+const SPARE_INODES: u64 = 4096;
+/// Size of an inode.
+const INODE: u64 = 256;
+
+fn fault(why: impl Into<String>) -> RootError {
+    RootError::Image { why: why.into() }
+}
+
+fn mke2fs() -> Command {
+    let mut command = Command::new("mke2fs");
+    command
+        .env_clear()
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC")
+        .env("MKE2FS_CONFIG", "/dev/null")
+        .env("SOURCE_DATE_EPOCH", TIME.to_string())
+        .env("E2FSPROGS_FAKE_TIME", TIME.to_string())
+        .stdin(Stdio::null());
+    command
+}
+
+/// The version of the program that makes images: another may lay out the same files differently.
+pub(crate) fn version() -> Result<String, RootError> {
+    let output = mke2fs()
+        .arg("-V")
+        .output()
+        .map_err(|why| fault(format!("mke2fs cannot be run ({why})")))?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let first = text.lines().next().unwrap_or_default().trim().to_owned();
+    if first.starts_with("mke2fs ") {
+        Ok(first)
+    } else {
+        Err(fault(format!("mke2fs calls itself `{first}`")))
+    }
+}
+
+/// Size of the image of a tree with so much room for what the program writes.
+pub(crate) fn size(tree: &Tree, space: Bytes) -> (Bytes, u64) {
+    let (mut pages, mut names) = (0, 0);
+    for (_, entry) in tree.entries() {
+        names += 1;
+        pages += match entry {
+            Entry::File { size, .. } => size.0.div_ceil(PAGE_SIZE),
+            Entry::Folder { .. } | Entry::Link { .. } => 1,
+        };
+    }
+    let inodes = names + SPARE_INODES;
+    let content = pages * PAGE_SIZE;
+    // Room for maps of extents, folders of several pages, and the file system's own tables.
+    let own = content / 64 + inodes * INODE + (4 << 20);
+    let whole = (content + own + space.0).next_multiple_of(1 << 20);
+    (Bytes(whole), inodes)
+}
+
+/// Makes the image of a tree. `folder` is an empty folder to work in, on the file system of the image.
+pub(crate) fn make(
+    tree: &Tree,
+    space: Bytes,
+    folder: &Path,
+    image: &Path,
+) -> Result<(), RootError> {
+    let used = tree.size();
+    if used > MOST {
+        return Err(RootError::TooLarge {
+            size: used,
+            most: MOST,
+        });
+    }
+    let stage = folder.join("stage");
+    fs::create_dir(&stage).map_err(io("making", &stage))?;
+    lay_out(tree, &stage)?;
+    let (size, inodes) = size(tree, space);
+    let made = mke2fs()
+        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-I"])
+        .arg(INODE.to_string())
+        .args(["-U", "70616765-7469-6465-2d70-726f6772616d", "-N"])
+        .arg(inodes.to_string())
+        .args(["-O", "^has_journal,^metadata_csum,^resize_inode,^64bit,extent,dir_index,filetype"])
+        .args(["-E", "hash_seed=70616765-7469-6465-2d70-726f67726101,lazy_itable_init=1,nodiscard,root_owner=0:0", "-d"])
+        .arg(&stage)
+        .arg(image)
+        .arg(format!("{}k", size.0 >> 10))
+        .output()
+        .map_err(|why| fault(format!("mke2fs cannot be run ({why})")))?;
+    if !made.status.success() {
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        let last = said.trim().lines().last().unwrap_or_default();
+        return Err(fault(format!("mke2fs said `{last}`")));
+    }
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(image)
+        .map_err(io("opening", image))?;
+    inodes::settle(&file, |time| if time == TIME { 0 } else { USER })
+        .map_err(io("setting owners and times in", image))?;
+    remove(&stage)
+}
+
+/// Copies a tree to a folder of this machine. Only what was just made there is written to: no link is followed.
+fn lay_out(tree: &Tree, stage: &Path) -> Result<(), RootError> {
+    let mut times = Vec::new();
+    for (inside, entry) in tree.entries() {
+        let path = stage.join(inside.as_str().trim_start_matches('/'));
+        match entry {
+            Entry::Folder { .. } => fs::DirBuilder::new()
+                .mode(0o755)
+                .create(&path)
+                .map_err(io("making", &path))?,
+            Entry::Link { target } => {
+                std::os::unix::fs::symlink(target, &path).map_err(io("making", &path))?;
+            }
+            Entry::File {
+                source,
+                executable,
+                digest,
+                ..
+            } => {
+                copy(source, &path, digest)?;
+                let mode = if *executable { 0o755 } else { 0o644 };
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+                    .map_err(io("making", &path))?;
+            }
+        }
+        times.push((path, inside, entry));
+    }
+    // From the deepest up: making something in a folder changes its times.
+    for (path, inside, entry) in times.into_iter().rev() {
+        if let Entry::Folder { shared } = entry {
+            let mode = if *shared { 0o1777 } else { 0o755 };
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))
+                .map_err(io("making", &path))?;
+        }
+        mark(&path, inside)?;
+    }
+    mark(stage, &Inside::new("/", "")?)
+}
+
+/// Notes the owner of a file in its time, from which it comes into the image.
+fn mark(path: &Path, inside: &Inside) -> Result<(), RootError> {
+    let time = Timespec {
+        tv_sec: i64::from(TIME) + i64::from(inside.is_below(WORK)),
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(|errno| io("setting the time of", path)(errno.into()))
+}
+
+/// Copies a file and proves that its bytes are those that its digest was made of.
+fn copy(source: &Source, path: &Path, digest: &str) -> Result<(), RootError> {
+    let mut to = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(io("making", path))?;
+    let host = match source {
+        Source::Bytes(bytes) => {
+            return to.write_all(bytes).map_err(io("writing", path));
+        }
+        Source::Host(host) => host,
+    };
+    let mut from = File::open(host).map_err(io("reading", host))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let n = from.read(&mut buffer).map_err(io("reading", host))?;
+        if n == 0 {
+            break;
+        }
+        hash.update(&buffer[..n]);
+        to.write_all(&buffer[..n]).map_err(io("writing", path))?;
+    }
+    if hex(&hash.finalize()) == digest {
+        Ok(())
+    } else {
+        Err(RootError::Changed {
+            path: PathBuf::from(host),
+        })
+    }
+}
+
+/// Removes the copy.
+fn remove(stage: &Path) -> Result<(), RootError> {
+    fs::remove_dir_all(stage).map_err(io("removing", stage))
+}

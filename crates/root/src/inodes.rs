@@ -1,0 +1,90 @@
+//! What `mke2fs` takes over from the files it copies and must not: owners and times. They are set in the image itself.
+//!
+//! Format: Linux `Documentation/filesystems/ext4/`, super block, group descriptors and inodes. The image has no checksums.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Every time in an image: 2026-01-01, when the guest's clock begins.
+pub(crate) const TIME: u32 = 1_767_225_600;
+
+const MAGIC: u16 = 0xef53;
+/// Size of a group descriptor without the feature of 64 bits.
+const DESCRIPTOR: usize = 32;
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes
+        .get(at..at + 2)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes
+        .get(at..at + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u32::from_le_bytes)
+}
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + value.len()) {
+        place.copy_from_slice(value);
+    }
+}
+
+/// Sets the times of every inode that is in use, and its owner: `owner` tells user and group from its time of modification.
+pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()> {
+    let mut head = [0; 1024];
+    image.read_exact_at(&mut head, 1024)?;
+    if u16_at(&head, 0x38) != MAGIC {
+        return Err(io::Error::other("there is no super block"));
+    }
+    let block = 1024_u64 << u32_at(&head, 0x18);
+    let blocks = u32_at(&head, 0x4);
+    let per_group = u32_at(&head, 0x20).max(1);
+    let inodes = u32_at(&head, 0x28) as usize;
+    let size = usize::from(u16_at(&head, 0x58));
+    // Features that would move or guard what is written here: 64 bits, checksums.
+    let (incompat, ro_compat) = (u32_at(&head, 0x60), u32_at(&head, 0x64));
+    if incompat & 0x80 != 0 || ro_compat & 0x400 != 0 || size < 128 {
+        return Err(io::Error::other("its features are not those asked for"));
+    }
+    let groups = blocks.div_ceil(per_group) as usize;
+    let first = u64::from(u32_at(&head, 0x14)) + 1;
+    let mut descriptors = vec![0; groups * DESCRIPTOR];
+    image.read_exact_at(&mut descriptors, first * block)?;
+    for descriptor in descriptors.chunks_exact(DESCRIPTOR) {
+        let at = u64::from(u32_at(descriptor, 0x8)) * block;
+        let mut table = vec![0; inodes * size];
+        image.read_exact_at(&mut table, at)?;
+        for inode in table.chunks_exact_mut(size) {
+            if u16_at(inode, 0) != 0 {
+                one(inode, &owner);
+            }
+        }
+        image.write_all_at(&table, at)?;
+    }
+    Ok(())
+}
+
+/// Sets owner and times of one inode.
+fn one(inode: &mut [u8], owner: &impl Fn(u32) -> u32) {
+    let id = owner(u32_at(inode, 0x10)).to_le_bytes();
+    // User and group, low and high halves.
+    put(inode, 0x2, &id[..2]);
+    put(inode, 0x18, &id[..2]);
+    put(inode, 0x78, &id[2..]);
+    put(inode, 0x7a, &id[2..]);
+    // Access, change of the inode, modification.
+    for at in [0x8, 0xc, 0x10] {
+        put(inode, at, &TIME.to_le_bytes());
+    }
+    // Their fractions, and the time of creation with its own, in inodes that have room for them.
+    if inode.len() > 128 && u16_at(inode, 0x80) >= 24 {
+        for at in [0x84, 0x88, 0x8c, 0x94] {
+            put(inode, at, &[0; 4]);
+        }
+        put(inode, 0x90, &TIME.to_le_bytes());
+    }
+}

@@ -1,0 +1,168 @@
+//! The libraries that ELF files need, searched as the loader does. Source: ld.so(8).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::elf::{self, Elf};
+use crate::error::{RootError, io};
+use crate::host::{Host, take, text};
+use crate::tree::Tree;
+
+/// Folders that loaders search by themselves: Debian's, then those of others.
+pub(crate) const DEFAULT: [&str; 6] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+];
+
+/// How deep files of the loader's configuration may include each other.
+const MOST_DEPTH: usize = 8;
+
+/// Folders that the loader's configuration names.
+pub(crate) fn configured(file: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    read(file, 0, &mut folders);
+    folders
+}
+
+fn read(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
+    let Ok(text) = fs::read_to_string(file) else {
+        return;
+    };
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        match line.split_once(char::is_whitespace) {
+            Some(("include", pattern)) if depth < MOST_DEPTH => {
+                for file in matching(file, pattern.trim()) {
+                    read(&file, depth + 1, folders);
+                }
+            }
+            _ if line.starts_with('/') => folders.push(PathBuf::from(line)),
+            _ => {}
+        }
+    }
+}
+
+/// Files that an `include` names: a path whose last part may have one `*`, in the order of names.
+fn matching(file: &Path, pattern: &str) -> Vec<PathBuf> {
+    let whole = file.parent().unwrap_or(Path::new("/")).join(pattern);
+    let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))
+    else {
+        return Vec::new();
+    };
+    let Some((start, end)) = name.split_once('*') else {
+        return vec![whole];
+    };
+    let fits = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        })
+    };
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = found.map(|entry| entry.path()).filter(fits).collect();
+    found.sort();
+    found
+}
+
+impl Host {
+    /// Adds the loader and all libraries that an ELF file needs, and what those need. `strict` refuses where one is missing; else
+    /// that becomes a note.
+    pub(crate) fn close(
+        &mut self,
+        tree: &mut Tree,
+        program: &Path,
+        strict: bool,
+    ) -> Result<(), RootError> {
+        let mut left = vec![program.to_owned()];
+        let mut of_program = Vec::new();
+        while let Some(path) = left.pop() {
+            if !self.closed.insert(path.clone()) {
+                continue;
+            }
+            let bytes = fs::read(&path).map_err(io("reading", &path))?;
+            let elf = match elf::read(&path, &bytes) {
+                Ok(elf) => elf,
+                Err(why) if strict => return Err(why),
+                // Data that happens to be ELF, for another machine perhaps.
+                Err(_) => continue,
+            };
+            if let Some(loader) = &elf.interpreter {
+                let (_, real) = take(tree, Path::new(loader))?;
+                left.push(real);
+            }
+            let own = own_folders(&elf, &path);
+            if of_program.is_empty() {
+                of_program.clone_from(&own);
+            }
+            for name in &elf.needed {
+                match self.find(name, &own, &of_program) {
+                    Some(found) => {
+                        let (_, real) = take(tree, &found)?;
+                        left.push(real);
+                    }
+                    None if strict => {
+                        return Err(RootError::NoLibrary {
+                            library: name.clone(),
+                            by: path,
+                        });
+                    }
+                    None => {
+                        let by = path.display();
+                        self.notes
+                            .push(format!("{by} needs {name}, which is not on this machine"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for a library of x86-64.
+    fn find(&mut self, name: &str, own: &[PathBuf], of_program: &[PathBuf]) -> Option<PathBuf> {
+        if name.contains('/') {
+            return Some(PathBuf::from(name)).filter(|path| fits(path));
+        }
+        let in_folders = |folders: &[PathBuf]| {
+            let paths = folders.iter().map(|folder| folder.join(name));
+            paths.into_iter().find(|path| fits(path))
+        };
+        if let Some(found) = in_folders(own).or_else(|| in_folders(of_program)) {
+            return Some(found);
+        }
+        let found = in_folders(&self.libraries)?;
+        let folder = text(found.parent()?).ok()?;
+        if !DEFAULT.contains(&folder) {
+            self.told.insert(folder.to_owned());
+        }
+        Some(found)
+    }
+}
+
+/// Whether this is a library that the guest's machine can load.
+fn fits(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|bytes| elf::is_elf(&bytes) && elf::read(path, &bytes).is_ok())
+}
+
+/// The folders that a file itself names.
+fn own_folders(elf: &Elf, path: &Path) -> Vec<PathBuf> {
+    let origin = path.parent().map(Path::to_string_lossy).unwrap_or_default();
+    let of = |folder: &String| {
+        let folder = folder
+            .replace("${ORIGIN}", &origin)
+            .replace("$ORIGIN", &origin)
+            .replace("${LIB}", "lib/x86_64-linux-gnu")
+            .replace("$LIB", "lib/x86_64-linux-gnu")
+            .replace("${PLATFORM}", "x86_64")
+            .replace("$PLATFORM", "x86_64");
+        PathBuf::from(folder)
+    };
+    elf.folders
+        .iter()
+        .map(of)
+        .filter(|folder| folder.is_absolute())
+        .collect()
+}

@@ -1,0 +1,104 @@
+//! Paths inside a root.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::RootError;
+
+/// A path inside a root: it begins with `/` and has no `.`, `..` or empty parts, so that it cannot lead out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Inside(String);
+
+impl Inside {
+    /// The path `text`; a relative one lies below `base`.
+    pub fn new(text: &str, base: &str) -> Result<Self, RootError> {
+        let bad = |why| RootError::BadPath {
+            path: text.to_owned(),
+            why,
+        };
+        if text.is_empty() {
+            return Err(bad("it is empty"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(bad("it has control characters"));
+        }
+        let mut path = if text.starts_with('/') {
+            String::new()
+        } else {
+            base.to_owned()
+        };
+        for part in text.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => return Err(bad("it leads upwards, write it without `..`")),
+                part if part.len() > 255 => {
+                    return Err(bad("a part of it is longer than 255 bytes"));
+                }
+                part => {
+                    path.push('/');
+                    path.push_str(part);
+                }
+            }
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        Ok(Self(path))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The folder that holds it; nothing for the root itself.
+    pub fn parent(&self) -> Option<Self> {
+        let (folder, name) = self.0.rsplit_once('/')?;
+        (!name.is_empty()).then(|| Self(if folder.is_empty() { "/" } else { folder }.to_owned()))
+    }
+
+    /// Its last part.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// A path below this one.
+    pub fn join(&self, more: &str) -> Result<Self, RootError> {
+        Self::new(more.trim_start_matches('/'), self.0.trim_end_matches('/'))
+    }
+
+    /// Whether it is this folder or lies below it.
+    pub fn is_below(&self, folder: &str) -> bool {
+        let rest = self.0.strip_prefix(folder);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl fmt::Display for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_inside_is_absolute_and_never_leads_upwards() {
+        let path = |text| Inside::new(text, "/work").map(|path| path.to_string());
+        assert_eq!(path("numbers").unwrap(), "/work/numbers");
+        assert_eq!(path("./a//b/").unwrap(), "/work/a/b");
+        assert_eq!(path("/usr//bin/./sort").unwrap(), "/usr/bin/sort");
+        assert_eq!(path("/").unwrap(), "/");
+        for bad in ["..", "../x", "/usr/../etc", "a/..", "", "a\nb", "\0"] {
+            assert!(path(bad).is_err(), "{bad:?}");
+        }
+        let path = Inside::new("/work/a", "").unwrap();
+        assert!(path.is_below("/work") && !path.is_below("/wor"));
+        assert_eq!(path.parent().unwrap().as_str(), "/work");
+        assert_eq!(path.parent().unwrap().parent().unwrap().as_str(), "/");
+        assert!(Inside::new("/", "").unwrap().parent().is_none());
+    }
+}

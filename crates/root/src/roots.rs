@@ -1,0 +1,162 @@
+//! Roots in the cache: each image is made once and named by a digest of all it depends on.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use pagetide_quantity::Bytes;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::{RootError, io};
+use crate::image;
+use crate::tree::{Tree, digest_of, hex};
+
+/// Roots that were not used for this long are removed.
+const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
+/// Files of a root; the note is written last.
+const IMAGE: &str = "image";
+const LISTING: &str = "listing";
+const NOTE: &str = "whole";
+
+/// The roots below a cache folder.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    folder: PathBuf,
+}
+
+/// A root in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its name: all that decides the bytes of its image.
+    pub digest: String,
+    /// The image, sparse.
+    pub image: PathBuf,
+    /// Size of the image.
+    pub size: Bytes,
+    /// SHA-256 of the image, in hex.
+    sum: String,
+}
+
+/// What is noted of a root when it is whole.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    size: Bytes,
+    sum: String,
+}
+
+impl Roots {
+    /// The roots below a cache folder.
+    pub fn of(cache: &Path) -> Self {
+        Self {
+            folder: cache.join("roots"),
+        }
+    }
+
+    /// The root of a tree, with so much free space for what the program writes. Its image is made if it is not there;
+    /// `say` is told before that.
+    pub fn make(
+        &self,
+        tree: &Tree,
+        space: Bytes,
+        say: impl FnOnce(&str),
+    ) -> Result<Root, RootError> {
+        let listing = format!(
+            "pagetide root 1\n{}\nspace {}\n{}",
+            image::version()?,
+            space.0,
+            tree.listing()
+        );
+        let digest = hex(&Sha256::digest(&listing)[..16]);
+        match self.get(&digest) {
+            Err(RootError::Unknown { .. }) => {}
+            other => return other,
+        }
+        fs::create_dir_all(&self.folder).map_err(io("making", &self.folder))?;
+        self.sweep();
+        let (size, _) = image::size(tree, space);
+        let files = tree.size();
+        say(&format!(
+            "making the program's file system: {files} of files, {size} in all"
+        ));
+        let work = tempfile::Builder::new()
+            .prefix(".making-")
+            .tempdir_in(&self.folder)
+            .map_err(io("making a folder in", &self.folder))?;
+        let place = work.path().join("root");
+        fs::create_dir(&place).map_err(io("making", &place))?;
+        let image = place.join(IMAGE);
+        image::make(tree, space, work.path(), &image)?;
+        let reader = File::open(&image).map_err(io("reading", &image))?;
+        let (sum, size) = digest_of(&reader).map_err(io("reading", &image))?;
+        reader.sync_all().map_err(io("writing", &image))?;
+        let note = Note {
+            size: Bytes(size),
+            sum,
+        };
+        let write = |name: &str, bytes: &[u8]| {
+            let path = place.join(name);
+            fs::write(&path, bytes).map_err(io("writing", &path))
+        };
+        write(LISTING, listing.as_bytes())?;
+        write(NOTE, &serde_json::to_vec(&note).unwrap_or_default())?;
+        // Where somebody else was faster, theirs is the same.
+        let _ = fs::rename(&place, self.folder.join(&digest));
+        self.get(&digest)
+    }
+
+    /// The root of this digest.
+    pub fn get(&self, digest: &str) -> Result<Root, RootError> {
+        let unknown = || RootError::Unknown {
+            digest: digest.to_owned(),
+            cache: self.folder.clone(),
+        };
+        if digest.is_empty() || !digest.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(unknown());
+        }
+        let folder = self.folder.join(digest);
+        let note = fs::read(folder.join(NOTE)).map_err(|_| unknown())?;
+        let note: Note = serde_json::from_slice(&note).map_err(|_| unknown())?;
+        // The time of its last use decides when it is removed.
+        if let Ok(file) = File::open(folder.join(NOTE)) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Ok(Root {
+            digest: digest.to_owned(),
+            image: folder.join(IMAGE),
+            size: note.size,
+            sum: note.sum,
+        })
+    }
+
+    /// Removes roots that were not used for a month, and what a killed process left.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let used = fs::metadata(path.join(NOTE))
+                .or_else(|_| entry.metadata())
+                .and_then(|metadata| metadata.modified());
+            let age = used.ok().and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| age > AGE_LIMIT) {
+                let _ = fs::remove_dir_all(path);
+            }
+        }
+    }
+}
+
+impl Root {
+    /// Opens the image after proving that it is what was written. One that is not is removed.
+    pub fn open(&self) -> Result<File, RootError> {
+        let file = File::open(&self.image).map_err(io("opening", &self.image))?;
+        let (sum, size) = digest_of(&file).map_err(io("reading", &self.image))?;
+        if sum == self.sum && size == self.size.0 {
+            return Ok(file);
+        }
+        if let Some(folder) = self.image.parent() {
+            let _ = fs::remove_dir_all(folder);
+        }
+        Err(RootError::Damaged {
+            digest: self.digest.clone(),
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What every root has, whatever it was made of: mount points, folders to write to, and the few files that C libraries read.
+
+use crate::error::RootError;
+use crate::path::Inside;
+use crate::tree::Tree;
+use crate::{USER, WORK};
+
+/// Folders that the guest mounts something on, or that programs expect.
+const FOLDERS: [&str; 5] = ["/proc", "/dev", "/sys", "/run", "/etc"];
+
+impl Tree {
+    /// Adds what every root has and this one has not.
+    pub fn complete(&mut self) -> Result<(), RootError> {
+        let path = |text: &str| Inside::new(text, "");
+        for folder in FOLDERS.into_iter().chain([WORK]) {
+            self.folder(&path(folder)?)?;
+        }
+        for folder in ["/tmp", "/var/tmp"] {
+            self.shared_folder(&path(folder)?)?;
+        }
+        let files = [
+            (
+                "/etc/passwd",
+                format!(
+                    "root:x:0:0:root:/root:/bin/sh\nprogram:x:{USER}:{USER}:program:{WORK}:/bin/sh\n"
+                ),
+            ),
+            ("/etc/group", format!("root:x:0:\nprogram:x:{USER}:\n")),
+            (
+                "/etc/hosts",
+                "127.0.0.1 localhost\n::1 localhost\n".to_owned(),
+            ),
+            (
+                "/etc/nsswitch.conf",
+                "passwd: files\ngroup: files\nhosts: files\n".to_owned(),
+            ),
+        ];
+        for (name, text) in files {
+            let name = path(name)?;
+            let there = self
+                .follow(&name)
+                .is_some_and(|real| self.get(&real).is_some());
+            if !there {
+                self.bytes(&name, text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! What a root holds, before it is an image.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::error::{RootError, io};
+use crate::path::Inside;
+
+/// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
+const MOST_LINKS: usize = 40;
+
+/// Where the bytes of a file come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of this machine.
+    Host(PathBuf),
+    /// These very bytes.
+    Bytes(Vec<u8>),
+}
+
+/// One name in a root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A folder.
+    Folder {
+        /// Whether everybody may write to it.
+        shared: bool,
+    },
+    /// A file.
+    File {
+        /// Where its bytes come from.
+        source: Source,
+        /// Whether it may be executed.
+        executable: bool,
+        /// Its size.
+        size: Bytes,
+        /// SHA-256 of its bytes, in hex.
+        digest: String,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads, as written in it. It is followed inside only.
+        target: String,
+    },
+}
+
+/// Folders, files and links by their path inside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    entries: BTreeMap<Inside, Entry>,
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// SHA-256 in hex and size of all that a reader gives.
+pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut size = 0;
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok((hex(&hash.finalize()), size)),
+            n => {
+                hash.update(&buffer[..n]);
+                size += n as u64;
+            }
+        }
+    }
+}
+
+impl Tree {
+    /// Everything in it, folders before what they hold.
+    pub fn entries(&self) -> impl Iterator<Item = (&Inside, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// What stands at a path itself, no link followed.
+    pub fn get(&self, path: &Inside) -> Option<&Entry> {
+        self.entries.get(path)
+    }
+
+    /// Size of all files.
+    pub fn size(&self) -> Bytes {
+        let sizes = self.entries.values().map(|entry| match entry {
+            Entry::File { size, .. } => size.0,
+            _ => 0,
+        });
+        Bytes(sizes.sum())
+    }
+
+    /// Adds a folder and those above it. Returns where it really lies: links on the way are followed, inside.
+    pub fn folder(&mut self, path: &Inside) -> Result<Inside, RootError> {
+        self.place(path, Entry::Folder { shared: false })
+    }
+
+    /// Adds a folder to which everybody may write.
+    pub fn shared_folder(&mut self, path: &Inside) -> Result<Inside, RootError> {
+        self.place(path, Entry::Folder { shared: true })
+    }
+
+    /// Adds a link.
+    pub fn link(&mut self, path: &Inside, target: &str) -> Result<Inside, RootError> {
+        let target = target.to_owned();
+        self.place(path, Entry::Link { target })
+    }
+
+    /// Adds a file of this machine, whose bytes are read now to know their digest.
+    pub fn file(
+        &mut self,
+        path: &Inside,
+        host: &Path,
+        executable: bool,
+    ) -> Result<Inside, RootError> {
+        let reader = File::open(host).map_err(io("reading", host))?;
+        let (digest, size) = digest_of(reader).map_err(io("reading", host))?;
+        let entry = Entry::File {
+            source: Source::Host(host.to_owned()),
+            executable,
+            size: Bytes(size),
+            digest,
+        };
+        self.place(path, entry)
+    }
+
+    /// Adds a file with these bytes.
+    pub fn bytes(&mut self, path: &Inside, bytes: &[u8]) -> Result<Inside, RootError> {
+        let entry = Entry::File {
+            source: Source::Bytes(bytes.to_vec()),
+            executable: false,
+            size: Bytes(bytes.len() as u64),
+            digest: hex(&Sha256::digest(bytes)),
+        };
+        self.place(path, entry)
+    }
+
+    /// Where a path leads, all links on the way followed, as the kernel does that has this tree as its root. Nothing where a
+    /// link leads in circles. What it leads to need not be there.
+    pub fn follow(&self, path: &Inside) -> Option<Inside> {
+        let mut left: Vec<String> = parts(path.as_str());
+        let mut at = Inside::new("/", "").ok()?;
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            if part == ".." {
+                at = at.parent().unwrap_or(at);
+                continue;
+            }
+            let next = at.join(&part).ok()?;
+            if let Some(Entry::Link { target }) = self.entries.get(&next) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return None;
+                }
+                if target.starts_with('/') {
+                    at = Inside::new("/", "").ok()?;
+                }
+                left.extend(parts(target));
+            } else {
+                at = next;
+            }
+        }
+        Some(at)
+    }
+
+    fn place(&mut self, path: &Inside, entry: Entry) -> Result<Inside, RootError> {
+        let conflict = || RootError::Conflict {
+            path: path.to_string(),
+        };
+        let Some(parent) = path.parent() else {
+            return Ok(path.clone());
+        };
+        let folder = self.follow(&parent).ok_or_else(conflict)?;
+        self.folders(&folder)?;
+        let path = folder.join(path.name())?;
+        let is_folder = |entry: &Entry| matches!(entry, Entry::Folder { .. });
+        match self.entries.get(&path) {
+            // A link to a folder is as good as a folder.
+            Some(Entry::Link { .. }) if is_folder(&entry) => {
+                let real = self.follow(&path).ok_or_else(conflict)?;
+                self.folders(&real)?;
+                return Ok(real);
+            }
+            Some(there) if is_folder(there) != is_folder(&entry) => return Err(conflict()),
+            // A folder that is there stays as it is, unless everybody may now write to it.
+            Some(_) if entry == (Entry::Folder { shared: false }) => {}
+            _ => {
+                self.entries.insert(path.clone(), entry);
+            }
+        }
+        Ok(path)
+    }
+
+    /// Makes sure that a folder, whose path has no links, is there with all above it.
+    fn folders(&mut self, path: &Inside) -> Result<(), RootError> {
+        let mut at = Some(path.clone());
+        while let Some(folder) = at {
+            at = folder.parent();
+            if at.is_none() {
+                break;
+            }
+            match self.entries.get(&folder) {
+                None => {
+                    self.entries.insert(folder, Entry::Folder { shared: false });
+                }
+                Some(Entry::Folder { .. }) => {}
+                Some(_) => {
+                    return Err(RootError::Conflict {
+                        path: folder.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One line for each name, in order: all that the tree is.
+    pub(crate) fn listing(&self) -> String {
+        let mut text = String::new();
+        for (path, entry) in &self.entries {
+            let _ = match entry {
+                Entry::Folder { shared } => {
+                    writeln!(text, "{} {path}", if *shared { "shared" } else { "folder" })
+                }
+                Entry::File {
+                    executable,
+                    size,
+                    digest,
+                    ..
+                } => {
+                    let kind = if *executable { "program" } else { "file" };
+                    writeln!(text, "{kind} {digest} {} {path}", size.0)
+                }
+                Entry::Link { target } => writeln!(text, "link {path} {}", target.escape_default()),
+            };
+        }
+        text
+    }
+}
+
+/// The parts of a path or of a link's target, the first one last.
+fn parts(path: &str) -> Vec<String> {
+    path.split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .rev()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside(text: &str) -> Inside {
+        Inside::new(text, "/work").unwrap()
+    }
+
+    #[test]
+    fn what_is_added_below_a_link_lies_where_the_link_leads() {
+        let mut tree = Tree::default();
+        tree.link(&inside("/lib"), "usr/lib").unwrap();
+        let real = tree.bytes(&inside("/lib/a/libx.so"), b"x").unwrap();
+        assert_eq!(real.as_str(), "/usr/lib/a/libx.so");
+        assert!(matches!(
+            tree.get(&inside("/usr/lib/a")),
+            Some(Entry::Folder { .. })
+        ));
+        assert_eq!(tree.folder(&inside("/lib")).unwrap().as_str(), "/usr/lib");
+    }
+
+    #[test]
+    fn links_are_followed_inside_and_never_out_of_it() {
+        let mut tree = Tree::default();
+        tree.link(&inside("/up"), "../../../../etc").unwrap();
+        assert_eq!(tree.follow(&inside("/up/x")).unwrap().as_str(), "/etc/x");
+        tree.link(&inside("/a"), "b").unwrap();
+        tree.link(&inside("/b"), "/a").unwrap();
+        assert_eq!(tree.follow(&inside("/a/x")), None);
+        assert!(tree.bytes(&inside("/a/x"), b"").is_err());
+    }
+
+    #[test]
+    fn a_file_and_a_folder_of_one_name_are_refused_and_a_later_file_replaces_an_earlier() {
+        let mut tree = Tree::default();
+        tree.bytes(&inside("a"), b"1").unwrap();
+        assert!(tree.folder(&inside("a")).is_err());
+        assert!(tree.bytes(&inside("a/b"), b"").is_err());
+        tree.bytes(&inside("a"), b"22").unwrap();
+        assert_eq!(tree.size(), Bytes(2));
+        tree.folder(&inside("d")).unwrap();
+        assert!(tree.bytes(&inside("d"), b"").is_err());
+    }
+}

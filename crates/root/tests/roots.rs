@@ -1,0 +1,229 @@
+//! Roots of real programs of this machine, and images of them.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use pagetide_quantity::Bytes;
+use pagetide_root::{Entry, Host, Inside, RootError, Roots, Tree};
+
+const SPACE: Bytes = Bytes::from_mib(4);
+
+fn inside(text: &str) -> Inside {
+    Inside::new(text, "/work").unwrap()
+}
+
+fn program(word: &str) -> Result<(Tree, Inside), RootError> {
+    let (mut tree, mut host) = (Tree::default(), Host::here()?);
+    let program = host.program(&mut tree, word)?;
+    tree.complete()?;
+    Ok((tree, program.path))
+}
+
+fn debugfs(image: &Path, request: &str) -> String {
+    let output = Command::new("/usr/sbin/debugfs")
+        .args(["-R", request])
+        .arg(image)
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn write(path: &Path, text: &str, mode: u32) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_program_is_found_as_a_shell_finds_it_with_its_loader_and_libraries() {
+    let (tree, path) = program("sort").unwrap();
+    assert!(path.as_str().ends_with("/sort"), "{path}");
+    let real = tree.follow(&path).unwrap();
+    assert!(matches!(
+        tree.get(&real),
+        Some(Entry::File {
+            executable: true,
+            ..
+        })
+    ));
+    // The loader is named by this path in every program, wherever it lies.
+    let loader = tree.follow(&inside("/lib64/ld-linux-x86-64.so.2")).unwrap();
+    assert!(tree.get(&loader).is_some(), "{loader}");
+    let names: Vec<&str> = tree.entries().map(|(path, _)| path.name()).collect();
+    assert!(names.contains(&"libc.so.6"), "{names:?}");
+    assert!(
+        !names.contains(&"shadow") && !names.contains(&"ls"),
+        "nothing but what was named: {names:?}"
+    );
+}
+
+#[test]
+fn a_script_takes_along_what_interprets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("plain", "#!/bin/sh\necho\n"),
+        ("env", "#!/usr/bin/env -S sh -e\necho\n"),
+    ] {
+        let path = folder.path().join(name);
+        write(&path, text, 0o755);
+        let (tree, path) = program(path.to_str().unwrap()).unwrap();
+        assert!(tree.get(&path).is_some());
+        let shell = tree.follow(&inside("/bin/sh")).unwrap();
+        let shell = tree.get(&shell).is_some();
+        let other = tree.follow(&inside("/usr/bin/sh")).unwrap();
+        assert!(shell || tree.get(&other).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_program_is_refused_in_one_sentence_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    write(&path("text"), "no program\n", 0o755);
+    write(&path("unmarked"), "#!/bin/sh\n", 0o644);
+    let mut arm = fs::read("/bin/sh").unwrap();
+    arm[18..20].copy_from_slice(&183_u16.to_le_bytes());
+    fs::write(path("arm"), &arm).unwrap();
+    fs::set_permissions(path("arm"), fs::Permissions::from_mode(0o755)).unwrap();
+    let said = |name: &str| {
+        program(path(name).to_str().unwrap())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(said("text").contains("neither an ELF executable nor a script"));
+    assert!(said("unmarked").contains("not executable"));
+    assert!(said("arm").contains("arm64"), "{}", said("arm"));
+    assert!(said("absent").contains("absent"));
+    let unknown = program("no-such-program-here").unwrap_err().to_string();
+    assert!(unknown.contains("no-such-program-here"), "{unknown}");
+}
+
+#[test]
+fn a_library_that_is_not_here_is_named_with_who_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("needy");
+    let mut bytes = fs::read("/bin/sh").unwrap();
+    let name = b"libc.so.6\0";
+    let at = bytes
+        .windows(name.len())
+        .position(|window| window == name)
+        .unwrap();
+    bytes[at..at + 4].copy_from_slice(b"libq");
+    fs::write(&path, bytes).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let said = program(path.to_str().unwrap()).unwrap_err().to_string();
+    assert!(
+        said.contains("libq.so.6") && said.contains("needy"),
+        "{said}"
+    );
+}
+
+/// The same folder twice, made in two orders, at two times, with other modes.
+fn twins() -> [tempfile::TempDir; 2] {
+    let twin = |names: Vec<u32>, mode: u32| {
+        let folder = tempfile::tempdir().unwrap();
+        for number in names {
+            let below = folder.path().join(format!("d{}", number % 7));
+            fs::create_dir_all(&below).unwrap();
+            write(&below.join(format!("f{number}")), &number.to_string(), mode);
+        }
+        symlink("../../../etc/shadow", folder.path().join("out")).unwrap();
+        folder
+    };
+    [
+        twin((0..200).collect(), 0o600),
+        twin((0..200).rev().collect(), 0o664),
+    ]
+}
+
+#[test]
+fn the_image_depends_on_nothing_but_its_content() {
+    let cache = tempfile::tempdir().unwrap();
+    let images = twins().map(|folder| {
+        let own = tempfile::tempdir_in(cache.path()).unwrap();
+        let (mut tree, mut host) = (Tree::default(), Host::here().unwrap());
+        let path = folder.path().to_str().unwrap();
+        host.dir(&mut tree, path, Some("data")).unwrap();
+        host.program(&mut tree, "sort").unwrap();
+        tree.complete().unwrap();
+        // Owner and times of the copy must not get into the image.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let root = Roots::of(own.path()).make(&tree, SPACE, |_| ()).unwrap();
+        (fs::read(&root.image).unwrap(), root, own)
+    });
+    let [(first, root, _own), (second, other, _other)] = images;
+    assert_eq!(root.digest, other.digest);
+    assert!(first == second, "equal digests, other bytes");
+    root.open().unwrap();
+
+    let check = Command::new("/usr/sbin/e2fsck")
+        .args(["-fn"])
+        .arg(&root.image)
+        .output()
+        .unwrap();
+    assert!(check.status.success(), "{check:?}");
+    let ours = debugfs(&root.image, "stat /work/data/d0/f0");
+    assert!(ours.contains("User:  1000   Group:  1000"), "{ours}");
+    assert!(ours.contains("Mode:  0644"), "{ours}");
+    let theirs = debugfs(&root.image, "stat /etc/passwd");
+    assert!(theirs.contains("User:     0   Group:     0"), "{theirs}");
+    let link = debugfs(&root.image, "stat /work/data/out");
+    assert!(
+        link.contains("../../../etc/shadow"),
+        "a link stays a link: {link}"
+    );
+    let shared = debugfs(&root.image, "stat /tmp");
+    assert!(shared.contains("Mode:  01777"), "{shared}");
+}
+
+#[test]
+fn a_root_is_made_once_and_a_damaged_one_is_thrown_away() {
+    let cache = tempfile::tempdir().unwrap();
+    let roots = Roots::of(cache.path());
+    let mut tree = Tree::default();
+    tree.bytes(&inside("a"), b"1").unwrap();
+    tree.complete().unwrap();
+    let mut said = 0;
+    let root = roots.make(&tree, SPACE, |_| said += 1).unwrap();
+    assert_eq!(roots.make(&tree, SPACE, |_| said += 1).unwrap(), root);
+    assert_eq!(said, 1);
+    let wider = roots.make(&tree, Bytes(SPACE.0 * 2), |_| ()).unwrap();
+    assert_ne!(wider.digest, root.digest);
+    assert_eq!(roots.get(&root.digest).unwrap(), root);
+    assert!(matches!(
+        roots.get("../roots"),
+        Err(RootError::Unknown { .. })
+    ));
+
+    let mut bytes = fs::read(&root.image).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&root.image, bytes).unwrap();
+    assert!(matches!(root.open(), Err(RootError::Damaged { .. })));
+    assert!(matches!(
+        roots.get(&root.digest),
+        Err(RootError::Unknown { .. })
+    ));
+}
+
+#[test]
+fn a_file_given_as_a_folder_and_too_much_data_are_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut tree, mut host) = (Tree::default(), Host::here().unwrap());
+    let path = folder.path().to_str().unwrap();
+    let said = host.file(&mut tree, path, None).unwrap_err().to_string();
+    assert!(said.contains("--dir"), "{said}");
+    let said = host.dir(&mut tree, "/etc/passwd", None).unwrap_err();
+    assert!(said.to_string().contains("--file"), "{said}");
+    let large = folder.path().join("large");
+    fs::File::create(&large).unwrap().set_len(2 << 30).unwrap();
+    let large = large.to_str().unwrap();
+    let said = host.file(&mut tree, large, None).unwrap_err();
+    assert!(matches!(said, RootError::TooLarge { .. }), "{said}");
+    let said = host.file(&mut tree, "/dev/null", None).unwrap_err();
+    assert!(matches!(said, RootError::Special { .. }), "{said}");
+    assert!(host.file(&mut tree, "../../etc/passwd", None).is_err());
+}

@@ -1,0 +1,131 @@
+//! What a program writes, kept within bounds: the beginning, the end, and how much lay between.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::error::Stop;
+use crate::harness::LockedBuffer;
+
+/// How much of the beginning is kept, in bytes.
+const HEAD: usize = 48 << 10;
+/// How much of the end is kept, in bytes.
+const TAIL: usize = 16 << 10;
+/// How much is read at once: what a pipe holds.
+const CHUNK: usize = 64 << 10;
+
+/// The reading end of a pipe, and what came through it.
+pub(crate) struct Capture {
+    pipe: Option<OwnedFd>,
+    kept: LockedBuffer<u8>,
+    chunk: LockedBuffer<u8>,
+    total: u64,
+}
+
+impl Capture {
+    /// Captures what comes through this pipe, which does not block. All memory that it needs is taken now.
+    pub(crate) fn new(pipe: OwnedFd) -> Result<Self, Stop> {
+        Ok(Self {
+            pipe: Some(pipe),
+            kept: LockedBuffer::new(HEAD + TAIL)?,
+            chunk: LockedBuffer::new(CHUNK)?,
+            total: 0,
+        })
+    }
+
+    /// What to wait for; nothing once the other end is closed.
+    pub(crate) fn waits_for(&self) -> libc::pollfd {
+        libc::pollfd {
+            fd: self.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            events: libc::POLLIN,
+            revents: 0,
+        }
+    }
+
+    /// Takes what is there.
+    pub(crate) fn take(&mut self) {
+        while let Some(pipe) = &self.pipe {
+            // SAFETY: the buffer has `CHUNK` bytes and lives through the call.
+            let read =
+                unsafe { libc::read(pipe.as_raw_fd(), self.chunk.as_mut_ptr().cast(), CHUNK) };
+            match usize::try_from(read) {
+                Ok(0) => self.pipe = None,
+                Ok(length) => keep(&mut self.kept, &mut self.total, &self.chunk[..length]),
+                // Nothing is there now, or it was interrupted: the next wait tells.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// How much came.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// What was kept, as text, with a line where something was left out.
+    pub(crate) fn text(&self) -> String {
+        text(&self.kept, self.total)
+    }
+}
+
+/// Keeps bytes: the first ones in place, later ones in a ring behind them.
+fn keep(kept: &mut [u8], total: &mut u64, bytes: &[u8]) {
+    for byte in bytes {
+        let at = usize::try_from(*total).unwrap_or(usize::MAX);
+        let place = if at < HEAD {
+            at
+        } else {
+            HEAD + (at - HEAD) % TAIL
+        };
+        kept[place] = *byte;
+        *total += 1;
+    }
+}
+
+fn text(kept: &[u8], total: u64) -> String {
+    let length = usize::try_from(total).unwrap_or(usize::MAX);
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if length <= HEAD + TAIL {
+        return lossy(&kept[..length]);
+    }
+    // The oldest byte of the ring stands where the next one would be written.
+    let oldest = HEAD + (length - HEAD) % TAIL;
+    let tail: Vec<u8> = [&kept[oldest..HEAD + TAIL], &kept[HEAD..oldest]].concat();
+    format!(
+        "{}\n[… {} bytes left out …]\n{}",
+        lossy(&kept[..HEAD]),
+        length - HEAD - TAIL,
+        lossy(&tail)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(bytes: &[u8]) -> String {
+        let mut buffer = vec![0; HEAD + TAIL];
+        let mut total = 0;
+        for piece in bytes.chunks(1000) {
+            keep(&mut buffer, &mut total, piece);
+        }
+        assert_eq!(total, bytes.len() as u64);
+        text(&buffer, total)
+    }
+
+    #[test]
+    fn output_within_bounds_is_kept_whole_and_more_is_cut_in_the_middle() {
+        for length in [0, 1, HEAD, HEAD + 1, HEAD + TAIL] {
+            let bytes: Vec<u8> = (b'a'..=b'z').cycle().take(length).collect();
+            assert_eq!(kept(&bytes).as_bytes(), bytes, "{length}");
+        }
+        for more in [1, TAIL - 1, TAIL, 5 * TAIL + 7] {
+            let length = HEAD + TAIL + more;
+            let bytes: Vec<u8> = (b'a'..=b'z').cycle().take(length).collect();
+            let text = kept(&bytes);
+            let (head, rest) = text.split_once('\n').unwrap();
+            let (cut, tail) = rest.split_once('\n').unwrap();
+            assert_eq!(head.as_bytes(), &bytes[..HEAD]);
+            assert_eq!(cut, format!("[… {more} bytes left out …]"));
+            assert_eq!(tail.as_bytes(), &bytes[length - TAIL..]);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A memory control group (version 2) for the processes of a program. Source: kernel
+//! `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::Stop;
+
+/// Where the groups are mounted.
+const GROUPS: &str = "/sys/fs/cgroup";
+/// Name of the program's group.
+const NAME: &str = "pagetide-program";
+
+/// A group that was made; what it holds goes with the machine.
+pub(crate) struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    /// Makes the group and sets its limits: names of files and what is written to them.
+    pub(crate) fn new(limits: &[(&str, String)]) -> Result<Self, Stop> {
+        let attempt = || {
+            Stop::system(
+                "cannot limit the program's memory, for which the kernel needs memory control groups (CONFIG_MEMCG)",
+            )
+        };
+        let groups = Path::new(GROUPS);
+        fs::write(groups.join("cgroup.subtree_control"), "+memory").map_err(attempt())?;
+        let folder = groups.join(NAME);
+        match fs::create_dir(&folder) {
+            Err(why) if why.kind() != io::ErrorKind::AlreadyExists => return Err(attempt()(why)),
+            _ => {}
+        }
+        for (name, value) in limits {
+            fs::write(folder.join(name), value)
+                .map_err(Stop::system(format!("cannot set {name} to {value}")))?;
+        }
+        Ok(Self { folder })
+    }
+
+    /// The file through which a process joins.
+    pub(crate) fn door(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+
+    /// A number of the group; nothing where this kernel does not tell.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.folder.join(name)).ok()?;
+        text.trim().parse().ok()
+    }
+}

@@ -1,0 +1,343 @@
+//! How fast is a program of your own when memory is short?
+//!
+//! The program runs unmodified in a file system of its own on the simulated disk, as an unprivileged user, with nothing cached at
+//! its start: its own pages are read, reclaimed and read again as in life.
+
+use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Unit};
+
+use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
+use crate::error::{ScenarioError, Stop};
+use crate::group::Group;
+use crate::launch::{Ending, Launch, Run};
+use crate::measure::Measure;
+use crate::params::params;
+use crate::trial::{Trial, metrics};
+use pagetide_record::Invalid;
+
+params! {
+    /// Parameters, in the order the command line and the record show them.
+    pub(crate) struct Program {
+        /// The command, its words quoted as for a shell; the first is a path inside. `{seed}` stands for the trial's seed.
+        command: String = "";
+        /// Digest of the root: of all files the program finds.
+        root: String = "";
+        /// Its environment beside PATH, HOME, USER and LANG: `NAME=VALUE`, quoted as for a shell.
+        environment: String = "";
+        /// Folder inside in which it starts.
+        folder: String = "/work";
+        /// File inside that it reads as its standard input.
+        input: String = "/dev/null";
+        /// Status with which it must end.
+        expect_exit: u32 = "0", max = "255";
+        /// It is killed, and the trial is invalid, after so much time of the guest.
+        time_limit: Nanos = "600s", min = "1ms";
+        /// Limit of its memory group (`memory.max`); 0 for no group.
+        limit: Bytes = "0";
+        /// Memory above which its group is slowed down and reclaimed (`memory.high`); 0 for none.
+        high: Bytes = "0";
+        /// Most swap that its group may take (`memory.swap.max`): a size, or max.
+        swap_max: String = "max";
+        /// Numbers to read from its output: `NAME=REGEX:higher` or `NAME=REGEX:lower`, quoted as for a shell.
+        metrics: String = "";
+    }
+}
+
+/// What every program finds in its environment.
+const ENVIRONMENT: [&str; 5] = [
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/work",
+    "USER=program",
+    "LANG=C",
+    "TZ=UTC",
+];
+
+/// Longest piece of standard error that a reason quotes, in characters.
+const QUOTED: usize = 160;
+
+impl Program {
+    fn contradiction(name: &str, why: impl Into<String>) -> ScenarioError {
+        ScenarioError::Contradiction {
+            scenario: name.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// Words of a parameter, with the seed in its places.
+    fn words(text: &str, seed: u64) -> Option<Vec<String>> {
+        let words = shlex::split(text)?;
+        let seed = seed.to_string();
+        Some(
+            words
+                .into_iter()
+                .map(|word| word.replace("{seed}", &seed))
+                .collect(),
+        )
+    }
+}
+
+impl Scenario for Program {
+    const METRICS: &'static [MetricDef] = metrics![
+        MetricDef::time(
+            "elapsed",
+            "from the start of the program to the end of its first process"
+        )
+        .primary(),
+        MetricDef::of(
+            "peak-rss",
+            Unit::Bytes,
+            Direction::Neutral,
+            "largest resident memory of one of its processes, as the kernel accounts it"
+        ),
+        MetricDef::count(
+            "minor-faults",
+            Direction::Neutral,
+            "faults of its processes that needed no I/O"
+        ),
+        MetricDef::of(
+            "group-peak",
+            Unit::Bytes,
+            Direction::Neutral,
+            "most that its memory group held, files included; only with `limit`, `high` or `swap-max`"
+        ),
+        MetricDef::of(
+            "group-swap-peak",
+            Unit::Bytes,
+            Direction::Neutral,
+            "most that its memory group had in swap; only with `limit`, `high` or `swap-max`"
+        ),
+    ];
+
+    fn check(&self, name: &str, _form: Form, context: &Context) -> Result<(), ScenarioError> {
+        let example = "as in `pagetide run --memory 64M -- sort numbers`";
+        for (what, text) in [
+            ("command", &self.command),
+            ("environment", &self.environment),
+        ] {
+            if Self::words(text, 0).is_none() {
+                return Err(Self::contradiction(
+                    name,
+                    format!("the quotes of its {what} do not match: close each that is opened"),
+                ));
+            }
+        }
+        Measure::read_all(&self.metrics).map_err(|why| Self::contradiction(name, why))?;
+        if self.limit > context.memory {
+            return Err(Self::contradiction(
+                name,
+                format!(
+                    "a limit of {} never acts in {} of memory: lower it, or raise --memory",
+                    self.limit, context.memory
+                ),
+            ));
+        }
+        if self.swap_max != "max" && self.swap_max.parse::<Bytes>().is_err() {
+            return Err(Self::contradiction(
+                name,
+                format!("swap-max is `{}`: give a size or max", self.swap_max),
+            ));
+        }
+        let words = Self::words(&self.command, 0).unwrap_or_default();
+        match words.first() {
+            None => Err(Self::contradiction(
+                name,
+                format!("it has no command: give one after `--`, {example}"),
+            )),
+            Some(word) if !word.starts_with('/') => Err(Self::contradiction(
+                name,
+                format!("`{word}` is no path inside: give the command after `--`, {example}"),
+            )),
+            Some(_) if self.root.is_empty() => Err(Self::contradiction(
+                name,
+                format!("it has no root: give the command after `--`, {example}"),
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn needs(&self, _form: Form) -> Needs {
+        Needs {
+            root: Some(self.root.clone()),
+            ..Needs::default()
+        }
+    }
+
+    fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop> {
+        let seed = trial.subject.seed;
+        let command = Self::words(&self.command, seed).unwrap_or_default();
+        let mut environment: Vec<String> = ENVIRONMENT.map(str::to_owned).into();
+        environment.extend(Self::words(&self.environment, seed).unwrap_or_default());
+        let limits = self.limits();
+        let group = if limits.is_empty() {
+            trial.omit("group-peak");
+            trial.omit("group-swap-peak");
+            None
+        } else {
+            Some(Group::new(&limits)?)
+        };
+        let launch = Launch {
+            group: group.as_ref(),
+            root: trial.place.work_dir,
+            command: &command,
+            environment: &environment,
+            folder: &self.folder,
+            input: &self.input,
+        };
+        trial.settle();
+        trial.phase("run");
+        let run = launch.run(trial.place.clock, self.time_limit, &|| trial.tick())?;
+        if let Some(group) = &group {
+            for (metric, name) in [
+                ("group-peak", "memory.peak"),
+                ("group-swap-peak", "memory.swap.peak"),
+            ] {
+                match group.number(name) {
+                    Some(value) => trial.metric(metric, value as f64),
+                    None => trial.absent(metric, "not on this kernel"),
+                }
+            }
+        }
+        self.report(trial, &run);
+        Ok(())
+    }
+}
+
+impl Program {
+    /// What is written to the files of its memory group; nothing where it has none.
+    fn limits(&self) -> Vec<(&'static str, String)> {
+        let mut limits = Vec::new();
+        for (name, size) in [("memory.max", self.limit), ("memory.high", self.high)] {
+            if size.0 > 0 {
+                limits.push((name, size.0.to_string()));
+            }
+        }
+        if let Ok(size) = self.swap_max.parse::<Bytes>() {
+            limits.push(("memory.swap.max", size.0.to_string()));
+        }
+        limits
+    }
+
+    fn report(&self, trial: &mut Trial<'_>, run: &Run) {
+        trial.time_metric("elapsed", run.elapsed);
+        trial.metric("peak-rss", run.peak.0 as f64);
+        trial.metric("minor-faults", run.usage().minor_faults as f64);
+        for process in &run.processes {
+            trial.ended(*process);
+        }
+        let (output, errors) = (run.output.text(), run.errors.text());
+        for (name, capture) in [
+            ("standard output", &run.output),
+            ("standard error", &run.errors),
+        ] {
+            let total = Bytes(capture.total());
+            if total > Bytes(64 << 10) {
+                trial.note(format!(
+                    "of {total} of {name} the first 48 KiB and the last 16 KiB are kept"
+                ));
+            }
+        }
+        let expected = i32::try_from(self.expect_exit).unwrap_or(0);
+        if let Some(why) = why_unusable(run.ending, expected, self.time_limit, &errors) {
+            trial.invalid(Invalid::Program { why });
+        } else if run.left_behind > 0 {
+            let why = format!(
+                "ended while {} of its processes went on: run it in the foreground (the option of a daemon is often -f, -D or --no-daemon)",
+                run.left_behind
+            );
+            trial.invalid(Invalid::Program { why });
+        }
+        trial.text("stdout", output);
+        trial.text("stderr", errors);
+    }
+}
+
+/// Why an ending is not the one that was expected.
+fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Option<String> {
+    let how = match ending {
+        Ending::Exit(status) if status == expected => return None,
+        Ending::Exit(status) => format!("ended with status {status} where {expected} was expected"),
+        Ending::Signal(signal) => format!("was killed by {}", name_of(signal)),
+        Ending::TimeLimit => {
+            return Some(format!(
+                "was ended at its time limit of {limit}: give a smaller task, more memory, or raise --time-limit"
+            ));
+        }
+    };
+    let last = errors.lines().rev().find(|line| !line.trim().is_empty());
+    Some(match last {
+        Some(line) => {
+            let legible = line.chars().filter(|c| !c.is_control());
+            let line: String = legible.take(QUOTED).collect();
+            format!("{how}; it said `{}`", line.trim())
+        }
+        None => format!("{how}, and said nothing on its standard error"),
+    })
+}
+
+/// A signal as people know it.
+fn name_of(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGILL => "SIGILL",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGSYS => "SIGSYS",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGTRAP => "SIGTRAP",
+        other => return format!("signal {other}"),
+    };
+    format!("signal {signal} ({name})")
+}
+
+/// The scenario `program`.
+pub(crate) static PROGRAM: Definition = Definition::of::<Program>(
+    Texts {
+        name: "program",
+        summary: "how fast a program of your own is when memory is short",
+        docs: "Starts `command` in a file system of its own on the simulated disk, with nothing cached, as an unprivileged user, \
+               and waits for its end. It sees the files of `root` and nothing of this machine. Standard output and standard error \
+               are kept, at most 64 KiB of each. A trial is invalid if the program ends with another status than `expect-exit`, by \
+               a signal, at `time-limit`, or leaves processes behind. Write it as `pagetide run --memory 64M -- COMMAND ARG…`, \
+               which finds the program's libraries and makes the root.",
+        origin: "none: the program is yours.",
+        repaired: "",
+    },
+    Bytes::from_mib(64),
+    &[],
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_stands_in_the_words_where_its_name_stood() {
+        let words = Program::words("/bin/sort --random-source='a b' 'x{seed}'", 7).unwrap();
+        assert_eq!(words, ["/bin/sort", "--random-source=a b", "x7"]);
+        assert_eq!(Program::words("it's", 7), None);
+    }
+
+    #[test]
+    fn an_unexpected_end_is_told_with_the_last_line_that_the_program_said() {
+        let limit = Nanos::from_secs(9);
+        let why = |ending, errors| why_unusable(ending, 3, limit, errors);
+        assert_eq!(why(Ending::Exit(3), "anything"), None);
+        let said = why(Ending::Exit(2), "first\nsort: \u{1b}[1mno file\n\n").unwrap();
+        assert_eq!(
+            said,
+            "ended with status 2 where 3 was expected; it said `sort: [1mno file`"
+        );
+        let said = why(Ending::Signal(11), "").unwrap();
+        assert!(
+            said.contains("SIGSEGV") && said.contains("said nothing"),
+            "{said}"
+        );
+        let said = why(Ending::TimeLimit, "x").unwrap();
+        assert!(
+            said.contains("9 s") && said.contains("--time-limit"),
+            "{said}"
+        );
+    }
+}
