@@ -264,7 +264,7 @@ fn root_under_pressure_contswap_swaps_and_its_original_does_not() {
 }
 
 #[test]
-fn root_under_pressure_patterns_fault_and_the_unfilled_original_does_not() {
+fn root_under_pressure_patterns_fault_and_so_does_the_original_whose_references_fill_them() {
     let Some(pressure) = Pressure::new(16) else {
         return;
     };
