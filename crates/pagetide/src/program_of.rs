@@ -1,5 +1,7 @@
 //! A program of the user's own as a scenario: its files become a root in the cache, its command a parameter.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 use pagetide_campaign::shell;
@@ -22,6 +24,15 @@ pub struct ProgramArgs {
     /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+    /// Folder or tar archive (plain, gzip or zstd) with all that it finds, its libraries too; nothing is taken from here
+    /// but what --file and --dir name
+    #[arg(
+        long,
+        value_name = "DIR|TAR",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub root: Option<PathBuf>,
     /// File that it finds, with the libraries it needs: a relative path below its working folder, an absolute one where
     /// it lies here, or at INSIDE
     #[arg(
@@ -149,6 +160,9 @@ impl ProgramArgs {
         let mut campaign = campaign.clone();
         let mut set = |name: &str, value: String| campaign.param.push((name.to_owned(), value));
         let mut host = Host::here()?;
+        if self.root.is_some() {
+            host = host.alone();
+        }
         let (root, command, input) = self.root(&mut host, places, say)?;
         set("command", shell(&command));
         set("root", root.digest);
@@ -212,6 +226,17 @@ impl ProgramArgs {
     ) -> Result<(Root, Vec<String>, Option<Inside>)> {
         let mut tree = Tree::default();
         let mut command = self.command.clone();
+        let roots = Roots::of(&of.cache_folder()?);
+        // What is unpacked there must be there when the image is made.
+        let spool = roots.spool().map_err(wrong)?;
+        if let Some(root) = &self.root {
+            if root.is_dir() {
+                let path = root.to_str().unwrap_or_default();
+                host.dir(&mut tree, path, Some("/")).map_err(wrong)?;
+            } else {
+                tree.archive(root, spool.path()).map_err(wrong)?;
+            }
+        }
         for text in &self.dir {
             let (path, inside) = places(text);
             host.dir(&mut tree, path, inside).map_err(wrong)?;
@@ -225,11 +250,12 @@ impl ProgramArgs {
             None => None,
         };
         if let Some(word) = command.first_mut() {
-            *word = host
-                .program(&mut tree, word)
-                .map_err(wrong)?
-                .path
-                .to_string();
+            let path = if self.root.is_some() {
+                tree.program(word)
+            } else {
+                host.program(&mut tree, word).map(|program| program.path)
+            };
+            *word = path.map_err(wrong)?.to_string();
         }
         tree.complete().map_err(wrong)?;
         for note in host.notes() {
@@ -241,7 +267,6 @@ impl ProgramArgs {
             }
         }
         let space = self.space.unwrap_or(tree.size().max(LEAST_SPACE));
-        let roots = Roots::of(&of.cache_folder()?);
         let root = roots.make(&tree, space, say).map_err(wrong)?;
         Ok((root, command, input))
     }

@@ -24,6 +24,14 @@ pub enum RootError {
         /// The name as given.
         name: String,
     },
+    /// A root that brings its own programs has not this one.
+    #[error(
+        "there is no program `{name}` in the root: look for it there, or leave --root out to take it from this machine"
+    )]
+    NotInRoot {
+        /// The name as given, or the loader or interpreter that the program needs.
+        name: String,
+    },
     /// A file is neither ELF nor a script.
     #[error(
         "cannot run {}: it is neither an ELF executable nor a script that begins with `#!`",

@@ -29,6 +29,8 @@ pub struct Host {
     pub(crate) path: Vec<PathBuf>,
     /// Folders of libraries, in the order in which they are searched.
     pub(crate) libraries: Vec<PathBuf>,
+    /// Whether files bring nothing along: the root has its own libraries.
+    pub(crate) alone: bool,
     /// Libraries of these files are there already.
     pub(crate) closed: BTreeSet<PathBuf>,
     /// Folders inside that a loader must be told of.
@@ -66,10 +68,18 @@ impl Host {
             here,
             path: folders("PATH"),
             libraries: all,
+            alone: false,
             closed: BTreeSet::new(),
             told: BTreeSet::new(),
             notes: Vec::new(),
         })
+    }
+
+    /// The same for a root that brings its own programs and libraries: nothing is added but what is named.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
     }
 
     /// The folders that a loader inside does not search by itself, for `LD_LIBRARY_PATH`.
@@ -142,7 +152,7 @@ impl Host {
     }
 }
 
-/// Adds what a folder holds, in the order of names. Puts ELF files into `programs`.
+/// Adds what a folder holds, in the order of names; sockets, pipes and devices are left out. Puts ELF files into `programs`.
 fn below(
     tree: &mut Tree,
     host: &Path,
@@ -164,7 +174,7 @@ fn below(
         } else if metadata.is_dir() {
             let inside = tree.folder(&inside)?;
             below(tree, &path, &inside, programs)?;
-        } else {
+        } else if metadata.is_file() {
             add(tree, &inside, &path, &metadata)?;
             if is_elf(&path)? {
                 programs.push(path);

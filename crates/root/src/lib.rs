@@ -6,6 +6,7 @@
 //!
 //! This crate knows nothing of emulators, guests and trials. Begin reading in [`Tree`], then [`Host`].
 
+mod archive;
 mod elf;
 mod error;
 mod host;
@@ -14,6 +15,7 @@ mod inodes;
 mod libraries;
 mod path;
 mod program;
+mod resident;
 mod roots;
 mod skeleton;
 mod tree;

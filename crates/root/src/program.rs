@@ -118,7 +118,7 @@ fn merged(tree: &mut Tree) -> Result<(), RootError> {
 }
 
 /// What stands after `#!` in a script's first line.
-fn script(bytes: &[u8]) -> Option<String> {
+pub(crate) fn script(bytes: &[u8]) -> Option<String> {
     let line = bytes.strip_prefix(b"#!")?;
     let line = line.split(|byte| *byte == b'\n').next()?;
     Some(String::from_utf8_lossy(line).trim().to_owned())

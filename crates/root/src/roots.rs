@@ -105,6 +105,15 @@ impl Roots {
         self.get(&digest)
     }
 
+    /// A folder for what is unpacked on the way to a root; it goes with the value.
+    pub fn spool(&self) -> Result<tempfile::TempDir, RootError> {
+        fs::create_dir_all(&self.folder).map_err(io("making", &self.folder))?;
+        tempfile::Builder::new()
+            .prefix(".unpacking-")
+            .tempdir_in(&self.folder)
+            .map_err(io("making a folder in", &self.folder))
+    }
+
     /// The root of this digest.
     pub fn get(&self, digest: &str) -> Result<Root, RootError> {
         let unknown = || RootError::Unknown {

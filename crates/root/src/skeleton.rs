@@ -12,6 +12,10 @@ impl Tree {
     /// Adds what every root has and this one has not.
     pub fn complete(&mut self) -> Result<(), RootError> {
         let path = |text: &str| Inside::new(text, "");
+        // The guest mounts there: a link would lead it elsewhere.
+        for folder in ["/proc", "/dev"] {
+            self.unlink(&path(folder)?);
+        }
         for folder in FOLDERS.into_iter().chain([WORK]) {
             self.folder(&path(folder)?)?;
         }

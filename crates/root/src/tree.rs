@@ -145,6 +145,13 @@ impl Tree {
         self.place(path, entry)
     }
 
+    /// Removes a link; anything else stays.
+    pub(crate) fn unlink(&mut self, path: &Inside) {
+        if matches!(self.entries.get(path), Some(Entry::Link { .. })) {
+            self.entries.remove(path);
+        }
+    }
+
     /// Where a path leads, all links on the way followed, as the kernel does that has this tree as its root. Nothing where a
     /// link leads in circles. What it leads to need not be there.
     pub fn follow(&self, path: &Inside) -> Option<Inside> {
@@ -173,7 +180,8 @@ impl Tree {
         Some(at)
     }
 
-    fn place(&mut self, path: &Inside, entry: Entry) -> Result<Inside, RootError> {
+    /// Adds an entry at a path, with the folders above it. Returns where it really lies.
+    pub(crate) fn place(&mut self, path: &Inside, entry: Entry) -> Result<Inside, RootError> {
         let conflict = || RootError::Conflict {
             path: path.to_string(),
         };

@@ -227,3 +227,109 @@ fn a_file_given_as_a_folder_and_too_much_data_are_refused_before_anything_is_mad
     assert!(matches!(said, RootError::Special { .. }), "{said}");
     assert!(host.file(&mut tree, "../../etc/passwd", None).is_err());
 }
+
+/// An archive of these entries: name, kind, link or content.
+fn archive(entries: &[(&str, tar::EntryType, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, kind, text) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(*kind);
+        header.set_mode(0o755);
+        // Written raw: what refuses bad names must not be the test itself.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        let is_file = kind.is_file();
+        if !is_file {
+            header.as_old_mut().linkname[..text.len()].copy_from_slice(text.as_bytes());
+        }
+        header.set_size(if is_file { text.len() as u64 } else { 0 });
+        header.set_cksum();
+        let bytes: &[u8] = if is_file { text.as_bytes() } else { b"" };
+        builder.append(&header, bytes).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn unpacked(bytes: &[u8]) -> (Result<Tree, RootError>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("root");
+    fs::write(&path, bytes).unwrap();
+    let spool = folder.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    let mut tree = Tree::default();
+    let result = tree.archive(&path, &spool).map(|()| tree);
+    (result, folder)
+}
+
+#[test]
+fn an_archive_becomes_a_tree_whatever_compresses_it() {
+    use tar::EntryType as Kind;
+    let plain = archive(&[
+        ("./", Kind::Directory, ""),
+        ("./usr/bin/tool", Kind::Regular, "#!/usr/bin/sh\n"),
+        ("bin", Kind::Symlink, "usr/bin"),
+        ("usr/bin/sh", Kind::Link, "bin/tool"),
+        ("/abs/olute", Kind::Regular, "x"),
+        ("dev/null", Kind::Char, ""),
+    ]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &plain).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::stream::encode_all(plain.as_slice(), 1).unwrap();
+    let mut listings = Vec::new();
+    for bytes in [plain, gzip, zstd] {
+        let (tree, _folder) = unpacked(&bytes);
+        let tree = tree.unwrap();
+        assert!(tree.get(&inside("/abs/olute")).is_some());
+        assert!(tree.get(&inside("/dev/null")).is_none());
+        assert_eq!(tree.program("tool").unwrap().as_str(), "/usr/bin/tool");
+        let absent = tree.program("no-such");
+        assert!(matches!(absent, Err(RootError::NotInRoot { .. })));
+        let names = tree.entries().map(|(path, _)| path.to_string());
+        listings.push(names.collect::<Vec<_>>());
+    }
+    assert!(
+        listings.iter().all(|listing| *listing == listings[0]),
+        "{listings:?}"
+    );
+}
+
+#[test]
+fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
+    use tar::EntryType as Kind;
+    for (name, kind, text) in [
+        ("../evil", Kind::Regular, "x"),
+        ("a/../../evil", Kind::Regular, "x"),
+        ("/../evil", Kind::Regular, "x"),
+        ("..", Kind::Directory, ""),
+        ("twin", Kind::Link, "../../etc/passwd"),
+        ("twin", Kind::Link, "/etc/passwd"),
+    ] {
+        let (tree, folder) = unpacked(&archive(&[(name, kind, text)]));
+        assert!(tree.is_err(), "{name} {text}");
+        assert!(!folder.path().join("evil").exists());
+        let spool = fs::read_dir(folder.path().join("spool")).unwrap();
+        assert_eq!(spool.count(), 0);
+    }
+    // Through a link that leads out: inside, and nowhere else.
+    let name = format!("out/pagetide-evil-{}", std::process::id());
+    let (tree, folder) = unpacked(&archive(&[
+        ("out", Kind::Symlink, "../../../../../../tmp"),
+        (&name, Kind::Regular, "x"),
+        ("dev", Kind::Symlink, "/etc"),
+    ]));
+    let mut tree = tree.unwrap();
+    let evil = name.replace("out", "/tmp");
+    assert!(tree.get(&inside(&evil)).is_some());
+    tree.complete().unwrap();
+    let dev = tree.get(&inside("/dev"));
+    assert!(matches!(dev, Some(Entry::Folder { .. })));
+    let roots = Roots::of(folder.path());
+    let root = roots.make(&tree, SPACE, |_| ()).unwrap();
+    assert!(debugfs(&root.image, &format!("stat {evil}")).contains("Size: 1"));
+    assert!(!Path::new(&evil).exists());
+    // Cut short anywhere: an error, or fewer names, never a panic.
+    let whole = archive(&[("a", Kind::Regular, "text"), ("b", Kind::Regular, "text")]);
+    for length in (0..whole.len()).step_by(97) {
+        let _ = unpacked(&whole[..length]);
+    }
+}

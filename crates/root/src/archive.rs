@@ -1,0 +1,123 @@
+//! A root made of a tar archive, plain or compressed.
+//!
+//! No name of the archive is used on this machine: the bytes of its files go into numbered files of a folder of ours, and its names
+//! only into the [`Tree`].
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use pagetide_quantity::Bytes;
+
+use crate::error::{RootError, io};
+use crate::image::MOST;
+use crate::path::Inside;
+use crate::tree::{Entry, Tree};
+
+/// What an archive begins with that is compressed by gzip or zstd. Sources: RFC 1952, RFC 8878.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+impl Tree {
+    /// Adds what an archive holds; the bytes of its files go into the empty folder `spool`.
+    pub fn archive(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
+        let file = File::open(path).map_err(io("reading", path))?;
+        let mut start = Vec::new();
+        (&file)
+            .take(4)
+            .read_to_end(&mut start)
+            .map_err(io("reading", path))?;
+        let file = File::open(path).map_err(io("reading", path))?;
+        if start.starts_with(GZIP) {
+            self.unpack(MultiGzDecoder::new(file), path, spool)
+        } else if start.starts_with(ZSTD) {
+            let reader = zstd::stream::read::Decoder::new(file).map_err(io("reading", path))?;
+            self.unpack(reader, path, spool)
+        } else {
+            self.unpack(file, path, spool)
+        }
+    }
+
+    /// Adds what a tar stream holds; `name` is for messages.
+    fn unpack(&mut self, reader: impl Read, name: &Path, spool: &Path) -> Result<(), RootError> {
+        let mut archive = tar::Archive::new(reader);
+        let entries = archive.entries().map_err(io("reading", name))?;
+        for (number, entry) in entries.enumerate() {
+            let mut entry = entry.map_err(io("reading", name))?;
+            let inside = inside(&entry.path_bytes())?;
+            let kind = entry.header().entry_type();
+            if kind.is_dir() {
+                self.folder(&inside)?;
+            } else if kind.is_symlink() {
+                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+                self.link(&inside, &text(&target)?)?;
+            } else if kind.is_hard_link() {
+                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+                self.twin(&inside, &text(&target)?)?;
+            } else if kind.is_file() || kind.is_contiguous() {
+                let mode = entry.header().mode().unwrap_or(0o644);
+                let kept = spool.join(number.to_string());
+                self.room_for(entry.size())?;
+                spool_file(&mut entry, &kept, name)?;
+                self.file(&inside, &kept, mode & 0o111 != 0)?;
+            }
+            // Devices are made anew, pipes by the program itself; headers of other kinds say nothing of files.
+        }
+        Ok(())
+    }
+
+    /// Refuses more than can be handed to a guest, before it is written anywhere.
+    fn room_for(&self, more: u64) -> Result<(), RootError> {
+        let size = Bytes(self.size().0.saturating_add(more));
+        if size > MOST {
+            return Err(RootError::TooLarge { size, most: MOST });
+        }
+        Ok(())
+    }
+
+    /// Adds a second name of a file that is there.
+    fn twin(&mut self, path: &Inside, target: &str) -> Result<(), RootError> {
+        let bad = || RootError::BadPath {
+            path: target.to_owned(),
+            why: "a hard link leads to it, and there is no such file before it in the archive",
+        };
+        let real = self.follow(&inside(target.as_bytes())?).ok_or_else(bad)?;
+        match self.get(&real).cloned() {
+            Some(entry @ Entry::File { .. }) => {
+                self.place(path, entry)?;
+                Ok(())
+            }
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// Writes the bytes of a file to a file of ours, which must not be there yet.
+fn spool_file(entry: &mut impl Read, to: &PathBuf, name: &Path) -> Result<(), RootError> {
+    let mut file = File::create_new(to).map_err(io("making", to))?;
+    // A file with holes says less of its size than it has.
+    let copied = io::copy(&mut entry.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
+    if copied > MOST.0 {
+        let size = Bytes(copied);
+        return Err(RootError::TooLarge { size, most: MOST });
+    }
+    Ok(())
+}
+
+/// A name in an archive as a path inside: names are below the root, whatever they begin with.
+fn inside(name: &[u8]) -> Result<Inside, RootError> {
+    let name = text(name)?;
+    match name.trim_start_matches(['/', '.']) {
+        // `./` stands for the root itself; a name such as `.profile` keeps its dot.
+        "" if !name.contains("..") => Inside::new("/", ""),
+        _ => Inside::new(&name, ""),
+    }
+}
+
+fn text(name: &[u8]) -> Result<String, RootError> {
+    String::from_utf8(name.to_vec()).map_err(|_| RootError::BadPath {
+        path: String::from_utf8_lossy(name).into_owned(),
+        why: "it is not UTF-8",
+    })
+}
