@@ -31,8 +31,8 @@ params! {
         /// Size of the mapping that is pushed out and read back.
         mapping: Bytes = "0.8 * memory", min = "64K";
         /// Processes that fault in memory side by side; together they map as much as the first mapping. The original's 128,
-        /// each with 16 pages at least: what they do at once is what scatters.
-        reclaimers: u32 = "min(128, mapping / 64K)", min = "1", max = "4096";
+        /// with 1 MiB each at least: processes themselves take memory, and 128 of them all that 64M with zram has.
+        reclaimers: u32 = "max(1, min(128, mapping / 1M))", min = "1", max = "4096";
         /// How long a reclaimer keeps its memory.
         hold: Nanos = "5s", max = "1h";
         /// What the mappings are touched by: write, or read (as the original did), which maps the shared zero page.
