@@ -1,7 +1,10 @@
 //! Programs of this machine, unmodified, in the exact arena.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
 mod common;
 
+use std::fmt::Write;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
@@ -70,7 +73,7 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
     let prime = 500_009_u64;
     let mut text = String::new();
     for number in 1..prime {
-        text += &format!("{:012}\n", number * 7919 % prime);
+        writeln!(text, "{:012}", number * 7919 % prime).unwrap();
     }
     fs::write(lab.folder().join("numbers"), text).unwrap();
     let run = |more: &[&'static str]| {
