@@ -16,7 +16,7 @@ use crate::spec::MOUNT_POINT;
 /// Where the table of pieces lies in the initial file system: offset on the disk u64, length u64; little endian, repeated. All
 /// are multiples of the page size. The pieces themselves lie one after the other in the trace area, which a boot does not use
 /// otherwise: they take none of the guest's memory.
-pub const PIECES: &str = "/root.pieces";
+pub const PIECES: &str = "/program.pieces";
 
 /// Most that is mapped at once.
 const WINDOW: u64 = 4 << 20;

@@ -20,7 +20,7 @@ use crate::trial::{Trial, metrics};
 params! {
     /// Parameters, in the order the command line and the record show them.
     pub(crate) struct Alloc {
-        /// Floor of free memory: fast (twice the high watermark stays free), low (between high and low), min (between low
+        /// Floor of free memory: fast (four times the high watermark stays free), low (between high and low), min (between low
         /// and min), zero (nothing stays free), or all, one after the other.
         floor: Down = "all";
         /// How often memory is allocated down to each floor and freed.

@@ -54,7 +54,7 @@ impl Down {
 params! {
     /// Parameters, in the order the command line and the record show them.
     pub(crate) struct Fault {
-        /// Floor of free memory: fast (twice the high watermark stays free), low (between high and low), min (between low
+        /// Floor of free memory: fast (four times the high watermark stays free), low (between high and low), min (between low
         /// and min), zero (nothing stays free), or all, one after the other.
         floor: Down = "all";
         /// Passes over the mapping; the first writes every page, later ones touch what is absent.
