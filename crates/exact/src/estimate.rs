@@ -100,7 +100,7 @@ fn table() -> Vec<u32> {
 /// A boot: 1.3 to 2.4 billion instructions, most of them translated for the first time, and the saving of the guest.
 const BOOT: f64 = 700.0;
 /// What a trial costs beside its scenario: the emulator's start, the way to the scenario, reading out.
-const BASE: f64 = 35.0;
+const BASE: f64 = 55.0;
 /// What an observed one costs beside that.
 const OBSERVER: f64 = 30.0;
 /// How much slower the scenario is with tracepoints.

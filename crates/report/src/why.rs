@@ -106,16 +106,22 @@ pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
             clean(about::name(comparison, explained.column), NAME, true)
         ),
     };
+    let whole = explanation.difference();
     let reasons: Vec<String> = explanation
         .findings
         .iter()
         .take(SHORT[0])
         .map(|finding| {
             let shown = pieces_of(explanation, &finding.evidence, 1, true);
+            let effect = if finding.effect * whole > 0.0 {
+                let effect = show(Unit::Nanos, finding.effect.abs(), true);
+                format!("{effect} of {}", moved(whole, true))
+            } else {
+                format!("against the rest {}", moved(finding.effect, true))
+            };
             format!(
-                "{}, {}{}",
+                "{}, {effect}{}",
                 finding.mechanism,
-                moved(finding.effect, true),
                 in_brackets(&shown.join(""))
             )
         })
@@ -131,12 +137,8 @@ pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
         },
         Basis::Counters => "counters of the timed trials".to_owned(),
     };
-    let whole = moved(explanation.difference(), true);
     let metric = clean(&claim.metric, NAME, true);
-    format!(
-        "{subject} {metric} {} ({seeds}, {whole}): {reasons}.",
-        claim.verdict
-    )
+    format!("{subject} {metric} ({seeds}): {reasons}.")
 }
 
 /// What is explained, and what it rests on.
