@@ -12,6 +12,8 @@ log=$target/tests.log
 parts=$(realpath "$target")/parts
 rm -rf "$skips" "$log" "$parts"
 mkdir "$parts"
+# make's jobserver is closed to what runs here; cargo would only say so, in each part.
+unset MAKEFLAGS
 cargo=${CARGO:-cargo}
 export PAGETIDE_SKIPS=$skips cargo parts log
 
