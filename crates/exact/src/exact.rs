@@ -130,18 +130,9 @@ impl Exact {
     /// Name of the snapshot that a trial starts from.
     fn snapshot_of(&self, prepared: &Prepared) -> Option<String> {
         let (subject, ready) = (prepared.subject(), prepared.own::<Ready>().ok()?);
-        let what = format!(
-            "{} {:?} {:?} {} {} {:?} {} {:?} {}",
-            ready.kernel.digest,
-            ready.machine.arguments(),
-            subject.memory,
-            subject.swap,
-            subject.swap_size,
-            ready.needs.filesystem,
-            subject.files_on,
-            ready.needs.root,
-            ready.needs.packet
-        );
+        // Its modules follow from the rest, and from whether there are packet sockets.
+        let rest = self.recipe_with(subject, ready, Vec::new());
+        let what = serde_json::to_string(&(rest, ready.needs.packet)).ok()?;
         if let Some(name) = locked(&self.named).get(&what) {
             return Some(name.clone());
         }
@@ -172,7 +163,7 @@ impl Exact {
         if disk.is_some() {
             modules.extend(kernel.modules_for(&["null_blk"])?);
         }
-        let turning = turning_disks(subject, needs);
+        let turning = turning_disks(subject);
         if turning > 0 {
             modules.extend(kernel.modules_for(&["nbd"])?);
             // One that has none keeps its own default.
@@ -238,8 +229,13 @@ impl Exact {
 
     /// What a snapshot for this subject is made of, without its files, and the files of its modules.
     fn recipe(&self, subject: &Subject, ready: &Ready) -> Result<(Recipe, Files), ExactError> {
+        let (modules, files) = Self::modules(&ready.kernel, subject, &ready.needs)?;
+        Ok((self.recipe_with(subject, ready, modules), files))
+    }
+
+    /// The same, with these modules.
+    fn recipe_with(&self, subject: &Subject, ready: &Ready, modules: Vec<ModuleSpec>) -> Recipe {
         let (machine, needs) = (&ready.machine, &ready.needs);
-        let (modules, files) = Self::modules(&ready.kernel, subject, needs)?;
         let boot = BootSpec {
             region_at: machine.region_at,
             region_size: REGION.0,
@@ -251,7 +247,7 @@ impl Exact {
             swap_size: subject.swap_size,
             compressor: COMPRESSOR.to_owned(),
             filesystem: needs.filesystem,
-            files_on: files_on(subject, needs),
+            files_on: subject.files_on,
             root: needs.root.clone(),
             free: match subject.memory {
                 MemorySpec::Free(free) => Some(free),
@@ -259,14 +255,13 @@ impl Exact {
             },
             intended: subject.memory.bytes(),
         };
-        let recipe = Recipe {
+        Recipe {
             kernel: ready.kernel.digest.to_string(),
             emulator: self.emulator.version.clone(),
             guest: self.guest.clone(),
             arguments: machine.arguments(),
             boot,
-        };
-        Ok((recipe, files))
+        }
     }
 }
 
@@ -325,25 +320,14 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     )
 }
 
-/// What the file system of a trial lies on; a trial without one is the same whatever was asked for.
-fn files_on(subject: &Subject, needs: &Needs) -> FilesSpec {
-    match needs.filesystem {
-        Some(_) => subject.files_on,
-        None => FilesSpec::Ssd,
-    }
-}
-
 /// How many disks with an arm a trial has.
-fn turning_disks(subject: &Subject, needs: &Needs) -> usize {
-    usize::from(matches!(subject.swap, SwapSpec::Disk(_)))
-        + usize::from(!files_on(subject, needs).is_ssd())
+fn turning_disks(subject: &Subject) -> usize {
+    usize::from(matches!(subject.swap, SwapSpec::Disk(_))) + usize::from(!subject.files_on.is_ssd())
 }
 
 /// Module parameters of the simulated solid-state disks of a trial; `None` where it has none.
 fn disk_params(subject: &Subject, needs: &Needs) -> Option<String> {
-    let filesystem = needs
-        .filesystem
-        .filter(|_| files_on(subject, needs).is_ssd());
+    let filesystem = needs.filesystem.filter(|_| subject.files_on.is_ssd());
     let files = filesystem.unwrap_or_default();
     match (subject.swap, filesystem) {
         (SwapSpec::Ssd(latency), filesystem) => {
@@ -452,7 +436,10 @@ impl Arena for Exact {
             let root = Roots::of(&self.options.cache).get(digest);
             needs.filesystem = Some(root.map_err(ArenaError::wrong)?.size);
         }
-        subject.files_on = files_on(&subject, &needs);
+        if needs.filesystem.is_none() {
+            // A trial without files is the same whatever they would lie on.
+            subject.files_on = FilesSpec::Ssd;
+        }
         self.require(&kernel, wanted(&subject, &needs))?;
         let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
         let machine = MachineSpec::new(

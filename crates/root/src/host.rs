@@ -100,8 +100,7 @@ impl Host {
         path: &str,
         inside: Option<&str>,
     ) -> Result<Inside, RootError> {
-        let host = self.here.join(path);
-        let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
+        let (host, metadata) = self.look(path)?;
         if metadata.is_dir() {
             return Err(RootError::OtherKind {
                 path: host,
@@ -109,11 +108,9 @@ impl Host {
                 option: "--dir",
             });
         }
-        let (place, real) = if inside.is_none() && path.starts_with('/') {
-            take(tree, &host)?
-        } else {
-            let place = Inside::new(inside.unwrap_or(path), WORK)?;
-            (add(tree, &place, &host, &metadata)?, host)
+        let (place, real) = match elsewhere(path, inside)? {
+            None => take(tree, &host)?,
+            Some(place) => (add(tree, &place, &host, &metadata)?, host),
         };
         if is_elf(&real)? {
             self.close(tree, &real, true)?;
@@ -128,8 +125,7 @@ impl Host {
         path: &str,
         inside: Option<&str>,
     ) -> Result<Inside, RootError> {
-        let host = self.here.join(path);
-        let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
+        let (host, metadata) = self.look(path)?;
         if !metadata.is_dir() {
             return Err(RootError::OtherKind {
                 path: host,
@@ -137,11 +133,9 @@ impl Host {
                 option: "--file",
             });
         }
-        let (place, real) = if inside.is_none() && path.starts_with('/') {
-            take(tree, &host)?
-        } else {
-            let place = Inside::new(inside.unwrap_or(path), WORK)?;
-            (tree.folder(&place)?, host)
+        let (place, real) = match elsewhere(path, inside)? {
+            None => take(tree, &host)?,
+            Some(place) => (tree.folder(&place)?, host),
         };
         let mut programs = Vec::new();
         below(tree, &real, &place, &mut programs)?;
@@ -150,6 +144,21 @@ impl Host {
         }
         Ok(place)
     }
+
+    /// What a path leads to on this machine.
+    fn look(&self, path: &str) -> Result<(PathBuf, Metadata), RootError> {
+        let host = self.here.join(path);
+        let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
+        Ok((host, metadata))
+    }
+}
+
+/// Where inside something named lies, unless it lies where it does here.
+fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<Inside>, RootError> {
+    if inside.is_none() && path.starts_with('/') {
+        return Ok(None);
+    }
+    Inside::new(inside.unwrap_or(path), WORK).map(Some)
 }
 
 /// Adds what a folder holds, in the order of names; sockets, pipes and devices are left out. Puts ELF files into `programs`.

@@ -183,6 +183,11 @@ fn file(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.json"))
 }
 
+/// Takes a note away.
+pub(crate) fn remove(folder: &Path, id: &str) -> Result<(), StoreError> {
+    crate::store::take_away(&file(folder, id))
+}
+
 /// Writes a note so that a reader sees the old one or the new one, never half of one.
 pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
     let path = file(folder, &note.id());

@@ -3,14 +3,16 @@
 //! A campaign's notes go first, then the files of its records, then the index learns of it. Whoever is killed in between leaves
 //! records that belong to no campaign: nothing wrong, and a second attempt at the records themselves takes them away.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use pagetide_quantity::Bytes;
 use serde::Serialize;
 
-use crate::error::{StoreError, at};
-use crate::note::CampaignNote;
-use crate::store::Store;
+use crate::error::StoreError;
+use crate::note::{self, CampaignNote};
+use crate::running;
+use crate::store::{Store, take_away};
 
 /// What is, or would be, taken out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -83,35 +85,28 @@ impl Store {
             let path = self.folder().to_owned();
             return Err(StoreError::ReadOnly { path });
         }
-        let names: BTreeSet<String> = removal
-            .campaigns
-            .iter()
-            .filter_map(|id| Some(self.campaign(id).ok()??.name))
-            .collect();
+        let mut runs = Vec::new();
+        for id in &removal.campaigns {
+            runs.extend(self.campaign(id)?);
+        }
+        let names: BTreeSet<&str> = runs.iter().map(|note| note.name.as_str()).collect();
         let locks = names
             .iter()
             .map(|name| self.lock_campaign(name))
             .collect::<Result<Vec<_>, _>>()?;
-        let campaigns = self.folder().join("campaigns");
         // The last run first: a later run without the one before it would be found by nobody.
-        for id in removal.campaigns.iter().rev() {
-            take_away(&campaigns.join(format!("{id}.json")))?;
+        let mut last_first: Vec<&CampaignNote> = runs.iter().collect();
+        last_first.sort_by_key(|note| Reverse(note.generation));
+        for note in last_first {
+            note::remove(&self.folder().join("campaigns"), &note.id())?;
         }
-        for name in &names {
-            take_away(&self.folder().join("runs").join(format!("{name}.json")))?;
+        for name in names {
+            running::remove(&self.folder().join("runs"), name)?;
         }
         for id in &removal.records {
             take_away(&self.path(id))?;
         }
         drop(locks);
         self.catch_up()
-    }
-}
-
-/// Removes a file; one that is gone already is as good.
-fn take_away(path: &std::path::Path) -> Result<(), StoreError> {
-    match std::fs::remove_file(path) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
-        _ => Ok(()),
     }
 }

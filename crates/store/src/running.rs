@@ -90,6 +90,11 @@ pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
     crate::store::replace(&file(folder, &state.name), &json)
 }
 
+/// Forgets how a run stood.
+pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
+    crate::store::take_away(&file(folder, name))
+}
+
 /// Reads how the last run of a campaign stands; `None` where none was noted, or what is there cannot be read.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
     let bytes = std::fs::read(file(folder, name)).ok()?;

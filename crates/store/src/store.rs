@@ -65,6 +65,14 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     std::fs::rename(&part, path).map_err(at("writing", path))
 }
 
+/// Removes a file; one that is gone already is as good.
+pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
+        _ => Ok(()),
+    }
+}
+
 impl Store {
     /// The folder that is used where none is named: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else below
     /// `~/.local/share`.
