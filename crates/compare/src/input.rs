@@ -7,8 +7,8 @@ use pagetide_store::{CampaignNote, CellNote, Imported, Row, Store};
 
 use crate::beside::Asked;
 use crate::comparison::Caution;
-use crate::difference::differences;
 use crate::error::CompareError;
+use crate::matching::{Cells, Matching};
 
 /// A row in its place in the comparison.
 #[derive(Clone, Debug)]
@@ -145,10 +145,9 @@ impl Input {
     }
 
     /// Two named sets of records. Cells that both have are compared; where there is none, that is refused with what
-    /// differs, unless `anyway`.
+    /// differs, unless `anyway`, which compares the nearest cells, scenario by scenario.
     pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
         let mut cautions = Vec::new();
-        let mut differ = false;
         let [(name_a, a), (name_b, b)] = sides;
         for (name, rows) in [(&name_a, &a), (&name_b, &b)] {
             if rows.is_empty() {
@@ -156,16 +155,26 @@ impl Input {
             }
         }
         let [a, b] = [a, b].map(|rows| by_cell(rows, &mut cautions));
-        let (hash_a, hash_b): (Vec<&String>, Vec<&String>) =
-            (a.keys().collect(), b.keys().collect());
-        let mut pairs: Vec<(&String, &String)> = hash_a
-            .iter()
-            .filter(|hash| b.contains_key(**hash))
-            .map(|hash| (*hash, *hash))
-            .collect();
-        for (own, other, column) in [(&a, &b, &name_a), (&b, &a, &name_b)] {
+        let matching = Matching::of(&a, &b);
+        let differ = !matching.differences.is_empty();
+        if differ && !anyway {
+            return Err(CompareError::NotComparable {
+                a: name_a,
+                b: name_b,
+                differences: matching.differences,
+            });
+        }
+        if differ {
+            cautions.push(Caution::NotComparable {
+                a: name_a.clone(),
+                b: name_b.clone(),
+                differences: matching.differences,
+            });
+        }
+        let pairs = matching.pairs;
+        for (own, column) in [(&a, &name_a), (&b, &name_b)] {
             for (hash, rows) in own {
-                if !other.contains_key(hash) && !pairs.is_empty() {
+                if !pairs.iter().any(|(x, y)| *x == hash || *y == hash) {
                     cautions.push(Caution::OneSided {
                         column: column.clone(),
                         label: rows[0].cell.subject.cell_label(),
@@ -173,50 +182,21 @@ impl Input {
                 }
             }
         }
-        if pairs.is_empty() {
-            // The nearest two say best what is in the way.
-            let nearest = hash_a
-                .iter()
-                .flat_map(|a| hash_b.iter().map(move |b| (*a, *b)))
-                .map(|(x, y)| {
-                    let different = differences(&a[x][0].cell.subject, &b[y][0].cell.subject);
-                    (x, y, different)
-                })
-                .min_by_key(|(_, _, different)| different.len());
-            let Some((x, y, different)) = nearest else {
-                return Err(CompareError::NoRecords { what: name_a });
-            };
-            if !anyway {
-                return Err(CompareError::NotComparable {
-                    a: name_a,
-                    b: name_b,
-                    differences: different,
-                });
-            }
-            cautions.push(Caution::NotComparable {
-                a: name_a.clone(),
-                b: name_b.clone(),
-                differences: different,
-            });
-            pairs.push((x, y));
-            differ = true;
-        }
-        let column =
-            |name: &str, cells: &BTreeMap<String, Vec<Row>>, hashes: Vec<&String>| InputColumn {
-                name: name.to_owned(),
-                trials: (0..)
-                    .zip(hashes)
-                    .flat_map(|(cell, hash)| {
-                        cells[hash].iter().map(move |row| TrialRow {
-                            row: row.clone(),
-                            cell,
-                            unit: row.unit,
-                            repetition: row.repetition,
-                        })
+        let column = |name: &str, cells: &Cells, hashes: Vec<&String>| InputColumn {
+            name: name.to_owned(),
+            trials: (0..)
+                .zip(hashes)
+                .flat_map(|(cell, hash)| {
+                    cells[hash].iter().map(move |row| TrialRow {
+                        row: row.clone(),
+                        cell,
+                        unit: row.unit,
+                        repetition: row.repetition,
                     })
-                    .collect(),
-                pending: 0,
-            };
+                })
+                .collect(),
+            pending: 0,
+        };
         let columns = vec![
             column(&name_a, &a, pairs.iter().map(|(hash, _)| *hash).collect()),
             column(&name_b, &b, pairs.iter().map(|(_, hash)| *hash).collect()),
@@ -239,8 +219,8 @@ impl Input {
 }
 
 /// Rows by cell. In the exact arena one record of each trial is enough, the newest valid one; noisy ones all stay.
-fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> BTreeMap<String, Vec<Row>> {
-    let mut cells: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
+    let mut cells = Cells::new();
     for row in rows {
         cells.entry(row.cell.hash.clone()).or_default().push(row);
     }

@@ -17,6 +17,7 @@ mod guests;
 pub mod history;
 mod input;
 mod judge;
+mod matching;
 mod medians;
 pub mod observation;
 mod pairs;

@@ -5,7 +5,7 @@
 
 use pagetide_compare::history::{Order, history};
 use pagetide_compare::{
-    Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note,
+    Allowed, Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note,
     compare_two, tails,
 };
 use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos};
@@ -290,6 +290,71 @@ fn what_cannot_be_compared_is_refused_with_what_differs_unless_anyway() {
         verdict(&comparison, 0, "run"),
         Verdict::Inconclusive { .. }
     ));
+}
+
+#[test]
+fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
+    let mut bench = Bench::new(3);
+    let names = ["linear", "hot-cold", "linear"];
+    for seed in 1..=8 {
+        for (cell, name) in (0..).zip(names) {
+            for variant in 0..2 {
+                // Each scenario has a scale of its own: cells that were mixed up would differ ten times and more.
+                let scale = [1e6, 1e8, 1e10][cell] * (1.0 + 0.01 * seed as f64);
+                let scale = scale * [1.0, 0.5][variant];
+                let mut record = bench.trial(cell, variant, seed, scale);
+                record.subject.scenario = name.into();
+                if variant == 1 {
+                    // Two parameters more are nearer than another scenario.
+                    for more in ["fill", "page-size"] {
+                        record.subject.params.insert(more.into(), "usual".into());
+                    }
+                }
+                bench.add(cell, variant, record);
+            }
+        }
+    }
+    // A scenario that only one side has, with fewer parameters apart than the others.
+    let mut lone = bench.trial(0, 0, 1, 1e3);
+    lone.subject.scenario = "usemem".into();
+    bench.add(0, 0, lone);
+    let sides = |anyway| {
+        let accepted = vec!["lru_gen/enabled".to_owned()];
+        compare_two(&bench.store, "6.0", "6.1", Allowed { anyway, accepted })
+    };
+    // Releases are compared without a campaign: by their cells alone.
+    let of_release = |release: &str| {
+        let filter = Filter {
+            release: Some(release.into()),
+            ..Filter::default()
+        };
+        bench.store.select(&filter).unwrap().len()
+    };
+    assert_eq!((of_release("6.0"), of_release("6.1")), (25, 24));
+    let text = sides(false).unwrap_err().to_string();
+    assert!(
+        text.contains("parameter fill is not set against usual"),
+        "{text}"
+    );
+    assert!(!text.contains("scenario"), "{text}");
+    let comparison = sides(true).unwrap();
+    let mut found: Vec<String> = comparison
+        .cells
+        .iter()
+        .map(|cell| cell.subject.as_ref().unwrap().scenario.clone())
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, ["hot-cold", "linear", "linear"]);
+    for cell in 0..3 {
+        assert_eq!(verdict(&comparison, cell, "run"), Verdict::Improved);
+    }
+    assert!(
+        comparison.cautions.iter().any(
+            |caution| matches!(caution, Caution::OneSided { label, .. } if label.contains("usemem"))
+        ),
+        "{:?}",
+        comparison.cautions
+    );
 }
 
 #[test]
