@@ -12,6 +12,9 @@ use pagetide_arena::VariantSpec;
 use pagetide_compare::ALPHA;
 use pagetide_verdict::signed_rank::smallest_p;
 
+use crate::file::{Vocabulary, plain_name};
+use crate::plan::Cell;
+
 /// Seeds for each variant and cell where a campaign names no number and has at most six primary metrics.
 pub const DEFAULT_SEEDS: u32 = 8;
 /// Fewest seeds with which a single primary metric can be decided.
@@ -52,17 +55,50 @@ impl Campaign {
         let names: Vec<&str> = self
             .scenarios
             .iter()
-            .map(ScenarioSpec::plain_name)
+            .map(|scenario| plain_name(&scenario.name))
             .collect();
         let mut name = names.join("-");
         name.truncate(LONGEST);
         format!("{name}-{digits}")
     }
 
-    /// Raises the number of seeds, where nobody asked for one, to what so many primary metrics need.
-    pub fn enough(&mut self, primaries: usize) {
+    /// Primary metrics that are judged together: those of every cell under every variant but the baseline.
+    pub fn primaries(&self, vocabulary: &Vocabulary) -> usize {
+        let of_cell = |cell: Cell| match &cell.primary {
+            Some(primary) => primary.len(),
+            None => vocabulary
+                .scenario(&cell.scenario)
+                .map_or(0, |words| words.primaries),
+        };
+        let of_cells: usize = self.cells().map(of_cell).sum();
+        of_cells * self.variants.len().saturating_sub(1)
+    }
+
+    /// Raises the number of seeds, where nobody asked for one, to what its primary metrics need.
+    pub fn enough(&mut self, vocabulary: &Vocabulary) {
+        let primaries = self.primaries(vocabulary);
         if let Until::Enough(seeds) = &mut self.sampling.until {
             *seeds = seeds_for(primaries).max(DEFAULT_SEEDS);
+        }
+    }
+
+    /// What its number of seeds can decide, in a sentence; `None` where nothing is compared.
+    pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
+        let primaries = self.primaries(vocabulary);
+        let metrics = match primaries {
+            0 => return None,
+            1 => "1 primary metric".to_owned(),
+            many => format!("{many} primary metrics"),
+        };
+        let needed = seeds_for(primaries);
+        match self.sampling.until {
+            Until::Blocks(seeds) if seeds < needed => Some(format!(
+                "{seeds} seeds for each variant cannot decide {metrics} together, however clear the result: {needed} are needed"
+            )),
+            Until::Blocks(seeds) | Until::Enough(seeds) => Some(format!(
+                "{seeds} seeds for each variant; {needed} are the fewest that can decide {metrics} together"
+            )),
+            Until::Sure { .. } => None,
         }
     }
 }
@@ -89,14 +125,6 @@ pub struct ScenarioSpec {
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %); the others have their defaults.
     pub margins: BTreeMap<String, f64>,
-}
-
-impl ScenarioSpec {
-    /// Its name without arguments: `zipf` for `zipf(1.1)`.
-    fn plain_name(&self) -> &str {
-        let plain = self.name.split(['(', ':']).next().unwrap_or_default();
-        plain.trim()
-    }
 }
 
 /// How many trials a campaign runs.

@@ -45,6 +45,7 @@ use pagetide_arena::VariantSpec;
 use pagetide_compare::beside::Kind;
 
 pub use error::{FileError, Problem};
+pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
 
 use pagetide_quantity::nearest;

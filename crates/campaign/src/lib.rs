@@ -12,16 +12,16 @@ pub mod file;
 mod forecast;
 mod inert;
 pub mod plan;
+mod program;
 mod repeat;
+mod request;
 mod run;
 mod sampling;
-mod screening;
 mod standing;
 mod variants;
 
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
-    seeds_for,
 };
 pub use command::{maker, shell};
 pub use deepen::MOST_OBSERVED;
@@ -30,10 +30,9 @@ pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
+pub use program::{PROGRAM, ProgramPlace, ProgramSpec};
 pub use repeat::{RepeatError, prepare_again, run_again};
+pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
-pub use screening::screening;
 pub use standing::StateWriter;
-pub use variants::{
-    DEFAULT_SOURCE, NameTaken, NotAPair, VariantChange, built_kernel, pair, variants,
-};
+pub use variants::{NameTaken, NotAPair, VariantChange, pair};

@@ -16,6 +16,7 @@ fn vocabulary() -> Vocabulary {
     let words = |params: &[&str], metrics: &[&str]| ScenarioWords {
         params: params.iter().map(|p| (*p).to_owned()).collect(),
         metrics: metrics.iter().map(|m| (*m).to_owned()).collect(),
+        ..ScenarioWords::default()
     };
     Vocabulary {
         arenas: vec![ArenaKind::Exact],
@@ -45,6 +46,7 @@ fn vocabulary() -> Vocabulary {
             "vm.swappiness".into(),
             "vm.page-cluster".into(),
         ],
+        ..Vocabulary::default()
     }
 }
 

@@ -18,6 +18,7 @@ fn campaign_files() {
     let words = |params: &[&str]| ScenarioWords {
         params: params.iter().map(ToString::to_string).collect(),
         metrics: vec!["access-time".into(), "total".into()],
+        ..ScenarioWords::default()
     };
     let vocabulary = Vocabulary {
         arenas: vec![ArenaKind::Exact],
@@ -30,6 +31,7 @@ fn campaign_files() {
         ]
         .into(),
         settings: vec!["lru_gen/enabled".into()],
+        ..Vocabulary::default()
     };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.toml");

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use pagetide_arena::ArenaError;
-use pagetide_campaign::{FileError, RunError};
+use pagetide_campaign::{FileError, RequestError, RunError};
 use pagetide_compare::{Comparison, FailOn};
 use pagetide_kernel::KernelError;
 use pagetide_oracle::ParameterError;
@@ -158,6 +158,9 @@ fn code(error: &Error) -> u8 {
             || cause
                 .downcast_ref::<SourceError>()
                 .is_some_and(SourceError::is_by_words)
+            || cause
+                .downcast_ref::<RequestError>()
+                .is_some_and(RequestError::is_by_words)
             || matches!(
                 cause.downcast_ref::<KernelError>(),
                 Some(KernelError::UnknownReference { .. })

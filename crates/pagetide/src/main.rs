@@ -15,7 +15,7 @@ macro_rules! put {
 
 mod arenas;
 mod building;
-mod campaign_of;
+mod campaign_args;
 mod cli;
 mod command;
 mod exit;
@@ -23,7 +23,7 @@ mod interrupt;
 mod judged;
 mod lab;
 mod output;
-mod program_of;
+mod program_args;
 mod progress;
 mod vocabulary;
 mod whole_file;

@@ -8,6 +8,7 @@ use crate::arenas;
 /// All of them.
 pub fn vocabulary() -> Vocabulary {
     Vocabulary {
+        kernel: pagetide_kernel::defaults()[1].to_string(),
         arenas: arenas::KINDS.to_vec(),
         scenarios: pagetide_scenario::list()
             .iter()
@@ -23,6 +24,9 @@ pub fn vocabulary() -> Vocabulary {
                         .iter()
                         .map(|metric| metric.name.to_owned())
                         .collect(),
+                    primaries: definition.metrics.iter().filter(|m| m.primary).count(),
+                    default_memory: definition.default_memory,
+                    original_memory: definition.original_memory,
                 };
                 (definition.name.to_owned(), words)
             })

@@ -7,6 +7,7 @@
 mod histogram;
 mod metric;
 mod nearest;
+mod number;
 mod sampler;
 mod series;
 mod units;
@@ -14,6 +15,7 @@ mod units;
 pub use histogram::{Histogram, HistogramSummary};
 pub use metric::{Direction, Metric, MetricDef, Unit, Value};
 pub use nearest::{hint, nearest, slip};
+pub use number::floor;
 pub use sampler::Sampler;
 pub use series::{Column, ColumnData, Series, SeriesError};
 pub use units::{Bytes, Nanos, PAGE_SIZE, Pages, UnitError};

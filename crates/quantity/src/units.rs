@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::number::floor;
+
 /// Size of a base page in bytes; pagetide measures x86-64, where it is fixed.
 pub const PAGE_SIZE: u64 = 4096;
 
@@ -197,6 +199,12 @@ impl Bytes {
     /// Whole pages in this size, rounded down.
     pub const fn pages(self) -> Pages {
         Pages(self.0 / PAGE_SIZE)
+    }
+
+    /// This size times a factor, rounded down to whole bytes; 0 for a negative factor.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self(floor(self.0 as f64 * factor))
     }
 }
 

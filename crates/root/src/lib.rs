@@ -4,9 +4,10 @@
 //! need, and data. [`Roots`] makes an ext4 image of a tree, once, and keeps it in the cache under a digest of all that the image
 //! depends on. Nothing of a root is ever run on this machine, and no link of a root is followed here.
 //!
-//! This crate knows nothing of emulators, guests and trials. Begin reading in [`Tree`], then [`Host`].
+//! This crate knows nothing of emulators, guests and trials. Begin reading in [`Contents`], then [`Tree`] and [`Host`].
 
 mod archive;
+mod contents;
 mod elf;
 mod error;
 mod host;
@@ -20,14 +21,18 @@ mod roots;
 mod skeleton;
 mod tree;
 
+use pagetide_quantity::Bytes;
+
+pub use contents::{Contents, Installation};
 pub use error::RootError;
 pub use host::Host;
 pub use path::Inside;
-pub use program::Program;
 pub use roots::{Root, Roots};
 pub use tree::{Entry, Source, Tree};
 
 /// Folder inside in which relative paths lie, which belongs to the program, and in which it starts.
 pub const WORK: &str = "/work";
+/// The least free space that a program finds, unless another is asked for.
+const LEAST_SPACE: Bytes = Bytes::from_mib(32);
 /// User and group that the program runs as.
 pub const USER: u32 = 1000;

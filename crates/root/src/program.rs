@@ -13,16 +13,10 @@ use crate::tree::Tree;
 /// How many scripts may interpret one another. Source: Linux `fs/exec.c`, `exec_binprm`.
 const MOST_SCRIPTS: usize = 5;
 
-/// A program that was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// Where it lies inside, by the path that was asked for.
-    pub path: Inside,
-}
-
 impl Host {
     /// Adds the program that the first word of a command names, as a shell would find it, and all that it needs to start.
-    pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<Program, RootError> {
+    /// Returns where it lies inside, by the path that was asked for.
+    pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<Inside, RootError> {
         let host = if word.contains('/') {
             self.here.join(word)
         } else {
@@ -55,7 +49,7 @@ impl Host {
             if elf::is_elf(&bytes) {
                 self.close(tree, &real, true)?;
                 merged(tree)?;
-                return Ok(Program { path });
+                return Ok(path);
             }
             let Some(line) = script(&bytes) else {
                 return Err(RootError::NotAProgram { path: real });

@@ -20,7 +20,7 @@ fn program(word: &str) -> Result<(Tree, Inside), RootError> {
     let (mut tree, mut host) = (Tree::default(), Host::here()?);
     let program = host.program(&mut tree, word)?;
     tree.complete()?;
-    Ok((tree, program.path))
+    Ok((tree, program))
 }
 
 fn debugfs(image: &Path, request: &str) -> String {

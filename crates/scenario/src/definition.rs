@@ -8,7 +8,6 @@ use pagetide_quantity::{Bytes, MetricDef};
 
 use crate::error::{ScenarioError, Stop};
 use crate::expr::{Names, Quantity};
-use crate::number;
 use crate::params::{self, Param, Params};
 use crate::trial::Trial;
 
@@ -159,11 +158,6 @@ impl Definition {
             (Some((_, preset)), _) => preset,
             _ => param.default,
         }
-    }
-
-    /// Memory at which `scale` keeps the original's ratio of memory to data and processes.
-    pub fn memory_at(&self, scale: f64) -> Bytes {
-        Bytes(number::floor(self.original_memory.0 as f64 * scale))
     }
 }
 

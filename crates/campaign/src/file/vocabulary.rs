@@ -1,13 +1,15 @@
 //! The words a campaign file may use beyond its own keys: arenas, scenarios with their parameters and metrics, settings.
 
-use pagetide_quantity::slip;
 use std::collections::BTreeMap;
 
+use pagetide_quantity::{Bytes, slip};
 use pagetide_record::ArenaKind;
 
 /// The words that are known; the command line fills it from the definitions of scenarios and settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vocabulary {
+    /// The kernel of whoever names none.
+    pub kernel: String,
     /// Arenas that are there.
     pub arenas: Vec<ArenaKind>,
     /// Scenarios by name.
@@ -24,13 +26,23 @@ pub struct ScenarioWords {
     pub params: Vec<String>,
     /// Names of its metrics.
     pub metrics: Vec<String>,
+    /// How many of its metrics decide.
+    pub primaries: usize,
+    /// Memory that it finds where nobody says how much.
+    pub default_memory: Bytes,
+    /// Memory of the machine that its original ran on.
+    pub original_memory: Bytes,
+}
+
+/// A scenario's name without arguments: `zipf` for `zipf(1.1)`, `file` for `file:trace.txt`.
+pub(crate) fn plain_name(name: &str) -> &str {
+    name.split(['(', ':']).next().unwrap_or(name).trim()
 }
 
 impl Vocabulary {
     /// The words of a scenario; a name may carry arguments, as in `zipf(1.1)` or `file:trace.txt`.
     pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
-        let plain = name.split(['(', ':']).next().unwrap_or(name).trim();
-        self.scenarios.get(plain)
+        self.scenarios.get(plain_name(name))
     }
 
     /// The documented setting that this name is probably a slip of; `None` where it is documented itself, or like none.

@@ -7,7 +7,7 @@ use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
 
-use crate::campaign_of::CampaignArgs;
+use crate::campaign_args::CampaignArgs;
 use crate::command::run::typed;
 use crate::exit::{End, Usage};
 use crate::interrupt::Interrupt;
@@ -54,7 +54,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         };
         return show(&note, out);
     }
-    let mut campaign = args.campaign.campaign(&args.scenarios, &vocabulary())?;
+    let request = args.campaign.request()?;
+    let mut campaign = request.of_scenarios(&args.scenarios, &vocabulary())?;
     if campaign.variants.len() > 1 {
         return Err(Usage::error(
             "a calibration makes its own harmless variants of one: give one --kernel and no --vs",

@@ -8,13 +8,13 @@ use pagetide_report::terminal::Row;
 use serde::Serialize;
 
 use crate::building;
-use crate::campaign_of::CampaignArgs;
+use crate::campaign_args::CampaignArgs;
 use crate::command::run::wanted;
 use crate::exit::End;
 use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, harmless, say};
-use crate::program_of::ProgramArgs;
+use crate::program_args::ProgramArgs;
 
 /// Say what a campaign would run and how long it would take; runs nothing
 #[derive(clap::Args, Debug)]

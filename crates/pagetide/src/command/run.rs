@@ -1,11 +1,8 @@
 //! `pagetide run`: a campaign file or scenarios, through the arena into the store, to a verdict.
 
-use std::path::Path;
-
 use anyhow::Result;
 use pagetide_campaign::{
-    Campaign, Options, StateWriter, Until, file, inert, maker, run as run_campaign, seeds_for,
-    shell,
+    CONTROL, Campaign, Options, PATCHED, StateWriter, inert, maker, run as run_campaign, shell,
 };
 use pagetide_compare::{Column, Comparison, compare_note, compare_two, medians, show_campaign};
 use pagetide_report::terminal::layout;
@@ -13,13 +10,13 @@ use pagetide_store::Store;
 use pagetide_store::{CampaignNote, RunEnd};
 
 use crate::building;
-use crate::campaign_of::{CONTROL, CampaignArgs, PATCHED};
-use crate::exit::{End, Usage};
+use crate::campaign_args::CampaignArgs;
+use crate::exit::End;
 use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
-use crate::program_of::{ProgramArgs, SCENARIO};
+use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
 
@@ -99,7 +96,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         say.say(text);
     })?;
     let mut store = places.store()?;
-    if let Some(text) = power(&campaign) {
+    if let Some(text) = campaign.power(&vocabulary()) {
         progress.say(&text);
     }
     for text in inert(&campaign, arena.as_ref())? {
@@ -206,90 +203,12 @@ pub fn wanted(
     places: &StoreArgs,
     say: &dyn Fn(&str),
 ) -> Result<Campaign> {
+    let (request, vocabulary) = (args.request()?, vocabulary());
     if program.command.is_empty() {
-        return asked_for(what, args);
+        return Ok(request.campaign(what, &vocabulary)?);
     }
-    if let Some(word) = what.first() {
-        return Err(Usage::error(format!(
-            "{word} stands beside a program: run scenarios and programs apart"
-        )));
-    }
-    let ready = program.ready(args, places, say)?;
-    let mut campaign = named(&[SCENARIO.to_owned()], &ready.campaign)?;
-    for scenario in &mut campaign.scenarios {
-        scenario.primary.clone_from(&ready.primary);
-    }
-    let primaries = primaries(&campaign);
-    campaign.enough(primaries);
-    Ok(campaign)
-}
-
-/// The campaign that the words stand for, with as many seeds as it needs where nobody said how many.
-pub fn asked_for(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
-    let mut campaign = named(what, args)?;
-    let primaries = primaries(&campaign);
-    campaign.enough(primaries);
-    Ok(campaign)
-}
-
-/// Primary metrics that are judged together: those of every cell under every variant but the baseline.
-fn primaries(campaign: &Campaign) -> usize {
-    let of_cell = |cell: pagetide_campaign::Cell| match &cell.primary {
-        Some(primary) => primary.len(),
-        None => pagetide_scenario::find(&cell.scenario).map_or(0, |definition| {
-            definition.metrics.iter().filter(|m| m.primary).count()
-        }),
-    };
-    let of_cells: usize = campaign.cells().map(of_cell).sum();
-    of_cells * campaign.variants.len().saturating_sub(1)
-}
-
-/// What the number of seeds can decide, said before anything runs; `None` where nothing is compared.
-fn power(campaign: &Campaign) -> Option<String> {
-    let primaries = primaries(campaign);
-    let metrics = match primaries {
-        0 => return None,
-        1 => "1 primary metric".to_owned(),
-        many => format!("{many} primary metrics"),
-    };
-    let needed = seeds_for(primaries);
-    match campaign.sampling.until {
-        Until::Blocks(seeds) if seeds < needed => Some(format!(
-            "{seeds} seeds for each variant cannot decide {metrics} together, however clear the result: {needed} are needed"
-        )),
-        Until::Blocks(seeds) | Until::Enough(seeds) => Some(format!(
-            "{seeds} seeds for each variant; {needed} are the fewest that can decide {metrics} together"
-        )),
-        Until::Sure { .. } => None,
-    }
-}
-
-fn named(what: &[String], args: &CampaignArgs) -> Result<Campaign> {
-    let vocabulary = vocabulary();
-    let is_file = |word: &String| {
-        Path::new(word)
-            .extension()
-            .is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
-    };
-    match what {
-        [] => args.screening(&vocabulary),
-        [path] if is_file(path) => {
-            if let Some(option) = args.of_the_file() {
-                return Err(Usage::error(format!(
-                    "{option} has no place beside a campaign file: write it into {path}, or name a scenario instead"
-                )));
-            }
-            let mut campaign = file::read(Path::new(path), &vocabulary)?;
-            args.adjust(&mut campaign);
-            Ok(campaign)
-        }
-        _ => match what.iter().find(|word| is_file(word)) {
-            Some(path) => Err(Usage::error(format!(
-                "{path} stands beside other words: run one campaign file at a time"
-            ))),
-            None => args.campaign(what, &vocabulary),
-        },
-    }
+    let (spec, place) = (program.spec()?, program.install(places, say)?);
+    Ok(request.of_program(what, &spec, &place, &vocabulary)?)
 }
 
 /// The command line as it was typed.

@@ -1,0 +1,125 @@
+//! A program of the user's own as a scenario: what is asked of it becomes parameters.
+
+use pagetide_quantity::{Bytes, Nanos};
+
+use crate::command::shell;
+use crate::request::RequestError;
+
+/// Name of the scenario that runs a program of the user's own.
+pub const PROGRAM: &str = "program";
+
+/// How a program of the user's own is run, apart from its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramSpec {
+    /// Variables of its environment, `NAME=VALUE` each.
+    pub env: Vec<String>,
+    /// Status with which it must end.
+    pub expect_exit: Option<u8>,
+    /// Time of the guest after which it is ended.
+    pub time_limit: Option<Nanos>,
+    /// Limit of its memory, `memory.max`.
+    pub limit: Option<Bytes>,
+    /// Memory above which it is slowed down, `memory.high`.
+    pub high: Option<Bytes>,
+    /// Most swap that it may take, `memory.swap.max`.
+    pub swap_max: Option<Bytes>,
+    /// Numbers to read from its output, as they were given.
+    pub metrics: Vec<String>,
+}
+
+/// Where a program and its files lie in a root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramPlace {
+    /// Digest of the root.
+    pub root: String,
+    /// The command, with the program's path inside.
+    pub command: Vec<String>,
+    /// Path inside of what it reads as its standard input.
+    pub input: Option<String>,
+    /// Path inside of the folder in which it starts.
+    pub folder: Option<String>,
+    /// Folders inside with libraries that its loader must be told of.
+    pub library_folders: Vec<String>,
+}
+
+impl ProgramSpec {
+    /// Names of its own metrics, which then decide; `None` where there are none.
+    pub fn primary(&self) -> Option<Vec<String>> {
+        let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
+        (!self.metrics.is_empty()).then(|| self.metrics.iter().map(name).collect())
+    }
+
+    /// The parameters of the scenario [`PROGRAM`].
+    pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, RequestError> {
+        let mut environment = self.env.clone();
+        if let Some(text) = environment.iter().find(|text| !text.contains('=')) {
+            let text = text.clone();
+            return Err(RequestError::NoValue { text });
+        }
+        let is_own = |text: &String| text.starts_with("LD_LIBRARY_PATH=");
+        if !place.library_folders.is_empty() && !environment.iter().any(is_own) {
+            let folders = place.library_folders.join(":");
+            environment.push(format!("LD_LIBRARY_PATH={folders}"));
+        }
+        let quoted = |words: &[String]| (!words.is_empty()).then(|| shell(words));
+        let bytes = |size: Option<Bytes>| size.map(|size| size.0.to_string());
+        let params = [
+            ("command", Some(shell(&place.command))),
+            ("root", Some(place.root.clone())),
+            ("environment", quoted(&environment)),
+            ("limit", bytes(self.limit)),
+            ("high", bytes(self.high)),
+            ("swap-max", bytes(self.swap_max)),
+            ("input", place.input.clone()),
+            ("folder", place.folder.clone()),
+            ("expect-exit", self.expect_exit.map(|n| n.to_string())),
+            ("time-limit", self.time_limit.map(|t| format!("{}ns", t.0))),
+            ("metrics", quoted(&self.metrics)),
+        ];
+        let given = params.into_iter();
+        Ok(given
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_asked_for_becomes_a_parameter() {
+        let place = ProgramPlace {
+            root: "ab".to_owned(),
+            command: vec!["/bin/echo".to_owned(), "it's".to_owned()],
+            library_folders: vec!["/opt/lib".to_owned()],
+            ..ProgramPlace::default()
+        };
+        let spec = ProgramSpec {
+            high: Some(Bytes::from_mib(1)),
+            ..ProgramSpec::default()
+        };
+        let params = spec.params(&place).unwrap();
+        let params: Vec<(&str, &str)> = params
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            params,
+            [
+                ("command", r"/bin/echo 'it'\''s'"),
+                ("root", "ab"),
+                ("environment", "LD_LIBRARY_PATH=/opt/lib"),
+                ("high", "1048576"),
+            ]
+        );
+        let wrong = ProgramSpec {
+            env: vec!["HOME".to_owned()],
+            ..ProgramSpec::default()
+        };
+        assert!(matches!(
+            wrong.params(&place),
+            Err(RequestError::NoValue { .. })
+        ));
+    }
+}

@@ -1,0 +1,529 @@
+//! What a command line asks for, as a campaign: scenarios, and the variants that kernels, patches and settings amount to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pagetide_arena::VariantSpec;
+use pagetide_quantity::{Bytes, hint};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
+use pagetide_store::is_campaign_name;
+
+use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
+use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
+use crate::program::{PROGRAM, ProgramPlace, ProgramSpec};
+use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
+
+/// Name of the variant with the patches that are judged.
+pub const PATCHED: &str = "patched";
+/// Name of the variant that has a nop in their place.
+pub const CONTROL: &str = "control";
+
+/// The campaign for a patch whose author names no scenario. Its only variant stands for the source without patches.
+const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
+
+/// A campaign in the words of a command line.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Kernels, a variant each.
+    pub kernels: Vec<String>,
+    /// Settings of every variant.
+    pub settings: Vec<(String, String)>,
+    /// Boot arguments of every variant.
+    pub boot: Vec<String>,
+    /// Further variants.
+    pub changes: Vec<VariantChange>,
+    /// Files and folders with the patches that are judged.
+    pub patches: Vec<String>,
+    /// How many patches they are, if every beginning of the series is judged.
+    pub each: Option<usize>,
+    /// Source that is built.
+    pub source: Option<String>,
+    /// File with options for the configuration of what is built.
+    pub config: Option<String>,
+    /// Whether a patch gets no control.
+    pub no_control: bool,
+    /// Parameters of the scenarios; several values of one make a matrix.
+    pub params: Vec<(String, String)>,
+    /// Whether scenarios run as their originals did.
+    pub as_written: bool,
+    /// Size relative to the original's machine.
+    pub scale: Option<f64>,
+    /// Name of the campaign.
+    pub name: Option<String>,
+    /// What may also be said beside a campaign file.
+    pub adjustment: Adjustment,
+}
+
+/// What goes before the words of a campaign file.
+#[derive(Clone, Debug, Default)]
+pub struct Adjustment {
+    /// Memory of every scenario.
+    pub memory: Vec<MemorySpec>,
+    /// Sizes of memory over which an effect is followed. They are no part of a campaign's name.
+    pub sizes: Vec<MemorySpec>,
+    /// What is swapped to.
+    pub swap: Vec<SwapSpec>,
+    /// Size of the swap device.
+    pub swap_size: Option<Bytes>,
+    /// What files lie on.
+    pub files_on: Option<FilesSpec>,
+    /// Seeds for each variant; with `until_sure` the most.
+    pub seeds: Option<u32>,
+    /// The first seed.
+    pub first_seed: Option<u64>,
+    /// Whether sampling goes on until every primary metric is decided.
+    pub until_sure: bool,
+    /// Which trials are observed.
+    pub observe: Option<Observe>,
+    /// What may differ between the variants although nobody asks for it.
+    pub accept: Vec<String>,
+}
+
+/// Why no campaign can be made of a request. Shown as is.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// Options that need a scenario stand without one.
+    #[error("--param, --as-written and --scale are of one scenario: name it")]
+    NoScenario,
+    /// No scenario has this name.
+    #[error("cannot run scenario \"{name}\": {hint}")]
+    UnknownScenario {
+        /// The name as given.
+        name: String,
+        /// A near name, or all names.
+        hint: String,
+    },
+    /// A name that a campaign cannot have.
+    #[error(
+        "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a letter or digit"
+    )]
+    BadName {
+        /// The name as given.
+        name: String,
+    },
+    /// A scale that is no positive number.
+    #[error("--scale {scale} is no size: give a number above 0")]
+    BadScale {
+        /// The scale as given.
+        scale: f64,
+    },
+    /// A parameter has the same value twice.
+    #[error("-p {key}={value} is given twice: give each value once")]
+    SameValue {
+        /// Name of the parameter.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+    /// A patch is to be put on a kernel that is built already.
+    #[error(
+        "--vs patch= puts a patch on a source, and {kernel} is a kernel: name a source with --source instead"
+    )]
+    NoSource {
+        /// The kernel as given.
+        kernel: String,
+    },
+    /// A setting is a slip of a known one.
+    #[error("there is no setting `{name}`: did you mean `{near}`?")]
+    UnknownSetting {
+        /// The name as given.
+        name: String,
+        /// The known one.
+        near: String,
+    },
+    /// A variable of a program's environment has no value.
+    #[error("--env {text} has no value: write NAME=VALUE")]
+    NoValue {
+        /// The text as given.
+        text: String,
+    },
+    /// An option stands beside a campaign file, which decides that itself.
+    #[error(
+        "{option} has no place beside a campaign file: write it into {path}, or name a scenario instead"
+    )]
+    InTheFile {
+        /// The option.
+        option: &'static str,
+        /// The file.
+        path: String,
+    },
+    /// A campaign file stands beside other words.
+    #[error("{path} stands beside other words: run one campaign file at a time")]
+    NotAlone {
+        /// The file.
+        path: String,
+    },
+    /// Scenarios stand beside a program.
+    #[error("{word} stands beside a program: run scenarios and programs apart")]
+    BesideProgram {
+        /// The first of them.
+        word: String,
+    },
+    /// Two variants have the same name.
+    #[error(transparent)]
+    NameTaken(#[from] NameTaken),
+    /// A campaign file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl RequestError {
+    /// Whether a user's words were wrong, rather than that the machine could not.
+    pub fn is_by_words(&self) -> bool {
+        match self {
+            Self::File(error) => matches!(error, FileError::Wrong { .. }),
+            _ => true,
+        }
+    }
+}
+
+impl Request {
+    /// The campaign that words stand for: a campaign file, names of scenarios, or nothing for the screening of a patch. Where
+    /// nobody says how many seeds, it has as many as its primary metrics need.
+    pub fn campaign(
+        &self,
+        what: &[String],
+        vocabulary: &Vocabulary,
+    ) -> Result<Campaign, RequestError> {
+        let is_file = |word: &&String| {
+            let ending = Path::new(word.as_str()).extension();
+            ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
+        };
+        let mut campaign = match (what, what.iter().find(is_file).cloned()) {
+            ([], _) => self.screening(vocabulary)?,
+            (_, None) => self.of_scenarios(what, vocabulary)?,
+            ([_], Some(path)) => {
+                if let Some(option) = self.beyond_adjustment() {
+                    return Err(RequestError::InTheFile { option, path });
+                }
+                let mut campaign = file::read(Path::new(&path), vocabulary)?;
+                self.adjustment.apply(&mut campaign, vocabulary);
+                campaign
+            }
+            (_, Some(path)) => return Err(RequestError::NotAlone { path }),
+        };
+        campaign.enough(vocabulary);
+        Ok(campaign)
+    }
+
+    /// The campaign of a program of the user's own; `what` names no scenario beside it.
+    pub fn of_program(
+        mut self,
+        what: &[String],
+        spec: &ProgramSpec,
+        place: &ProgramPlace,
+        vocabulary: &Vocabulary,
+    ) -> Result<Campaign, RequestError> {
+        if let Some(word) = what.first().cloned() {
+            return Err(RequestError::BesideProgram { word });
+        }
+        self.params.extend(spec.params(place)?);
+        let mut campaign = self.of_scenarios(&[PROGRAM.to_owned()], vocabulary)?;
+        for scenario in &mut campaign.scenarios {
+            scenario.primary = spec.primary();
+        }
+        campaign.enough(vocabulary);
+        Ok(campaign)
+    }
+
+    /// The first option that a campaign file decides itself.
+    fn beyond_adjustment(&self) -> Option<&'static str> {
+        [
+            (!self.kernels.is_empty(), "--kernel"),
+            (!self.settings.is_empty(), "--set"),
+            (!self.boot.is_empty(), "--boot"),
+            (!self.changes.is_empty(), "--vs"),
+            (!self.patches.is_empty(), "--patch"),
+            (self.source.is_some(), "--source"),
+            (self.config.is_some(), "--config"),
+            (!self.params.is_empty(), "--param"),
+            (self.as_written, "--as-written"),
+            (self.scale.is_some(), "--scale"),
+            (self.name.is_some(), "--name"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+
+    /// The campaign of these scenarios.
+    pub fn of_scenarios(
+        &self,
+        scenarios: &[String],
+        vocabulary: &Vocabulary,
+    ) -> Result<Campaign, RequestError> {
+        let mut campaign = Campaign {
+            name: String::new(),
+            arena: ArenaKind::Exact,
+            seed: 1,
+            variants: self.variants(vocabulary)?,
+            scenarios: scenarios
+                .iter()
+                .map(|name| self.scenario(name, vocabulary))
+                .collect::<Result<_, _>>()?,
+            sampling: Sampling::default(),
+            observe: Observe::None,
+            accept: Vec::new(),
+        };
+        campaign.observe = Observe::unless_told(campaign.variants.len());
+        campaign.name = self.named(campaign.name_by_content())?;
+        self.adjustment.apply(&mut campaign, vocabulary);
+        Ok(campaign)
+    }
+
+    /// The campaign for a patch whose author names no scenario.
+    fn screening(&self, vocabulary: &Vocabulary) -> Result<Campaign, RequestError> {
+        if !self.params.is_empty() || self.as_written || self.scale.is_some() {
+            return Err(RequestError::NoScenario);
+        }
+        let mut campaign = file::parse("campaigns/screening.toml", SCREENING, vocabulary)?;
+        campaign.variants = self.variants(vocabulary)?;
+        campaign.observe = Observe::unless_told(campaign.variants.len());
+        // A name made of five scenarios' names tells nobody anything.
+        let content = campaign.name_by_content();
+        let digits = content.rsplit('-').next().unwrap_or_default();
+        campaign.name = self.named(format!("screening-{digits}"))?;
+        self.adjustment.apply(&mut campaign, vocabulary);
+        Ok(campaign)
+    }
+
+    /// The name that was given, or this one.
+    fn named(&self, otherwise: String) -> Result<String, RequestError> {
+        match self.name.clone() {
+            None => Ok(otherwise),
+            Some(name) if is_campaign_name(&name) => Ok(name),
+            Some(name) => Err(RequestError::BadName { name }),
+        }
+    }
+
+    fn scenario(&self, name: &str, vocabulary: &Vocabulary) -> Result<ScenarioSpec, RequestError> {
+        let Some(words) = vocabulary.scenario(name) else {
+            let known = vocabulary.scenarios.keys().map(String::as_str);
+            return Err(RequestError::UnknownScenario {
+                name: name.to_owned(),
+                hint: hint(plain_name(name), known),
+            });
+        };
+        let memory = match self.scale {
+            None => self.adjustment.memory.clone(),
+            Some(scale) if scale.is_finite() && scale > 0.0 => {
+                // Whole megabytes, so that the machine is one that can be named.
+                let memory = words.original_memory.times(scale).0;
+                vec![MemorySpec::Free(Bytes(memory.next_multiple_of(1 << 20)))]
+            }
+            Some(scale) => return Err(RequestError::BadScale { scale }),
+        };
+        let mut params: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (key, value) in &self.params {
+            let values = params.entry(key.clone()).or_default();
+            let same = |other: &String| without_spaces(other) == without_spaces(value);
+            if values.iter().any(same) {
+                return Err(RequestError::SameValue {
+                    key: key.clone(),
+                    value: value.clone(),
+                });
+            }
+            values.push(value.clone());
+        }
+        Ok(ScenarioSpec {
+            name: name.to_owned(),
+            as_written: self.as_written,
+            params,
+            memory,
+            swap: self.adjustment.swap.clone(),
+            swap_size: self.adjustment.swap_size,
+            files_on: self.adjustment.files_on.unwrap_or_default(),
+            primary: None,
+            margins: BTreeMap::new(),
+        })
+    }
+
+    /// Whether the first variant is built from source.
+    fn is_built(&self) -> bool {
+        !self.patches.is_empty()
+            || self.source.is_some()
+            || self.config.is_some()
+            || self.changes.iter().any(VariantChange::has_patches)
+    }
+
+    /// The variants, whose settings are known ones or like none.
+    fn variants(&self, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, RequestError> {
+        let all = if self.is_built() {
+            self.built_variants()?
+        } else if self.kernels.is_empty() {
+            let kernels = [vocabulary.kernel.clone()];
+            variants(&kernels, &self.boot, &self.settings, &self.changes)?
+        } else {
+            variants(&self.kernels, &self.boot, &self.settings, &self.changes)?
+        };
+        for name in all.iter().flat_map(|variant| variant.settings.keys()) {
+            if let Some(near) = vocabulary.setting_meant(name) {
+                let name = name.clone();
+                return Err(RequestError::UnknownSetting { name, near });
+            }
+        }
+        Ok(all)
+    }
+
+    /// A source without and with its patches, and the control.
+    fn built_variants(&self) -> Result<Vec<VariantSpec>, RequestError> {
+        if let Some(kernel) = self.kernels.first().cloned() {
+            return Err(RequestError::NoSource { kernel });
+        }
+        let source = self.source.as_deref().unwrap_or(DEFAULT_SOURCE);
+        let built = |patches: &[String]| built_kernel(source, self.config.as_deref(), patches);
+        let mut changes: Vec<VariantChange> = (1..self.each.unwrap_or(1))
+            .map(|count| {
+                let kernel = format!("{},first:{count}", built(&self.patches));
+                VariantChange::on(&format!("first-{count}"), kernel)
+            })
+            .collect();
+        if !self.patches.is_empty() {
+            changes.push(VariantChange::patched(PATCHED, &self.patches));
+        }
+        changes.extend(self.changes.iter().cloned());
+        if !self.patches.is_empty() && !self.no_control {
+            let control = format!("{},control", built(&self.patches));
+            changes.push(VariantChange::on(CONTROL, control));
+        }
+        Ok(variants(
+            &[built(&[])],
+            &self.boot,
+            &self.settings,
+            &changes,
+        )?)
+    }
+}
+
+impl Adjustment {
+    /// Puts what is given in the place of what the campaign says.
+    fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
+        if let Some(first) = self.first_seed {
+            campaign.sampling.first_seed = first;
+        }
+        if self.until_sure {
+            campaign.sampling.until = Until::Sure {
+                cap: self.seeds.unwrap_or(DEFAULT_CAP),
+                looks: Vec::new(),
+            };
+        } else if let Some(seeds) = self.seeds {
+            campaign.sampling.until = Until::Blocks(seeds);
+        }
+        if let Some(observe) = self.observe {
+            campaign.observe = observe;
+        }
+        campaign.accept.extend(self.accept.iter().cloned());
+        for scenario in &mut campaign.scenarios {
+            for memory in [&self.memory, &self.sizes] {
+                if !memory.is_empty() {
+                    scenario.memory.clone_from(memory);
+                }
+            }
+            if !self.swap.is_empty() {
+                scenario.swap.clone_from(&self.swap);
+            }
+            scenario.swap_size = self.swap_size.or(scenario.swap_size);
+            scenario.files_on = self.files_on.unwrap_or(scenario.files_on);
+            if scenario.memory.is_empty()
+                && let Some(words) = vocabulary.scenario(&scenario.name)
+            {
+                scenario.memory = vec![MemorySpec::Free(words.default_memory)];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::ScenarioWords;
+    use crate::variants::pair;
+
+    fn vocabulary() -> Vocabulary {
+        let words = ScenarioWords {
+            original_memory: Bytes::from_mib(1000),
+            default_memory: Bytes::from_mib(64),
+            ..ScenarioWords::default()
+        };
+        Vocabulary {
+            kernel: "debian:sid".to_owned(),
+            scenarios: [("linear".to_owned(), words)].into(),
+            settings: vec!["vm.swappiness".to_owned()],
+            ..Vocabulary::default()
+        }
+    }
+
+    fn campaign(request: &Request) -> Result<Campaign, RequestError> {
+        request.campaign(&["linear".to_owned()], &vocabulary())
+    }
+
+    #[test]
+    fn more_seeds_are_the_same_campaign_and_another_setting_is_not() {
+        let name = |request: &Request| campaign(request).unwrap().name;
+        let some = Request::default();
+        let mut more = Request::default();
+        more.adjustment.seeds = Some(40);
+        let other = Request {
+            settings: vec![pair("vm.swappiness=1").unwrap()],
+            ..Request::default()
+        };
+        assert_eq!(name(&some), name(&more));
+        assert_ne!(name(&some), name(&other));
+        assert!(is_campaign_name(&name(&some)));
+    }
+
+    #[test]
+    fn a_scale_chooses_whole_mebibytes_of_memory() {
+        let request = Request {
+            scale: Some(0.0705),
+            ..Request::default()
+        };
+        let memory = &campaign(&request).unwrap().scenarios[0].memory;
+        assert_eq!(memory[..], [MemorySpec::Free(Bytes::from_mib(71))]);
+        let request = Request {
+            scale: Some(-1.0),
+            ..Request::default()
+        };
+        let why = campaign(&request).unwrap_err().to_string();
+        assert_eq!(why, "--scale -1 is no size: give a number above 0");
+    }
+
+    #[test]
+    fn a_series_is_judged_by_its_beginnings_as_a_whole_and_beside_a_control() {
+        let request = Request {
+            patches: vec!["s.mbox".to_owned()],
+            each: Some(3),
+            ..Request::default()
+        };
+        let variants = campaign(&request).unwrap().variants;
+        let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
+        assert_eq!(names, ["base", "first-1", "first-2", PATCHED, CONTROL]);
+        assert_eq!(
+            variants[2].kernel,
+            "source:debian:6.12,patch:s.mbox,first:2"
+        );
+    }
+
+    #[test]
+    fn slips_are_refused_with_what_was_meant() {
+        let why = |request: &Request| campaign(request).unwrap_err().to_string();
+        let setting = Request {
+            settings: vec![pair("vm.swapiness=1").unwrap()],
+            ..Request::default()
+        };
+        assert_eq!(
+            why(&setting),
+            "there is no setting `vm.swapiness`: did you mean `vm.swappiness`?"
+        );
+        let twice = Request {
+            params: vec![
+                pair("pages=2*memory").unwrap(),
+                pair("pages=2 * memory").unwrap(),
+            ],
+            ..Request::default()
+        };
+        assert!(why(&twice).contains("given twice"), "{}", why(&twice));
+        let unknown = Request::default().campaign(&["lineer".to_owned()], &vocabulary());
+        let unknown = unknown.unwrap_err().to_string();
+        assert!(unknown.contains("linear"), "{unknown}");
+    }
+}

@@ -1,0 +1,173 @@
+//! The options for a program of the user's own.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use pagetide_campaign::{ProgramPlace, ProgramSpec};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_root::{Contents, RootError, Roots};
+use pagetide_scenario::Measure;
+
+use crate::exit::Usage;
+use crate::lab::StoreArgs;
+
+/// What a command line may say of a program.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProgramArgs {
+    /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Folder or tar archive (plain, gzip or zstd) with all that it finds, its libraries too; nothing is taken from here
+    /// but what --file and --dir name
+    #[arg(
+        long,
+        value_name = "DIR|TAR",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub root: Option<PathBuf>,
+    /// File that it finds, with the libraries it needs: a relative path below its working folder, an absolute one where
+    /// it lies here, or at INSIDE
+    #[arg(
+        long,
+        value_name = "PATH[:INSIDE]",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub file: Vec<String>,
+    /// The same for a folder with all that it holds
+    #[arg(
+        long,
+        value_name = "PATH[:INSIDE]",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub dir: Vec<String>,
+    /// Variable of its environment; it finds PATH, HOME, USER, LANG and TZ and nothing of yours
+    #[arg(
+        long,
+        value_name = "NAME=VALUE",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub env: Vec<String>,
+    /// Folder inside in which it starts [default: /work, where relative paths lie]
+    #[arg(
+        long,
+        value_name = "INSIDE",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub folder: Option<String>,
+    /// File here that it reads as its standard input [default: nothing to read]
+    #[arg(
+        long,
+        value_name = "PATH",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub input: Option<String>,
+    /// Free space for what it writes [default: as much as its files take, at least 32M]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub space: Option<Bytes>,
+    /// Status with which it must end [default: 0]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub expect_exit: Option<u8>,
+    /// End it after so much time of the guest [default: 600s]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub time_limit: Option<Nanos>,
+    /// Limit of its memory, within a larger machine (memory.max of a control group)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub limit: Option<Bytes>,
+    /// Memory above which it is slowed down and reclaimed (memory.high)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub high: Option<Bytes>,
+    /// Most swap that it may take (memory.swap.max)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub swap_max: Option<Bytes>,
+    /// Number to read from its output, such as 'ops=([0-9.]+) per second:higher'; it then decides instead of the
+    /// elapsed time
+    #[arg(
+        long,
+        value_name = "NAME=REGEX:higher|lower",
+        requires = "command",
+        help_heading = "Your own program"
+    )]
+    pub metric: Vec<String>,
+}
+
+impl ProgramArgs {
+    /// How the program is run.
+    pub fn spec(&self) -> Result<ProgramSpec> {
+        for text in &self.metric {
+            Measure::read(text).map_err(Usage::error)?;
+        }
+        Ok(ProgramSpec {
+            env: self.env.clone(),
+            expect_exit: self.expect_exit,
+            time_limit: self.time_limit,
+            limit: self.limit,
+            high: self.high,
+            swap_max: self.swap_max,
+            metrics: self.metric.clone(),
+        })
+    }
+
+    /// Makes the program's root in the cache; `say` is told of long steps.
+    pub fn install(&self, places: &StoreArgs, say: &dyn Fn(&str)) -> Result<ProgramPlace> {
+        let args = self.clone();
+        let contents = Contents {
+            command: args.command,
+            root: args.root,
+            files: args.file,
+            dirs: args.dir,
+            input: args.input,
+            folder: args.folder,
+            space: args.space,
+        };
+        let wrong = |why| match why {
+            RootError::Image { .. } => anyhow::Error::new(why),
+            why => Usage::error(why.to_string()),
+        };
+        let roots = Roots::of(&places.cache_folder()?);
+        let made = contents.install(&roots, say).map_err(wrong)?;
+        Ok(ProgramPlace {
+            root: made.root.digest,
+            command: made.command,
+            input: made.input.map(|path| path.to_string()),
+            folder: made.folder.map(|path| path.to_string()),
+            library_folders: made.library_folders,
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! What a user's program finds, as a command line or file names it, put together to a root.
+
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::Bytes;
+
+use crate::error::RootError;
+use crate::host::Host;
+use crate::path::Inside;
+use crate::roots::{Root, Roots};
+use crate::tree::Tree;
+use crate::{LEAST_SPACE, WORK};
+
+/// A command and the files that it needs. Files and folders are written `PATH` or `PATH:INSIDE`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// The command; its first word names the program.
+    pub command: Vec<String>,
+    /// Folder or tar archive with everything, so that only what is named is taken from this machine.
+    pub root: Option<PathBuf>,
+    /// Files, with the libraries that they need.
+    pub files: Vec<String>,
+    /// Folders with all that they hold.
+    pub dirs: Vec<String>,
+    /// File that is read as standard input.
+    pub input: Option<String>,
+    /// Folder inside in which the program starts.
+    pub folder: Option<String>,
+    /// Free space for what is written; `None` for as much as the files take.
+    pub space: Option<Bytes>,
+}
+
+/// A root in the cache, and where things lie in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// The root.
+    pub root: Root,
+    /// The command, with the program's path inside.
+    pub command: Vec<String>,
+    /// What is read as standard input.
+    pub input: Option<Inside>,
+    /// Folder in which the program starts.
+    pub folder: Option<Inside>,
+    /// Folders with libraries that a loader must be told of.
+    pub library_folders: Vec<String>,
+}
+
+impl Contents {
+    /// Makes the root, unless it is there; `say` is told of long steps and of what a user should know.
+    pub fn install(&self, roots: &Roots, say: &dyn Fn(&str)) -> Result<Installation, RootError> {
+        let folder = self.folder.as_deref().map(|f| Inside::new(f, WORK));
+        let mut host = Host::here()?;
+        let mut tree = Tree::default();
+        // What is unpacked there must be there when the image is made.
+        let spool = roots.spool()?;
+        if let Some(root) = &self.root {
+            host = host.alone();
+            if root.is_dir() {
+                let path = root.to_str().unwrap_or_default();
+                host.dir(&mut tree, path, Some("/"))?;
+            } else {
+                tree.archive(root, spool.path())?;
+            }
+        }
+        for text in &self.dirs {
+            let (path, inside) = places(text);
+            host.dir(&mut tree, path, inside)?;
+        }
+        for text in &self.files {
+            let (path, inside) = places(text);
+            host.file(&mut tree, path, inside)?;
+        }
+        let input = match &self.input {
+            Some(path) => Some(host.file(&mut tree, path, None)?),
+            None => None,
+        };
+        let mut command = self.command.clone();
+        if let Some(word) = command.first_mut() {
+            let path = if self.root.is_some() {
+                tree.program(word)?
+            } else {
+                host.program(&mut tree, word)?
+            };
+            *word = path.to_string();
+        }
+        tree.complete()?;
+        for note in host.notes() {
+            say(note);
+        }
+        for text in command.iter().filter_map(|word| absent(word, &tree)) {
+            say(&text);
+        }
+        let space = self.space.unwrap_or(tree.size().max(LEAST_SPACE));
+        Ok(Installation {
+            root: roots.make(&tree, space, say)?,
+            command,
+            input,
+            folder: folder.transpose()?,
+            library_folders: host.library_folders().map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// A path, and where it lies inside.
+fn places(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(':') {
+        Some((path, inside)) if !path.is_empty() && !inside.is_empty() => (path, Some(inside)),
+        _ => (text, None),
+    }
+}
+
+/// What to say of a word that names a file here which the program will not find inside.
+fn absent(word: &str, tree: &Tree) -> Option<String> {
+    let inside = Inside::new(word, WORK).ok()?;
+    let is_there = tree
+        .follow(&inside)
+        .is_some_and(|path| tree.get(&path).is_some());
+    let here = Path::new(word);
+    (here.exists() && !is_there).then(|| {
+        let option = if here.is_dir() { "--dir" } else { "--file" };
+        format!("{word} is here and not inside: add {option} {word} if the program reads it")
+    })
+}
