@@ -9,6 +9,9 @@ import { dot, rgb, type Range, type Source, type Theme } from "./view";
 /** Up to so many accesses are drawn one by one. */
 export const SINGLE = 1 << 19;
 
+/** Width of a stall in pixels of the image. */
+const STALL = 5;
+
 /** States of an access, in the order of `States.counts`; the later are drawn over the earlier. */
 const STATES = [["hit", "hit"], ["minor fault", "minor"], ["major fault", "major"], ["stall", "stall"]] as const;
 
@@ -50,19 +53,29 @@ export class AccessTime implements Source {
       return to - from;
     }
     const points = single ? this.fromSingle(image, range, y, colour) : this.fromBlocks(image, range, y, colour);
-    this.stalls(image, range, y, rgb(theme.stall));
+    this.stalls(image, range, y, rgb(theme.stall), single);
     return points;
   }
 
-  /** The longest access of each block on top, at least three pixels large, where it is a stall. */
-  private stalls(image: ImageData, range: Range, y: (v: number) => number, colour: [number, number, number]): void {
-    const { data, most } = this.trace;
+  /** Every stall on top, at least three pixels large: where single accesses are not there, the bins of each block from the shortest stall on. */
+  private stalls(image: ImageData, range: Range, y: (v: number) => number, colour: [number, number, number], single: boolean): void {
+    const { data, starts, bins, most } = this.trace;
     if (!data.states || data.states.counts[3] === 0) return;
+    const from = data.states.stall_from;
     const across = image.width / (range.to - range.from);
     const last = Math.min(most.length, Math.ceil(range.to / data.block));
     for (let block = Math.max(0, Math.floor(range.from / data.block)); block < last; block++) {
-      if (most[block]! < data.states.stall_from) continue;
-      dot(image, Math.round(((block + 0.5) * data.block - range.from) * across), y(most[block]!), 4, colour);
+      if (most[block]! < from) continue;
+      if (single) {
+        const end = Math.min(data.n, range.to, (block + 1) * data.block);
+        for (let at = Math.max(Math.ceil(range.from), block * data.block); at < end; at++) {
+          if (this.time(at) >= from) dot(image, Math.round((at - range.from) * across), y(this.time(at)), STALL, colour);
+        }
+        continue;
+      }
+      const middle = Math.round(((block + 0.5) * data.block - range.from) * across);
+      for (let at = starts[block]!; at < starts[block + 1]!; at++) if (binLow(bins[at]!) >= from) dot(image, middle, y(binLow(bins[at]!)), STALL, colour);
+      dot(image, middle, y(most[block]!), STALL, colour);
     }
   }
 
@@ -161,24 +174,31 @@ export class AccessTime implements Source {
     return out;
   }
 
-  async tell(x: number, y: number, radius: number): Promise<string> {
+  nearest(x: number, y: number, radius: number): number | null {
     const { data } = this.trace;
-    if (radius > data.chunk) return `reference ${count(x)}, ${time(y)}`;
+    if (radius > data.chunk) return null;
     const [from, to] = [Math.max(0, Math.floor(x - radius)), Math.min(data.n, Math.ceil(x + radius) + 1)];
-    let best = -1;
-    let nearest = Infinity;
+    let best: number | null = null;
+    let least = Infinity;
     for (let at = from; at < to; at++) {
       const chunk = Math.floor(at / data.chunk);
       const times = this.trace.ready(chunk);
       if (!times) continue;
       const far = Math.abs(Math.log(Math.max(1, times[at - chunk * data.chunk]!) / y)) + Math.abs(at - x) / (radius || 1) / 4;
-      if (far < nearest) [best, nearest] = [at, far];
+      if (far < least) [best, least] = [at, far];
     }
-    if (best < 0) return `reference ${count(x)}, ${time(y)}`;
-    const page = await this.trace.page(best);
+    return best;
+  }
+
+  async tell(access: number): Promise<string> {
+    const { data } = this.trace;
+    const at = Math.round(access);
+    if (at < 0 || at >= data.n) return "";
+    const [times, page] = [await this.trace.times(Math.floor(at / data.chunk)), await this.trace.page(at)];
+    const nanos = times[at % data.chunk]!;
     const about = data.bits > 0 ? "about " : "";
-    const nanos = this.time(best);
-    return `reference ${count(best)}: ${about}${time(nanos)} (${count(nanos)} ns)${page === null ? "" : `, page ${count(page)}`}`;
+    const met = data.states ? `, ${STATES[state(data.states, nanos)]![0]}` : "";
+    return `reference ${count(at)}: ${about}${time(nanos)} (${count(nanos)} ns)${page === null ? "" : `, page ${count(page)}`}${met}`;
   }
 }
 

@@ -56,13 +56,15 @@ const PARTS: Record<string, [string, string]> = {
   "waits in compaction": ["#cfaee2", "#7d5a92"],
   "blocked (I/O, locks)": ["#0f62a8", "#6cb0f2"],
   "waits for a CPU": ["#7fb3de", "#3c6f9e"],
-  "sleep": ["#b9c3cc", "#56626e"],
   "unexplained": ["#56606b", "#a3adb8"],
 };
 
+/** What is not drawn: a process that sleeps waits for nothing that reclaim could give it. */
+const SLEEP = "sleep";
+
 /** Wholes below each other, each a bar of parts. */
 export function stacks(wholes: Whole[], names: string[]): Sheet {
-  const parts = [...new Set(wholes.flatMap((whole) => whole.parts.filter(([, nanos]) => nanos > 0).map(([name]) => name)))];
+  const parts = [...new Set(wholes.flatMap((whole) => whole.parts.filter(([name, nanos]) => nanos > 0 && name !== SLEEP).map(([name]) => name)))];
   const row = 34;
   const legends = Math.ceil(parts.length / 5);
   const height = legends * 18 + 12 + wholes.length * row + 26;
@@ -70,8 +72,8 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
     const colours = theme();
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ? 1 : 0;
     const colour = (part: string): string => PARTS[part]?.[dark] ?? colours.faint;
-    const most = Math.max(1, ...wholes.map((whole) => whole.elapsed));
-    const left = Math.min(LEFT + 40, painter.width * 0.36);
+    const most = Math.max(1, ...wholes.map((whole) => whole.parts.reduce((sum, [name, nanos]) => sum + (name === SLEEP ? 0 : nanos), 0)));
+    const left = Math.min(Math.max(...wholes.map((whole) => label(whole, names).length * 6.8)) + 16, painter.width * 0.45);
     const across = (nanos: number): number => (nanos / most) * (painter.width - left - RIGHT);
     const first = legends * 18 + 8;
     const bottom = height - 26;

@@ -1,18 +1,19 @@
 // The figures of one cell.
 
-import { columnValues, values, type Bars, type Cell, type Page, type Shares, type States, type TableData, type Unit } from "./data";
+import { columnValues, values, type Bars, type Cell, type Page, type States, type TableData, type Unit } from "./data";
 import { AccessTime, PageIndex } from "./access";
 import { bars, label, stacks } from "./bars";
 import { Figure, type Export } from "./figure";
 import { count, show, short, time } from "./format";
 import { asked, fragmentation } from "./highalloc";
-import { Chart, type Line } from "./lines";
 import { overTime } from "./over";
 import { PageState, Scatter } from "./pages";
+import { Panels, type Curve, type Panel } from "./panels";
+import { presenceFigure } from "./presence";
+import { distributions } from "./shares";
 import type { Sheet } from "./sheet";
 import { Trace, quantile } from "./trace";
 import { Link, View } from "./view";
-import uPlot from "uplot";
 
 /** What can be redrawn when colours change. */
 export interface Redraw { draw(): void; prepare?(): Promise<void> }
@@ -27,7 +28,7 @@ export class CellFigures {
 
   async draw(): Promise<void> {
     await this.accesses();
-    this.histograms();
+    distributions(this);
     await this.states();
     await this.swap();
     await asked(this);
@@ -84,37 +85,6 @@ export class CellFigures {
       [this.name(data.column), count(data.n), ...(data.states ? data.states.counts.map(count) : ["", "", "", ""]), count(data.range), data.record]));
   }
 
-  private histograms(): void {
-    const names = [...new Set(this.cell.histograms.map((one) => one.name))];
-    for (const name of names) {
-      const all = this.cell.histograms.filter((one) => one.name === name);
-      const isTime = !name.includes("runs");
-      const showX = isTime ? time : count;
-      const what = isTime ? "time" : "length";
-      const trials = Math.max(...all.map((one) => one.trials));
-      const figure = new Figure("histogram", `Distribution: ${name}`,
-        `Log-linear buckets, at most 3.2 % wide, over ${trials === 1 ? "one trial" : `${trials} trials`} of each variant. Left: share of the values in each eighth of a doubling; right: share of the values that are larger.`);
-      this.to.append(figure.element);
-      figure.body.classList.add("pair");
-      const sync = uPlot.sync(`histogram-${this.cell.place}-${name}`);
-      const charts = [
-        { title: `${name}: share in each eighth of a doubling`, line: density, y: "share" },
-        { title: `${name}: share that is larger`, line: tail, y: "share above" },
-      ].map(({ title, line, y }) => {
-        const box = document.createElement("div");
-        figure.body.append(box);
-        const lines = all.map((one): Line => ({ name: this.name(one.column), colour: one.column, ...line(one) }));
-        return new Chart({ title, x: what, y, logX: true, logY: line === tail, unitX: isTime ? "nanos" : "count", unitY: "share", lines }, box, sync);
-      });
-      for (const chart of charts) chart.draw();
-      this.all.push(...charts);
-      figure.pictures(`histogram-${name}-${this.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg() })));
-      figure.exports(all.map((one): Export => ({ name: `histogram-${name}-${this.name(one.column)}`, head: ["low", "high", "count"], rows: () => one.buckets })));
-      figure.table("Percentiles", ["variant", "values", "mean", "minimum", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "maximum"],
-        all.map((one) => [this.name(one.column), count(one.count), showX(one.mean), showX(one.min), ...one.quantiles.map(showX), showX(one.max)]));
-    }
-  }
-
   /** Tables of this name's last moment, one for each variant. */
   last(pattern: RegExp, ...columns: string[]): TableData[] {
     const found = new Map<number, TableData>();
@@ -134,6 +104,7 @@ export class CellFigures {
     const data = await Promise.all(tables.map(async (table) => ({
       table, page: await values(table, "page")!, present: await values(table, "present")!, age: await values(table, "age")!, uses: await values(table, "uses")!,
     })));
+    presenceFigure(this, data);
     const link = new Link({ from: 0, to: Math.max(1, ...data.map(({ page }) => (page[page.length - 1] ?? 0) + 1)) });
     for (const [kind, title, what, text] of [
       ["uses", "Reference count against presence", "references", "How often each page was referenced, and below the curve the share of pages still in memory at the end."],
@@ -179,9 +150,10 @@ export class CellFigures {
     const data = await Promise.all(tables.map(async (table) => ({ table, success: await values(table, "success")!, time: await columnValues(table, latency(table)!) })));
     const link = new Link({ from: 0, to: Math.max(1, ...data.map(({ time }) => time.length)) });
     const most = data.reduce((most, { time }) => time.reduce((a, b) => Math.max(a, b), most), 10);
+    const least = data.reduce((least, { time }) => time.reduce((a, b) => Math.min(a, b), least), most);
     const figure = new Figure("attempts", "Latency of every attempt", "Attempts in their order; failures stand out.");
     const views = data.map((d) => new View(link, new Scatter(this.name(d.table.column), "attempt",
-      { from: 1, to: most * 1.3, log: true, label: "latency", show: time }, d.time.map((_, at) => at), d.time, (row) => (d.success[row]! > 0 ? "fast" : "slow"))));
+      { from: Math.max(1, least / 1.4), to: most * 1.3, log: true, label: "latency", show: time }, d.time.map((_, at) => at), d.time, (row) => (d.success[row]! > 0 ? "fast" : "slow"), [{ name: "succeeded", colour: "fast" }, { name: "failed", colour: "slow" }])));
     this.views(figure, link, views, `attempts-${this.cell.place}`);
     figure.exports(data.map(({ table }) => this.dump(table)));
     figure.table("Attempts", ["variant", "attempts", "successes"], data.map(({ table, success }) => [this.name(table.column), count(success.length), count(success.reduce((a, b) => a + b, 0))]));
@@ -194,26 +166,33 @@ export class CellFigures {
     const kinds: [string, string, number | null][] = [
       ["time", "write", 0], ["time", "read", 1], ["write", "write", null], ["free", "free", null], ["throughput", "throughput", null],
     ];
+    const panels: Panel[] = [];
+    const rows: string[][] = [];
     for (const [column, what, isRead] of kinds) {
-      const lines: Line[] = [];
+      const curves: Curve[] = [];
       let unit: Unit = "nanos";
       for (const table of tables) {
         const found = table.columns.find((one) => one.name === column);
         const flags = isRead === null ? null : await values(table, "is-read");
         if (!found || (isRead !== null && !flags)) continue;
         unit = found.unit;
-        const all = Array.from(await columnValues(table, found)).filter((_, row) => flags === null || flags[row] === isRead).sort((a, b) => a - b);
-        if (all.length > 0) lines.push({ name: this.name(table.column), colour: table.column, xs: all.map((_, at) => (at + 0.5) / all.length), ys: all });
+        const ys = Array.from(await columnValues(table, found)).filter((_, row) => flags === null || flags[row] === isRead).sort((a, b) => a - b);
+        if (ys.length === 0) continue;
+        curves.push({ name: this.name(table.column), colour: table.column, xs: ys.map((_, at) => (at + 0.5) / ys.length), ys, dots: ys.length <= 40 });
+        rows.push([what, this.name(table.column), count(ys.length), ...[0, 0.25, 0.5, 0.75, 1].map((share) => show(unit, ys[Math.round(share * (ys.length - 1))] ?? 0))]);
       }
-      if (lines.length === 0) continue;
-      const figure = new Figure("processes", `Processes: ${what}`, "All processes and passes of one trial of each variant, from the least to the most.");
-      this.chart(figure, { title: `Processes: ${what}`, x: "share of processes", y: what, logX: false, logY: false, unitX: "share", unitY: unit, lines }, `processes-${what}-${this.cell.place}`);
-      figure.exports(tables.map((table) => this.dump(table)));
-      figure.table("Processes", ["variant", "values", "least", "25 %", "median", "75 %", "most"], lines.map((line) => {
-        const ys = Array.from(line.ys, Number);
-        return [line.name, count(ys.length), ...[0, 0.25, 0.5, 0.75, 1].map((share) => show(unit, ys[Math.round(share * (ys.length - 1))] ?? 0))];
-      }));
+      if (curves.length > 0) panels.push({ title: what, y: what, unitY: unit, height: 170, curves, fromY: 0, scale: unit, labelled: true });
     }
+    if (panels.length === 0) return;
+    const figure = new Figure("processes", `Processes: ${panels.map(({ title }) => title).join(" and ")}`,
+      "All processes and passes of one trial of each variant, from the least to the most.");
+    this.to.append(figure.element);
+    const chart = new Panels({ title: "Processes, from the least to the most", x: "share of processes", unitX: "share", logX: false, columns: 2, panels }, figure.body);
+    chart.draw();
+    this.all.push(chart);
+    figure.pictures(`processes-${this.cell.place}`, [{ svg: (width) => chart.svg(width) }]);
+    figure.exports(tables.map((table) => this.dump(table)));
+    figure.table("Processes", ["what", "variant", "values", "least", "25 %", "median", "75 %", "most"], rows);
   }
 
   /** Ways to do the same, with intervals over trials. */
@@ -235,7 +214,7 @@ export class CellFigures {
   private wholes(): void {
     const { wholes } = this.cell;
     if (wholes.length === 0) return;
-    const figure = new Figure("wholes", "Where time went", "From the trace of the observed trial of each variant, which carries the observer's cost. The parts add up to the elapsed time of the processes.");
+    const figure = new Figure("wholes", "Where time went", "From the trace of the observed trial of each variant, which carries the observer's cost. The parts add up to the elapsed time of the processes; sleep, which nobody waits for, is in the table alone.");
     this.sheet(figure, stacks(wholes, this.page.columns), `where-time-went-${this.cell.place}`);
     figure.exports([{
       name: `where-time-went-${this.cell.place}`, head: ["variant", "of", "part", "time_ns"],
@@ -255,16 +234,6 @@ export class CellFigures {
     sheet.draw();
     this.all.push(sheet);
     figure.pictures(name, [{ svg: (width) => sheet.svg(width) }]);
-  }
-
-  private chart(figure: Figure, data: ConstructorParameters<typeof Chart>[0], name: string): void {
-    this.to.append(figure.element);
-    const box = document.createElement("div");
-    figure.body.append(box);
-    const chart = new Chart(data, box, uPlot.sync(`time-${this.cell.place}`));
-    chart.draw();
-    this.all.push(chart);
-    figure.pictures(name, [{ svg: () => chart.svg() }]);
   }
 }
 
@@ -312,34 +281,6 @@ async function* rows(trace: Trace): AsyncGenerator<(number | null)[]> {
 async function* tableRows(table: TableData): AsyncGenerator<number[]> {
   const columns = await Promise.all(table.columns.map((column) => columnValues(table, column)));
   for (let row = 0; row < table.rows; row++) yield columns.map((column) => column[row]!);
-}
-
-/** Share in each eighth of a doubling. */
-function density(one: Shares): { xs: number[]; ys: number[] } {
-  const [xs, ys]: [number[], number[]] = [[], []];
-  // Eight to an octave: single buckets of small samples would only show noise.
-  const steps = new Map<number, number>();
-  for (const [low, high, n] of one.buckets) {
-    const step = Math.floor(Math.log2(Math.max(1, (low + high) / 2)) * 8);
-    steps.set(step, (steps.get(step) ?? 0) + n);
-  }
-  const all = [...steps.keys()].sort((a, b) => a - b);
-  for (let step = (all[0] ?? 0) - 1; step <= (all[all.length - 1] ?? 0) + 1; step++) {
-    xs.push(2 ** ((step + 0.5) / 8));
-    ys.push((steps.get(step) ?? 0) / one.count);
-  }
-  return { xs, ys };
-}
-
-function tail(one: Shares): { xs: number[]; ys: number[] } {
-  const [xs, ys]: [number[], number[]] = [[], []];
-  let above = one.count;
-  for (const [low, , n] of one.buckets) {
-    xs.push(Math.max(1, low));
-    ys.push(above / one.count);
-    above -= n;
-  }
-  return { xs, ys };
 }
 
 function presence(value: Float64Array, present: Float64Array, tenth: number): string {

@@ -1,7 +1,7 @@
 // A figure on the page: title, pictures, caption, the table behind it, and what can be saved of it.
 
 import type { Placed } from "./paint";
-import { copy, csv, png, save, type Rows } from "./save";
+import { copy, csv, png, save, stacked, type Rows } from "./save";
 
 export interface Export { name: string; head: string[]; rows: () => Rows }
 /** A picture as SVG, of a width in pixels; images go to `placed` where there is one. */
@@ -57,14 +57,16 @@ export class Figure {
 
   pictures(name: string, all: Pictures[]): void {
     this.shown = all;
-    all.forEach((one, at) => {
-      const number = all.length > 1 ? ` ${at + 1}` : "";
-      this.button(`SVG${number}`, "Save this figure as SVG", () => save(`${name}${number}.svg`, [one.svg()], "image/svg+xml"), this.menu);
-      this.button(`PNG${number}`, "Save this figure as PNG, at twice the screen's resolution", () => png(`${name}${number}.png`, one.svg()), this.menu);
-      if (typeof ClipboardItem !== "undefined" && navigator.clipboard) {
-        this.button(`Copy${number}`, "Copy this figure as an image", () => copy(one.svg()), this.menu);
-      }
-    });
+    this.button("SVG", "Save this figure as SVG", () => save(`${name}.svg`, [this.svg()], "image/svg+xml"), this.menu);
+    this.button("PNG", "Save this figure as PNG, at twice the screen's resolution", () => png(`${name}.png`, this.svg()), this.menu);
+    if (typeof ClipboardItem !== "undefined" && navigator.clipboard) {
+      this.button("Copy as image", "Copy this figure as an image", () => copy(this.svg()), this.menu);
+    }
+  }
+
+  /** All pictures of the figure in one drawing, below each other as they are read. */
+  private svg(): string {
+    return stacked(this.shown.map((one) => one.svg()));
   }
 
   /** Puts drawings in the place of canvases: paper has no scrolling and another width. */

@@ -1,34 +1,26 @@
-// highalloc: what succeeded and what it took against the share that was asked for, and how free memory is cut up.
+// highalloc: what succeeded and what it took against the share that was asked for, pass by pass, and how free memory is cut up.
 
-import uPlot from "uplot";
 import type { CellFigures } from "./cell";
 import { values, type TableData } from "./data";
 import { Figure } from "./figure";
 import { show, time } from "./format";
-import { Chart, type Line } from "./lines";
+import { Panels, type Curve, type Panel, type PanelsData } from "./panels";
 
-const DASHES: number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const percent = (share: number): string => show("share", share);
 
-function pair(of: CellFigures, figure: Figure, name: string, all: ConstructorParameters<typeof Chart>[0][]): void {
+function put(of: CellFigures, figure: Figure, name: string, data: PanelsData): void {
   of.to.append(figure.element);
-  figure.body.classList.add("pair");
-  const sync = uPlot.sync(`${name}-${of.cell.place}`);
-  const charts = all.map((data) => {
-    const box = document.createElement("div");
-    figure.body.append(box);
-    return new Chart(data, box, sync);
-  });
-  for (const chart of charts) chart.draw();
-  of.all.push(...charts);
-  figure.pictures(`${name}-${of.cell.place}`, charts.map((chart) => ({ svg: () => chart.svg() })));
+  const panels = new Panels(data, figure.body);
+  panels.draw();
+  of.all.push(panels);
+  figure.pictures(`${name}-${of.cell.place}`, [{ svg: (width) => panels.svg(width) }]);
 }
 
-/** Success and latency against the share allocated so far, pass by pass. */
+/** Success and latency against the share allocated so far: a panel for each pass. */
 export async function asked(of: CellFigures): Promise<void> {
   const tables = of.last(/^attempts$/, "pass", "success", "asked", "mean-so-far", "deviation-so-far");
   if (tables.length === 0) return;
-  const [success, latency]: [Line[], Line[]] = [[], []];
+  const [success, latency]: [Curve[][], Curve[][]] = [[], []];
   const rows: string[][] = [];
   for (const table of tables) {
     const [pass, ok, share, mean, deviation] = await Promise.all(
@@ -36,25 +28,27 @@ export async function asked(of: CellFigures): Promise<void> {
     const passes = [...new Set(pass)];
     passes.forEach((number, nth) => {
       const at = Array.from(pass.keys()).filter((row) => pass[row] === number);
-      const xs = at.map((row) => share[row]!);
       let succeeded = 0;
-      const head = { name: `${of.name(table.column)}, pass ${nth + 1}`, colour: table.column, xs, dash: DASHES[nth % DASHES.length]! };
-      success.push({ ...head, ys: at.map((row, n) => (succeeded += ok[row]!) / (n + 1)) });
-      latency.push({ ...head, ys: at.map((row) => mean[row]!) });
-      for (const sign of [-1, 1]) {
-        latency.push({ ...head, name: `${head.name} ${sign < 0 ? "− deviation" : "+ deviation"}`, ys: at.map((row) => Math.max(0, mean[row]! + sign * deviation[row]!)), faint: true });
-      }
+      const head = { name: of.name(table.column), colour: table.column, xs: at.map((row) => share[row]!) };
+      (success[nth] ??= []).push({ ...head, ys: at.map((row, n) => (succeeded += ok[row]!) / (n + 1)) });
+      (latency[nth] ??= []).push({
+        ...head, ys: at.map((row) => mean[row]!),
+        low: at.map((row) => Math.max(0, mean[row]! - deviation[row]!)), high: at.map((row) => mean[row]! + deviation[row]!),
+      });
       const end = at[at.length - 1];
-      rows.push([head.name, String(at.length), percent(succeeded / Math.max(1, at.length)), end === undefined ? "–" : time(mean[end]!), end === undefined ? "–" : time(deviation[end]!)]);
+      rows.push([`${head.name}, pass ${nth + 1}`, String(at.length), percent(succeeded / Math.max(1, at.length)), end === undefined ? "–" : time(mean[end]!), end === undefined ? "–" : time(deviation[end]!)]);
     });
   }
   const figure = new Figure("asked", "Success and latency against the share allocated",
-    "Left: share of the attempts so far that succeeded. Right: cumulative mean of their latency; thin lines are one standard deviation away. Both over the share of the attempts made.");
-  const axis = { x: "share asked for", logX: false, logY: false, unitX: "share" as const };
-  pair(of, figure, "asked", [
-    { ...axis, title: "Success so far", y: "share that succeeded", unitY: "share", lines: success },
-    { ...axis, title: "Mean latency so far", y: "latency", unitY: "nanos", lines: latency },
-  ]);
+    "Above: share of the attempts so far that succeeded. Below: cumulative mean of their latency, in a ribbon of one standard deviation. Both over the share of the attempts made; all passes have the same scale.");
+  const title = (nth: number, what: string): string => (success.length > 1 ? `pass ${nth + 1}: ${what}` : what);
+  put(of, figure, "asked", {
+    title: "Success and latency so far, pass by pass", x: "share asked for", logX: false, unitX: "share", columns: success.length,
+    panels: [
+      ...success.map((curves, nth): Panel => ({ title: title(nth, "succeeded so far"), y: "succeeded", unitY: "share", height: 150, curves, fromY: 0, toY: 1, labelled: true })),
+      ...latency.map((curves, nth): Panel => ({ title: title(nth, "mean latency so far"), y: "latency", unitY: "nanos", height: 170, curves, fromY: 0, scale: "latency", labelled: true })),
+    ],
+  });
   figure.exports(tables.map((table) => of.dump(table)));
   figure.table("At the end of each pass", ["variant and pass", "attempts", "succeeded", "mean", "deviation"], rows);
 }
@@ -73,35 +67,24 @@ async function unusable(table: TableData): Promise<number[]> {
   });
 }
 
-/** How free memory is cut up, by order, at each moment it was looked at. */
+/** How free memory is cut up, by order: a panel for each moment it was looked at. */
 export async function fragmentation(of: CellFigures): Promise<void> {
   const tables = of.cell.tables.filter((table) => table.name.startsWith("fragmentation-") && table.columns.some((c) => c.name === "free-blocks"));
   if (tables.length === 0) return;
   const moments = [...new Set(tables.map((table) => table.name.slice("fragmentation-".length)))];
-  const byOrder: Line[] = [];
-  const all = new Map<string, number[]>();
+  const curves = new Map<string, Curve[]>(moments.map((moment) => [moment, []]));
   for (const table of tables) {
-    const moment = table.name.slice("fragmentation-".length);
     const shares = await unusable(table);
-    all.set(`${table.column} ${moment}`, shares);
-    byOrder.push({ name: `${of.name(table.column)}, ${moment}`, colour: table.column, xs: shares.map((_, order) => order), ys: shares, dash: DASHES[moments.indexOf(moment) % DASHES.length]! });
+    curves.get(table.name.slice("fragmentation-".length))!.push({ name: of.name(table.column), colour: table.column, xs: shares.map((_, order) => order), ys: shares, dots: true });
   }
-  const columns = [...new Set(tables.map((table) => table.column))];
-  const orders = Math.max(...[...all.values()].map((shares) => shares.length));
-  // A huge page is of order 9; what is asked for most often lies below it.
-  const watched = [2, 4, 9].filter((order) => order < orders);
-  const overTime = columns.flatMap((column) => watched.map((order, nth): Line => ({
-    name: `${of.name(column)}, order ${order}`, colour: column, xs: moments.map((_, at) => at),
-    ys: moments.map((moment) => all.get(`${column} ${moment}`)?.[order] ?? null), dash: DASHES[nth % DASHES.length]!,
-  })));
-  const figure = new Figure("fragmentation", "Fragmentation by order, and over time",
-    `Unusable free space: the share of free memory that lies in blocks too small for an order. Left: by order, at each moment; right: for some orders, from moment to moment (${moments.join(", ")}).`);
-  const axis = { logX: false, logY: false, y: "unusable share of free memory", unitY: "share" as const };
-  pair(of, figure, "fragmentation", [
-    { ...axis, title: "By order", x: "order", unitX: "count", lines: byOrder },
-    { ...axis, title: "From moment to moment", x: "moment", unitX: "count", places: moments, lines: overTime },
-  ]);
+  const orders = Math.max(...[...curves.values()].flat().map((curve) => curve.ys.length));
+  const figure = new Figure("fragmentation", "Fragmentation by order",
+    `Unusable free space: the share of free memory that lies in blocks too small for an order (a huge page is of order 9). One panel for each moment it was looked at: ${moments.join(", ")}.`);
+  put(of, figure, "fragmentation", {
+    title: "Unusable share of free memory by order", x: "order", logX: false, unitX: "count", columns: moments.length === 4 ? 2 : 3,
+    panels: moments.map((moment): Panel => ({ title: moment, y: "unusable share", unitY: "share", height: 150, curves: curves.get(moment)!, fromY: 0, scale: "all", labelled: true })),
+  });
   figure.exports(tables.map((table) => of.dump(table)));
   figure.table("Unusable share", ["variant and moment", ...Array.from({ length: orders }, (_, order) => `order ${order}`)],
-    byOrder.map((line) => [line.name, ...Array.from(line.ys, (share) => percent(share ?? 0))]));
+    moments.flatMap((moment) => curves.get(moment)!.map((curve) => [`${curve.name}, ${moment}`, ...Array.from(curve.ys, (share) => percent(share ?? 0))])));
 }

@@ -1,20 +1,13 @@
-// Lines: histograms, tails and series over time, drawn by uPlot.
+// Lines over time, drawn by uPlot.
 
 import uPlot from "uplot";
 import { SvgPainter } from "./paint";
-import { increments, names, powers, show, ticks } from "./format";
+import { increments, names, show, ticks } from "./format";
 import type { Unit } from "./data";
 import { theme } from "./view";
 
-export interface Line { name: string; colour: number; xs: ArrayLike<number>; ys: ArrayLike<number | null>; dash?: number[]; faint?: boolean }
-export interface Lines {
-  title: string; x: string; y: string; logX: boolean; logY: boolean;
-  unitX: Unit; unitY: Unit; lines: Line[];
-  /** Names of places on the x axis that are no numbers. */
-  places?: string[];
-}
-
-const showX = (data: Lines) => (value: number): string => (data.places ? data.places[value] ?? "" : show(data.unitX, value));
+export interface Line { name: string; colour: number; xs: ArrayLike<number>; ys: ArrayLike<number | null> }
+export interface Lines { title: string; x: string; y: string; unitX: Unit; unitY: Unit; lines: Line[] }
 
 /** The index of the nearest value of a series to one of all places: lines need not have values at the same places. */
 function nearest(plot: uPlot, series: number, index: number | null): number | null {
@@ -64,20 +57,20 @@ export class Chart {
       label, stroke: colours.faint, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid, width: 1 },
       values: (_, splits) => name(splits as (number | null)[]), incrs: increments(unit), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
     });
-    const x = showX(data);
+    const x = (value: number): string => show(data.unitX, value);
     const lines = data.lines.filter((line) => line.xs.length > 0);
-    const namesX = (splits: (number | null)[]): string[] => (data.places || data.logX ? splits.map((at) => (at === null ? "" : x(at))) : names(data.unitX, splits));
-    const namesY = (splits: (number | null)[]): string[] => (data.logY ? splits.map((at) => (at === null ? "" : show(data.unitY, at))) : names(data.unitY, splits));
+    const namesX = (splits: (number | null)[]): string[] => names(data.unitX, splits);
+    const namesY = (splits: (number | null)[]): string[] => names(data.unitY, splits);
     this.plot = new uPlot({
       width: this.to.clientWidth || 600, height: 260, title: data.title,
       // Each line shows its own nearest value, with its own place where that is another.
       cursor: { sync: { key: this.sync.key }, dataIdx: (plot, series, index) => nearest(plot, series, index) as number },
-      scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
+      scales: { x: { time: false } },
       axes: [{ ...axis(data.x, namesX, data.unitX) }, { ...axis(data.y, namesY, data.unitY), size: 74 }],
       series: [
         { label: data.x, value: (_, value) => (value === null ? "" : x(value)) },
         ...lines.map((line): uPlot.Series => ({
-          label: line.name, stroke: colours.series[line.colour % 4]!, width: line.faint ? 0.6 : 1.5, dash: line.dash ?? [], spanGaps: true, points: { show: line.xs.length < 40 },
+          label: line.name, stroke: colours.series[line.colour % 4]!, width: 1.5, spanGaps: true, points: { show: line.xs.length < 40 },
           value: (plot, value, _, index) => {
             if (value === null || value === undefined || index === null) return "";
             const cursor = plot.cursor.idx;
@@ -93,30 +86,25 @@ export class Chart {
 
   svg(): string {
     const { data } = this;
-    const named = data.lines.filter((line) => !line.faint);
-    const [width, height, left, top, right, bottom] = [900, 320, 74, 40 + 14 * Math.floor(named.reduce((sum, line) => sum + line.name.length * 6.6 + 18, 0) / 700), 12, 40];
+    const [width, height, left, top, right, bottom] = [900, 320, 74, 40 + 14 * Math.floor(data.lines.reduce((sum, line) => sum + line.name.length * 6.6 + 18, 0) / 700), 12, 40];
     const colours = theme();
     const painter = new SvgPainter(width, height);
-    const map = (log: boolean) => (value: number): number => (log ? Math.log10(value) : value);
-    const [fx, fy] = [map(data.logX), map(data.logY)];
     const all = data.lines.flatMap((line) => Array.from(line.xs).map((x, at): [number, number | null] => [x, line.ys[at] ?? null]))
-      .filter((p): p is [number, number] => p[1] !== null && Number.isFinite(fx(p[0])) && Number.isFinite(fy(p[1])));
+      .filter((p): p is [number, number] => p[1] !== null && Number.isFinite(p[0]) && Number.isFinite(p[1]));
     const [x0, x1, y0, y1] = all.reduce(([a, b, c, d], [x, y]) => [Math.min(a, x), Math.max(b, x), Math.min(c, y), Math.max(d, y)],
       [Infinity, -Infinity, Infinity, -Infinity] as [number, number, number, number]);
-    const px = (x: number): number => left + ((fx(x) - fx(x0)) / (fx(x1) - fx(x0) || 1)) * (width - left - right);
-    const py = (y: number): number => height - bottom - ((fy(y) - fy(y0)) / (fy(y1) - fy(y0) || 1)) * (height - top - bottom);
+    const px = (x: number): number => left + ((x - x0) / (x1 - x0 || 1)) * (width - left - right);
+    const py = (y: number): number => height - bottom - ((y - y0) / (y1 - y0 || 1)) * (height - top - bottom);
     painter.rect(0, 0, width, height, colours.paper);
     painter.text(data.title, left, 16, colours.ink);
-    const logTicks = (from: number, to: number): number[] => (from < 1 ? powers(1, to / from).map((p) => from * p) : powers(from, to));
-    const wanted = data.places ? data.places.map((_, at) => at) : ticks(x0, x1, 6, false, data.unitX);
-    const across = data.logX ? logTicks(x0, x1) : wanted;
-    const acrossNames = data.logX || data.places ? across.map(showX(data)) : names(data.unitX, across);
+    const across = ticks(x0, x1, 6, false, data.unitX);
+    const acrossNames = names(data.unitX, across);
     across.forEach((x, at) => {
       painter.line([[px(x), top], [px(x), height - bottom]], colours.grid);
       painter.text(acrossNames[at]!, px(x), height - bottom + 16, colours.faint, "middle");
     });
-    const up = data.logY ? logTicks(y0, y1) : ticks(y0, y1, 5, false, data.unitY);
-    const upNames = data.logY ? up.map((y) => show(data.unitY, y)) : names(data.unitY, up);
+    const up = ticks(y0, y1, 5, false, data.unitY);
+    const upNames = names(data.unitY, up);
     up.forEach((y, at) => {
       painter.line([[left, py(y)], [width - right, py(y)]], colours.grid);
       painter.text(upNames[at]!, left - 6, py(y) + 4, colours.faint, "end");
@@ -128,14 +116,12 @@ export class Chart {
       const points: [number, number][] = [];
       for (let i = 0; i < line.xs.length; i++) {
         const y = line.ys[i];
-        if (y !== null && y !== undefined && Number.isFinite(fy(y)) && Number.isFinite(fx(line.xs[i]!))) points.push([px(line.xs[i]!), py(y)]);
+        if (y !== null && y !== undefined && Number.isFinite(y) && Number.isFinite(line.xs[i]!)) points.push([px(line.xs[i]!), py(y)]);
       }
-      painter.line(points, colour, line.faint ? 0.6 : 1.5, line.dash);
-      if (!line.faint) {
-        painter.text(line.name, name, row, colour);
-        name += line.name.length * 6.6 + 18;
-        if (name > width - 160) [name, row] = [left, row + 14];
-      }
+      painter.line(points, colour, 1.5);
+      painter.text(line.name, name, row, colour);
+      name += line.name.length * 6.6 + 18;
+      if (name > width - 160) [name, row] = [left, row + 14];
     });
     return painter.toString();
   }

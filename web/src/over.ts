@@ -55,7 +55,7 @@ export async function overTime(of: CellFigures): Promise<void> {
       const found = await lines(of, tables, column);
       chart?.end();
       chart = new Chart({
-        title: column, x: "time", y: found.grows ? `${column}, growth` : column, logX: false, logY: false,
+        title: column, x: "time", y: found.grows ? `${column}, growth` : column,
         unitX: "nanos", unitY: unit, lines: found.lines,
       }, box, sync);
       chart.draw();

@@ -77,8 +77,12 @@ export class PageState implements Source {
 export class Scatter implements Source {
   constructor(
     readonly title: string, readonly x: string, readonly y: Source["y"],
-    private readonly xs: Float64Array, private readonly ys: Float64Array, private readonly colour: (row: number) => "slow" | "fast",
+    private readonly xs: Float64Array, private readonly ys: Float64Array, private readonly colour: (row: number) => "slow" | "fast", private readonly names: { name: string; colour: keyof Theme }[] = [],
   ) {}
+
+  legend(): { name: string; colour: keyof Theme }[] {
+    return this.names;
+  }
 
   draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme): number {
     const colours = { slow: rgb(theme.slow), fast: rgb(theme.fast) };

@@ -5,6 +5,8 @@ export interface Painter {
   readonly height: number;
   rect(x: number, y: number, w: number, h: number, colour: string): void;
   line(points: [number, number][], colour: string, width?: number, dash?: number[]): void;
+  /** A filled shape, see-through to `alpha`. */
+  area(points: [number, number][], colour: string, alpha: number): void;
   text(text: string, x: number, y: number, colour: string, align?: "start" | "middle" | "end", turned?: boolean): void;
   image(image: HTMLCanvasElement, x: number, y: number, w: number, h: number): void;
 }
@@ -26,6 +28,16 @@ export class CanvasPainter implements Painter {
     this.to.beginPath();
     points.forEach(([x, y], at) => (at === 0 ? this.to.moveTo(x, y) : this.to.lineTo(x, y)));
     this.to.stroke();
+  }
+
+  area(points: [number, number][], colour: string, alpha: number): void {
+    this.to.save();
+    this.to.globalAlpha = alpha;
+    this.to.fillStyle = colour;
+    this.to.beginPath();
+    points.forEach(([x, y], at) => (at === 0 ? this.to.moveTo(x, y) : this.to.lineTo(x, y)));
+    this.to.fill();
+    this.to.restore();
   }
 
   text(text: string, x: number, y: number, colour: string, align: "start" | "middle" | "end" = "start", turned = false): void {
@@ -65,6 +77,10 @@ export class SvgPainter implements Painter {
     const path = points.map(([x, y]) => `${round(x)},${round(y)}`).join(" ");
     const dashed: Record<string, string> = dash.length > 0 ? { "stroke-dasharray": dash.join(" ") } : {};
     this.add("polyline", { points: path, fill: "none", stroke: colour, "stroke-width": width, ...dashed });
+  }
+
+  area(points: [number, number][], colour: string, alpha: number): void {
+    this.add("polygon", { points: points.map(([x, y]) => `${round(x)},${round(y)}`).join(" "), fill: colour, "fill-opacity": alpha });
   }
 
   text(text: string, x: number, y: number, colour: string, align: "start" | "middle" | "end" = "start", turned = false): void {

@@ -36,6 +36,20 @@ export async function csv(name: string, head: string[], rows: Rows): Promise<voi
   save(name, parts, "text/csv");
 }
 
+/** Drawings below each other in one. */
+export function stacked(all: string[]): string {
+  if (all.length === 1) return all[0]!;
+  const size = (svg: string, name: string): number => Number(new RegExp(` ${name}="([\\d.]+)"`).exec(svg)?.[1] ?? 0);
+  const width = Math.max(...all.map((svg) => size(svg, "width")));
+  let height = 0;
+  const parts = all.map((svg) => {
+    const part = svg.trimEnd().replace("<svg ", `<svg x="0" y="${height}" `);
+    height += size(svg, "height");
+    return part;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>\n`;
+}
+
 /** A drawing as an image, at twice the screen's resolution. */
 async function raster(svg: string): Promise<Blob | null> {
   const image = new Image();

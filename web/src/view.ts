@@ -9,6 +9,7 @@ export interface Range { from: number; to: number }
 export class Link {
   range: Range;
   private views: (() => void)[] = [];
+  private crossed: ((at: number | null) => void)[] = [];
 
   constructor(readonly full: Range) {
     this.range = { ...full };
@@ -16,6 +17,15 @@ export class Link {
 
   join(draw: () => void): void {
     this.views.push(draw);
+  }
+
+  /** Who wants to know at which place the pointer is. */
+  follow(cross: (at: number | null) => void): void {
+    this.crossed.push(cross);
+  }
+
+  cross(at: number | null): void {
+    for (const cross of this.crossed) cross(at);
   }
 
   /** Shows a range, at least `least` wide, within the whole. */
@@ -78,8 +88,10 @@ export interface Source {
   legend?(): { name: string; colour: keyof Theme }[];
   /** Loads what drawing needs; until then it draws less. */
   prepare?(): Promise<void>;
+  /** The place nearest to a point, in values of x. */
+  nearest?(x: number, y: number, radius: number): number | null;
   /** What lies at a place, as text. */
-  tell?(x: number, y: number, radius: number): Promise<string>;
+  tell?(x: number): Promise<string>;
 }
 
 const LEFT = 64;
@@ -90,6 +102,8 @@ const BOTTOM = 38;
 export class View {
   readonly canvas = document.createElement("canvas");
   private readonly tip: HTMLOutputElement = document.createElement("output");
+  /** The crosshair, which goes through all views of a link. */
+  private readonly hair = document.createElement("div");
   private readonly raw = document.createElement("canvas");
   private waiting = false;
   private seen = false;
@@ -103,6 +117,9 @@ export class View {
     this.canvas.setAttribute("role", "img");
     this.canvas.setAttribute("aria-label", `${source.title}: ${source.y.label} over ${source.x}. Arrow keys move, plus and minus zoom, 0 shows all. The table below holds the same.`);
     this.tip.className = "tip";
+    this.hair.className = "hair";
+    this.hair.hidden = true;
+    link.follow((at) => void this.crossed(at));
     link.join(() => this.later());
     new ResizeObserver(() => this.later()).observe(this.canvas);
     // What is out of sight is drawn when it comes into sight.
@@ -114,7 +131,8 @@ export class View {
   }
 
   mount(to: HTMLElement): void {
-    to.append(this.canvas, this.tip);
+    to.classList.add("view");
+    to.append(this.canvas, this.hair, this.tip);
     this.later();
   }
 
@@ -237,8 +255,8 @@ export class View {
       if (b - a > 0.01) link.show(from + (to - from) * a, from + (to - from) * b);
     });
     canvas.addEventListener("dblclick", () => link.reset());
-    canvas.addEventListener("pointermove", (event) => void this.tell(event, share(event)));
-    canvas.addEventListener("pointerleave", () => { this.tip.textContent = ""; });
+    canvas.addEventListener("pointermove", (event) => this.point(event, share(event)));
+    canvas.addEventListener("pointerleave", () => link.cross(null));
     canvas.addEventListener("keydown", (event) => {
       const keys: Record<string, () => void> = {
         ArrowLeft: () => link.move(-0.2), ArrowRight: () => link.move(0.2),
@@ -251,15 +269,29 @@ export class View {
     });
   }
 
-  private async tell(event: MouseEvent, share: number): Promise<void> {
-    if (!this.source.tell) return;
+  /** Moves the crosshair of all views to what is nearest to the pointer. */
+  private point(event: MouseEvent, share: number): void {
     const box = this.canvas.getBoundingClientRect();
     const { from, to } = this.link.range;
     const down = 1 - (event.clientY - box.top - TOP) / (this.height - TOP - BOTTOM);
     const { y } = this.source;
     const value = y.log ? 10 ** (Math.log10(Math.max(1, y.from)) + down * Math.log10(y.to / Math.max(1, y.from))) : y.from + down * (y.to - y.from);
     const width = (to - from) / Math.max(1, box.width - LEFT - RIGHT);
-    this.tip.textContent = await this.source.tell(from + share * (to - from), value, width * 4);
+    const x = from + share * (to - from);
+    this.link.cross(this.source.nearest?.(x, value, width * 4) ?? x);
+  }
+
+  /** Shows the crosshair, and what this view has there. */
+  private async crossed(at: number | null): Promise<void> {
+    const { from, to } = this.link.range;
+    this.hair.hidden = at === null || at < from || at > to;
+    if (at === null) {
+      this.tip.textContent = "";
+      return;
+    }
+    const w = this.canvas.clientWidth - LEFT - RIGHT;
+    this.hair.style.left = `${LEFT + ((at - from) / (to - from)) * w}px`;
+    if (this.source.tell && this.seen) this.tip.textContent = await this.source.tell(at);
   }
 }
 

@@ -37,7 +37,7 @@ const colours = (canvas) => canvas.evaluate((c) => {
 
 await check("every canvas is drawn, and nothing is asked of the network", async () => {
   const { page, done } = await openWhole("report.html");
-  for (const kind of ["access", "pages", "uses", "age", "histogram", "swap", "attempts", "asked", "fragmentation", "bars", "processes", "time"]) {
+  for (const kind of ["access", "pages", "presence", "uses", "age", "histogram", "swap", "attempts", "asked", "fragmentation", "bars", "processes", "time"]) {
     const figure = kinds(page, kind).first();
     await figure.scrollIntoViewIfNeeded();
     await page.waitForTimeout(400);
@@ -69,7 +69,7 @@ await check("zooming shows the right number of accesses, in both linked maps", a
   const box = await maps.first().boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height - 60);
   await page.waitForTimeout(200);
-  assert.match(await figure.locator(".tip").first().textContent(), /^reference [\d,]+: .* \([\d,]+ ns\), page [\d,]+$/);
+  assert.match(await figure.locator(".tip").first().textContent(), /^reference [\d,]+: .* \([\d,]+ ns\), page [\d,]+, (hit|minor fault|major fault|stall)$/);
   await figure.screenshot({ path: `${shots}/zoomed.png` });
   await page.keyboard.press("0");
   await page.waitForTimeout(300);
@@ -107,6 +107,228 @@ await check("downloads hold what the records hold", async () => {
   await done();
 });
 
+/** A saved drawing: its panels by title, each with its curves, ribbons and marks in values, as the ticks say. */
+async function panels(page, figure) {
+  const svg = await saved(page, () => menu(figure, /^SVG/));
+  return page.evaluate((svg) => {
+    const root = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+    const units = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9, "%": 0.01 };
+    const number = (text) => {
+      const found = /^([−-]?[\d.,]+)(?: (\S+))?$/.exec(text);
+      return found ? Number(found[1].replace(/,/g, "").replace("−", "-")) * (units[found[2]] ?? 1) : NaN;
+    };
+    const out = [];
+    const parts = root.querySelector(":scope > svg") ? [...root.querySelectorAll(":scope > svg")] : [root];
+    for (const part of parts) {
+      let panel = null;
+      for (const node of part.children) {
+        const at = (name) => Number(node.getAttribute(name));
+        const points = () => (node.getAttribute("points") ?? "").split(" ").filter(Boolean).map((pair) => pair.split(",").map(Number));
+        if (node.nodeName === "text" && node.getAttribute("fill") === getComputedStyle(document.documentElement).getPropertyValue("--ink").trim() && node.getAttribute("text-anchor") === "start") {
+          panel = { title: node.textContent, x: [], y: [], grid: null, curves: [], ribbons: [], marks: [] };
+          out.push(panel);
+        } else if (!panel) continue;
+        else if (node.nodeName === "polyline" && node.getAttribute("stroke-width") === "1") panel.grid = points();
+        else if (node.nodeName === "text" && panel.grid && !node.hasAttribute("transform") && Number.isFinite(number(node.textContent))) {
+          const [[x0, y0], [x1]] = panel.grid;
+          if (x0 === x1 && node.getAttribute("text-anchor") === "middle") panel.x.push([number(node.textContent), x0]);
+          else if (node.getAttribute("text-anchor") === "end" && Math.abs(at("y") - 4 - y0) < 0.1) panel.y.push([number(node.textContent), y0]);
+        } else if (node.nodeName === "polyline" && node.getAttribute("stroke-width") === "1.6") panel.curves.push({ colour: node.getAttribute("stroke"), points: points() });
+        else if (node.nodeName === "polygon") panel.ribbons.push(points());
+        else if (node.nodeName === "rect") panel.marks.push([at("x") + at("width") / 2, at("y") + at("height") / 2, node.getAttribute("fill")]);
+      }
+    }
+    return out;
+  }, svg);
+}
+
+/** From values to places, by two ticks of an axis. */
+function axis(ticks, log) {
+  const map = log ? Math.log10 : (value) => value;
+  const [[a, from], [b, to]] = [ticks[0], ticks[ticks.length - 1]];
+  return (value) => from + ((map(value) - map(a)) / (map(b) - map(a))) * (to - from);
+}
+
+const csvRows = (text) => text.trimEnd().split("\r\n").slice(1).map((line) => line.split(",").map(Number));
+
+// One page for the checks that change nothing of it.
+const whole = await openWhole("report.html");
+
+await check("shares up to a time are drawn where the histogram has them, their difference is theirs, and the pointer tells both", async () => {
+  const { page } = whole;
+  const figure = kinds(page, "histogram").first();
+  await figure.scrollIntoViewIfNeeded();
+  const texts = [];
+  for (const release of ["6.1.0", "6.12.0"]) texts.push(await saved(page, () => menu(figure, new RegExp(`^CSV .*-${release.replaceAll(".", "\\.")}$`))));
+  const [a, b] = texts.map(csvRows);
+  const upTo = (rows, x) => {
+    const all = rows.reduce((sum, [, , n]) => sum + n, 0);
+    return rows.reduce((sum, [low, high, n]) => sum + (x >= high ? n : x <= low ? 0 : (n * (x - low)) / (high - low)), 0) / all;
+  };
+  const [shares, apart, tail] = await panels(page, figure);
+  assert.deepEqual([shares.title, apart.title, tail.title], ["share up to", "difference of shares", "share that is larger"]);
+  assert.equal(shares.curves.length, 2);
+  assert.notEqual(shares.curves[0].colour, shares.curves[1].colour);
+  const [x, y, dy] = [axis(shares.x, true), axis(shares.y, false), axis(apart.y, false)];
+  [a, b].forEach((rows, side) => {
+    const { points } = shares.curves[side];
+    let before = 0;
+    const all = rows.reduce((sum, [, , n]) => sum + n, 0);
+    assert.equal(points.length, rows.length * 2);
+    rows.forEach(([low, high, n], at) => {
+      const wanted = [[x(Math.max(1, low)), y(before / all)], [x(Math.max(1, high)), y((before += n) / all)]];
+      wanted.forEach(([px, py], end) => {
+        const [gotX, gotY] = points[at * 2 + end];
+        assert.ok(Math.abs(px - gotX) <= 1 && Math.abs(py - gotY) <= 1, `${low}: ${gotX},${gotY} and not ${px},${py}`);
+      });
+    });
+  });
+  // Percentiles lie on the curves, at their shares.
+  for (const share of [0.5, 0.9, 0.99]) assert.equal(shares.marks.filter(([, at]) => Math.abs(at - y(share)) <= 1).length >= 2, true, `${share} is marked for both`);
+  let far = 0;
+  const back = (px) => 10 ** (Math.log10(shares.x[0][0]) + ((px - shares.x[0][1]) / (shares.x.at(-1)[1] - shares.x[0][1])) * Math.log10(shares.x.at(-1)[0] / shares.x[0][0]));
+  // Where buckets end alone: in between a pixel is more than the histogram knows.
+  for (const [low, high] of [...a, ...b]) {
+    const [px, wanted] = [x(high), upTo(b, high) - upTo(a, high)];
+    const near = apart.curves[0].points.filter(([at]) => Math.abs(at - px) <= 0.5);
+    assert.ok(near.some(([, at]) => Math.abs(at - dy(wanted)) <= 1), `difference up to ${high} (${low}): ${wanted}`);
+    far = Math.max(far, Math.abs(wanted));
+  }
+  assert.ok(far > 0.01, "the variants differ");
+  // The pointer tells what the histogram has there, for both variants, in both drawings.
+  const canvas = figure.locator("canvas.sheet").first();
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  const scale = box.width / Number(/width="([\d.]+)"/.exec(await saved(page, () => menu(figure, /^SVG/)))[1]);
+  await canvas.scrollIntoViewIfNeeded();
+  const now = await canvas.boundingBox();
+  const px = shares.x[0][1] + (shares.x.at(-1)[1] - shares.x[0][1]) * 0.61;
+  await page.mouse.move(now.x + px * scale, now.y + 100);
+  await page.waitForTimeout(100);
+  const tips = await figure.locator(".tip").allTextContents();
+  const told = /share up to: 6\.1\.0 ([\d.]+) %, 6\.12\.0 ([\d.]+) %/.exec(tips[0]);
+  assert.ok(told, tips[0]);
+  [a, b].forEach((rows, side) => assert.ok(Math.abs(Number(told[side + 1]) / 100 - upTo(rows, back(px))) < 0.002, `${tips[0]}: ${upTo(rows, back(px))}`));
+  assert.match(tips[1], /share that is larger: 6\.1\.0 .* %, 6\.12\.0 .* %/, "the other drawing follows");
+  await figure.screenshot({ path: `${shots}/shares.png` });
+});
+
+await check("every stall is on top, and the crosshair tells the same reference of both variants", async () => {
+  const { page } = whole;
+  const figure = kinds(page, "access").first();
+  await figure.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => [...document.querySelectorAll("figure[data-kind=access] canvas.map")].every((map) => map.dataset.points === "100000"));
+  const traces = await page.evaluate(() => JSON.parse(document.getElementById("figures-data").textContent).cells.flatMap((cell) => cell.traces));
+  const rows = [];
+  for (const release of ["6.1.0", "6.12.0"]) rows.push(csvRows(await saved(page, () => menu(figure, new RegExp(`^CSV .*-${release.replaceAll(".", "\\.")}$`)))));
+  // What was looked at brings single accesses, and with them every stall.
+  await page.waitForTimeout(500);
+  const [least, most] = [Math.min(...traces.map((t) => t.min)), Math.max(...traces.map((t) => t.max))];
+  for (const side of [0, 1]) {
+    const stalls = rows[side].filter(([, , time]) => time >= traces[side].states.stall_from);
+    assert.equal(stalls.length, traces[side].states.counts[3]);
+    assert.ok(stalls.length > 20);
+    const missing = await figure.locator("canvas.map").nth(side).evaluate((canvas, { stalls, n, least, most }) => {
+      const scale = canvas.width / canvas.clientWidth;
+      const [w, h] = [canvas.clientWidth - 64 - 12, 240 - 24 - 38];
+      const [low, high] = [Math.log10(Math.max(1, least / 1.4)), Math.log10(Math.max(10, most * 1.3))];
+      const hex = Number.parseInt(getComputedStyle(document.documentElement).getPropertyValue("--stall").trim().slice(1), 16);
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const is = (x, y) => {
+        const at = (Math.round(y * scale) * canvas.width + Math.round(x * scale)) * 4;
+        const [r, g, b] = data.subarray(at, at + 3);
+        return Math.abs(r - (hex >> 16)) < 24 && Math.abs(g - ((hex >> 8) & 255)) < 24 && Math.abs(b - (hex & 255)) < 24;
+      };
+      // A line of quantiles may cross a stall: most of its three by three pixels are its own.
+      return stalls.filter(([reference, , time]) => {
+        const [x, y] = [64 + (reference / n) * w, 24 + (1 - (Math.log10(time) - low) / (high - low)) * h];
+        let own = 0;
+        for (const dx of [-1, 0, 1]) for (const dy of [-1, 0, 1]) if (is(x + dx, y + dy)) own++;
+        return own < 6;
+      }).length;
+    }, { stalls, n: traces[side].n, least, most });
+    assert.equal(missing, 0, `stalls that are not seen of ${stalls.length}`);
+  }
+  const box = await figure.locator("canvas.map").first().boundingBox();
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 150);
+  await page.waitForTimeout(300);
+  const tips = await figure.locator(".tip").allTextContents();
+  const told = tips.map((tip) => /^reference ([\d,]+): .* \(([\d,]+) ns\), page ([\d,]+)/.exec(tip)?.slice(1).map((text) => Number(text.replace(/,/g, ""))));
+  assert.ok(told[0] && told[1], `${tips}`);
+  assert.equal(told[0][0], told[1][0], "one reference");
+  told.forEach(([reference, time, number], side) => assert.deepEqual([reference, number, time], rows[side][reference]));
+  const hairs = await figure.locator(".hair:visible").evaluateAll((all) => all.map((hair) => hair.style.left));
+  assert.equal(hairs.length, 2);
+  assert.equal(hairs[0], hairs[1]);
+});
+
+await check("highalloc has a panel for each pass, with ribbons where the records have them, and names at the curves", async () => {
+  const { page } = whole;
+  const figure = kinds(page, "asked").first();
+  const all = await panels(page, figure);
+  assert.deepEqual(all.map(({ title }) => title), ["pass 1: succeeded so far", "pass 2: succeeded so far", "pass 1: mean latency so far", "pass 2: mean latency so far"]);
+  const rows = csvRows(await saved(page, () => menu(figure, /^CSV/)));
+  for (const pass of [0, 1]) {
+    const { x: xs, y: ys, curves, ribbons } = all[2 + pass];
+    const [x, y] = [axis(xs, false), axis(ys, false)];
+    const own = rows.filter((row) => row[0] === pass);
+    assert.deepEqual([curves.length, ribbons.length], [2, 2]);
+    assert.equal(curves[0].points.length, own.length);
+    own.forEach(([, , , asked, mean, deviation], at) => {
+      const [px, py] = curves[0].points[at];
+      assert.ok(Math.abs(px - x(asked)) <= 1 && Math.abs(py - y(mean)) <= 1, `pass ${pass}, attempt ${at}`);
+      assert.ok(Math.abs(ribbons[0][at][1] - y(mean + deviation)) <= 1 && Math.abs(ribbons[0].at(-1 - at)[1] - y(Math.max(0, mean - deviation))) <= 1, `ribbon of attempt ${at}`);
+    });
+  }
+  assert.deepEqual(all[2].y, all[3].y, "one scale for all passes");
+  const cut = await panels(page, kinds(page, "fragmentation").first());
+  assert.deepEqual(cut.map(({ title, curves }) => [title, curves.length]), [["before-rest", 0], ["before-load", 0], ["after", 0]], "no curve goes through three moments");
+});
+
+await check("presence by age and uses counts every page once", async () => {
+  const { page } = whole;
+  const figure = kinds(page, "presence").first();
+  const text = await saved(page, () => menu(figure, /^CSV/));
+  const rows = text.trimEnd().split("\r\n").slice(1).map((line) => line.split(","));
+  const states = csvRows(await saved(page, () => menu(kinds(page, "uses").first(), /^CSV/)));
+  const [byAge, byUses] = await panels(page, figure);
+  for (const [by, column, { x: xs, y: ys, curves }, log] of [["age", 2, byAge, true], ["uses", 3, byUses, false]]) {
+    const own = rows.filter(([variant, kind]) => variant === "6.1.0" && kind === by).map((row) => row.slice(2).map(Number));
+    assert.equal(own.reduce((sum, [, , pages]) => sum + pages, 0), states.length);
+    assert.equal(curves[0].points.length, own.length);
+    const [x, y] = [axis(xs, log), axis(ys, false)];
+    own.forEach(([from, to, pages, here], at) => {
+      const inside = states.filter((row) => row[column] >= from && row[column] <= to);
+      assert.equal(inside.length, pages);
+      assert.equal(inside.reduce((sum, row) => sum + row[1], 0), here);
+      const [px, py] = curves[0].points[at];
+      assert.ok(px >= x(from) - 1 && px <= x(to) + 1 && Math.abs(py - y(here / pages)) <= 1, `${by} ${from} to ${to}`);
+    });
+  }
+});
+
+await check("a figure has one menu: one drawing with all its pictures, at twice the size as PNG, and its data", async () => {
+  const { page } = whole;
+  for (const kind of ["access", "histogram", "swap", "time", "bars", "asked"]) {
+    const figure = kinds(page, kind).first();
+    assert.equal(await figure.locator("details.save").count(), 1);
+    await figure.locator("details.save").evaluate((menu) => { menu.open = true; });
+    const names = await figure.locator(".menu button").allTextContents();
+    const count = (pattern) => names.filter((name) => pattern.test(name)).length;
+    assert.deepEqual([count(/^SVG/), count(/^PNG/)], [1, 1], `${kind}: ${names}`);
+    assert.ok(count(/^CSV/) >= 1, `${kind}: ${names}`);
+  }
+  const figure = kinds(page, "access").first();
+  const svg = await saved(page, () => menu(figure, /^SVG/));
+  assert.equal(svg.match(/<image /g).length, 2, "both variants");
+  const [download] = await Promise.all([page.waitForEvent("download"), menu(figure, /^PNG/)]);
+  const png = readFileSync(await download.path());
+  const size = (name) => Number(new RegExp(`${name}="([\\d.]+)"`).exec(svg)[1]);
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [size("width") * 2, size("height") * 2]);
+});
+
+await check("all that was silent", whole.done);
+
 await check("the keyboard reaches every control", async () => {
   const { page, done } = await openWhole("report.html");
   await walked(page);
@@ -117,6 +339,8 @@ await check("the first screen answers: a forest plot within five tabs, and a clo
   const { page, done } = await open("report.html", { viewport: { width: 1440, height: 900 } });
   const box = await page.locator("table.forest svg.strip").first().boundingBox();
   assert.ok(box && box.y + box.height < 900, `the plot begins at ${box?.y}`);
+  assert.match(await page.locator("#verdict .sentence strong").first().textContent(), /^(Better|Worse|Mixed|Not decided|No difference)/);
+  assert.doesNotMatch(await page.locator("#verdict").textContent(), /…/, "no name is cut");
   const height = await page.evaluate(() => document.documentElement.scrollHeight);
   assert.ok(height <= 12 * 900, `${height} px`);
   for (let step = 0; step < 5; step++) await page.keyboard.press("Tab");

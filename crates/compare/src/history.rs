@@ -13,7 +13,7 @@ use pagetide_record::{ArenaKind, Pass};
 use pagetide_store::Store;
 use pagetide_store::{Filter, Point};
 use pagetide_verdict::change::{Search, change_points};
-use pagetide_verdict::number;
+use pagetide_verdict::{number, signed_rank};
 use serde::Serialize;
 
 use crate::error::CompareError;
@@ -81,6 +81,19 @@ pub struct HistoryValue {
     pub value: f64,
 }
 
+/// Values next to each other of one kernel and variant, as one estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Place of the first of them in [`CellHistory::values`].
+    pub first: usize,
+    /// How many.
+    pub values: usize,
+    /// Their Hodges-Lehmann estimate.
+    pub estimate: f64,
+    /// Ends and confidence of its interval; `None` where so few values allow none.
+    pub interval: Option<[f64; 3]>,
+}
+
 /// A place where values change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Change {
@@ -110,7 +123,31 @@ pub struct Stretch {
     pub change: Option<Change>,
 }
 
+/// Confidence that is asked of the intervals of a history.
+const LEVEL: f64 = 0.95;
+
 impl CellHistory {
+    /// The values as estimates with their intervals, in order: one for each kernel and variant that stands together.
+    pub fn spreads(&self) -> Vec<Spread> {
+        let mut all = Vec::new();
+        let mut first = 0;
+        let together =
+            |a: &HistoryValue, b: &HistoryValue| a.release == b.release && a.variant == b.variant;
+        for part in self.values.chunk_by(together) {
+            let values: Vec<f64> = part.iter().map(|value| value.value).collect();
+            if let Ok(found) = signed_rank::estimate(&values, LEVEL) {
+                all.push(Spread {
+                    first,
+                    values: part.len(),
+                    estimate: found.value,
+                    interval: found.interval.map(|i| [i.low, i.high, i.level]),
+                });
+            }
+            first += part.len();
+        }
+        all
+    }
+
     /// The values as stretches, in order.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut all: Vec<Stretch> = Vec::new();

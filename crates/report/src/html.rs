@@ -9,11 +9,14 @@
 mod atlas;
 mod axis;
 mod bars;
+mod because;
 mod blob;
+mod card;
 mod data;
 mod escape;
 mod figures;
 mod forest;
+mod names;
 mod page;
 mod parts;
 mod provenance;
@@ -37,6 +40,7 @@ use sha2::{Digest, Sha256};
 
 use crate::about::About;
 pub use atlas::atlas;
+pub use card::{card, title, with_names};
 pub use single::single;
 pub use sources::Sources;
 pub use store::of_store;

@@ -141,6 +141,35 @@ pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
     format!("{subject} {metric} ({seeds}): {reasons}.")
 }
 
+/// A sure difference and its reasons in one sentence, for beside a picture of them. Empty where there is nothing to explain.
+pub(crate) fn reasons(explained: &Explained) -> String {
+    let explanation = &explained.explanation;
+    let Some(claim) = &explanation.claim else {
+        return String::new();
+    };
+    let all: Vec<String> = explanation
+        .findings
+        .iter()
+        .take(SHORT[0])
+        .map(|finding| {
+            let shown = pieces_of(explanation, &finding.evidence, 1, false);
+            let effect = moved(finding.effect, false);
+            format!(
+                "{}, {effect}{}",
+                finding.mechanism,
+                in_brackets(&shown.join(""))
+            )
+        })
+        .collect();
+    format!(
+        "{}. Of {} in {}: {}.",
+        of_claim(claim, false),
+        moved(explanation.difference(), false),
+        basis(&explanation.basis),
+        all.join("; ")
+    )
+}
+
 /// What is explained, and what it rests on.
 fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
     let explanation = &explained.explanation;

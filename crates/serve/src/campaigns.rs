@@ -1,20 +1,24 @@
 //! Campaigns: how far each is, how long it will take, stopping it and going on with it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path as FilePath;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use pagetide_compare::show_campaign;
 use pagetide_quantity::Nanos;
+use pagetide_report::date;
 use pagetide_report::draw::clean;
+use pagetide_report::html::card;
 use pagetide_store::Store;
-use pagetide_store::{CampaignNote, RunEnd, RunState};
+use pagetide_store::{CampaignNote, Filter, RunEnd, RunState};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::Site;
@@ -26,6 +30,12 @@ const LINE: usize = 300;
 /// How long it is waited for a process to begin or to end, so that the next page shows it.
 const SOON: Duration = Duration::from_secs(3);
 
+/// Newest campaigns whose answers are shown in the list; those of older ones stand on their pages.
+const ANSWERED: usize = 40;
+
+/// What campaigns came to: by identity, the number of trials the answer rests on, and the answer as HTML.
+pub(crate) type Answers = HashMap<String, (usize, String)>;
+
 struct TrialRow {
     what: String,
     phase: String,
@@ -36,7 +46,12 @@ struct TrialRow {
 struct CampaignRow {
     id: String,
     name: String,
-    variants: String,
+    /// What it asks: the variants, and what they are asked on.
+    question: String,
+    cells: String,
+    date: String,
+    /// The answer as HTML, as far as there are trials.
+    answer: String,
     done: usize,
     all: usize,
     /// In a word: running, done, stopped …
@@ -55,24 +70,89 @@ struct Campaigns {
     title: &'static str,
     key: String,
     rows: Vec<CampaignRow>,
+    /// Records in the store.
+    records: u64,
 }
 
 pub(crate) async fn list(State(shared): State<Arc<Site>>) -> Response {
     let key = shared.key.clone();
-    answer(shared, |store| {
+    answer(shared.clone(), move |store| {
+        let ids = store.campaigns().map_err(|error| error.to_string())?;
+        let mut notes: Vec<CampaignNote> = ids
+            .iter()
+            .filter_map(|id| store.campaign(id).ok().flatten())
+            .collect();
+        notes.sort_by_key(|note| std::cmp::Reverse(note.started));
         let mut rows = Vec::new();
-        for id in store.campaigns().map_err(|error| error.to_string())? {
-            if let Ok(Some(note)) = store.campaign(&id) {
-                rows.push(row(store, &note)?);
+        for note in &notes {
+            let mut row = row(store, note)?;
+            if rows.len() < ANSWERED {
+                row.answer = answer_of(&shared, store, &row);
             }
+            rows.push(row);
         }
+        let records = store.count(&Filter::default());
         rendered(&Campaigns {
             title: "Campaigns",
             key,
             rows,
+            records: records.unwrap_or_default(),
         })
     })
     .await
+}
+
+/// What a campaign came to, worked out again when more of it has run.
+fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
+    let known = || {
+        shared
+            .answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
+    if row.done == 0 {
+        return String::new();
+    }
+    if let Some((done, answer)) = known().get(&row.id)
+        && *done == row.done
+    {
+        return answer.clone();
+    }
+    // What cannot be compared says why on its own page.
+    let answer = show_campaign(store, Some(&row.id)).map_or_else(|_| String::new(), |c| card(&c));
+    known().insert(row.id.clone(), (row.done, answer.clone()));
+    answer
+}
+
+/// What a campaign asks: each variant against the first.
+fn question(note: &CampaignNote) -> String {
+    let names: Vec<String> = note
+        .variants
+        .iter()
+        .map(|name| clean(name, NAME, false))
+        .collect();
+    match &names[..] {
+        [] => String::new(),
+        [only] => format!("{only} alone"),
+        [baseline, others @ ..] => format!("{} against {baseline}", others.join(" and ")),
+    }
+}
+
+/// The scenarios of a campaign, each once.
+fn scenarios(note: &CampaignNote) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for cell in &note.cells {
+        let scenario = cell.label.split([' ', '·']).next().unwrap_or_default();
+        let scenario = clean(scenario, NAME, false);
+        if !all.contains(&scenario) {
+            all.push(scenario);
+        }
+    }
+    let cells = match note.cells.len() {
+        1 => "one cell".to_owned(),
+        n => format!("{n} cells"),
+    };
+    format!("{} ({cells})", all.join(", "))
 }
 
 fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
@@ -100,7 +180,13 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     };
     let mut row = CampaignRow {
         name: note.name.clone(),
-        variants: clean(&note.variants.join(", "), NAME, false),
+        question: question(note),
+        cells: scenarios(note),
+        date: match note.started {
+            Nanos(0) => String::new(),
+            started => date::utc(started),
+        },
+        answer: String::new(),
         done,
         all,
         state: if done >= all { "done" } else { "not finished" }.to_owned(),
@@ -159,7 +245,11 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
         RunEnd::Open => "was killed".clone_into(&mut row.state),
         RunEnd::Unable(why) => {
             "could not go on".clone_into(&mut row.state);
-            row.said.push(clean(why, LINE, false));
+            let why = clean(why, LINE, false);
+            // A run that says why it ends has often said so already.
+            if !row.said.iter().any(|line| line.contains(&why)) {
+                row.said.push(why);
+            }
         }
     }
     if state.end != RunEnd::Whole {
@@ -311,7 +401,7 @@ async fn act(
         work(&shared, &store, &name)
     };
     match tokio::task::spawn_blocking(done).await {
-        Ok(Ok(())) => Redirect::to("/campaigns").into_response(),
+        Ok(Ok(())) => Redirect::to("/").into_response(),
         Ok(Err(why)) => message(StatusCode::CONFLICT, "Not done", &why),
         Err(_) => message(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -7,7 +7,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use pagetide_compare::history;
-use pagetide_compare::history::{CellHistory, FEWEST, HistoryValue, Order};
+use pagetide_compare::history::{CellHistory, FEWEST, Order};
 use pagetide_report::draw::clean;
 use pagetide_report::draw::quantity::{Scale, signed};
 use pagetide_store::Filter;
@@ -20,7 +20,11 @@ use crate::pages::{answer, given, rendered};
 /// Left and right end of the picture; left of it stand the values.
 const ACROSS: (f64, f64) = (96.0, 786.0);
 /// Upper and lower end of the picture; below it stands what is first and last.
-const DOWN: (f64, f64) = (14.0, 170.0);
+const DOWN: (f64, f64) = (24.0, 170.0);
+/// Room that a kernel's name takes across.
+const NAMED: f64 = 90.0;
+/// Longest name of a kernel below the picture.
+const RELEASE: usize = 14;
 /// Colours of variants.
 const COLOURS: usize = 4;
 /// Newest records whose metrics are offered.
@@ -46,16 +50,48 @@ struct ValueRow {
     value: String,
 }
 
+/// A value in the picture.
+struct Point {
+    across: String,
+    down: String,
+    colour: usize,
+    record: String,
+    /// What the pointer tells.
+    title: String,
+}
+
+/// The values of one kernel and variant that stand next to each other.
+struct Group {
+    /// Places of its first and last value.
+    from: String,
+    to: String,
+    /// Place of its estimate, and of the ends of its interval; empty where so few values allow none.
+    middle: String,
+    estimate: String,
+    low: String,
+    high: String,
+    colour: usize,
+    title: String,
+}
+
+/// A change, named by the kernel with which it begins.
+struct ChangeLine {
+    across: String,
+    name: String,
+    /// Where the name ends rather than begins.
+    is_right: bool,
+}
+
 struct CellPage {
     label: String,
     /// Value and place of each line across.
     ticks: Vec<(String, String)>,
-    /// Across, down and colour.
-    points: Vec<(String, String, usize)>,
+    points: Vec<Point>,
+    groups: Vec<Group>,
     legend: Vec<(usize, String)>,
-    first: String,
-    last: String,
-    changes: Vec<String>,
+    /// Place and name of kernels, or of the first and the last date.
+    names: Vec<(String, String)>,
+    changes: Vec<ChangeLine>,
     notes: Vec<String>,
     /// What is said where no change stands.
     nothing: String,
@@ -129,28 +165,168 @@ fn offer(store: &Store, page: &mut Page) {
     }
 }
 
-fn cell(history: &CellHistory) -> CellPage {
-    let values: Vec<f64> = history.values.iter().map(|value| value.value).collect();
-    let scale = Scale::of_all(history.unit, values.iter().copied());
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let span = if high > low { high - low } else { 1.0 };
-    let last = values.len().saturating_sub(1).max(1) as f64;
-    let across = |at: f64| format!("{:.1}", ACROSS.0 + at / last * (ACROSS.1 - ACROSS.0));
-    let down = |value: f64| {
-        let share = (value - low) / span;
-        format!("{:.1}", DOWN.1 - share * (DOWN.1 - DOWN.0))
-    };
-    let mut names: Vec<&str> = Vec::new();
-    for value in &history.values {
-        if !names.contains(&value.variant.as_str()) {
-            names.push(&value.variant);
+/// Where values lie in the picture of a cell.
+struct Frame<'a> {
+    history: &'a CellHistory,
+    scale: Scale,
+    low: f64,
+    high: f64,
+    variants: Vec<&'a str>,
+}
+
+impl<'a> Frame<'a> {
+    fn of(history: &'a CellHistory) -> Self {
+        let values = || history.values.iter().map(|value| value.value);
+        let mut variants: Vec<&str> = Vec::new();
+        for value in &history.values {
+            if !variants.contains(&value.variant.as_str()) {
+                variants.push(&value.variant);
+            }
+        }
+        Self {
+            history,
+            scale: Scale::of_all(history.unit, values()),
+            low: values().fold(f64::INFINITY, f64::min),
+            high: values().fold(f64::NEG_INFINITY, f64::max),
+            variants,
         }
     }
-    let colour = |name: &str| names.iter().position(|n| *n == name).unwrap_or(0) % COLOURS;
-    let ends = |place: Option<&HistoryValue>| {
-        place.map_or(String::new(), |value| clean(&value.release, 60, false))
-    };
+
+    fn across(&self, at: f64) -> f64 {
+        let last = self.history.values.len().saturating_sub(1).max(1) as f64;
+        ACROSS.0 + at / last * (ACROSS.1 - ACROSS.0)
+    }
+
+    fn down(&self, value: f64) -> String {
+        let span = if self.high > self.low {
+            self.high - self.low
+        } else {
+            1.0
+        };
+        let share = ((value - self.low) / span).clamp(0.0, 1.0);
+        format!("{:.1}", DOWN.1 - share * (DOWN.1 - DOWN.0))
+    }
+
+    fn colour(&self, variant: &str) -> usize {
+        let place = self.variants.iter().position(|name| *name == variant);
+        place.unwrap_or(0) % COLOURS
+    }
+
+    fn show(&self, value: f64) -> String {
+        self.scale.show(value, false)
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let values = self.history.values.iter().enumerate();
+        values
+            .map(|(at, value)| Point {
+                across: format!("{:.1}", self.across(at as f64)),
+                down: self.down(value.value),
+                colour: self.colour(&value.variant),
+                record: value.record.clone(),
+                title: format!(
+                    "{}: {}, {}, seed {}",
+                    self.show(value.value),
+                    clean(&value.release, 60, false),
+                    clean(&value.variant, 60, false),
+                    value.seed
+                ),
+            })
+            .collect()
+    }
+
+    /// The estimate of each kernel and variant, with its interval over seeds.
+    fn groups(&self) -> Vec<Group> {
+        let spreads = self.history.spreads();
+        let shown = spreads.iter().filter_map(|spread| {
+            let first = self.history.values.get(spread.first)?;
+            let (from, to) = (
+                spread.first as f64,
+                (spread.first + spread.values - 1) as f64,
+            );
+            let end = |at: usize| {
+                let interval = spread.interval.as_ref();
+                interval.map_or_else(String::new, |interval| self.down(interval[at]))
+            };
+            let told = spread
+                .interval
+                .map_or_else(String::new, |[low, high, level]| {
+                    format!(
+                        " [{}, {}] at {:.1} %",
+                        self.show(low),
+                        self.show(high),
+                        level * 100.0
+                    )
+                });
+            Some(Group {
+                from: format!("{:.1}", self.across(from) - 3.0),
+                to: format!("{:.1}", self.across(to) + 3.0),
+                middle: format!("{:.1}", self.across(f64::midpoint(from, to))),
+                estimate: self.down(spread.estimate),
+                low: end(0),
+                high: end(1),
+                colour: self.colour(&first.variant),
+                title: format!(
+                    "{}, {}: {}{told}, {} values",
+                    clean(&first.release, 60, false),
+                    clean(&first.variant, 60, false),
+                    self.show(spread.estimate),
+                    spread.values
+                ),
+            })
+        });
+        shown.collect()
+    }
+
+    /// Names of kernels below the first of their values, as far as they have room.
+    fn names(&self) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        let mut free = f64::NEG_INFINITY;
+        let mut before = "";
+        for (at, value) in self.history.values.iter().enumerate() {
+            let x = self.across(at as f64);
+            if value.release != before && x >= free && x <= ACROSS.1 - NAMED / 2.0 {
+                all.push((format!("{x:.1}"), clean(&value.release, RELEASE, false)));
+                free = x + NAMED;
+            }
+            before = &value.release;
+        }
+        all
+    }
+
+    /// Each change with the kernel that it begins with, and what it is.
+    fn changes(&self) -> Vec<(ChangeLine, String)> {
+        let changes = self.history.changes.iter();
+        changes
+            .filter_map(|change| {
+                let first = self.history.values.get(change.at)?;
+                let effect = if change.is_ratio {
+                    format!("{} %", signed((change.effect - 1.0) * 100.0, 1, false))
+                } else {
+                    self.show(change.effect)
+                };
+                let x = self.across(change.at as f64 - 0.5);
+                let release = clean(&first.release, 60, false);
+                let line = ChangeLine {
+                    across: format!("{x:.1}"),
+                    name: format!("{} {effect}", clean(&first.release, RELEASE, false)),
+                    is_right: x > f64::midpoint(ACROSS.0, ACROSS.1),
+                };
+                let variant = match self.variants.len() {
+                    1 => String::new(),
+                    _ => format!(" under {}", clean(&first.variant, 60, false)),
+                };
+                let note = format!("{effect} from {release}{variant} on, p = {:.4}", change.p);
+                Some((line, note))
+            })
+            .collect()
+    }
+}
+
+fn cell(history: &CellHistory) -> CellPage {
+    let frame = Frame::of(history);
+    let (low, high) = (frame.low, frame.high);
+    let (changes, notes) = frame.changes().into_iter().unzip();
     CellPage {
         label: clean(&history.label, 100, false),
         ticks: if high > low {
@@ -159,43 +335,18 @@ fn cell(history: &CellHistory) -> CellPage {
             vec![low]
         }
         .into_iter()
-        .map(|value| (down(value), scale.show(value, false)))
+        .map(|value| (frame.down(value), frame.show(value)))
         .collect(),
-        points: history
-            .values
+        points: frame.points(),
+        groups: frame.groups(),
+        legend: frame
+            .variants
             .iter()
-            .enumerate()
-            .map(|(at, value)| (across(at as f64), down(value.value), colour(&value.variant)))
+            .map(|name| (frame.colour(name), clean(name, 60, false)))
             .collect(),
-        legend: names
-            .iter()
-            .map(|name| (colour(name), clean(name, 60, false)))
-            .collect(),
-        first: ends(history.values.first()),
-        last: ends(history.values.last()),
-        changes: history
-            .changes
-            .iter()
-            .map(|change| across(change.at as f64 - 0.5))
-            .collect(),
-        notes: history
-            .changes
-            .iter()
-            .filter_map(|change| {
-                let first = history.values.get(change.at)?;
-                let effect = if change.is_ratio {
-                    format!("{} %", signed((change.effect - 1.0) * 100.0, 1, false))
-                } else {
-                    scale.show(change.effect, false)
-                };
-                Some(format!(
-                    "{effect} from record {} ({}) on, p = {:.4}",
-                    clean(&first.record, 13, false),
-                    clean(&first.release, 60, false),
-                    change.p
-                ))
-            })
-            .collect(),
+        names: frame.names(),
+        changes,
+        notes,
         nothing: if history.points < FEWEST {
             format!(
                 "{} kernels or runs are too few to find a change among, which takes {FEWEST}: a comparison judges two.",
@@ -213,7 +364,7 @@ fn cell(history: &CellHistory) -> CellPage {
                 release: clean(&value.release, 60, false),
                 variant: clean(&value.variant, 60, false),
                 seed: value.seed,
-                value: scale.show(value.value, false),
+                value: frame.show(value.value),
             })
             .collect(),
     }

@@ -21,7 +21,7 @@ pub use address::{PORT, address};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -81,6 +81,8 @@ pub(crate) struct Site {
     pub token: String,
     /// Where it listens.
     pub address: SocketAddr,
+    /// What campaigns came to, by their identity.
+    pub answers: Mutex<campaigns::Answers>,
 }
 
 /// A server that listens and does not answer yet.
@@ -109,6 +111,7 @@ impl Server {
                 key: secret()?,
                 token: secret()?,
                 address,
+                answers: Mutex::default(),
             }),
         })
     }
@@ -191,7 +194,8 @@ fn secret() -> Result<String, ServeError> {
 
 fn router(shared: Arc<Site>) -> Router {
     Router::new()
-        .route("/", get(records::list))
+        .route("/", get(campaigns::list))
+        .route("/records", get(records::list))
         .route("/record/{id}", get(pages::record))
         .route("/compare", get(pages::compare))
         .route("/campaigns", get(campaigns::list))

@@ -10,7 +10,7 @@ use pagetide_compare::comparison::Comparison;
 use pagetide_compare::{compare_two, show_campaign};
 use pagetide_report::About;
 use pagetide_report::draw::clean;
-use pagetide_report::html::{Assets, LIVE, SCRIPT, STYLE, of_store, single};
+use pagetide_report::html::{Assets, LIVE, SCRIPT, STYLE, of_store, single, title, with_names};
 use pagetide_store::Store;
 use serde::Deserialize;
 
@@ -103,7 +103,7 @@ pub(crate) async fn record(State(shared): State<Arc<Site>>, Path(id): Path<Strin
         let reader = store.load(&row.id).map_err(|error| error.to_string())?;
         let record = reader.into_record();
         let about = About {
-            title: format!("Record {}", clean(&row.id, 13, false)),
+            title: title(&record),
             command: record.maker.command.clone(),
             machine: record.wall.machine.clone(),
             ..About::default()
@@ -129,10 +129,10 @@ pub(crate) async fn compare(State(shared): State<Arc<Site>>, Query(two): Query<T
         let (Some(a), Some(b)) = (given(&two.a), given(&two.b)) else {
             return Err("Choose one record as A and one as B.".to_owned());
         };
-        let comparison = compare_two(store, &a, &b, !two.anyway.is_empty())
+        let mut comparison = compare_two(store, &a, &b, !two.anyway.is_empty())
             .map_err(|error| error.to_string())?;
         let about = About {
-            title: format!("{} against {}", clean(&b, 40, false), clean(&a, 40, false)),
+            title: with_names(&mut comparison),
             command: format!(
                 "pagetide compare {} {}",
                 clean(&a, NAME, false),
@@ -161,8 +161,8 @@ pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<Str
 
 /// What stands at the top of every page.
 const LINKS: &[(&str, &str)] = &[
-    ("/", "Records"),
-    ("/campaigns", "Campaigns"),
+    ("/", "Campaigns"),
+    ("/records", "Records"),
     ("/history", "History"),
 ];
 

@@ -150,7 +150,7 @@ fn address(wanted: &RecordQuery) -> String {
         ("campaign", &wanted.campaign),
         ("state", &wanted.state),
     ];
-    let mut out = format!("/?page={}", wanted.page);
+    let mut out = format!("/records?page={}", wanted.page);
     for (name, value) in pairs {
         if !value.is_empty() {
             let _ = write!(out, "&{name}={}", percent(value));

@@ -122,10 +122,11 @@ fn subject(args: &Args, store: &Store) -> Result<(Comparison, About)> {
         shell(&words)
     };
     match (&args.a, &args.b) {
-        (Some(a), Some(b)) => Ok((
-            compare_two(store, a, b, args.anyway)?,
-            about(format!("{b} against {a}"), words("report")),
-        )),
+        (Some(a), Some(b)) => {
+            let mut comparison = compare_two(store, a, b, args.anyway)?;
+            let title = html::with_names(&mut comparison);
+            Ok((comparison, about(title, words("report"))))
+        }
         (Some(name), None) if name.contains(':') => Err(Usage::error(format!(
             "`{name}` is one side: name the other as well, as in `pagetide report {name} OTHER`"
         ))),
@@ -142,8 +143,7 @@ fn subject(args: &Args, store: &Store) -> Result<(Comparison, About)> {
                 match store.find(prefix) {
                     Ok(row) => {
                         let record = store.load(&row.id)?.into_record();
-                        let short = row.id.get(..12).unwrap_or(&row.id);
-                        let title = format!("Record {short}");
+                        let title = html::title(&record);
                         Ok((single(&record), about(title, record.maker.command)))
                     }
                     // It was meant as a campaign, or as a record: say both.

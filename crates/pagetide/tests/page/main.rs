@@ -176,6 +176,8 @@ fn the_server_shows_the_store_in_a_browser_and_asks_nobody_else() {
     let lab = Lab::new();
     let dir = lab.folder();
     sample::fill(dir);
+    sample::fill_history(dir);
+    sample::fill_campaign(dir);
     sample::fill_hostile(dir);
     let (store, hostile) = (dir.join("store"), dir.join("hostile"));
     let (good, bad) = (Serving::of(&store, &lab), Serving::of(&hostile, &lab));

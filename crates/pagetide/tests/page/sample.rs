@@ -6,7 +6,7 @@ use std::path::Path;
 use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos, Series, Unit};
 use pagetide_record::{Invalid, Record};
 use pagetide_reference::Rng;
-use pagetide_store::Store;
+use pagetide_store::{CampaignNote, CellNote, Entry, Filter, Store};
 
 const ACCESS: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const FAULTS: MetricDef = MetricDef::count("major-faults", Direction::Lower, "faults").primary();
@@ -284,6 +284,63 @@ fn swapbench(store: &mut Store, side: usize, seed: u64) {
     store
         .add(writer, &mut record)
         .expect("a record can be added");
+}
+
+/// Kernels of a history, and the place of the one from which on it is faster.
+const HISTORY: u64 = 14;
+const FASTER: u64 = 8;
+
+/// A metric over many kernels that becomes a fifth faster with one of them.
+pub fn fill_history(dir: &Path) {
+    let mut store = Store::open(&dir.join("store")).expect("a store can be opened");
+    for minor in 1..=HISTORY {
+        for seed in 1..=4 {
+            let mut mix = Rng::new(minor * 100 + seed);
+            let mut record = begun("linear", 0, seed);
+            let kernel = &mut record.subject.variant.kernel;
+            kernel.release = format!("6.{minor}.0");
+            kernel.source = format!("debian:6.{minor}.0");
+            record.subject.variant.name = "base".to_owned();
+            let time = if minor < FASTER { 1.0e9 } else { 0.8e9 } * (1.0 + seed as f64 / 50.0);
+            record.results.metrics =
+                vec![Metric::new(&ACCESS, time * (1.0 + 0.002 * mix.unit_f64()))];
+            let writer = store.writer().expect("a record can be begun");
+            store
+                .add(writer, &mut record)
+                .expect("a record can be added");
+        }
+    }
+}
+
+/// A campaign whose trials are those of two scenarios in the store.
+pub fn fill_campaign(dir: &Path) {
+    let store = Store::open(&dir.join("store")).expect("a store can be opened");
+    let scenarios = ["smooth-sin-random", "contswap"];
+    let mut note = CampaignNote {
+        name: "kernels".to_owned(),
+        generation: 1,
+        started: Nanos(1_790_000_000_000_000_000),
+        variants: RELEASES.map(str::to_owned).to_vec(),
+        ..CampaignNote::default()
+    };
+    for (cell, scenario) in scenarios.into_iter().enumerate() {
+        let filter = Filter {
+            scenario: Some(scenario.to_owned()),
+            ..Filter::default()
+        };
+        for row in store.select(&filter).expect("records can be listed") {
+            note.cells.resize(cell + 1, CellNote::default());
+            note.cells[cell].label = row.cell.subject.cell_label();
+            note.entries.push(Entry {
+                key: row.key.clone(),
+                cell,
+                variant: usize::from(row.variant.name == RELEASES[1]),
+                unit: row.unit,
+                repetition: 0,
+            });
+        }
+    }
+    store.note(&note).expect("a note can be kept");
 }
 
 /// A store of two kernels, `DIR/store`, and what the download of the first trace must hold, `DIR/accesses.txt`.

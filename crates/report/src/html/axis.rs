@@ -9,14 +9,16 @@ use crate::draw::quantity::{Scale, signed};
 use crate::terminal::effect;
 
 /// Reaches of the scale of ratios, in per cent of the larger value.
-const REACHES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 900.0];
+const REACHES: [f64; 12] = [
+    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 900.0, 1900.0, 9900.0,
+];
 /// Ticks of ratios that may be shown, in per cent.
-const PERCENTS: [f64; 13] = [
-    900.0, 400.0, 200.0, 100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1,
+const PERCENTS: [f64; 15] = [
+    9900.0, 1900.0, 900.0, 400.0, 200.0, 100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1,
 ];
 /// Falls that may be shown, in per cent: a fall by half is as large as a doubling.
-const FALLS: [f64; 12] = [
-    90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
+const FALLS: [f64; 14] = [
+    99.0, 95.0, 90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
 ];
 
 /// A symmetric scale around no effect.
@@ -89,7 +91,7 @@ impl Axis {
         let mut out = format!(
             "<svg class=\"axis\" viewBox=\"0 0 {width} 20\" width=\"{width}\" height=\"20\" aria-hidden=\"true\">"
         );
-        for (at, name) in self.ticks(52.0 / width) {
+        for (at, name) in self.ticks(58.0 / width) {
             let x = pad + at * (width - 2.0 * pad);
             put!(
                 out,

@@ -19,6 +19,22 @@ pub(crate) fn text(raw: &str, limit: usize) -> String {
     out
 }
 
+/// The same for our own sentences, in which commands and names stand between backquotes.
+pub(crate) fn prose(raw: &str, limit: usize) -> String {
+    let escaped = text(raw, limit);
+    if escaped.matches('`').count() % 2 == 1 {
+        return escaped;
+    }
+    let mut out = String::with_capacity(escaped.len() + 32);
+    for (nth, part) in escaped.split('`').enumerate() {
+        if nth > 0 {
+            out.push_str(if nth % 2 == 1 { "<code>" } else { "</code>" });
+        }
+        out.push_str(part);
+    }
+    out
+}
+
 /// The same for text of several lines.
 pub(crate) fn lines(raw: &str, limit: usize) -> String {
     let cut: String = raw.chars().take(limit).collect();
@@ -51,6 +67,15 @@ mod tests {
             text("<img src=x onerror='a&b'>\u{1b}[2J\u{202e}", 100),
             "&lt;img src=x onerror=&#39;a&amp;b&#39;&gt;\\e[2J\\u{202e}"
         );
+    }
+
+    #[test]
+    fn what_stands_between_backquotes_is_code_and_still_escaped() {
+        assert_eq!(
+            prose("`--sizes <a>` asks", 100),
+            "<code>--sizes &lt;a&gt;</code> asks"
+        );
+        assert_eq!(prose("a ` b", 100), "a ` b");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use pagetide_compare::{Caution, Room};
 
 use super::axis::Scales;
-use super::escape::{LONG, text};
+use super::escape::{LONG, prose, text};
 use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, verdicts, waterfall};
 use crate::about;
 use crate::draw::quantity;
@@ -61,8 +61,8 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     );
     let scales = Scales::of(input.comparison);
     verdicts::section(input, &scales, &mut out);
-    cautions(input, &mut out);
     cells(input, &scales, &mut out);
+    cautions(input, &mut out);
     verdicts::invalid(input, &mut out);
     headroom(input, &mut out);
     verdicts::methods(input, &mut out);
@@ -135,7 +135,7 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
         .iter()
         .flat_map(|explained| why::statements(input.comparison, explained, true, false));
     for why in statements {
-        put!(out, "<p>{}</p>\n", text(&why.claim, LONG));
+        put!(out, "<p>{}</p>\n", prose(&why.claim, LONG));
         if !why.evidence.is_empty() {
             out.push_str("<ul class=\"evidence\">\n");
             for line in &why.evidence {
@@ -210,7 +210,7 @@ fn cautions(input: &Input<'_>, out: &mut String) {
     }
     out.push_str("<section id=\"cautions\" aria-labelledby=\"cautions-title\">\n<h2 id=\"cautions-title\">What to keep in mind</h2>\n<ul>\n");
     for line in lines {
-        put!(out, "<li>{}</li>\n", text(&line, LONG));
+        put!(out, "<li>{}</li>\n", prose(&line, LONG));
     }
     out.push_str("</ul>\n</section>\n");
 }

@@ -21,6 +21,24 @@ pub(crate) fn svg(
     width: f64,
     label: &str,
 ) -> String {
+    let mut out = bare(judgement, unit, scales, width, label);
+    let axis = judgement
+        .effect
+        .and_then(|effect| scales.for_effect(&effect, unit));
+    if let Some(axis) = axis.filter(|axis| *axis != scales.ratio() && !out.is_empty()) {
+        out.push_str(&axis.svg(width, PAD));
+    }
+    out
+}
+
+/// The picture without ticks.
+pub(crate) fn bare(
+    judgement: &Judgement,
+    unit: Unit,
+    scales: &Scales,
+    width: f64,
+    label: &str,
+) -> String {
     let Some((effect, axis)) = judgement
         .effect
         .filter(|effect| effect.estimate.is_finite())
@@ -44,9 +62,6 @@ pub(crate) fn svg(
     frame.interval(low, high, &mut out);
     frame.estimate(effect.estimate, judgement.verdict.is_sure(), &mut out);
     out.push_str("</svg>");
-    if axis != scales.ratio() {
-        out.push_str(&axis.svg(width, PAD));
-    }
     out
 }
 

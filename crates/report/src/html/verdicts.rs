@@ -1,13 +1,14 @@
 //! Verdicts as HTML: the sentence, the tables with intervals drawn, the invalid trials, the reclaim table.
 
-use pagetide_compare::{Cell, MetricRow};
+use pagetide_compare::{Cell, Comparison, MetricRow};
 use pagetide_verdict::{Judgement, Verdict};
 
 use super::Input;
 use super::axis::Scales;
 use super::escape::{LONG, text};
-use super::forest;
+use super::names::Names;
 use super::strip::{self, PAD};
+use super::{because, forest};
 use crate::about::{self, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
@@ -18,12 +19,15 @@ use crate::terminal::{effect, notes, summary};
 const NAME: usize = 80;
 /// Width of the pictures of intervals.
 const WIDTH: f64 = 260.0;
+/// Seeds beyond which nobody runs a campaign.
+const MANY: u64 = 1000;
 /// Invalid trials listed one by one.
 const INVALID: usize = 200;
 
 /// What was found: a sentence for each variant, then all that decides in one picture.
 pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     let comparison = input.comparison;
+    let names = Names::of(comparison);
     out.push_str("<section id=\"verdict\" aria-labelledby=\"verdict-title\">\n");
     if about::others(comparison).next().is_none() {
         put!(
@@ -33,17 +37,70 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
         );
     } else {
         out.push_str("<h2 id=\"verdict-title\">Verdict</h2>\n");
+        let of_cell = |cell| match names.cell(cell) {
+            "" => String::new(),
+            name => format!(" of {name}"),
+        };
         for index in about::others(comparison) {
             put!(
                 out,
-                "<p class=\"sentence\">{}</p>\n",
-                text(&summary::sentence(comparison, index, false), LONG)
+                "<p class=\"sentence\">{} {}</p>\n",
+                lead(comparison, index),
+                text(
+                    &summary::sentence_of(comparison, index, false, &of_cell),
+                    LONG
+                )
             );
         }
     }
-    forest::plot(input, scales, out);
+    forest::plot(input, scales, &names, out);
     beside_all(input, out);
+    because::section(input, &names, out);
     out.push_str("</section>\n");
+}
+
+/// The answer on one variant in a few words, coloured as its verdicts are.
+pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
+    let cells = &comparison.cells;
+    let any = cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .any(|row| row.primary);
+    let all: Vec<&Verdict> = cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .filter(|row| row.primary || !any)
+        .filter_map(|row| about::judgement(row, other))
+        .map(|judgement| &judgement.verdict)
+        .collect();
+    let count = |is: &dyn Fn(&Verdict) -> bool| all.iter().filter(|verdict| is(verdict)).count();
+    let better = count(&|verdict| *verdict == Verdict::Improved);
+    let worse = count(&|verdict| *verdict == Verdict::Regressed);
+    let identical = count(&|verdict| *verdict == Verdict::Identical);
+    let same = identical + count(&|verdict| *verdict == Verdict::Equivalent);
+    let invalid = count(&|verdict| matches!(verdict, Verdict::Invalid { .. }));
+    let of = |n: usize| match all.len() {
+        whole if n == whole => String::new(),
+        whole => format!(" in {n} of {whole}"),
+    };
+    let (class, words) = match (better, worse) {
+        _ if all.is_empty() || invalid == all.len() => {
+            ("invalid", "Nothing could be compared.".to_owned())
+        }
+        (0, 0) if identical == all.len() => ("identical", "No difference at all.".to_owned()),
+        (0, 0) if same == all.len() => ("equivalent", "No difference that matters.".to_owned()),
+        (0, 0) => ("inconclusive", "Not decided.".to_owned()),
+        (_, 0) => ("improved", format!("Better{}.", of(better))),
+        (0, _) => ("regressed", format!("Worse{}.", of(worse))),
+        _ => (
+            "inconclusive",
+            format!(
+                "Mixed: better in {better}, worse in {worse} of {}.",
+                all.len()
+            ),
+        ),
+    };
+    format!("<strong class=\"badge {class}\">{words}</strong>")
 }
 
 /// What stands beside the verdicts and weighs as much: a side that died, a difference that was not asked for, a setting that
@@ -138,10 +195,30 @@ pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
     );
 }
 
-/// Metrics and values where there is nothing to compare with.
+/// Metrics and values where there is nothing to compare with: primary ones in sight, the others behind a summary.
 fn values(cell: &Cell, out: &mut String) {
-    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Metrics\"><table><thead><tr><th scope=\"col\">metric</th><th scope=\"col\">value</th></tr></thead><tbody>\n");
-    for row in &cell.metrics {
+    let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
+        cell.metrics.iter().partition(|row| row.primary);
+    let (first, second) = if primary.is_empty() {
+        (rest, Vec::new())
+    } else {
+        (primary, rest)
+    };
+    list(&first, out);
+    if !second.is_empty() {
+        put!(
+            out,
+            "<details><summary>{} other metrics</summary>\n",
+            second.len()
+        );
+        list(&second, out);
+        out.push_str("</details>\n");
+    }
+}
+
+fn list(rows: &[&MetricRow], out: &mut String) {
+    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Metrics\"><table><thead><tr><th scope=\"col\">metric</th><th scope=\"col\" class=\"number\">value</th></tr></thead><tbody>\n");
+    for row in rows {
         let value = row.values.first();
         let shown = match value.and_then(about::centre) {
             Some(centre) => Scale::of_all(row.unit, [centre.median]).show(centre.median, false),
@@ -265,6 +342,9 @@ fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     all.extend(effect::doubt(judgement));
     all.extend(effect::parting(row, other));
     match &judgement.verdict {
+        Verdict::Inconclusive { n_needed: Some(n) } if *n > MANY => {
+            all.push(format!("more than {MANY} seeds would be needed to decide"));
+        }
         Verdict::Inconclusive { n_needed: Some(n) } => {
             all.push(format!("{n} seeds would probably decide"));
         }

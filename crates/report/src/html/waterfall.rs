@@ -45,43 +45,79 @@ pub(crate) fn plot(input: &Input<'_>, explained: &Explained, out: &mut String) {
     let name = |side: usize| text(about::name(input.comparison, side), 60);
     put!(
         out,
-        "<table class=\"waterfall\"><caption>From {0}'s time ({1}) to {2}'s ({3}); a line is the interval of 95 % over seeds</caption><tbody>\n",
+        "<table class=\"waterfall\"><caption>Time, from {} to {}. A line is the interval of an effect over the observed seeds, at 95 %.</caption><tbody>\n",
         name(BASELINE),
-        show(Unit::Nanos, a, false),
-        name(explained.column),
-        show(Unit::Nanos, b, false)
+        name(explained.column)
     );
-    let scale = Scale::of_all(Unit::Nanos, [span]);
-    for step in &steps {
-        let effect = step.to - step.from;
-        let sign = if effect < 0.0 { "−" } else { "+" };
-        let (from, to) = (x(step.from.min(step.to)), x(step.from.max(step.to)));
-        let mut picture = format!(
-            "<svg class=\"step {}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" aria-hidden=\"true\">\
-             <path class=\"null\" d=\"M{1:.1} 0V{HEIGHT}\"/><rect class=\"effect\" x=\"{from:.1}\" y=\"4\" width=\"{2:.1}\" height=\"14\"/>",
-            step.class,
-            x(0.0),
-            (to - from).max(1.0)
-        );
-        if let Some(interval) = step.interval {
-            let [low, high] = interval.map(|end| x(step.from + end));
-            put!(
-                picture,
-                "<path class=\"whisker\" d=\"M{low:.1} 11H{high:.1}M{low:.1} 7V15M{high:.1} 7V15\"/>"
-            );
-        }
-        picture.push_str("</svg>");
+    let mut row = |step: &Step, value: &str| {
         put!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{picture}</td><td class=\"number\">{sign}{}</td></tr>\n",
+            "<tr{}><th scope=\"row\">{}</th><td>{}</td><td class=\"number\">{value}</td></tr>\n",
+            if step.class == "whole" {
+                " class=\"end\""
+            } else {
+                ""
+            },
             text(&step.name, 80),
-            scale.show(effect.abs(), false)
+            picture(step, &x)
         );
+    };
+    let begin = Step {
+        name: about::name(input.comparison, BASELINE).to_owned(),
+        from: 0.0,
+        to: 0.0,
+        interval: None,
+        class: "whole",
+    };
+    row(&begin, &show(Unit::Nanos, a, false));
+    let scale = Scale::of_all(Unit::Nanos, [span]);
+    let signed = |effect: f64| {
+        let sign = if effect < 0.0 { "−" } else { "+" };
+        format!("{sign}{}", scale.show(effect.abs(), false))
+    };
+    for step in &steps {
+        row(step, &signed(step.to - step.from));
     }
+    let end = Step {
+        name: about::name(input.comparison, explained.column).to_owned(),
+        from: 0.0,
+        to: explanation.difference(),
+        interval: None,
+        class: "whole",
+    };
+    let both = format!(
+        "{} <small>{}</small>",
+        show(Unit::Nanos, b, false),
+        signed(explanation.difference())
+    );
+    row(&end, &both);
     out.push_str("</tbody></table>\n");
 }
 
-/// Findings in their order, what is left, and the sum of all.
+/// A bar with its interval; `x` says where a difference from the baseline lies.
+fn picture(step: &Step, x: &dyn Fn(f64) -> f64) -> String {
+    let (from, to) = (x(step.from.min(step.to)), x(step.from.max(step.to)));
+    let mut picture = format!(
+        "<svg class=\"step {}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" aria-hidden=\"true\">\
+         <path class=\"null\" d=\"M{1:.1} 0V{HEIGHT}\"/><rect class=\"effect\" x=\"{2:.1}\" y=\"4\" width=\"{3:.1}\" height=\"14\"/>",
+        step.class,
+        x(0.0),
+        // Where nothing was added yet a thin bar marks the place.
+        if from < to { from } else { from - 1.0 },
+        (to - from).max(2.0)
+    );
+    if let Some(interval) = step.interval {
+        let [low, high] = interval.map(|end| x(step.from + end));
+        put!(
+            picture,
+            "<path class=\"whisker\" d=\"M{low:.1} 11H{high:.1}M{low:.1} 7V15M{high:.1} 7V15\"/>"
+        );
+    }
+    picture.push_str("</svg>");
+    picture
+}
+
+/// Findings in their order, and what is left.
 fn steps(explained: &Explained) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;
@@ -111,12 +147,5 @@ fn steps(explained: &Explained) -> Vec<Step> {
     if rest.abs() > 0.005 * explanation.difference().abs() {
         add("other, and not sure in sign".to_owned(), rest, None, "rest");
     }
-    all.push(Step {
-        name: "all together".to_owned(),
-        from: 0.0,
-        to: explanation.difference(),
-        interval: None,
-        class: "whole",
-    });
     all
 }

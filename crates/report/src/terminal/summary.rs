@@ -1,6 +1,6 @@
 //! One sentence a maintainer could quote.
 
-use pagetide_compare::{Cell as Group, Comparison, MetricRow};
+use pagetide_compare::{Comparison, MetricRow};
 use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 
@@ -25,7 +25,7 @@ const WORDS: [&str; 8] = [
 
 /// A judgement with what it is about.
 struct Finding<'a> {
-    group: &'a Group,
+    cell: usize,
     row: &'a MetricRow,
     judgement: &'a Judgement,
 }
@@ -33,6 +33,19 @@ struct Finding<'a> {
 /// The sentence for one variant against the baseline: how many primary metrics went which way, and the largest
 /// improvement and regression with their intervals. Where no metric is primary, all count.
 pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
+    sentence_of(comparison, variant, ascii, &|cell| {
+        let label = comparison.cells.get(cell).map_or("", |group| &group.label);
+        format!(" of {}", clean(label, NAME, ascii))
+    })
+}
+
+/// The sentence, with what stands behind a metric's name to say which cell it is of.
+pub(crate) fn sentence_of(
+    comparison: &Comparison,
+    variant: usize,
+    ascii: bool,
+    of_cell: &dyn Fn(usize) -> String,
+) -> String {
     let name = |index: usize| clean(about::name(comparison, index), NAME, ascii);
     let any = comparison
         .cells
@@ -41,12 +54,13 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
     let findings: Vec<Finding> = comparison
         .cells
         .iter()
-        .flat_map(|group| group.metrics.iter().map(move |row| (group, row)))
+        .enumerate()
+        .flat_map(|(cell, group)| group.metrics.iter().map(move |row| (cell, row)))
         .filter(|(_, row)| row.primary || !any)
-        .filter_map(|(group, row)| {
+        .filter_map(|(cell, row)| {
             let judgement = about::judgement(row, variant)?;
             Some(Finding {
-                group,
+                cell,
                 row,
                 judgement,
             })
@@ -78,10 +92,10 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
             let unit = most.row.unit;
             put!(
                 part,
-                " ({}{} of {}, {}",
+                " ({}{}{}, {}",
                 if n > 1 { "most: " } else { "" },
                 clean(&most.row.name, NAME, ascii),
-                clean(&most.group.label, NAME, ascii),
+                of_cell(most.cell),
                 effect::change(most.judgement, unit, ascii),
             );
             if let Some(interval) = most.judgement.effect.and_then(|effect| effect.interval) {

@@ -1,0 +1,125 @@
+//! What a list shows of a comparison: its title, the answer on each variant, and a small plot of what decides.
+
+use pagetide_compare::Comparison;
+use pagetide_record::Record;
+
+use super::axis::Scales;
+use super::escape::text;
+use super::names::Names;
+use super::{forest, strip, verdicts};
+use crate::about::{self, BASELINE};
+use crate::draw::clean;
+use crate::terminal::effect;
+
+/// Longest name.
+const NAME: usize = 120;
+/// Width of the pictures.
+const WIDTH: f64 = 220.0;
+/// Rows of the plot; the others are counted.
+const ROWS: usize = 6;
+/// Fewest digits that make a name the begin of an identity: no release, variant or campaign is named so.
+const DIGITS: usize = 8;
+
+/// The answer on each variant, and what decides on one scale; HTML. Nothing where there is one variant.
+pub fn card(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    let name = |place: usize| text(about::name(comparison, place), NAME);
+    for other in about::others(comparison) {
+        put!(
+            out,
+            "<p class=\"answer\">{} {} against {}</p>\n",
+            verdicts::lead(comparison, other),
+            name(other),
+            name(BASELINE)
+        );
+    }
+    let rows = forest::rows(comparison);
+    if rows.is_empty() {
+        return out;
+    }
+    let (names, scales) = (Names::of(comparison), Scales::of(comparison));
+    let many = comparison.columns.len() > 2;
+    out.push_str("<table class=\"small-forest\"><tbody>\n");
+    for row in rows.iter().take(ROWS) {
+        let mut parts = vec![row.metric.name.as_str()];
+        parts.extend(Some(names.cell(row.place)).filter(|cell| !cell.is_empty()));
+        if many {
+            parts.insert(0, about::name(comparison, row.other));
+        }
+        let change = effect::change(row.judgement, row.metric.unit, false);
+        let interval = effect::interval(row.judgement, row.metric.unit, false);
+        let label = format!(
+            "{} of {}: {change} {interval}",
+            row.metric.name, row.cell.label
+        );
+        put!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"number\">{}</td><td><span class=\"badge {3}\">{3}</span></td></tr>\n",
+            text(&parts.join(" · "), NAME),
+            strip::bare(row.judgement, row.metric.unit, &scales, WIDTH, &label),
+            text(&change, NAME),
+            row.judgement.verdict
+        );
+    }
+    out.push_str("</tbody></table>\n");
+    if rows.len() > ROWS {
+        put!(
+            out,
+            "<p class=\"params\">and {} more</p>\n",
+            rows.len() - ROWS
+        );
+    }
+    out
+}
+
+/// What a record is, for the head of its page: what ran, under which variant, with which seed.
+pub fn title(record: &Record) -> String {
+    let subject = &record.subject;
+    format!(
+        "{}: {}, seed {}",
+        clean(&subject.cell_label(), NAME, false),
+        clean(&subject.variant.name, NAME, false),
+        subject.seed
+    )
+}
+
+/// Names of the columns that are identities of records become names of what these are; returns the title of the
+/// comparison, with what all its columns share.
+pub fn with_names(comparison: &mut Comparison) -> String {
+    let is_identity = |name: &str| {
+        name.len() >= DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let seeds: Vec<Option<u64>> = (0..comparison.columns.len())
+        .map(|column| {
+            let mut trials = comparison
+                .cells
+                .iter()
+                .filter_map(|cell| cell.sides.get(column)?.trials.first());
+            trials.next().map(|trial| trial.seed)
+        })
+        .collect();
+    let mut single = false;
+    for (column, seed) in comparison.columns.iter_mut().zip(seeds) {
+        if let (true, Some(variant)) = (is_identity(&column.name), &column.variant) {
+            single = true;
+            let seed = seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
+            column.name = format!("{}{seed}", variant.name);
+        }
+    }
+    // Two records of one variant and seed are still told apart.
+    for at in 1..comparison.columns.len() {
+        if comparison.columns[..at]
+            .iter()
+            .any(|other| other.name == comparison.columns[at].name)
+        {
+            let again = format!("{} ({})", comparison.columns[at].name, at + 1);
+            comparison.columns[at].name = again;
+        }
+    }
+    let name = |at: usize| clean(about::name(comparison, at), NAME, false);
+    let cell = match &comparison.cells[..] {
+        [only] if single => format!(", {}", clean(&only.label, NAME, false)),
+        _ => String::new(),
+    };
+    format!("{} against {}{cell}", name(BASELINE + 1), name(BASELINE))
+}
