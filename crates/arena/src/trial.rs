@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::{
-    ArenaSpec, FilesSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant,
+    ArenaSpec, FilesSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, TraceRing, Variant,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub struct Trial {
     pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,
+    /// Where events of an observed trial wait; the default of a timed one.
+    #[serde(default, skip_serializing_if = "TraceRing::is_default")]
+    pub trace_ring: TraceRing,
     /// Sampling unit within the cell, counted from 0. In an arena with noise, trials of one variant and cell with the
     /// same unit share a boot (or a fresh arena); where there is no noise every trial is a unit of its own.
     pub unit: u32,
@@ -71,6 +74,7 @@ impl Trial {
             swap_size: Some(subject.swap_size),
             files_on: subject.files_on,
             pass: subject.pass,
+            trace_ring: subject.trace_ring,
             unit: 0,
             repetition: 0,
         }
@@ -96,6 +100,7 @@ impl Trial {
             swap_size: self.swap_size.unwrap_or(swap_size),
             files_on: self.files_on,
             pass: self.pass,
+            trace_ring: self.trace_ring,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::subject::hex;
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -39,6 +39,9 @@ pub struct Campaign {
     pub sampling: Sampling,
     /// Which trials run a second time with all probes.
     pub observe: Observe,
+    /// Where events of observed trials wait to be read.
+    #[serde(default, skip_serializing_if = "TraceRing::is_default")]
+    pub trace_ring: TraceRing,
     /// What may differ between the variants although nobody asks for it: kinds such as `huge-pages`, or names of settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<String>,

@@ -26,6 +26,9 @@ pub fn maker(trial: &Trial) -> Maker {
     if !trial.files_on.is_ssd() {
         option("--files-on", trial.files_on.to_string());
     }
+    if !trial.trace_ring.is_default() {
+        option("--trace-ring", trial.trace_ring.to_string());
+    }
     option("--first-seed", trial.seed.to_string());
     option("--seeds", "1".into());
     if trial.as_written {

@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use pagetide_store::is_campaign_name;
 use toml::de::{DeTable, DeValue};
 
@@ -135,6 +135,13 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
         scenarios,
         sampling: sampling(&top)?,
         observe,
+        trace_ring: match top.get("trace-ring") {
+            Some(item) => item
+                .string("a size in quotes, as \"64K\"")?
+                .parse()
+                .map_err(|why| item.value(&why))?,
+            None => TraceRing::default(),
+        },
         accept: accept(&top, vocabulary)?,
     })
 }

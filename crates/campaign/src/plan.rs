@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec};
+use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -165,6 +165,10 @@ impl Campaign {
             swap_size: cell.swap_size,
             files_on: cell.files_on,
             pass,
+            trace_ring: match pass {
+                Pass::Timed => TraceRing::default(),
+                Pass::Observed => self.trace_ring,
+            },
             unit: block,
             repetition,
         }
@@ -271,6 +275,7 @@ mod tests {
                 ..Sampling::default()
             },
             observe: Observe::None,
+            trace_ring: TraceRing::default(),
             accept: Vec::new(),
         }
     }

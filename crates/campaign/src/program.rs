@@ -1,6 +1,7 @@
 //! A program of the user's own as a scenario: what is asked of it becomes parameters.
 
 use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::subject::exact_time;
 
 use crate::command::shell;
 use crate::request::RequestError;
@@ -73,7 +74,7 @@ impl ProgramSpec {
             ("input", place.input.clone()),
             ("folder", place.folder.clone()),
             ("expect-exit", self.expect_exit.map(|n| n.to_string())),
-            ("time-limit", self.time_limit.map(|t| format!("{}ns", t.0))),
+            ("time-limit", self.time_limit.map(exact_time)),
             ("metrics", quoted(&self.metrics)),
         ];
         let given = params.into_iter();
@@ -86,6 +87,24 @@ impl ProgramSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_limit_is_written_as_people_write_times() {
+        for (limit, text) in [
+            (Nanos::from_secs(5), "5s"),
+            (Nanos::from_millis(1500), "1500ms"),
+            (Nanos(1_000_000_001), "1000000001ns"),
+        ] {
+            let spec = ProgramSpec {
+                time_limit: Some(limit),
+                ..ProgramSpec::default()
+            };
+            let params = spec.params(&ProgramPlace::default()).unwrap();
+            let told = params.iter().find(|(name, _)| *name == "time-limit");
+            assert_eq!(told.unwrap().1, text);
+            assert_eq!(text.parse(), Ok(limit));
+        }
+    }
 
     #[test]
     fn only_what_was_asked_for_becomes_a_parameter() {

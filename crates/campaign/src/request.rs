@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec};
+use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
@@ -75,6 +75,8 @@ pub struct Adjustment {
     pub until_sure: bool,
     /// Which trials are observed.
     pub observe: Option<Observe>,
+    /// Where events of observed trials wait to be read.
+    pub trace_ring: Option<TraceRing>,
     /// What may differ between the variants although nobody asks for it.
     pub accept: Vec<String>,
 }
@@ -262,6 +264,7 @@ impl Request {
                 .collect::<Result<_, _>>()?,
             sampling: Sampling::default(),
             observe: Observe::None,
+            trace_ring: TraceRing::default(),
             accept: Vec::new(),
         };
         campaign.observe = Observe::unless_told(campaign.variants.len());
@@ -411,6 +414,7 @@ impl Adjustment {
         if let Some(observe) = self.observe {
             campaign.observe = observe;
         }
+        campaign.trace_ring = self.trace_ring.unwrap_or(campaign.trace_ring);
         campaign.accept.extend(self.accept.iter().cloned());
         for scenario in &mut campaign.scenarios {
             for memory in [&self.memory, &self.sizes] {

@@ -16,7 +16,7 @@ mod explanation;
 mod gather;
 mod mechanism;
 
-pub use account::{Account, Ahead, Amounts, Observed, ObservedPass};
+pub use account::{Account, Ahead, Amounts, Observed, ObservedPass, SiteTime};
 pub use claims::{Claim, claims};
 pub use evidence::{Evidence, Reading, Source};
 pub use explanation::{Answer, Basis, Explanation, Finding, Lead};

@@ -12,10 +12,10 @@ use pagetide_probe::meaning::{
 };
 pub use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS, TRACE};
 use pagetide_probe::text::{Effect, Kind, Source, observer_effect};
-use pagetide_probe::trace::TraceFile;
+use pagetide_probe::trace::{SLEEP_STACK, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
 use pagetide_record::file::FileError;
-use pagetide_record::{Pass, Record, RecordReader};
+use pagetide_record::{Pass, Record, RecordReader, Subject, TraceRing};
 use pagetide_store::Row;
 use pagetide_store::{Store, StoreError};
 use pagetide_system::Delta;
@@ -37,6 +37,9 @@ pub struct Observation {
     /// in between, and what others do meanwhile, is not in it.
     #[serde(default)]
     pub attempts: Option<TaskTime>,
+    /// Why no stacks tell what tasks slept on; `None` where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_stacks: Option<String>,
     /// Block I/O by device, with what the same requests would have cost on a disk with seeks.
     pub blocks: BlockSummary,
     /// Phases of the scenario.
@@ -62,7 +65,7 @@ pub enum ObservationError {
     },
     /// Its trace has gaps.
     #[error(
-        "at least {events} trace events were lost: shorten the trial, or raise --trace-limit where it was lowered"
+        "at least {events} trace events were lost: shorten the trial, or raise --trace-ring or --trace-limit where it was lowered"
     )]
     LostEvents {
         /// How many, at least.
@@ -126,6 +129,7 @@ pub fn observe(
         table,
         tasks,
         attempts,
+        no_stacks: no_stacks(&trace.meta),
         blocks: summarise(&trace, DiskModel::barracuda_2009())?,
         phases,
         timed_elapsed: timed.map(|timed| timed.results.elapsed),
@@ -133,15 +137,37 @@ pub fn observe(
     })
 }
 
+/// Why the stacks of a trace tell nothing.
+fn no_stacks(meta: &TraceMeta) -> Option<String> {
+    let asked = format!("{}/{}", SLEEP_STACK.system, SLEEP_STACK.name);
+    if meta.absent.contains(&asked) {
+        return Some("this kernel cannot record stacks (CONFIG_STACKTRACE)".to_owned());
+    }
+    if !meta.records_stacks() {
+        return Some("stacks were not recorded: run it anew with this version".to_owned());
+    }
+    // Without any sleep there is no function to be named.
+    None
+}
+
 /// The other pass of the same trial: the newest record of the same subject and seed, observed for a timed one and timed for
 /// an observed one. It is a valid one if there is any; the reader of an invalid one says why it explains nothing.
 pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
-    let mut subject = row.subject();
-    subject.pass = match subject.pass {
-        Pass::Timed => Pass::Observed,
-        Pass::Observed => Pass::Timed,
+    let subject = row.subject();
+    let other = |pass, trace_ring| Subject {
+        pass,
+        trace_ring,
+        ..subject.clone()
     };
-    let rows = store.by_keys(&[subject.key()])?;
+    let others: Vec<Subject> = match subject.pass {
+        // With whatever ring it was observed.
+        Pass::Timed => TraceRing::all()
+            .map(|ring| other(Pass::Observed, ring))
+            .collect(),
+        Pass::Observed => vec![other(Pass::Timed, TraceRing::default())],
+    };
+    let keys: Vec<String> = others.iter().map(Subject::key).collect();
+    let rows = store.by_keys(&keys)?;
     // Newest first.
     let valid = rows.iter().position(Row::is_valid).unwrap_or(0);
     Ok(rows.into_iter().nth(valid))

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pagetide_compare::explain::{
     Account, Ahead, Answer, Basis, Claim, Explanation, Mechanism, Observed, ObservedPass, Reading,
-    Source,
+    SiteTime, Source,
 };
 use pagetide_probe::meaning::{Part, RowId};
 use pagetide_quantity::{Direction, Unit};
@@ -228,6 +228,33 @@ fn a_few_long_waits_beside_thousands_of_swap_ins_are_told_as_what_they_are() {
         ("the longest", [3e6, 40e6]),
     ];
     assert_eq!(waits, expected.map(|(name, both)| (name.to_owned(), both)));
+    // Stacks name the place, if they do on both sides and for all of that time.
+    let with = |mut side: Account, sites: &[(&str, f64, f64)]| {
+        let of = |(site, count, time): &(&str, f64, f64)| SiteTime {
+            part: Part::IoWait,
+            site: (*site).to_owned(),
+            count: *count,
+            time: *time,
+        };
+        side.passes[0].observed.sites = sites.iter().map(of).collect();
+        side
+    };
+    let lock = "__mutex_lock in zcomp_stream_get (a mutex)";
+    let quick = || of(6_000.0, 14e6, 3e6);
+    let slow = || of(6_776.0, 154e6, 40e6);
+    let a = with(quick(), &[(lock, 4.0, 10e6), ("other", 3.0, 4e6)]);
+    let b = with(slow(), &[("other", 3.0, 3e6), (lock, 4.0, 151e6)]);
+    let named = told(&explain(&a, &b), Mechanism::SeenWaits);
+    assert_eq!(named[0], (format!("asleep in {lock}"), [10e6, 151e6]));
+    assert_eq!(named[1], ("waits there".to_owned(), [4.0, 4.0]));
+    assert_eq!(named[2], ("time a wait there".to_owned(), [2.5e6, 37.75e6]));
+    assert!(
+        named.iter().all(|(name, _)| !name.contains("other")),
+        "{named:?}"
+    );
+    let partly = with(slow(), &[(lock, 1.0, 15e6)]);
+    assert_eq!(first(&a, &partly).0, Mechanism::UnknownWaits);
+    assert_eq!(first(&quick(), &b).0, Mechanism::UnknownWaits);
     // Where each swap-in sleeps, more of them are why.
     let sleeping = |pages: f64| {
         let mut side = reading(pages, 1.0, 100e3);

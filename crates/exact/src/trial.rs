@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -16,7 +17,7 @@ use pagetide_guest::workload::OUTCOME;
 use pagetide_harness::judgement::{LOG, Report};
 use pagetide_kernel::Kernel;
 use pagetide_probe::observed::TRACE;
-use pagetide_probe::trace::{Losses, TraceFile, write_streams};
+use pagetide_probe::trace::{CpuBuffer, Losses, TraceFile};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
@@ -363,22 +364,36 @@ fn trace(
     let mut contents: tracearea::Contents =
         serde_json::from_slice(contents).map_err(|why| fault(why.to_string()))?;
     let mut of_cpu: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
+    let mut symbols = Vec::new();
     for piece in output.pieces(contents.used).map_err(ArenaError::broken)? {
-        if piece.at + piece.length > limit.0 {
+        if piece.cpu == tracearea::SYMBOLS {
+            symbols.push(piece);
+        } else if piece.at + piece.length > limit.0 {
             // How many events a piece has is not known without reading it; one is lost at least.
             contents.meta.losses.gaps_unknown += 1;
         } else {
             of_cpu.entry(piece.cpu).or_default().push(piece);
         }
     }
-    let streams = of_cpu.into_iter().map(|(cpu, pieces)| {
-        let length = pieces.iter().map(|piece| piece.length).sum();
-        (cpu, length, output.trace(pieces))
-    });
+    let mut trace = TraceFile {
+        meta: contents.meta,
+        cpus: Vec::new(),
+    };
+    for (cpu, pieces) in of_cpu {
+        let mut bytes = Vec::new();
+        let read = output.trace(pieces).read_to_end(&mut bytes);
+        read.map_err(|why| fault(why.to_string()))?;
+        trace.cpus.push(CpuBuffer { cpu, bytes });
+    }
+    if contents.symbols {
+        let named = trace.name_functions(BufReader::new(output.trace(symbols)));
+        named.map_err(|why| fault(why.to_string()))?;
+    }
     let mut packed = Vec::new();
-    write_streams(&contents.meta, streams, &mut packed).map_err(|why| fault(why.to_string()))?;
+    trace
+        .write(&mut packed)
+        .map_err(|why| fault(why.to_string()))?;
     sink.stream("blob", TRACE, packed.len() as u64, packed.as_slice())?;
-    let trace = TraceFile::read(packed.as_slice()).map_err(|why| fault(why.to_string()))?;
     let mut events = trace.events();
     // What the buffers themselves tell of gaps is known once all have been walked.
     events.by_ref().for_each(drop);

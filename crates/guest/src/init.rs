@@ -14,7 +14,7 @@ use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{FilesSpec, Pass, SwapSpec};
+use pagetide_record::{FilesSpec, Pass, SwapSpec, TraceRing};
 
 use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
@@ -248,7 +248,13 @@ fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
     results.warnings = known.warnings.clone();
     let observer = match order.subject.pass {
         Pass::Timed => None,
-        Pass::Observed => match observer(boot, &ready.region, ready.spare, ready.swap.as_ref()) {
+        Pass::Observed => match observer(
+            boot,
+            &ready.region,
+            ready.spare,
+            ready.swap.as_ref(),
+            order.subject.trace_ring,
+        ) {
             Ok(observer) => Some(observer),
             Err(why) => {
                 let why = why.to_string();
@@ -310,11 +316,12 @@ fn observer(
     region: &Region,
     spare: Ballast,
     swap: Option<&Swap>,
+    ring: TraceRing,
 ) -> Result<Observer, GuestError> {
     ballast::drop_caches();
     let free = ballast::free()?;
     spare.release();
-    let observer = Observer::start(boot, region, &scope(swap))?;
+    let observer = Observer::start(boot, region, &scope(swap), ring)?;
     ballast::leave(free)?;
     Ok(observer)
 }

@@ -1,8 +1,9 @@
 //! The observer of an observed trial: a process of its own that traces and samples while the scenario runs.
 //!
 //! It is a process of its own, so the workload does not inherit what it allocates. It starts before free memory is set to what was
-//! promised, so it takes none from the workload. The kernel's ring buffer of [`BUFFER_KIB`] is emptied every [`INTERVAL`] of virtual
-//! time into memory of the host; nothing is formatted or compressed on the way. The observer is a real-time task, so a busy
+//! promised, so it takes none from the workload. The kernel's ring buffer is emptied every [`INTERVAL`] of virtual time into
+//! memory of the host; nothing is formatted or compressed on the way. The list of the kernel's functions, which names those in
+//! stacks, follows after the end. The observer is a real-time task, so a busy
 //! workload cannot delay it.
 
 use std::io;
@@ -13,6 +14,7 @@ use pagetide_probe::meaning::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
 use pagetide_probe::{Finding, ProbeError, Probes, Scope};
 use pagetide_quantity::Nanos;
+use pagetide_record::TraceRing;
 use pagetide_record::wire::{Kind, Region};
 use pagetide_system::clock::{monotonic as now, sleep};
 use pagetide_system::{Mapping, Source};
@@ -21,9 +23,7 @@ use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
 use crate::tracearea::{Contents, FRAME, TraceArea};
 
-/// Size of the kernel's ring buffer.
-pub const BUFFER_KIB: u64 = 4096;
-/// How often it is emptied. At 80 MB of events a second, more than any kernel writes, it would be half full.
+/// How often the ring buffer is emptied.
 pub const INTERVAL: Nanos = Nanos(25_000_000);
 /// How often the text sources are read.
 pub const SAMPLE: Nanos = Nanos(50_000_000);
@@ -57,7 +57,12 @@ pub struct Observer {
 
 impl Observer {
     /// Starts the process and waits until everything in `scope` is open and allocated.
-    pub fn start(boot: &BootSpec, region: &Region, scope: &Scope) -> Result<Self, GuestError> {
+    pub fn start(
+        boot: &BootSpec,
+        region: &Region,
+        scope: &Scope,
+        ring: TraceRing,
+    ) -> Result<Self, GuestError> {
         let memory = Mapping::with(Source::Shared, size_of::<Board>(), libc::MAP_POPULATE)
             .map_err(io("sharing memory with", "the observer"))?;
         let observer = Self { memory };
@@ -65,7 +70,7 @@ impl Observer {
         match unsafe { libc::fork() } {
             -1 => Err(io("starting", "the observer")(io::Error::last_os_error())),
             0 => {
-                if let Err(why) = observer.observe(boot, region, scope) {
+                if let Err(why) = observer.observe(boot, region, scope, ring) {
                     observer.fail(&why.to_string());
                 }
                 // SAFETY: ends the child without running the parent's exit handlers.
@@ -135,14 +140,21 @@ impl Observer {
     }
 
     /// The observer's process from start to end.
-    fn observe(&self, boot: &BootSpec, region: &Region, scope: &Scope) -> Result<(), GuestError> {
+    fn observe(
+        &self,
+        boot: &BootSpec,
+        region: &Region,
+        scope: &Scope,
+        ring: TraceRing,
+    ) -> Result<(), GuestError> {
         let probe = |why: ProbeError| io("observing", "the trial")(io::Error::other(why));
         // SAFETY: the name is a C string.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-watch".as_ptr()) };
         let events = [RECLAIM_EVENTS, ATTRIBUTION_EVENTS, BLOCK_EVENTS].concat();
         let settings = TraceSettings {
             events,
-            buffer_kib: BUFFER_KIB,
+            buffer_kib: ring.bytes().0 >> 10,
+            sleep_stacks: true,
             ..TraceSettings::default()
         };
         let tracefs = Tracefs::open().map_err(probe)?;
@@ -180,9 +192,11 @@ impl Observer {
         probes.sample(now().saturating_sub(begin)).map_err(probe)?;
         broken?;
         meta.losses.gaps_unknown += area.refused();
+        let symbols = meta.records_stacks() && area.append_symbols()?;
         let contents = Contents {
             meta,
             used: area.used(),
+            symbols,
         };
         let found = probes.after().map_err(probe)?;
         store(region, &contents, found)?;

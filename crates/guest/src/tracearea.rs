@@ -2,13 +2,13 @@
 //!
 //! It is far larger than the region. Only a window of it is mapped at a time, so that its page tables take no memory from the
 //! workload. Layout: pieces in sequence, each with the CPU (32 bits), the length (32 bits) and that many bytes of packed
-//! sub-buffers, little-endian. The frame [`FRAME`] says how much of the area is used.
+//! sub-buffers, little-endian. Pieces of the CPU [`SYMBOLS`] hold the kernel's list of functions instead, if the trace has stacks. The frame [`FRAME`] says how much of the area is used.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 
-use pagetide_probe::trace::TraceMeta;
+use pagetide_probe::trace::{KALLSYMS, TraceMeta};
 use pagetide_system::{Mapping, Source};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ use crate::error::{GuestError, io};
 
 /// Name of the output region's frame that says what lies in the area, as JSON of [`Contents`].
 pub const FRAME: &str = "trace-contents";
+/// CPU of the pieces that make up the kernel's list of functions ([`KALLSYMS`]).
+pub const SYMBOLS: u32 = u32::MAX;
 /// Size of what is mapped at once.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -26,6 +28,8 @@ pub struct Contents {
     pub meta: TraceMeta,
     /// Bytes in use.
     pub used: u64,
+    /// Whether the kernel's list of functions lies there, whole.
+    pub symbols: bool,
 }
 
 /// The area as the guest writes it.
@@ -76,6 +80,20 @@ impl TraceArea {
         self.put(&cpu.to_le_bytes())?;
         self.put(&length.to_le_bytes())?;
         self.put(bytes)
+    }
+
+    /// Appends the kernel's list of functions; false where it does not fit, so that stacks go without names.
+    pub fn append_symbols(&mut self) -> Result<bool, GuestError> {
+        let fault = || io("reading", KALLSYMS);
+        let mut list = File::open(KALLSYMS).map_err(fault())?;
+        // The kernel gives a page at a time.
+        let mut part = [0; 4096];
+        loop {
+            match list.read(&mut part).map_err(fault())? {
+                0 => return Ok(self.refused == 0),
+                length => self.append(SYMBOLS, &part[..length])?,
+            }
+        }
     }
 
     /// Bytes in use.

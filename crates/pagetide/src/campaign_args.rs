@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, pair};
 use pagetide_quantity::Bytes;
-use pagetide_record::{FilesSpec, MemorySpec, SwapSpec};
+use pagetide_record::{FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
 
 use crate::command::compare::AcceptArgs;
@@ -116,6 +116,9 @@ pub struct CampaignArgs {
         help_heading = "Sampling"
     )]
     pub observe: Option<Observe>,
+    /// Ring buffer of observed trials, a power of two: a smaller one loses events [default: 4M]
+    #[arg(long, value_name = "SIZE", help_heading = "Sampling")]
+    pub trace_ring: Option<TraceRing>,
     /// Name of the campaign in the store [default: made of what is run]
     #[arg(long, value_name = "NAME", help_heading = "Sampling")]
     pub name: Option<String>,
@@ -177,6 +180,7 @@ impl CampaignArgs {
                 first_seed: args.first_seed,
                 until_sure: args.until_sure,
                 observe: args.observe,
+                trace_ring: args.trace_ring,
                 accept: args.accept.accept,
             },
         })

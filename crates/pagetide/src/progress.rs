@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_campaign::{Event, Tally, Watch};
+use pagetide_record::Pass;
 use pagetide_report::date::about;
 
 use crate::interrupt::Interrupt;
@@ -111,10 +112,13 @@ impl Watch for Progress {
                 tally,
                 ..
             } => {
-                if let Some(why) = invalid {
-                    let trial = &trial.trial;
+                let trial = &trial.trial;
+                // Timed ones stand with their reason under the results; of observed ones nobody speaks there.
+                if let Some(why) = invalid
+                    && trial.pass == Pass::Observed
+                {
                     self.say(&format!(
-                        "invalid: {} under {} with seed {}: {why}",
+                        "invalid: {} under {} with seed {}, observed: {why}",
                         trial.scenario, trial.variant.name, trial.seed
                     ));
                 }

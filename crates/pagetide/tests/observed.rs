@@ -172,6 +172,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
         );
         let wait = seen["tasks"][0]["parts"][6].as_u64().unwrap();
         assert!(wait > 0, "{kernel}: nothing waited for the SSD");
+        names_what_was_slept_on(&lab, kernel, &ids[1], &seen);
         let phases: Vec<&str> = seen["phases"]
             .as_array()
             .unwrap()
@@ -197,6 +198,69 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
             "{series}"
         );
     }
+}
+
+/// Every wait of the pattern's process has its place, and it is that of waiting for a page.
+fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value) {
+    let task = &seen["tasks"][0];
+    let slept = task["slept"].as_array().unwrap();
+    let (mut named, mut all) = (0, 0);
+    for slept in slept {
+        let count = slept["count"].as_u64().unwrap();
+        all += count;
+        named += count * u64::from(!slept["site"].is_null());
+    }
+    assert!(named > 0 && named * 100 >= all * 99, "{kernel}: {slept:?}");
+    let waits = task["waits"].as_object().unwrap();
+    let counted: u64 = waits
+        .values()
+        .map(|waits| waits["count"].as_u64().unwrap())
+        .sum();
+    assert_eq!(counted, all, "{kernel}: {task}");
+    // Most waits are for a page that is read from swap.
+    let most = slept
+        .iter()
+        .max_by_key(|slept| slept["count"].as_u64())
+        .unwrap();
+    let function = most["site"]["function"].as_str().unwrap();
+    assert!(
+        ["folio_wait_bit_common", "swap_readpage"].contains(&function),
+        "{kernel}: {most}"
+    );
+    let (shown, _) = lab.ends(0, ["show", observed, "--reclaim"]);
+    assert!(
+        shown.contains(&format!("in {function} in ")),
+        "{kernel}: {shown}"
+    );
+    assert!(!shown.contains("not recorded"), "{kernel}: {shown}");
+    let (timeline, _) = lab.ends(0, ["show", observed, "--timeline"]);
+    assert!(
+        timeline.contains(function),
+        "{kernel}: no {function} in the timeline"
+    );
+}
+
+#[test]
+fn where_nothing_waits_nothing_is_named() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let scenario = [
+        "linear",
+        "--memory",
+        "24M",
+        "--swap-size",
+        "64M",
+        "-p",
+        "pages=4M",
+        "-p",
+        "refs=12000",
+    ];
+    let ids = observe(&lab, KERNEL, &scenario);
+    let seen = seen(&lab, &ids[1]);
+    for task in seen["tasks"].as_array().unwrap() {
+        assert_eq!(task["slept"], serde_json::json!([]), "{task}");
+    }
+    let (shown, _) = lab.ends(0, ["show", &ids[1], "--reclaim"]);
+    assert!(!shown.contains(" waits, "), "{shown}");
 }
 
 #[test]
@@ -319,4 +383,53 @@ fn a_trace_that_does_not_fit_makes_its_record_invalid_and_explains_nothing() {
     let (_, said) = run(&["--fresh"]);
     assert!(!said.contains("booting"), "{said}");
     assert!(!said.contains("lost"), "{said}");
+}
+
+#[test]
+fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let run = |more: &[&str]| {
+        let run = ["run", "random", "--kernel", KERNEL, "--seeds", "1"];
+        let two = ["--vs", "vm.page-cluster=0", "--observe", "--exit-zero"];
+        lab.ends(0, [&run, &TINY[..], &two, more].concat())
+    };
+    run(&["--trace-ring", "16K"]);
+    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let of_pass = |pass: &str| {
+        let of_pass = |listed: &&Value| listed["cell"]["subject"]["pass"] == pass;
+        records.iter().filter(of_pass).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of_pass("observed").len(), 2);
+    for listed in of_pass("observed") {
+        assert_eq!(listed["cell"]["subject"]["trace_ring"], "16K", "{listed}");
+        let why = listed["invalid"].as_str().unwrap_or_default();
+        assert!(
+            why.contains("trace events were lost") && why.contains("--trace-ring"),
+            "{listed}"
+        );
+        // It was the kernel that had no room, and the trace says so itself.
+        let id = listed["id"].as_str().unwrap();
+        let losses = &seen(&lab, id)["table"]["losses"];
+        assert!(losses["events"].as_u64().unwrap() > 0, "{losses}");
+    }
+    for listed in of_pass("timed") {
+        assert!(listed["invalid"].is_null(), "{listed}");
+        assert!(
+            listed["cell"]["subject"]["trace_ring"].is_null(),
+            "{listed}"
+        );
+    }
+    let (explained, _) = lab.ends(0, ["explain"]);
+    for words in ["was left out", "trace events were lost", "--trace-ring"] {
+        assert!(explained.contains(words), "no `{words}` in:\n{explained}");
+    }
+    // The same trials with the ring as it is by default: only the observed ones are run anew, and they lose nothing.
+    let (out, said) = run(&[]);
+    assert!(!said.contains("lost"), "{said}{out}");
+    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
+    let again: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!(again.len(), records.len() + 2);
+    let (explained, _) = lab.ends(0, ["explain"]);
+    assert!(!explained.contains("was left out"), "{explained}");
 }

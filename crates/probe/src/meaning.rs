@@ -13,10 +13,11 @@ mod event;
 mod observer;
 mod pairs;
 mod rows;
+mod sleep;
 mod table;
 
 pub use attribution::{
-    Attribution, Part, Parts, QueueWait, TaskAccounting, TaskTime, Waits, attribute,
+    Attribution, Part, Parts, QueueWait, Slept, TaskAccounting, TaskTime, Waits, attribute,
     attribute_within,
 };
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
@@ -26,4 +27,5 @@ pub use event::{Event, Reclaimer, TraceEvent};
 pub use observer::{Compaction, MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
 pub use pairs::{PairKind, PairTimes, Pairs};
 pub use rows::{RowId, RowUnit, Section};
+pub use sleep::{SiteNumber, SleepSite, SleepSites};
 pub use table::{CpuTimes, PairRow, ReclaimTable, Row, Value, analyse};

@@ -13,6 +13,7 @@ pub mod file;
 pub mod outcome;
 pub mod record;
 pub mod subject;
+pub mod trace_ring;
 pub mod wire;
 
 pub use disk::{DiskError, DiskSpec, FilesSpec};
@@ -20,3 +21,4 @@ pub use file::{FileError, RecordReader, RecordWriter};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};
 pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};
+pub use trace_ring::{TraceRing, TraceRingError};

@@ -103,7 +103,7 @@ pub enum Invalid {
     NoReclaim,
     /// Trace events were lost.
     #[error(
-        "at least {events} trace events were lost: shorten the trial (or raise --trace-limit, where it was lowered), or it explains nothing"
+        "at least {events} trace events were lost: shorten the trial (or raise --trace-ring or --trace-limit, where it was lowered), or it explains nothing"
     )]
     LostEvents {
         /// How many.

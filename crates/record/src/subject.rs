@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use pagetide_quantity::{Bytes, Nanos, UnitError};
 
 use crate::disk::{DiskError, DiskSpec, FilesSpec};
+use crate::trace_ring::TraceRing;
 
 /// Identity of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +105,7 @@ impl Default for MemorySpec {
 }
 
 /// Sizes are written exactly, in the largest binary unit that divides them, so that text and value agree.
-fn exact_size(bytes: Bytes) -> String {
+pub(crate) fn exact_size(bytes: Bytes) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
         if bytes.0 != 0 && bytes.0.is_multiple_of(1 << shift) {
             return format!("{}{unit}", bytes.0 >> shift);
@@ -114,7 +115,7 @@ fn exact_size(bytes: Bytes) -> String {
 }
 
 /// Times are written exactly, in the largest unit that divides them.
-pub(crate) fn exact_time(time: Nanos) -> String {
+pub fn exact_time(time: Nanos) -> String {
     for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if time.0 != 0 && time.0.is_multiple_of(scale) {
             return format!("{}{unit}", time.0 / scale);
@@ -279,6 +280,9 @@ pub struct Subject {
     pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,
+    /// Where events of an observed trial wait; the default of a timed one.
+    #[serde(default, skip_serializing_if = "TraceRing::is_default")]
+    pub trace_ring: TraceRing,
 }
 
 impl Subject {
@@ -315,11 +319,10 @@ impl Subject {
 
     /// The first schema of records that has a word for it all. A reader of an older one is told to upgrade.
     pub fn schema(&self) -> u32 {
-        if matches!(self.swap, SwapSpec::Disk(_)) || !self.files_on.is_ssd() {
-            2
-        } else {
-            1
-        }
+        let newer = matches!(self.swap, SwapSpec::Disk(_))
+            || !self.files_on.is_ssd()
+            || !self.trace_ring.is_default();
+        if newer { 2 } else { 1 }
     }
 
     /// A short human label of the cell: scenario and what was chosen around it.

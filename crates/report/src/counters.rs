@@ -41,6 +41,8 @@ pub(crate) fn changed<'a>(source: &str, counters: &'a Counters) -> Vec<Change<'a
         .filter(|(_, [before, after])| before != after)
         .map(|(name, &[before, after])| {
             let key = source.and_then(|source| source.key(name));
+            let scale = source.map_or(1, |source| source.scale(name));
+            let [before, after] = [before, after].map(|value: u64| value.saturating_mul(scale));
             let falls = after < before;
             let kind = if falls { Kind::Gauge } else { Kind::Counter };
             Change {
@@ -82,5 +84,21 @@ mod tests {
         let counters = Counters { values };
         let text = changed("meminfo", &counters)[0].text(true);
         assert!(text.starts_with("8.000 KiB, before 4.000 KiB"), "{text}");
+    }
+
+    #[test]
+    fn what_the_kernel_counts_in_kib_is_shown_so() {
+        let values = [
+            ("pgpgin".to_owned(), [1024, 3072]),
+            ("pswpin".to_owned(), [0, 512]),
+        ];
+        let counters = Counters {
+            values: values.into(),
+        };
+        let texts: Vec<_> = changed("vmstat", &counters)
+            .iter()
+            .map(|change| change.text(true))
+            .collect();
+        assert_eq!(texts, ["+2.000 MiB", "+512 pages"]);
     }
 }

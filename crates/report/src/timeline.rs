@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_compare::observation::{ObservationError, PHASES, TRACE};
-use pagetide_probe::meaning::{Decoder, Event, PairKind, Pairs, Reclaimer, TraceEvent};
+use pagetide_probe::meaning::{Decoder, Event, PairKind, Pairs, Reclaimer, SleepSites, TraceEvent};
 use pagetide_probe::observed::PhaseBegin;
 use pagetide_probe::trace::TraceFile;
 use pagetide_quantity::Nanos;
@@ -39,6 +39,7 @@ pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
     for raw in file.events() {
         let begin = *begin.get_or_insert(raw.time);
         if let Some(mut traced) = decoder.decode(&raw) {
+            slices.sleeps(&traced, decoder.sites());
             traced.time = traced.time.saturating_sub(begin);
             end = end.max(traced.time);
             slices.observe(&traced);
@@ -97,19 +98,36 @@ fn slice(name: &str, start: u64, end: u64) -> Slice {
     }
 }
 
+/// A sleep that goes on.
+struct Sleep {
+    since: u64,
+    name: &'static str,
+    /// What the task sleeps on, where its stack tells.
+    site: Option<String>,
+}
+
 /// What is open, and what has closed, by group and task.
 #[derive(Default)]
 struct Slices {
     open: Pairs,
     kswapd: HashMap<i64, (u32, u64)>,
     /// Since when, and within what, as far as that was traced.
-    asleep: HashMap<u32, (u64, &'static str)>,
+    asleep: HashMap<u32, Sleep>,
     requests: HashMap<(u64, u64), (u64, u64, bool)>,
     closed: BTreeMap<(&'static str, u32), Vec<Slice>>,
     devices: BTreeMap<u64, Vec<Slice>>,
 }
 
 impl Slices {
+    /// Takes what a task that went to sleep sleeps on.
+    fn sleeps(&mut self, traced: &TraceEvent, sites: &SleepSites) {
+        if let Event::SleepsIn { site: Some(site) } = traced.event
+            && let Some(sleep) = self.asleep.get_mut(&traced.pid)
+        {
+            sleep.site = sites.get(site).map(ToString::to_string);
+        }
+    }
+
     fn observe(&mut self, traced: &TraceEvent) {
         let (pid, time) = (traced.pid, traced.time);
         match traced.event {
@@ -142,11 +160,17 @@ impl Slices {
                 next,
             } => {
                 if previous != 0 && state & UNINTERRUPTIBLE != 0 {
-                    self.asleep.insert(previous, (time, self.blocked(previous)));
+                    let sleep = Sleep {
+                        since: time,
+                        name: self.blocked(previous),
+                        site: None,
+                    };
+                    self.asleep.insert(previous, sleep);
                 }
-                if let Some((since, name)) = self.asleep.remove(&next) {
-                    let mut wait = slice(name, since, time);
-                    wait.details = vec![("slept on".to_owned(), "not recorded".to_owned())];
+                if let Some(sleep) = self.asleep.remove(&next) {
+                    let mut wait = slice(sleep.name, sleep.since, time);
+                    let site = sleep.site.unwrap_or_else(|| "not recorded".to_owned());
+                    wait.details = vec![("slept on".to_owned(), site)];
                     self.close("stalls", next, wait);
                 }
             }
@@ -173,7 +197,7 @@ impl Slices {
         }
     }
 
-    /// What a wait that begins now is called: by where it is, for no event tells what it is for.
+    /// What a wait that begins now is called: by where it is.
     fn blocked(&self, pid: u32) -> &'static str {
         if self.open.reclaimer(pid).is_some() {
             "blocked within reclaim"
@@ -219,6 +243,8 @@ impl Slices {
 
 #[cfg(test)]
 mod tests {
+    use pagetide_probe::trace::Function;
+
     use super::*;
 
     fn at(time: u64, pid: u32, event: Event) -> TraceEvent {
@@ -289,7 +315,7 @@ mod tests {
                 ("stalls/worker 7/blocked within reclaim".to_owned(), 62, 10),
             ]
         );
-        let not_recorded = [("slept on".to_owned(), "not recorded".to_owned())];
+        let not_recorded = detail("not recorded");
         for wait in tracks
             .iter()
             .filter(|track| track.group == "stalls")
@@ -297,5 +323,42 @@ mod tests {
         {
             assert_eq!(wait.details, not_recorded);
         }
+    }
+    fn detail(text: &str) -> [(String, String); 1] {
+        [("slept on".to_owned(), text.to_owned())]
+    }
+
+    #[test]
+    fn a_wait_says_what_its_own_stack_told() {
+        let function = Function {
+            address: 1,
+            name: "io_wait_of_some_kind".to_owned(),
+        };
+        let mut sites = SleepSites::new(&[function]);
+        let site = sites.site(std::iter::once(1));
+        let mut slices = Slices::default();
+        let switch = |previous, state, next| Event::Switch {
+            previous,
+            state,
+            next,
+        };
+        for traced in [
+            at(10, 7, switch(7, 2, 0)),
+            // One of a task that does not sleep says nothing of it.
+            at(11, 9, Event::SleepsIn { site }),
+            at(20, 0, switch(0, 0, 7)),
+            at(30, 7, switch(7, 2, 0)),
+            at(31, 7, Event::SleepsIn { site }),
+            at(40, 0, switch(0, 0, 7)),
+        ] {
+            slices.sleeps(&traced, &sites);
+            slices.observe(&traced);
+        }
+        let tracks = slices.tracks(|_| None);
+        let waits: Vec<_> = tracks[0].slices.iter().map(|wait| &wait.details).collect();
+        assert_eq!(
+            waits,
+            [&detail("not recorded"), &detail("io_wait_of_some_kind")]
+        );
     }
 }

@@ -129,6 +129,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_with_its_words_resolves_again_from_what_it_was_resolved_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("refs.txt");
+        std::fs::write(&path, "0\n1\n2\n1\n").unwrap();
+        let of_file = format!("file:{}", path.display());
+        for name in [of_file.as_str(), "zipf(1.1)"] {
+            let params = resolve(name, false, None, &BTreeMap::new(), &CONTEXT).unwrap();
+            assert!(params.contains_key("pattern"), "{name}");
+            let again = resolve(name, false, None, &params, &CONTEXT).unwrap();
+            assert_eq!(again, params, "{name}");
+            // Another pattern than the name's is a contradiction.
+            let mut other = params.clone();
+            other.insert("pattern".to_owned(), "linear".to_owned());
+            assert!(
+                resolve(name, false, None, &other, &CONTEXT).is_err(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
     fn every_scenario_documents_itself_and_has_few_primary_metrics() {
         for definition in list() {
             let name = definition.name;

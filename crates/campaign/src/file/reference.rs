@@ -59,6 +59,7 @@ pub const TOP: TableKeys = TableKeys {
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
         "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some: ssd, disk or disk:SEEK,RATE. Without it: ssd.";
         "observe" = "number, \"first\", \"all\" or \"none\"": "How many seeds run a second time, traced, so that differences can be explained. Without it: three, and none with a single variant.";
+        "trace-ring" = "\"4M\"": "Ring buffer of observed trials, a power of two from 8K to 4M: a smaller one loses events. Without it: 4M.";
         "accept" = "\"huge-pages\", or a list": "What may differ between variants although nobody asks for it: kinds of difference, or names of settings.";
         "primary" = "\"access-time\", or a list": "Metrics that decide. Without it: those of the scenario.";
         "margins" = "{ access-time = 0.02 }": "Differences up to this share count as equivalent, by metric. Without it: those of the metric.";

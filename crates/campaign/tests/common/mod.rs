@@ -21,7 +21,7 @@ use pagetide_campaign::{
 use pagetide_quantity::{Bytes, Metric, MetricDef, Nanos};
 use pagetide_record::wire::Phase;
 use pagetide_record::{
-    ArenaKind, Invalid, KernelId, Maker, Pass, RecordWriter, Results, Subject, Wall,
+    ArenaKind, Invalid, KernelId, Maker, Pass, RecordWriter, Results, Subject, TraceRing, Wall,
 };
 use pagetide_store::Store;
 
@@ -226,6 +226,7 @@ pub fn campaign(seeds: u32) -> Campaign {
             ..Sampling::default()
         },
         observe: Observe::None,
+        trace_ring: TraceRing::default(),
         accept: Vec::new(),
     }
 }

@@ -51,6 +51,8 @@ pub struct Observed {
     pub waits: BTreeMap<Part, f64>,
     /// The longest of those sleeps, in nanoseconds.
     pub longest: BTreeMap<Part, f64>,
+    /// Where they slept, by the stacks at their switches: each place once.
+    pub sites: Vec<SiteTime>,
     /// Waiting for a CPU, by what had it, in nanoseconds. The observer's own time, and waiting for other tasks of the workload
     /// (which counts as theirs), is neither here nor in `times`.
     pub queue: BTreeMap<Ahead, f64>,
@@ -66,6 +68,19 @@ pub struct Observed {
     pub read: Option<f64>,
     /// The same of a write request.
     pub write: Option<f64>,
+}
+
+/// Sleeps in one place of the kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SiteTime {
+    /// The part of the time they are in.
+    pub part: Part,
+    /// The function that slept, and where it was called from.
+    pub site: String,
+    /// How many.
+    pub count: f64,
+    /// All together, in nanoseconds.
+    pub time: f64,
 }
 
 /// What had the CPU for which a task of the workload waited, other than another such task.
@@ -117,6 +132,10 @@ impl Observed {
             times: mean_of(passes.clone().map(|pass| &pass.times)),
             waits: mean_of(passes.clone().map(|pass| &pass.waits)),
             longest: mean_of(passes.clone().map(|pass| &pass.longest)),
+            sites: {
+                let share = 1.0 / passes.clone().count().max(1) as f64;
+                together(passes.clone().flat_map(|pass| &pass.sites), share)
+            },
             queue: mean_of(passes.clone().map(|pass| &pass.queue)),
             others: mean_of(passes.clone().map(|pass| &pass.others)),
             growth: mean_of(passes.clone().map(|pass| &pass.growth)),
@@ -145,6 +164,19 @@ impl Observed {
         self.waits.get(&part).copied().unwrap_or(0.0)
     }
 
+    /// Sleeps of a part in this place.
+    pub fn slept_in(&self, part: Part, site: &str) -> [f64; 2] {
+        let mut here = self.sites.iter();
+        here.find(|here| here.part == part && here.site == site)
+            .map_or([0.0; 2], |here| [here.count, here.time])
+    }
+
+    /// Whether stacks tell the place of (nearly) all sleeps of a part.
+    pub fn knows_sites(&self, part: Part) -> bool {
+        let of_part = self.sites.iter().filter(|site| site.part == part);
+        of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
+    }
+
     /// Time of all tasks, voluntary sleep left out: that is pauses of the scenario, and one process waiting for another
     /// whose time counts itself.
     pub fn active(&self) -> f64 {
@@ -154,6 +186,30 @@ impl Observed {
             .map(|(_, time)| time)
             .sum()
     }
+}
+
+/// With stacks of less than this share of the time slept, the rest could be the cause.
+const KNOWN: f64 = 0.9;
+
+/// Sleeps by place, each place once, longest first; times and numbers are multiplied by `share`.
+pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) -> Vec<SiteTime> {
+    let mut by_site: BTreeMap<(Part, &str), [f64; 2]> = BTreeMap::new();
+    for one in all {
+        let sums = by_site.entry((one.part, &one.site)).or_default();
+        sums[0] += one.count * share;
+        sums[1] += one.time * share;
+    }
+    let mut sites: Vec<SiteTime> = by_site
+        .into_iter()
+        .map(|((part, site), [count, time])| SiteTime {
+            part,
+            site: site.to_owned(),
+            count,
+            time,
+        })
+        .collect();
+    sites.sort_by(|x, y| y.time.total_cmp(&x.time));
+    sites
 }
 
 /// Means of amounts; what is not among some of them counts as nothing there.

@@ -121,7 +121,7 @@ fn chain_of_waits(
 ) {
     let counted = growth.map(CounterGrowth);
     if accounts.iter().all(|side| sleeps_are_others(side)) {
-        effects.add(Mechanism::UnknownWaits, times[1] - times[0]);
+        effects.add(unnamed(accounts), times[1] - times[0]);
         return;
     }
     if counted.iter().any(|side| !side.waits_known()) {
@@ -185,8 +185,24 @@ fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f
                 Mechanism::DeviceLatency
             }
         }
-        _ => Mechanism::UnknownWaits,
+        _ => unnamed(accounts),
     }
+}
+
+/// Waits outside reclaim that nothing but their stacks can tell of.
+fn unnamed(accounts: [SideView<'_>; 2]) -> Mechanism {
+    if knows_sites(accounts, Part::IoWait) {
+        Mechanism::SeenWaits
+    } else {
+        Mechanism::UnknownWaits
+    }
+}
+
+/// Whether stacks tell on both sides where tasks slept in this part of their time.
+fn knows_sites(accounts: [SideView<'_>; 2], part: Part) -> bool {
+    accounts
+        .iter()
+        .all(|side| side.observed.is_some_and(|seen| seen.knows_sites(part)))
 }
 
 /// Waiting where most pages come from files by system call, read ahead in large pieces, and few from swap one by one: a page
@@ -316,7 +332,12 @@ impl Sides<'_> {
             ]
         };
         let ([pages, cost], rest) = chain(levels(0), levels(1));
-        // As much as the kernel says that it throttled reclaim; what else a task slept on is not recorded.
+        // As much as the kernel says that it throttled reclaim; of what else a task slept on, only stacks tell.
+        let unthrottled = if knows_sites(self.accounts, Part::ReclaimWait) {
+            Mechanism::SeenReclaimWaits
+        } else {
+            Mechanism::ReclaimWaits
+        };
         let throttled = self
             .observed
             .map(|side| side.rows.get(&RowId::TimeThrottled));
@@ -325,10 +346,7 @@ impl Sides<'_> {
             [Some(a), Some(b)] if (b - a) * all > 0.0 => ((b - a) / all).min(1.0),
             _ => 0.0,
         };
-        for (mechanism, share) in [
-            (Mechanism::WriteBack, seen),
-            (Mechanism::ReclaimWaits, 1.0 - seen),
-        ] {
+        for (mechanism, share) in [(Mechanism::WriteBack, seen), (unthrottled, 1.0 - seen)] {
             if share > 0.0 {
                 self.add_pages(effects, mechanism, share * pages);
                 effects.add(mechanism, share * (cost + rest));

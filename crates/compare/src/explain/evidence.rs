@@ -49,6 +49,8 @@ pub enum Source {
 
 /// Smallest change of a number that counts as one.
 const CHANGE: f64 = 0.001;
+/// Places in which tasks slept that are told.
+const SITES: usize = 3;
 /// Settings that bound how much may be written and not be on its device yet; of each two, the one that is not zero holds.
 const DIRTY: [&str; 4] = [
     "vm.dirty_ratio",
@@ -102,6 +104,16 @@ pub fn evidence(
             all.request("time a write request", |observed| observed.write);
             all.settings(&["swap"]);
             all.wait("time a wait for a device");
+        }
+        Mechanism::SeenWaits => {
+            all.sites(Part::IoWait);
+            all.time(Part::IoWait, "time blocked outside reclaim");
+            all.sleeps(Part::IoWait);
+        }
+        Mechanism::SeenReclaimWaits => {
+            all.sites(Part::ReclaimWait);
+            all.time(Part::ReclaimWait, "time blocked within reclaim");
+            all.sleeps(Part::ReclaimWait);
         }
         Mechanism::UnknownWaits => {
             all.time(Part::IoWait, "time blocked outside reclaim");
@@ -363,6 +375,48 @@ impl<'a> Collector<'a> {
             if !none(values) {
                 self.found
                     .push(number(name, unit, values, Source::Observed));
+            }
+        }
+    }
+
+    /// Where tasks slept in a part, by their stacks: the places whose time changed the most with the effect, and of the first how
+    /// often and how long each time.
+    fn sites(&mut self, part: Part) {
+        let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
+            return;
+        };
+        let mut names: Vec<&str> = [a, b]
+            .into_iter()
+            .flat_map(|seen| &seen.sites)
+            .filter(|site| site.part == part)
+            .map(|site| site.site.as_str())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let times = |name: &str| [a, b].map(|seen| seen.slept_in(part, name)[1]);
+        let change = |name: &str| {
+            let [before, after] = times(name);
+            after - before
+        };
+        names.retain(|name| change(name) * self.effect > 0.0);
+        names.sort_by(|x, y| change(y).abs().total_cmp(&change(x).abs()));
+        for (place, name) in names.into_iter().take(SITES).enumerate() {
+            self.push(
+                &format!("asleep in {name}"),
+                Unit::Nanos,
+                times(name),
+                Source::Observed,
+            );
+            if place == 0 {
+                let sleeps = [a, b].map(|seen| seen.slept_in(part, name));
+                let each = sleeps.map(|[count, time]| ratio(time, count).unwrap_or(0.0));
+                for (name, unit, values) in [
+                    ("waits there", Unit::Count, sleeps.map(|[count, _]| count)),
+                    ("time a wait there", Unit::Nanos, each),
+                ] {
+                    self.found
+                        .push(number(name, unit, values, Source::Observed));
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use pagetide_record::Record;
 use pagetide_store::Store;
 use serde::Serialize;
 
-use super::account::{Account, Ahead, Amounts, Observed, ObservedPass};
+use super::account::{Account, Ahead, Amounts, Observed, ObservedPass, SiteTime, together};
 use super::claims::{Claim, claims};
 use super::effects::KERNEL;
 use super::explanation::Explanation;
@@ -322,6 +322,18 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
         let longest: &mut f64 = longest.entry(*part).or_default();
         *longest = longest.max(of_task.longest.0 as f64);
     }
+    let slept: Vec<SiteTime> = tasks
+        .iter()
+        .flat_map(|task| &task.slept)
+        .filter_map(|slept| {
+            Some(SiteTime {
+                part: slept.part,
+                site: slept.site.as_ref()?.to_string(),
+                count: slept.count as f64,
+                time: slept.time.0 as f64,
+            })
+        })
+        .collect();
     let (queue, others) = queues(tasks);
     let left_out = queue.get(&None).copied().unwrap_or(0.0);
     if let Some(time) = times.get_mut(&Part::RunQueue) {
@@ -333,6 +345,7 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
         times,
         waits,
         longest,
+        sites: together(slept.iter(), 1.0),
         queue: queue
             .into_iter()
             .filter_map(|(ahead, time)| Some((ahead?, time)))

@@ -20,10 +20,14 @@ pub enum Mechanism {
     DeviceLatency,
     /// How long requests waited at a device that is the same on both sides.
     DeviceQueue,
+    /// Waits outside reclaim that stacks tell the place of.
+    SeenWaits,
     /// Waits outside reclaim, of which nothing recorded tells what for.
     UnknownWaits,
     /// Waiting within reclaim that the kernel itself called throttling: for write-back, among others.
     WriteBack,
+    /// Waiting within reclaim, without throttling, that stacks tell the place of.
+    SeenReclaimWaits,
     /// Waiting within reclaim of which nothing recorded tells what for.
     ReclaimWaits,
     /// Sleeps of tasks that wrote to files faster than the device took it.
@@ -44,15 +48,17 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::EvictionChoice,
         Self::SharedMemory,
         Self::ReadAhead,
         Self::SwapLayout,
         Self::DeviceLatency,
         Self::DeviceQueue,
+        Self::SeenWaits,
         Self::UnknownWaits,
         Self::WriteBack,
+        Self::SeenReclaimWaits,
         Self::ReclaimWaits,
         Self::DirtyLimits,
         Self::DirectReclaim,
@@ -78,10 +84,16 @@ impl Mechanism {
             Self::DeviceQueue => {
                 "how long requests waited at the device, which is the same on both sides"
             }
+            Self::SeenWaits => {
+                "time blocked outside reclaim that no request to a device accounts for, by the kernel functions that slept"
+            }
             Self::UnknownWaits => {
                 "time blocked outside reclaim that no request to a device accounts for; what the tasks slept on was not recorded"
             }
             Self::WriteBack => "time that the kernel throttled reclaim, mostly for write-back",
+            Self::SeenReclaimWaits => {
+                "time blocked within reclaim without throttling, by the kernel functions that slept"
+            }
             Self::ReclaimWaits => {
                 "time blocked within reclaim without throttling; what the tasks slept on was not recorded"
             }
@@ -107,8 +119,10 @@ impl fmt::Display for Mechanism {
             Self::SwapLayout => "swap layout",
             Self::DeviceLatency => "device latency",
             Self::DeviceQueue => "queueing at the device",
+            Self::SeenWaits => "waits outside reclaim",
             Self::UnknownWaits => "waits outside reclaim, cause not recorded",
             Self::WriteBack => "throttled reclaim (write-back)",
+            Self::SeenReclaimWaits => "waits within reclaim",
             Self::ReclaimWaits => "waits within reclaim, cause not recorded",
             Self::DirtyLimits => "writers held by the dirty limits",
             Self::DirectReclaim => "direct-reclaim stalls",

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decoder::Decoder;
 use super::event::{Event, TraceEvent};
+use super::sleep::{SleepSite, SleepSites};
 use crate::ProbeError;
 use crate::trace::TraceFile;
 use pagetide_quantity::Nanos;
@@ -61,17 +62,35 @@ pub struct TaskTime {
     /// How often it slept within reclaim, within compaction, and uninterruptibly elsewhere, as far as task switches were traced.
     #[serde(default)]
     pub waits: BTreeMap<Part, Waits>,
+    /// What it slept on in those sleeps, by its stacks, longest first.
+    #[serde(default)]
+    pub slept: Vec<Slept>,
     /// Tasks that had the CPU while this one was ready to run, longest first. Adds up to [`Part::RunQueue`] as far as task switches
     /// were traced.
     #[serde(default)]
     pub behind: Vec<QueueWait>,
 }
 
-/// Sleeps of one task in one part of its time. What it slept on is in no event.
+/// Sleeps of one task in one part of its time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// How many.
     pub count: u64,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+/// Sleeps of one task in one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slept {
+    /// The part of its time.
+    pub part: Part,
+    /// Where; `None` where no stack tells.
+    pub site: Option<SleepSite>,
+    /// How many.
+    pub count: u64,
+    /// All together.
+    pub time: Nanos,
     /// The longest.
     pub longest: Nanos,
 }
@@ -111,7 +130,7 @@ fn follow(trace: &TraceFile, mut attribution: Attribution) -> Result<Vec<TaskTim
             attribution.observe(&traced);
         }
     }
-    let mut times = attribution.finish();
+    let mut times = attribution.finish_with(decoder.sites());
     for queued in times.iter_mut().flat_map(|time| &mut time.behind) {
         let name = trace.meta.task(queued.pid).unwrap_or_default();
         name.clone_into(&mut queued.name);
@@ -188,6 +207,11 @@ impl Attribution {
                     track.switched_to(time);
                 }
             }
+            Event::SleepsIn { site } => {
+                if let Some(track) = self.tracks.get_mut(&pid) {
+                    track.sleeps_in(site);
+                }
+            }
             Event::Wakeup { pid, cpu } => {
                 if let Some(track) = self.tracks.get_mut(&pid) {
                     track.woken(time, cpu);
@@ -203,10 +227,15 @@ impl Attribution {
 
     /// Closes every task at its end and gives where its time went, by task number.
     pub fn finish(self) -> Vec<TaskTime> {
+        self.finish_with(&SleepSites::default())
+    }
+
+    /// The same, with the sites that the decoder of these events knows.
+    pub fn finish_with(self, sites: &SleepSites) -> Vec<TaskTime> {
         let mut times: Vec<_> = self
             .tracks
             .into_values()
-            .map(|track| track.finish(self.switches_seen, self.latest))
+            .map(|track| track.finish(self.switches_seen, self.latest, sites))
             .collect();
         times.sort_by_key(|time| time.pid);
         times
@@ -329,6 +358,70 @@ mod tests {
         let waits = [(Part::ReclaimWait, wait(100)), (Part::IoWait, wait(400))];
         assert_eq!(time.waits, waits.into());
         assert_eq!(time.on_cpu, Nanos(450));
+    }
+
+    #[test]
+    fn a_sleep_is_told_by_its_own_stack_and_by_no_others() {
+        let on = |site| Event::SleepsIn { site };
+        let mut attribution = Attribution::new(&[TaskAccounting {
+            pid: TASK,
+            begin: Some(Nanos(1000)),
+            end: Some(Nanos(2000)),
+            ..TaskAccounting::default()
+        }]);
+        let functions = ["__mutex_lock", "zcomp_stream_get", "folio_wait_bit"];
+        let functions: Vec<_> = (1..)
+            .zip(functions)
+            .map(|(address, name)| crate::trace::Function {
+                address,
+                name: name.to_owned(),
+            })
+            .collect();
+        let mut sites = SleepSites::new(&functions);
+        let lock = sites.site([1, 2].into_iter());
+        let page = sites.site([3].into_iter());
+        for event in [
+            at(1100, TASK, out(2)),
+            at(1101, TASK, on(lock)),
+            at(1150, 0, back()),
+            at(1200, TASK, out(2)),
+            at(1201, TASK, on(lock)),
+            // Another task's stack.
+            at(1202, 9, on(page)),
+            at(1230, 0, back()),
+            at(1300, TASK, out(2)),
+            at(1301, TASK, on(page)),
+            at(1400, 0, back()),
+            // No stack came with this one: that before is not its.
+            at(1500, TASK, out(2)),
+            at(1520, 0, back()),
+            // Preempted, and no sleep at all.
+            at(1600, TASK, out(0)),
+            at(1601, TASK, on(page)),
+            at(1700, 0, back()),
+        ] {
+            attribution.observe(&event);
+        }
+        let time = attribution.finish_with(&sites).remove(0);
+        let told: Vec<_> = time
+            .slept
+            .iter()
+            .map(|slept| {
+                assert_eq!(slept.part, Part::IoWait);
+                let site = slept.site.as_ref().map(ToString::to_string);
+                (site, slept.count, slept.time.0, slept.longest.0)
+            })
+            .collect();
+        let lock = "__mutex_lock in zcomp_stream_get (a mutex)".to_owned();
+        let page = "folio_wait_bit (a page that is locked or being written)".to_owned();
+        assert_eq!(
+            told,
+            [
+                (Some(page), 1, 100, 100),
+                (Some(lock), 2, 80, 50),
+                (None, 1, 20, 20)
+            ]
+        );
     }
 
     #[test]

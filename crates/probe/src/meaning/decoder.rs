@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Reclaimer, TraceEvent};
+use super::sleep::SleepSites;
 use crate::ProbeError;
-use crate::trace::{EventFormat, FieldAccess, IdTable, RawEvent, TextAccess, TraceFile};
+use crate::trace::{
+    EventFormat, FieldAccess, IdTable, RawEvent, StackAccess, TextAccess, TraceFile,
+};
 
 /// Why an event cannot be had from a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,7 @@ enum Plan {
     Migrate(Get, Get),
     OomVictim(Get),
     Switch(Get, Get, Get),
+    Stack(StackAccess),
     Wakeup(Get, Option<Get>),
     Fork(Get),
     Exit,
@@ -66,12 +70,15 @@ pub struct Decoder {
     decodable: BTreeSet<String>,
     missing: BTreeMap<String, Missing>,
     undecoded: u64,
+    sites: SleepSites,
 }
 
 impl Decoder {
     /// Compiles accessors for a stored trace.
     pub fn for_trace(trace: &TraceFile) -> Result<Self, ProbeError> {
-        Ok(Self::compile(&trace.formats()?, &trace.meta.absent))
+        let mut decoder = Self::compile(&trace.formats()?, &trace.meta.absent);
+        decoder.sites = SleepSites::new(&trace.meta.functions);
+        Ok(decoder)
     }
 
     /// Compiles accessors for these events; `absent` are those the kernel is known to lack, as `system/name`.
@@ -119,6 +126,11 @@ impl Decoder {
         Some(self.missing.get(event).cloned().unwrap_or_else(unasked))
     }
 
+    /// Where tasks slept, as far as it was decoded.
+    pub fn sites(&self) -> &SleepSites {
+        &self.sites
+    }
+
     /// Events whose data was shorter than their format promises.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
@@ -132,11 +144,17 @@ impl Decoder {
             .get(raw.data)
             .and_then(|pid| u32::try_from(pid).ok())
             .and_then(|pid| {
+                let event = match plan {
+                    Plan::Stack(stack) => Event::SleepsIn {
+                        site: self.sites.site(stack.get(raw.data)?),
+                    },
+                    _ => read(plan, raw.data)?,
+                };
                 Some(TraceEvent {
                     time: raw.time,
                     cpu: raw.cpu,
                     pid,
-                    event: read(plan, raw.data)?,
+                    event,
                 })
             });
         if decoded.is_none() {
@@ -364,6 +382,7 @@ fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
         "mm_migrate_pages" => Plan::Migrate(one("succeeded")?, one("failed")?),
         "mark_victim" => Plan::OomVictim(one("pid")?),
         "sched_switch" => Plan::Switch(one("prev_pid")?, one("prev_state")?, one("next_pid")?),
+        "kernel_stack" => Plan::Stack(StackAccess::new(format).ok_or("caller")?),
         "sched_wakeup" | "sched_wakeup_new" => {
             Plan::Wakeup(one("pid")?, FieldAccess::first_of(format, &["target_cpu"]))
         }

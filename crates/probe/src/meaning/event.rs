@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sleep::SiteNumber;
+
 /// On whose behalf pages are reclaimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -120,6 +122,8 @@ pub enum Event {
         state: u64,
         next: u32,
     },
+    /// Where the task that just left the CPU sleeps, by its kernel stack; `None` where the stack names nothing.
+    SleepsIn { site: Option<SiteNumber> },
     /// A task becomes runnable, on this CPU where the event tells.
     Wakeup { pid: u32, cpu: Option<u32> },
     /// A task is made.

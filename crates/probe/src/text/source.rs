@@ -79,6 +79,14 @@ impl Source {
         SOURCES.iter().copied().find(|source| source.name == name)
     }
 
+    /// How many of its unit one of its numbers counts: two are in KiB.
+    pub fn scale(&self, name: &str) -> u64 {
+        match (self.name, name) {
+            ("vmstat", "pgpgin" | "pgpgout") => 1024,
+            _ => 1,
+        }
+    }
+
     /// What one of its numbers means.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)

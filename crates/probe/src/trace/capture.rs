@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
+use std::io::BufReader;
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::io::Errno;
@@ -14,6 +15,9 @@ use super::subbuffer::{Losses, pack};
 use crate::ProbeError;
 use pagetide_quantity::Nanos;
 use pagetide_system::swaps;
+
+/// The kernel's functions by address; addresses are hidden (0) from those who may not know them.
+pub const KALLSYMS: &str = "/proc/kallsyms";
 
 /// A CPU's own statistics (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +167,11 @@ impl Capture {
         let mut kept = std::mem::take(&mut self.kept);
         let meta = self.finish_to(|cpu, packed| keep(&mut kept, cpu, packed))?;
         kept.sort_by_key(|buffer| buffer.cpu);
-        Ok(TraceFile { meta, cpus: kept })
+        let mut trace = TraceFile { meta, cpus: kept };
+        if let Ok(symbols) = File::open(KALLSYMS) {
+            trace.name_functions(BufReader::new(symbols))?;
+        }
+        Ok(trace)
     }
 
     /// The same, but hands each packed sub-buffer to `sink`; gives what else a [`TraceFile`] needs.
@@ -191,6 +199,7 @@ impl Capture {
             lru_gen: lru_gen(),
             tasks: std::mem::take(&mut self.tasks).into_iter().collect(),
             swap_devices: std::mem::take(&mut self.swap_devices).into_iter().collect(),
+            functions: Vec::new(),
             begin: self.begin,
             end,
             losses,

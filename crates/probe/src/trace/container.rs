@@ -9,7 +9,9 @@ use std::io::{Read, Write};
 use serde::{Deserialize, Serialize};
 
 use super::format::{EventFormat, PageLayout};
+use super::instance::SLEEP_STACK;
 use super::merge::Merge;
+use super::stack::Function;
 use super::subbuffer::{CpuReader, Losses, Stride};
 use crate::ProbeError;
 use pagetide_quantity::Nanos;
@@ -45,6 +47,9 @@ pub struct TraceMeta {
     /// Swap areas that are devices of their own, as numbers in the events' form (major times 2^20 plus minor).
     #[serde(default)]
     pub swap_devices: Vec<u64>,
+    /// Kernel functions of the stacks in it: addresses as they stand there, and names. Empty where no stacks were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<Function>,
     /// When tracing went on, on the trace's clock (0 where unknown).
     pub begin: Nanos,
     /// When it went off.
@@ -57,6 +62,13 @@ impl TraceMeta {
     /// Whether reclaim used generations instead of active and inactive lists.
     pub fn multi_generational(&self) -> bool {
         self.lru_gen.is_some_and(|enabled| enabled & 1 == 1)
+    }
+
+    /// Whether stacks of sleeping tasks were recorded.
+    pub fn records_stacks(&self) -> bool {
+        self.formats.iter().any(|format| {
+            (format.system.as_str(), format.name.as_str()) == (SLEEP_STACK.system, SLEEP_STACK.name)
+        })
     }
 
     /// A task's name, if it is known.
@@ -116,11 +128,28 @@ impl TraceFile {
 
     /// Writes the trace, compressed.
     pub fn write(&self, out: impl Write) -> Result<(), ProbeError> {
-        let streams = self.cpus.iter().map(|buffer| {
-            let bytes = buffer.bytes.as_slice();
-            (buffer.cpu, bytes.len() as u64, bytes)
-        });
-        write_streams(&self.meta, streams, out)
+        let wrong = |error| ProbeError::io("write", "the stored trace", error);
+        let mut out = zstd::Encoder::new(out, ZSTD_LEVEL).map_err(wrong)?;
+        out.include_checksum(true).map_err(wrong)?;
+        let meta = serde_json::to_vec(&self.meta)
+            .map_err(|error| ProbeError::malformed("a trace's description", error.to_string()))?;
+        let length = u32::try_from(meta.len()).map_err(|_| {
+            ProbeError::malformed("a trace's description", "it is longer than 4 GiB")
+        })?;
+        let mut all = || -> std::io::Result<()> {
+            out.write_all(MAGIC)?;
+            out.write_all(&length.to_le_bytes())?;
+            out.write_all(&meta)?;
+            for buffer in &self.cpus {
+                out.write_all(&buffer.cpu.to_le_bytes())?;
+                out.write_all(&(buffer.bytes.len() as u64).to_le_bytes())?;
+                out.write_all(&buffer.bytes)?;
+            }
+            Ok(())
+        };
+        all().map_err(wrong)?;
+        out.finish().map_err(wrong)?;
+        Ok(())
     }
 
     /// Reads a trace written by [`Self::write`]; one that is cut off or damaged is refused.
@@ -188,37 +217,6 @@ impl TraceFile {
         }
         Ok(Self { meta, cpus })
     }
-}
-
-/// Writes a trace, compressed: for each CPU its number, and the length and content of its packed sub-buffers in order.
-pub fn write_streams<R: Read>(
-    meta: &TraceMeta,
-    cpus: impl IntoIterator<Item = (u32, u64, R)>,
-    out: impl Write,
-) -> Result<(), ProbeError> {
-    let wrong = |error| ProbeError::io("write", "the stored trace", error);
-    let mut out = zstd::Encoder::new(out, ZSTD_LEVEL).map_err(wrong)?;
-    out.include_checksum(true).map_err(wrong)?;
-    let meta = serde_json::to_vec(meta)
-        .map_err(|error| ProbeError::malformed("a trace's description", error.to_string()))?;
-    let length = u32::try_from(meta.len())
-        .map_err(|_| ProbeError::malformed("a trace's description", "it is longer than 4 GiB"))?;
-    let all = || -> std::io::Result<()> {
-        out.write_all(MAGIC)?;
-        out.write_all(&length.to_le_bytes())?;
-        out.write_all(&meta)?;
-        for (cpu, length, mut content) in cpus {
-            out.write_all(&cpu.to_le_bytes())?;
-            out.write_all(&length.to_le_bytes())?;
-            if std::io::copy(&mut content, &mut out)? != length {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        Ok(())
-    };
-    all().map_err(wrong)?;
-    out.finish().map_err(wrong)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -33,7 +33,21 @@ pub struct TraceSettings {
     pub clock: &'static str,
     /// Trace these tasks only; empty for all.
     pub pids: Vec<u32>,
+    /// Record the kernel's stack at every task switch into an uninterruptible sleep: it tells what the task sleeps on. Needs
+    /// `sched_switch` among the events. On a kernel without it, [`SLEEP_STACK`] is among the absent events.
+    pub sleep_stacks: bool,
 }
+
+/// The event of a kernel's stack.
+pub const SLEEP_STACK: EventName = EventName {
+    system: "ftrace",
+    name: "kernel_stack",
+};
+/// The event that a stack is recorded after, and its file of triggers.
+const TRIGGER: &str = "events/sched/sched_switch/trigger";
+/// Records the stack of the task that leaves the CPU, after its switch (kernel `Documentation/trace/events.rst`, section 6). Bit 1 is
+/// `TASK_UNINTERRUPTIBLE` (`include/linux/sched.h`): sleeps of their own will and idle workers have other bits.
+const STACK_OF_SLEEP: &str = "stacktrace if prev_state & 2";
 
 impl Default for TraceSettings {
     fn default() -> Self {
@@ -42,6 +56,7 @@ impl Default for TraceSettings {
             buffer_kib: 4096,
             clock: "mono",
             pids: Vec::new(),
+            sleep_stacks: false,
         }
     }
 }
@@ -134,7 +149,30 @@ impl Instance {
             });
             self.write(&format!("{directory}/enable"), "1")?;
         }
+        if settings.sleep_stacks && !self.record_stacks() {
+            let EventName { system, name } = SLEEP_STACK;
+            self.absent.push(format!("{system}/{name}"));
+        }
         Ok(())
+    }
+
+    /// Has stacks of sleeping tasks recorded; false where the kernel cannot (no `CONFIG_STACKTRACE`).
+    fn record_stacks(&mut self) -> bool {
+        let EventName { system, name } = SLEEP_STACK;
+        // The event lies in the global tree of events, on some kernels only there; its number is the same in every instance.
+        let format = format!("events/{system}/{name}/format");
+        let Ok(text) = fs::read_to_string(self.tracefs.root().join(format)) else {
+            return false;
+        };
+        if self.write(TRIGGER, STACK_OF_SLEEP).is_err() {
+            return false;
+        }
+        self.formats.push(StoredFormat {
+            system: system.to_owned(),
+            name: name.to_owned(),
+            text,
+        });
+        true
     }
 
     /// Writes one of the instance's control files.
@@ -203,6 +241,11 @@ fn read_at_once(path: &Path) -> Result<String, ProbeError> {
 fn switch_off(path: &Path) {
     let _ = fs::write(path.join("tracing_on"), "0");
     let _ = fs::write(path.join("events/enable"), "0");
+    // Refused where there is none.
+    let trigger = path.join(TRIGGER);
+    if trigger.exists() {
+        let _ = fs::write(trigger, "!stacktrace");
+    }
 }
 
 /// Removes the instances of processes that are gone.

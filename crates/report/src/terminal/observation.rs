@@ -1,6 +1,8 @@
 //! An observed trial: the reclaim statistics row for row with their cross-checks, latencies, where the time went, block
 //! I/O, and what observing itself changed.
 
+use std::collections::BTreeMap;
+
 use pagetide_compare::Observation;
 use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{
@@ -29,6 +31,8 @@ const SECTIONS: [(Section, &str); 4] = [
 const EFFECTS: usize = 12;
 /// Below this difference, in percent, an effect is not worth a line.
 const EFFECT: f64 = 1.0;
+/// Most places of sleeps shown for a part.
+const SITES: usize = 5;
 /// Most processes shown one by one.
 const TASKS: usize = 4;
 
@@ -257,14 +261,51 @@ impl Page {
             }
             if waits.count > 0 {
                 let text = format!(
-                    "  {}: {} waits, {} a wait, the longest {}; on what is not recorded",
+                    "  {}: {} waits, {} a wait, the longest {}",
                     part_name(part),
                     count(waits.count),
                     self.time(time / waits.count),
                     self.time(waits.longest.0),
                 );
                 self.line(Ink::Faint, &text);
+                self.sites(seen, part);
             }
+        }
+    }
+
+    /// What they slept on, the longest first.
+    fn sites(&mut self, seen: &Observation, part: Part) {
+        let mut by_site: BTreeMap<Option<String>, (u64, u64, u64)> = BTreeMap::new();
+        let slept = seen.tasks.iter().flat_map(|task| &task.slept);
+        for slept in slept.filter(|slept| slept.part == part) {
+            let site = slept.site.as_ref().map(ToString::to_string);
+            let (waits, time, longest) = by_site.entry(site).or_default();
+            *waits += slept.count;
+            *time += slept.time.0;
+            *longest = slept.longest.0.max(*longest);
+        }
+        let mut sites: Vec<_> = by_site.into_iter().collect();
+        sites.sort_by_key(|(_, (_, time, _))| std::cmp::Reverse(*time));
+        let more = sites.len().saturating_sub(SITES);
+        for (site, (waits, time, longest)) in sites.into_iter().take(SITES) {
+            let place = match (site, &seen.no_stacks) {
+                (Some(site), _) => format!("in {site}"),
+                (None, Some(why)) => format!("cause not recorded, for {why}"),
+                (None, None) => "cause not recorded".to_owned(),
+            };
+            let text = format!(
+                "    {place}: {} waits, {} a wait, the longest {}",
+                count(waits),
+                self.time(time / waits.max(1)),
+                self.time(longest),
+            );
+            self.line(Ink::Faint, &text);
+        }
+        if more > 0 {
+            self.line(
+                Ink::Faint,
+                &format!("    and in {more} more places, see --json"),
+            );
         }
     }
 

@@ -62,6 +62,7 @@ pub fn record() -> Record {
             swap: SwapSpec::Zram,
             swap_size: Bytes::from_mib(192),
             files_on: pagetide_record::FilesSpec::Ssd,
+            trace_ring: pagetide_record::TraceRing::default(),
             pass: Pass::Timed,
         },
         maker: Maker {

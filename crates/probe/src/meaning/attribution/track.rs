@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::super::event::Event;
-use super::{Part, Parts, QueueWait, TaskAccounting, TaskTime, Waits};
+use super::super::sleep::{SiteNumber, SleepSites};
+use super::{Part, Parts, QueueWait, Slept, TaskAccounting, TaskTime, Waits};
 use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
@@ -51,7 +52,11 @@ pub(super) struct Track {
     behind: HashMap<u32, u64>,
     /// The sleep it is in, and for how long already.
     asleep: Option<(Part, u64)>,
+    /// Where it sleeps, by the stack at its last switch.
+    site: Option<SiteNumber>,
     waits: BTreeMap<Part, Waits>,
+    /// The same by place, with the time.
+    slept: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
 }
 
 impl Track {
@@ -74,7 +79,9 @@ impl Track {
             cpu: None,
             behind: HashMap::new(),
             asleep: None,
+            site: None,
             waits: BTreeMap::new(),
+            slept: BTreeMap::new(),
         }
     }
 
@@ -97,6 +104,7 @@ impl Track {
     pub(super) fn leaves(&mut self, time: u64, cpu: u32, state: u64) {
         self.runs(time);
         self.wakes();
+        self.site = None;
         self.cpu = Some(cpu);
         self.switches += 1;
         self.state = match state & NOT_RUNNABLE {
@@ -104,6 +112,13 @@ impl Track {
             state if state & UNINTERRUPTIBLE != 0 => State::Blocked,
             _ => State::Sleeping,
         };
+    }
+
+    /// Where it sleeps, told right after it left the CPU.
+    pub(super) fn sleeps_in(&mut self, site: Option<SiteNumber>) {
+        if matches!(self.state, State::Blocked | State::Sleeping) {
+            self.site = site;
+        }
     }
 
     /// It gets a CPU.
@@ -163,9 +178,15 @@ impl Track {
     /// A sleep is over.
     fn wakes(&mut self) {
         if let Some((part, slept)) = self.asleep.take().filter(|(_, slept)| *slept > 0) {
-            let waits = self.waits.entry(part).or_default();
-            waits.count += 1;
-            waits.longest = waits.longest.max(Nanos(slept));
+            let slept = Nanos(slept);
+            let add = |waits: &mut Waits| {
+                waits.count += 1;
+                waits.longest = waits.longest.max(slept);
+            };
+            add(self.waits.entry(part).or_default());
+            let (waits, time) = self.slept.entry((part, self.site)).or_default();
+            add(waits);
+            *time = time.saturating_add(slept);
         }
     }
 
@@ -251,7 +272,12 @@ impl Track {
         }
     }
 
-    pub(super) fn finish(mut self, switches_seen: bool, latest: u64) -> TaskTime {
+    pub(super) fn finish(
+        mut self,
+        switches_seen: bool,
+        latest: u64,
+        sites: &SleepSites,
+    ) -> TaskTime {
         let end = self.end.unwrap_or(latest);
         self.advance(end, State::Unknown);
         self.wakes();
@@ -305,7 +331,27 @@ impl Track {
             on_cpu,
             accounted,
             waits: self.waits,
+            slept: slept_in(self.slept, sites),
             behind,
         }
     }
+}
+
+/// Sleeps by place, longest first.
+fn slept_in(
+    by_site: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
+    sites: &SleepSites,
+) -> Vec<Slept> {
+    let mut all: Vec<_> = by_site
+        .into_iter()
+        .map(|((part, site), (waits, time))| Slept {
+            part,
+            site: site.and_then(|site| sites.get(site)).cloned(),
+            count: waits.count,
+            time,
+            longest: waits.longest,
+        })
+        .collect();
+    all.sort_by_key(|slept| (std::cmp::Reverse(slept.time), slept.part));
+    all
 }

@@ -72,8 +72,8 @@ pub(super) static SOURCE: Source = Source {
         Counter Count "workingset_restore_file" "refaulted file pages that had been in the workingset before";
         Counter Count "workingset_nodereclaim" "shadow-entry nodes reclaimed";
         Gauge Count "workingset_nodes" "shadow-entry nodes in use";
-        Counter Bytes "pgpgin" "KiB read from block devices (the name says pages, the kernel counts KiB)";
-        Counter Bytes "pgpgout" "KiB written to block devices (the name says pages, the kernel counts KiB)";
+        Counter Bytes "pgpgin" "read from block devices (the name says pages, the kernel counts KiB)";
+        Counter Bytes "pgpgout" "written to block devices (the name says pages, the kernel counts KiB)";
         Counter Pages "pswpin" "pages read from swap";
         Counter Pages "pswpout" "pages written to swap";
         Counter Count "pgfault" "page faults";

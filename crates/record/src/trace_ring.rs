@@ -1,0 +1,91 @@
+//! The kernel's ring buffer in which events of an observed trial wait until they are read.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pagetide_quantity::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::subject::{exact_size, serde_as_text};
+
+/// Size of the ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
+///
+/// It decides what the trace loses, so it is part of what determines an observed trial; a timed one has no ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceRing(Bytes);
+
+impl TraceRing {
+    /// The smallest: the kernel's own least, two pages.
+    pub const LEAST: Self = Self(Bytes(8 << 10));
+    /// The largest, and the default. More would not fit into the memory that every trial sets aside for an observer; at 80 MB
+    /// of events a second, more than any kernel writes, it is half full when it is read.
+    pub const MOST: Self = Self(Bytes(4 << 20));
+
+    /// The size.
+    pub const fn bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// Whether it is the default.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// All there are, the largest first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let smaller = |ring: &Self| (*ring > Self::LEAST).then_some(Self(Bytes(ring.0.0 / 2)));
+        std::iter::successors(Some(Self::MOST), smaller)
+    }
+}
+
+impl Default for TraceRing {
+    fn default() -> Self {
+        Self::MOST
+    }
+}
+
+impl fmt::Display for TraceRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&exact_size(self.0))
+    }
+}
+
+/// Why a text is no size of a ring.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no size of a trace ring: give a power of two from 8K to 4M, as 64K")]
+pub struct TraceRingError(String);
+
+impl FromStr for TraceRing {
+    type Err = TraceRingError;
+
+    fn from_str(text: &str) -> Result<Self, TraceRingError> {
+        text.parse::<Bytes>()
+            .ok()
+            .and_then(|size| Self::all().find(|ring| ring.0 == size))
+            .ok_or_else(|| TraceRingError(text.to_owned()))
+    }
+}
+
+serde_as_text!(TraceRing);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_a_power_of_two_between_its_bounds() {
+        for (text, bytes) in [("8K", 8 << 10), ("64K", 64 << 10), ("4M", 4 << 20)] {
+            let ring: TraceRing = text.parse().unwrap();
+            assert_eq!(
+                (ring.bytes(), ring.to_string().as_str()),
+                (Bytes(bytes), text)
+            );
+        }
+        for text in ["4K", "8M", "100K", "big", ""] {
+            let why = text.parse::<TraceRing>().unwrap_err().to_string();
+            assert!(why.contains("8K to 4M"), "{why}");
+        }
+        assert_eq!(TraceRing::all().count(), 10);
+    }
+}
