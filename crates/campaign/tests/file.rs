@@ -413,6 +413,27 @@ fn variants_with_patches_are_built_from_the_files_source() {
 }
 
 #[test]
+fn patches_and_options_that_lie_beside_the_campaign_file_are_found_from_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("campaigns");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(folder.path().join("above.patch"), "").unwrap();
+    std::fs::write(inner.join("my.config"), "").unwrap();
+    let file = inner.join("c.toml");
+    let text = "name = \"p\"\nconfig = \"my.config\"\n[[variant]]\nname = \"x\"\n\
+                patch = [\"../above.patch\", \"elsewhere.patch\"]\n[[scenario]]\nname = \"zipf\"\n";
+    std::fs::write(&file, text).unwrap();
+    let campaign = read(&file, &vocabulary()).unwrap();
+    let inner = inner.display();
+    assert_eq!(
+        campaign.variants[0].kernel,
+        format!(
+            "source:debian:6.12,config:{inner}/my.config,patch:{inner}/../above.patch,patch:elsewhere.patch"
+        )
+    );
+}
+
+#[test]
 fn a_variant_has_a_kernel_or_a_patch() {
     let text = "name = \"p\"\n[[variant]]\nname = \"x\"\nkernel = \"debian:sid\"\npatch = \"a.patch\"\n\
                 [[scenario]]\nname = \"zipf\"\n";

@@ -20,19 +20,21 @@ impl KernelKeys {
 
     /// Reads the keys of a table.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
-        let text = |key: &str, wanted| match table.get(key) {
-            Some(item) => item.string(wanted).map(Some),
-            None => Ok(None),
-        };
         Ok(Self {
-            source: text("source", "a source in quotes, such as \"debian:6.12\"")?,
-            config: text("config", "a file with options in quotes")?,
+            source: match table.get("source") {
+                Some(item) => Some(item.string("a source in quotes, such as \"debian:6.12\"")?),
+                None => None,
+            },
+            config: match table.get("config") {
+                Some(item) => Some(item.path("a file with options in quotes")?),
+                None => None,
+            },
             patches: match table.get("patch") {
                 None => Vec::new(),
                 Some(item) => item
                     .list()
                     .iter()
-                    .map(|item| item.string("a patch file in quotes, or a list of them"))
+                    .map(|item| item.path("a patch file in quotes, or a list of them"))
                     .collect::<Result<_, _>>()?,
             },
             control: match table.get("control") {

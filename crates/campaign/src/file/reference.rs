@@ -53,7 +53,7 @@ pub const TOP: TableKeys = TableKeys {
         "seed" = "number": "Seed of the order in which trials run. Without it: 1.";
         "kernel" = "\"debian:bookworm/6.12\"": "Kernel of the variants that name none; see `pagetide list kernels`.";
         "source" = "\"debian:6.12\"": "Source of kernels that are built: Debian's, or a git tree as ~/linux or ~/linux@REV. Without it, where a variant has a patch: debian:6.12.";
-        "config" = "\"FILE\"": "Kernel options merged over pagetide's own, for kernels that are built.";
+        "config" = "\"FILE\"": "Kernel options merged over pagetide's own, for kernels that are built; beside this file, or from where pagetide runs.";
         "memory" = "\"64M\", or a list": "Memory that is free at a trial's start; \"total:160M\" leaves the kernel's footprint in. A list makes a matrix. Without it: what the scenario says.";
         "swap" = "\"zram\", or a list": "Where to swap to: zram, ssd, ssd:LATENCY, disk, disk:SEEK,RATE or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
@@ -92,7 +92,7 @@ pub const VARIANT: TableKeys = TableKeys {
         "kernel" = "\"debian:sid\"": "Its kernel. Without it: that of the file.";
         "source" = "\"debian:6.12\"": "Source of its kernel, where it is built. Without it: that of the file.";
         "config" = "\"FILE\"": "Kernel options of its own. Without it: those of the file.";
-        "patch" = "\"FILE\", or a list": "Patches that are applied to the source, in order.";
+        "patch" = "\"FILE\", or a list": "Patches that are applied to the source, in order; beside this file, or from where pagetide runs.";
         "control" = "true": "Builds a nop in the patch's place: what moving code alone does.";
         "boot" = "\"ARGUMENT\", or a list": "Boot arguments.";
         "settings" = "{ \"vm.swappiness\" = 10 }": "Settings, names in quotes: sysctls (vm.swappiness), lru_gen/…, thp/…, swap/…, zswap/….";

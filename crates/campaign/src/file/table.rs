@@ -1,6 +1,7 @@
 //! A TOML table that is read key by key and remembers where everything stands.
 
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -175,6 +176,18 @@ impl<'a> Item<'a> {
             DeValue::String(text) => Ok(text.to_string()),
             _ => Err(self.kind(wanted)),
         }
+    }
+
+    /// The path of a file: beside the campaign file if one lies there, else as it is written.
+    pub fn path(&self, wanted: &'static str) -> Result<String, FileError> {
+        let written = self.string(wanted)?;
+        let beside = Path::new(self.source.file).with_file_name(&written);
+        if beside.exists()
+            && let Some(beside) = beside.to_str()
+        {
+            return Ok(beside.to_owned());
+        }
+        Ok(written)
     }
 
     /// A truth value.
