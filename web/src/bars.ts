@@ -38,9 +38,13 @@ export function bars(data: Bars, names: string[]): Sheet {
         const colour = colours.series[side % 4]!;
         painter.rect(left, y + 2, Math.max(1, across(bar.value) - left), BAR - 4, colour);
         const middle = y + BAR / 2;
-        for (const value of bar.values) painter.rect(across(value) - 1, middle - 1, 2, 2, colours.ink);
         painter.line([[across(bar.low), middle], [across(bar.high), middle]], colours.ink, 1.5);
         for (const end of [bar.low, bar.high]) painter.line([[across(end), middle - 4], [across(end), middle + 4]], colours.ink, 1.5);
+        // Trials on top of all, in a frame that tells them from bar and line.
+        for (const value of bar.values) {
+          painter.rect(across(value) - 2.5, middle - 2.5, 5, 5, colours.paper);
+          painter.rect(across(value) - 1.5, middle - 1.5, 3, 3, colours.ink);
+        }
       });
     });
   });

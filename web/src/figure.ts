@@ -108,7 +108,7 @@ export class Figure {
     const scroll = document.createElement("div");
     scroll.className = "scroll";
     scroll.tabIndex = 0;
-    scroll.setAttribute("role", "region");
+    scroll.setAttribute("role", "group");
     scroll.setAttribute("aria-label", summary);
     const table = document.createElement("table");
     const top = table.createTHead().insertRow();

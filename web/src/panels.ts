@@ -66,6 +66,10 @@ const LEFT = 62;
 const RIGHT = 14;
 const TOP = 26;
 const BOTTOM = 40;
+/** Height of a line of text. */
+const LINE = 16;
+/** Width of a panel's title with its legend. */
+const headWidth = (panel: Panel): number => panel.title.length * 6.8 + panel.curves.reduce((sum, curve) => sum + curve.name.length * 6.8 + 34, 0) + 8;
 /** Below this width panels stand below each other. */
 const NARROW = 620;
 
@@ -137,8 +141,10 @@ export class Panels implements Redraw {
     for (let first = 0; first < data.panels.length; first += columns) {
       const row = data.panels.slice(first, first + columns);
       const tall = Math.max(...row.map((panel) => panel.height));
-      row.forEach((panel, nth) => frames.push(this.frame(panel, nth * each, top, each, tall, range)));
-      top += tall + TOP + BOTTOM;
+      // Where title and legend have no room beside each other, the legend gets a line of its own.
+      const more = row.some((panel, nth) => first + nth === 0 && !panel.labelled && headWidth(panel) > each - LEFT - RIGHT) ? LINE : 0;
+      row.forEach((panel, nth) => frames.push(this.frame(panel, nth * each, top + more, each, tall, range)));
+      top += tall + TOP + BOTTOM + more;
     }
     return { height: top, frames };
   }
@@ -197,7 +203,8 @@ export class Panels implements Redraw {
     const { data, range } = this;
     const colours = theme();
     const { left, top, w, h } = frame;
-    painter.text(panel.title, left, top - 10, colours.ink);
+    const beside = headWidth(panel) <= w || panel.labelled || nth > 0;
+    painter.text(panel.title, left, beside ? top - 10 : top - 10 - LINE, colours.ink);
     this.axes(painter, panel, frame);
     if (panel.zero) painter.line([[left, frame.y(0)], [left + w, frame.y(0)]], colours.faint);
     const inside = (curve: Curve): [number, number][] => {

@@ -459,6 +459,8 @@ await check("on paper every figure is there as a drawing, whole and not stretche
   const { page, done } = await open("report.html");
   await page.waitForFunction(() => document.documentElement.dataset.prepared === "true");
   const figures = await page.locator("figure").count();
+  // The width of A4 within its margins, in CSS pixels.
+  await page.setViewportSize({ width: 718, height: 1000 });
   await page.emulateMedia({ media: "print" });
   const problems = await page.evaluate(() => {
     dispatchEvent(new Event("beforeprint"));
@@ -481,6 +483,17 @@ await check("on paper every figure is there as a drawing, whole and not stretche
         if (paper.querySelectorAll("canvas").length === 0 && svg.querySelectorAll("polyline, rect").length < 4) wrong.push(`${name}: nothing drawn`);
       }
     }
+    // Nothing of a table is cut, and no name stands letter below letter.
+    for (const table of document.querySelectorAll("table")) {
+      const box = table.getBoundingClientRect();
+      const name = table.parentElement.getAttribute("aria-label") ?? table.className;
+      if (box.width === 0) continue;
+      if (box.right > document.documentElement.clientWidth + 1) wrong.push(`table ${name}: ${box.right} px`);
+      for (const head of table.querySelectorAll("tbody th")) {
+        const { width } = head.getBoundingClientRect();
+        if (width > 0 && width < Math.min(60, head.textContent.length * 5)) wrong.push(`table ${name}: ${head.textContent} in ${width} px`);
+      }
+    }
     return wrong;
   });
   assert.deepEqual(problems, []);
@@ -495,11 +508,18 @@ for (const [name, file, options] of [
   ["light", "report.html", {}],
   ["dark", "report.html", { colorScheme: "dark" }],
   ["400 px", "report.html", { viewport: { width: 400, height: 800 } }],
+  ["720 px", "report.html", { viewport: { width: 720, height: 450 } }],
 ]) {
-  await check(`${name}: axe finds nothing serious, nothing is wider than the page`, async () => {
+  await check(`${name}: axe finds nothing, nothing is wider than the page`, async () => {
     const { page, done } = await open(file, options);
     await page.screenshot({ path: `${shots}/${name.replace(" ", "")}.png`, fullPage: true });
     await fits(page);
+    // At 400 px and at 200 % zoom interval and verdict stay in sight.
+    const hidden = await page.locator("table.forest .interval-text, table.forest .badge, table.forest svg.strip").evaluateAll((all) => all.filter((node) => {
+      const box = node.getBoundingClientRect();
+      return box.width === 0 || box.left < 0 || box.right > innerWidth;
+    }).map((node) => node.textContent));
+    assert.deepEqual(hidden, []);
     if (name === "dark") {
       const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       assert.equal(paper, "rgb(20, 24, 29)");

@@ -15,6 +15,12 @@ for (const file of ["small", "record"]) {
     await maps.first().scrollIntoViewIfNeeded();
     await page.waitForFunction(() => document.querySelector("figure[data-kind=access] canvas.map").dataset.points === "12000");
     assert.equal(await maps.count(), file === "small" ? 2 : 1);
+    // What was observed says what its rows mean, where the pointer rests and at the end of the page.
+    const rows = page.locator(".reclaim table tbody th[scope=row]");
+    const titles = await rows.evaluateAll((all) => all.filter((row) => row.closest("table").parentElement.getAttribute("aria-label") === "Reclaim table").map((row) => row.title));
+    if (file === "small") assert.ok(titles.length > 30, `${titles.length} rows`);
+    assert.ok(titles.every((title) => title.length > 20), `${titles}`);
+    assert.equal(await page.locator("#rows dt").count(), file === "small" ? titles.length : await page.locator("#rows dt").count());
     await fits(page);
     await accessible(page);
     await page.screenshot({ path: `${shots}/${file}.png`, fullPage: true });

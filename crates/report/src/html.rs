@@ -16,6 +16,7 @@ mod data;
 mod escape;
 mod figures;
 mod forest;
+mod meaning;
 mod names;
 mod page;
 mod parts;

@@ -14,6 +14,7 @@ use pagetide_compare::explain::{
 use pagetide_probe::meaning::Part;
 use pagetide_quantity::Unit;
 use pagetide_report::draw::Look;
+use pagetide_report::html::{Assets, Input, Sources, write};
 use pagetide_report::mail;
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::why::explanations;
@@ -173,6 +174,84 @@ fn the_paragraph_under_a_comparison() {
         "the_paragraph_in_a_mail",
         paragraph(&mail::mail(&found, &data::about(), true))
     );
+}
+
+/// Classes, left and right ends of the bars of the first waterfall of a page, and where no difference lies.
+fn waterfall(page: &str) -> (f64, Vec<(String, f64, f64)>) {
+    let table = page.split("<table class=\"waterfall\">").nth(1).unwrap();
+    let table = table.split("</table>").next().unwrap();
+    let between = |text: &str, from: &str, to: &str| -> String {
+        let rest = text.split_once(from).unwrap().1;
+        rest.split_once(to).unwrap().0.to_owned()
+    };
+    let null = between(table, "<path class=\"null\" d=\"M", " 0V");
+    let bars = table.split("<svg class=\"step ").skip(1).map(|svg| {
+        let bar = between(svg, "<rect class=\"effect\" ", "/>");
+        let x: f64 = between(&bar, "x=\"", "\"").parse().unwrap();
+        let width: f64 = between(&bar, "width=\"", "\"").parse().unwrap();
+        (svg.split('"').next().unwrap().to_owned(), x, x + width)
+    });
+    (null.parse().unwrap(), bars.collect())
+}
+
+#[test]
+fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_one_before_ended() {
+    let a = side("0x0000", 9_000.0, 2_000.0, 60.0, false);
+    let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
+    for (a, b) in [(&a, &b), (&b, &a)] {
+        let comparison = explained(a, b, &[]);
+        let explanation = &comparison.explanations[0].explanation;
+        let (about, sources) = (data::about(), Sources::default());
+        let input = Input {
+            comparison: &comparison,
+            about: &about,
+            sources: &sources,
+            open: &|_| Err("no record is needed".to_owned()),
+            assets: Assets::Inside,
+        };
+        let mut page = Vec::new();
+        write(&input, &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let cells = page.find("id=\"cells\"").unwrap();
+        assert!(page.find("<h3 id=\"why\">").unwrap() < cells);
+        let (null, bars) = waterfall(&page);
+        let (last, steps) = bars[1..].split_last().unwrap();
+        assert!(steps.len() >= explanation.findings.len() && steps.len() >= 2);
+        let directions: Vec<&str> = steps.iter().map(|(class, ..)| class.as_str()).collect();
+        assert!(
+            directions.contains(&"less") && directions.contains(&"more"),
+            "parts that oppose each other: {directions:?}"
+        );
+        let mut at = null;
+        for (class, left, right) in steps {
+            let rises = match class.as_str() {
+                "less" => false,
+                "more" => true,
+                _ => (left - at).abs() < (right - at).abs(),
+            };
+            let (begin, end) = if rises { (left, right) } else { (right, left) };
+            assert!(
+                (begin - at).abs() < 0.3,
+                "{class} begins at {begin}, not {at}"
+            );
+            at = *end;
+        }
+        // The other variant's time: all steps together, from no difference on.
+        let (begin, end) = if at > null {
+            (last.1, last.2)
+        } else {
+            (last.2, last.1)
+        };
+        assert!(
+            (begin - null).abs() < 0.3 && (end - at).abs() < 0.3,
+            "{last:?}"
+        );
+        // A step is as long as its effect: all have one scale.
+        let scale = (at - null) / explanation.difference();
+        for (finding, (_, left, right)) in explanation.findings.iter().zip(steps) {
+            assert!((right - left - (finding.effect * scale).abs()).abs() < 0.3);
+        }
+    }
 }
 
 #[test]

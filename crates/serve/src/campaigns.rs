@@ -184,7 +184,12 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
         cells: scenarios(note),
         date: match note.started {
             Nanos(0) => String::new(),
-            started => date::utc(started),
+            started => {
+                // To the minute: a list needs no seconds.
+                let utc = date::utc(started);
+                let minute = utc.get(..16).unwrap_or(&utc).replace('T', " ");
+                format!("{minute} UTC")
+            }
         },
         answer: String::new(),
         done,

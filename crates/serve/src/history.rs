@@ -101,7 +101,7 @@ struct CellPage {
 #[derive(Template)]
 #[template(path = "history.html")]
 struct Page {
-    title: &'static str,
+    title: String,
     metric: String,
     scenario: String,
     by_dates: bool,
@@ -117,7 +117,10 @@ pub(crate) async fn page(
 ) -> Response {
     answer(shared, move |store| {
         let mut page = Page {
-            title: "History",
+            title: match clean(&wanted.metric, 80, false) {
+                metric if metric.is_empty() => "History".to_owned(),
+                metric => format!("History of {metric}"),
+            },
             by_dates: wanted.order == "dates",
             metrics: BTreeSet::new(),
             scenarios: BTreeSet::new(),

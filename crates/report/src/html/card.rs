@@ -23,14 +23,17 @@ const DIGITS: usize = 8;
 /// The answer on each variant, and what decides on one scale; HTML. Nothing where there is one variant.
 pub fn card(comparison: &Comparison) -> String {
     let mut out = String::new();
-    let name = |place: usize| text(about::name(comparison, place), NAME);
+    let many = comparison.columns.len() > 2;
     for other in about::others(comparison) {
+        let name = if many {
+            format!("{}: ", text(about::name(comparison, other), NAME))
+        } else {
+            String::new()
+        };
         put!(
             out,
-            "<p class=\"answer\">{} {} against {}</p>\n",
-            verdicts::lead(comparison, other),
-            name(other),
-            name(BASELINE)
+            "<p class=\"answer\">{name}{}</p>\n",
+            verdicts::lead(comparison, other)
         );
     }
     let rows = forest::rows(comparison);
@@ -38,7 +41,6 @@ pub fn card(comparison: &Comparison) -> String {
         return out;
     }
     let (names, scales) = (Names::of(comparison), Scales::of(comparison));
-    let many = comparison.columns.len() > 2;
     out.push_str("<table class=\"small-forest\"><tbody>\n");
     for row in rows.iter().take(ROWS) {
         let mut parts = vec![row.metric.name.as_str()];

@@ -97,7 +97,7 @@ fn better(row: &Row<'_>) -> f64 {
 fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, out: &mut String) {
     put!(
         out,
-        "<table class=\"forest\"><thead><tr><th scope=\"col\">metric</th><th scope=\"col\" aria-label=\"change with its interval\">{}</th>\
+        "<table class=\"forest\"><thead><tr><th scope=\"col\">metric</th><th scope=\"col\"><span class=\"unseen\">change with its interval</span>{}</th>\
          <th scope=\"col\" class=\"number\">change</th><th scope=\"col\">verdict</th></tr></thead><tbody>\n",
         scales.ratio().svg(WIDTH, PAD)
     );

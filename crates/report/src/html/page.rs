@@ -66,6 +66,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
     verdicts::invalid(input, &mut out);
     headroom(input, &mut out);
     verdicts::methods(input, &mut out);
+    reclaim::glossary(input, &mut out);
     provenance::section(input, &mut out);
     out.push_str("</main>\n");
     out

@@ -7,6 +7,7 @@ use pagetide_quantity::Unit;
 
 use super::Input;
 use super::escape::text;
+use super::meaning::meaning;
 use crate::about;
 use crate::draw::quantity::{Scale, count};
 
@@ -25,7 +26,7 @@ pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     }
     out.push_str(
         "<section class=\"reclaim\"><h4>What reclaim did</h4>\n<p class=\"params\">From the trace of one observed trial of each \
-         variant. A mark stands where trace and vmstat disagree by more than 1 %; its reason, where one is known, is below.</p>\n",
+         variant. What a row means shows where the pointer rests on it, and stands at the end of the page. A mark stands where trace and vmstat disagree by more than 1 %; its reason, where one is known, is below.</p>\n",
     );
     let names: Vec<String> = seen
         .iter()
@@ -72,7 +73,7 @@ const fn title(section: Section) -> &'static str {
 fn begin(label: &str, heads: &[String], first: &str, out: &mut String) {
     put!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead><tr><th scope=\"col\">{first}</th>"
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><table><thead><tr><th scope=\"col\">{first}</th>"
     );
     for head in heads {
         put!(out, "<th scope=\"col\" class=\"number\">{head}</th>");
@@ -95,7 +96,12 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
                 title(row.section)
             );
         }
-        put!(out, "<tr><th scope=\"row\">{}</th>", text(&row.name, NAME));
+        put!(
+            out,
+            "<tr><th scope=\"row\" title=\"{}\">{}</th>",
+            text(&told(row), WHY),
+            text(&row.name, NAME)
+        );
         for (_, observation) in seen {
             match observation.table.row(row.id) {
                 Some(row) => cell(row, out),
@@ -105,6 +111,38 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+}
+
+/// What a row means, and what qualifies its values.
+fn told(row: &Row) -> String {
+    let counters = row.check.as_ref().map(|check| check.counters.join(" + "));
+    let mut all = vec![meaning(row.id).to_owned()];
+    all.extend(
+        counters
+            .filter(|names| !names.is_empty())
+            .map(|names| format!("In vmstat: {names}.")),
+    );
+    all.extend(row.note.as_ref().map(|note| format!("Note: {note}.")));
+    all.join(" ")
+}
+
+/// What all rows mean, once for a page, for who has no pointer.
+pub(crate) fn glossary(input: &Input<'_>, out: &mut String) {
+    let Some(first) = input.sources.observed.values().next() else {
+        return;
+    };
+    out.push_str(
+        "<details id=\"rows\"><summary>What the rows of the reclaim tables mean</summary>\n<dl>\n",
+    );
+    for row in &first.table.rows {
+        put!(
+            out,
+            "<dt>{}</dt><dd>{}</dd>\n",
+            text(&row.name, NAME),
+            text(meaning(row.id), WHY)
+        );
+    }
+    out.push_str("</dl></details>\n");
 }
 
 fn cell(row: &Row, out: &mut String) {

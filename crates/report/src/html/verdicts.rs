@@ -217,7 +217,7 @@ fn values(cell: &Cell, out: &mut String) {
 }
 
 fn list(rows: &[&MetricRow], out: &mut String) {
-    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Metrics\"><table><thead><tr><th scope=\"col\">metric</th><th scope=\"col\" class=\"number\">value</th></tr></thead><tbody>\n");
+    out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Metrics\"><table><thead><tr><th scope=\"col\">metric</th><th scope=\"col\" class=\"number\">value</th></tr></thead><tbody>\n");
     for row in rows {
         let value = row.values.first();
         let shown = match value.and_then(about::centre) {
@@ -275,20 +275,21 @@ fn body(input: &Input<'_>, rows: &[&MetricRow], other: usize, scales: &Scales, o
     let name = |index: usize| text(about::name(input.comparison, index), NAME);
     put!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{1} against {0}\"><table class=\"verdicts\"><thead><tr>\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{1} against {0}\"><table class=\"verdicts\"><thead><tr>\
          <th scope=\"col\">metric</th><th scope=\"col\">{0}</th><th scope=\"col\">{1}</th><th scope=\"col\">change</th>\
-         <th scope=\"col\" aria-label=\"interval\">{2}</th><th scope=\"col\">n</th><th scope=\"col\">verdict</th></tr></thead><tbody>\n",
+         <th scope=\"col\"><span class=\"unseen\">interval</span>{2}</th><th scope=\"col\">n</th><th scope=\"col\">verdict</th></tr></thead><tbody>\n",
         name(BASELINE),
         name(other),
         scales.ratio().svg(WIDTH, PAD)
     );
     for row in rows {
-        line(row, other, scales, out);
+        line(input, row, other, scales, out);
     }
     out.push_str("</tbody></table></div>\n");
 }
 
-fn line(row: &MetricRow, other: usize, scales: &Scales, out: &mut String) {
+fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: &mut String) {
+    let name = |index: usize| text(about::name(input.comparison, index), NAME);
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().flatten().copied());
     let value = |index: usize| match medians.get(index).copied().flatten() {
@@ -303,9 +304,11 @@ fn line(row: &MetricRow, other: usize, scales: &Scales, out: &mut String) {
     };
     put!(
         out,
-        "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{}</td>",
+        "<tr><th scope=\"row\">{}</th><td class=\"number\" data-name=\"{}\">{}</td><td class=\"number\" data-name=\"{}\">{}</td>",
         text(&row.name, NAME),
+        name(BASELINE),
         value(BASELINE),
+        name(other),
         value(other)
     );
     let Some(judgement) = about::judgement(row, other) else {
@@ -324,7 +327,7 @@ fn line(row: &MetricRow, other: usize, scales: &Scales, out: &mut String) {
         });
     put!(
         out,
-        "<td class=\"number\">{}</td><td>{}<span class=\"interval-text\">{}{level}</span></td><td class=\"number\">{}</td>\
+        "<td class=\"number\" data-name=\"change\">{}</td><td>{}<span class=\"interval-text\">{}{level}</span></td><td class=\"number\">{}</td>\
          <td><span class=\"badge {}\">{}</span>{}</td></tr>\n",
         text(&change, NAME),
         strip::svg(judgement, row.unit, scales, WIDTH, &label),
