@@ -2,7 +2,7 @@
 
 import { blob, Reader, type TraceData } from "./data";
 
-/** Bins of the overview, see `crates/report/src/html/trace.rs`. */
+/** Bins of the overview, see `crates/report/src/html/accesses.rs`. */
 export const BINS = 256;
 
 /** Bin of a time. */

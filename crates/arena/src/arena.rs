@@ -10,7 +10,7 @@ use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, RecordWriter, Results, Subject, Wall};
 
 use crate::error::ArenaError;
-use crate::prepared::Prepared;
+use crate::prepared::PreparedTrial;
 use crate::progress::Progress;
 use crate::trial::Trial;
 
@@ -49,11 +49,11 @@ pub trait Arena: Sync {
 
     /// Works out all that determines a trial, once, and refuses what cannot run, naming the remedy. Cheap when called
     /// again for the same kernel; starts no trial.
-    fn prepare(&self, trial: &Trial) -> Result<Prepared, ArenaError>;
+    fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError>;
 
     /// How many trials like this the machine bears side by side, by cores and free memory; at least 1. Asked with the
     /// trial of the plan that has most memory.
-    fn side_by_side(&self, _largest: &Prepared) -> usize {
+    fn side_by_side(&self, _largest: &PreparedTrial) -> usize {
         1
     }
 
@@ -64,7 +64,7 @@ pub trait Arena: Sync {
     }
 
     /// The guest that this trial starts from, where it is booted once for many trials; `None` where nothing is.
-    fn guest(&self, _prepared: &Prepared) -> Option<Guest> {
+    fn guest(&self, _prepared: &PreparedTrial) -> Option<Guest> {
         None
     }
 
@@ -73,7 +73,7 @@ pub trait Arena: Sync {
     /// `results.invalid`, not an error.
     fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError>;

@@ -59,7 +59,7 @@ pub struct Piece {
 
 /// What was found of one piece, before it is said of which arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Diagnosis {
     /// What it is.
     pub name: &'static str,
     /// How it is.
@@ -70,7 +70,7 @@ pub struct Found {
     pub remedy: String,
 }
 
-impl Found {
+impl Diagnosis {
     /// A piece that works.
     pub fn works(name: &'static str, found: impl Into<String>) -> Self {
         Self::new(name, State::Works, found, "")
@@ -104,11 +104,11 @@ impl Found {
 }
 
 /// Memory and processors that trials may use.
-pub fn memory() -> Found {
+pub fn memory() -> Diagnosis {
     memory_piece(host::available())
 }
 
-fn memory_piece(available: Bytes) -> Found {
+fn memory_piece(available: Bytes) -> Diagnosis {
     let free = Bytes(available.0.saturating_sub(host::KEPT.0));
     let found = format!(
         "{} processors; {available} available, of which {} are left alone",
@@ -120,15 +120,15 @@ fn memory_piece(available: Bytes) -> Found {
             "have {} available, or use a smaller --memory",
             Bytes(host::KEPT.0 + ENOUGH.0)
         );
-        Found::new("memory", State::Missing, found, remedy)
+        Diagnosis::new("memory", State::Missing, found, remedy)
     } else {
-        Found::works("memory", found)
+        Diagnosis::works("memory", found)
     }
 }
 
 /// A folder is tried by writing a file; it is made where it is not there, as a run would make it. `option` is how a user
 /// chooses another.
-pub fn folder(name: &'static str, path: &Path, option: &str) -> Found {
+pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     let tried = || -> std::io::Result<()> {
         fs::create_dir_all(path)?;
         let file = path.join(format!(".doctor-{}", std::process::id()));
@@ -136,7 +136,7 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Found {
         fs::remove_file(&file)
     };
     if let Err(why) = tried() {
-        return Found::new(
+        return Diagnosis::new(
             name,
             State::Missing,
             format!("{} cannot be written: {why}", path.display()),
@@ -147,9 +147,9 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Found {
     let found = format!("{} with {room} free", path.display());
     if room < ROOM {
         let remedy = format!("free some space ({ROOM} is enough), or choose another with {option}");
-        Found::new(name, State::Limits, found, remedy)
+        Diagnosis::new(name, State::Limits, found, remedy)
     } else {
-        Found::works(name, found)
+        Diagnosis::works(name, found)
     }
 }
 
@@ -162,7 +162,7 @@ fn lies(program: &str) -> Option<PathBuf> {
 }
 
 /// Programs that are looked for in `PATH`; `without` says what cannot be done without them.
-pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &str) -> Found {
+pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &str) -> Diagnosis {
     let missing: Vec<&str> = programs
         .iter()
         .copied()
@@ -170,9 +170,9 @@ pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &st
         .collect();
     if missing.is_empty() {
         let found = lies(programs[0]).map_or_else(String::new, |path| path.display().to_string());
-        return Found::works(name, found);
+        return Diagnosis::works(name, found);
     }
-    Found::new(
+    Diagnosis::new(
         name,
         State::Limits,
         format!("{} is not in PATH: {without}", missing.join(", ")),
@@ -195,7 +195,7 @@ mod tests {
         let folder_ = tempfile::tempdir().unwrap();
         let file = folder_.path().join("file");
         fs::write(&file, "x").unwrap();
-        let Found {
+        let Diagnosis {
             state,
             found,
             remedy,

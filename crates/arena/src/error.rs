@@ -27,6 +27,11 @@ pub enum ArenaError {
 }
 
 impl ArenaError {
+    /// Whether a user's words were wrong, rather than that the machine could not.
+    pub fn is_by_words(&self) -> bool {
+        matches!(self, Self::Wrong(_))
+    }
+
     /// The trial was asked for wrongly.
     pub fn wrong(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Wrong(why.into())

@@ -19,6 +19,6 @@ pub mod trial;
 pub use arena::{Arena, Finding, Guest};
 pub use error::ArenaError;
 pub use options::Options;
-pub use prepared::Prepared;
+pub use prepared::PreparedTrial;
 pub use progress::{NoProgress, Progress, Step};
 pub use trial::{Trial, VariantSpec};

@@ -11,14 +11,14 @@ use crate::trial::Trial;
 
 /// A trial that is ready to run: what was asked for, what determines it, and what its arena worked out for it, which
 /// nobody else looks into.
-pub struct Prepared {
+pub struct PreparedTrial {
     trial: Trial,
     subject: Subject,
     own: Box<dyn Any + Send + Sync>,
 }
 
-impl Prepared {
-    /// A trial with the subject that determines it. `own` comes back to the arena with [`Prepared::own`].
+impl PreparedTrial {
+    /// A trial with the subject that determines it. `own` comes back to the arena with [`PreparedTrial::own`].
     pub fn new(trial: Trial, subject: Subject, own: impl Any + Send + Sync) -> Self {
         Self {
             trial,
@@ -59,7 +59,7 @@ impl Prepared {
     }
 }
 
-impl fmt::Debug for Prepared {
+impl fmt::Debug for PreparedTrial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared")
             .field("subject", &self.subject)
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn an_arena_gets_back_its_own_and_no_other_arenas() {
-        let prepared = Prepared::new(Trial::default(), Subject::default(), 7_u32);
+        let prepared = PreparedTrial::new(Trial::default(), Subject::default(), 7_u32);
         assert_eq!(prepared.own::<u32>().ok(), Some(&7));
         assert!(prepared.own::<String>().is_err());
     }

@@ -1,6 +1,7 @@
 //! A campaign as data: what a campaign file says, or what a command line amounts to.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
 use pagetide_record::subject::hex;
@@ -240,6 +241,20 @@ impl Observe {
             Self::None => false,
             Self::Seeds(seeds) => block < seeds,
             Self::All => true,
+        }
+    }
+}
+
+impl FromStr for Observe {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some((_, observe)) = Self::WORDS.iter().find(|(word, _)| *word == text) {
+            return Ok(*observe);
+        }
+        match text.parse() {
+            Ok(seeds) if seeds > 0 => Ok(Self::Seeds(seeds)),
+            _ => Err("give a number of seeds, none, first or all"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use pagetide_arena::Trial;
 use pagetide_record::Maker;
+use pagetide_store::shell;
 
 /// What goes into a record as its maker: this version, and the command that repeats the trial.
 pub fn maker(trial: &Trial) -> Maker {
@@ -40,37 +41,9 @@ pub fn maker(trial: &Trial) -> Maker {
     }
 }
 
-/// Words as one line for a shell: quoted where it would split or obey them.
-pub fn shell(words: &[String]) -> String {
-    let quoted: Vec<String> = words
-        .iter()
-        .map(|word| {
-            let is_plain = !word.is_empty()
-                && word
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
-            if is_plain {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        })
-        .collect();
-    quoted.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_split_or_obey_them() {
-        let words = ["pages=2 * memory", "vm.swappiness=10", "it's"].map(str::to_owned);
-        assert_eq!(
-            shell(&words),
-            r"'pages=2 * memory' vm.swappiness=10 'it'\''s'"
-        );
-    }
 
     #[test]
     fn the_command_in_a_record_names_all_that_was_given() {

@@ -1,6 +1,7 @@
 //! What happens while a campaign runs, as data. The command line draws it, tests read it.
 
 use pagetide_quantity::Nanos;
+use pagetide_record::Pass;
 
 use crate::plan::PlannedTrial;
 use pagetide_arena::Step;
@@ -61,6 +62,47 @@ pub enum Event<'a> {
     },
 }
 
+impl Event<'_> {
+    /// What a user should know of it, in a sentence; `None` for what only moves a bar.
+    pub fn sentence(&self) -> Option<String> {
+        match self {
+            Self::Stored {
+                trial,
+                invalid: Some(why),
+                ..
+            } => {
+                let trial = &trial.trial;
+                // Timed ones stand with their reason under the results; observed ones do not.
+                (trial.pass == Pass::Observed).then(|| {
+                    format!(
+                        "invalid: {} under {} with seed {}, observed: {why}",
+                        trial.scenario, trial.variant.name, trial.seed
+                    )
+                })
+            }
+            Self::Looked {
+                blocks,
+                decided,
+                primaries,
+                next,
+            } => {
+                let then = match next {
+                    Some(next) => format!("going on to {next} seeds"),
+                    None => "that was the last look".to_owned(),
+                };
+                Some(format!(
+                    "after {blocks} seeds {decided} of {primaries} primary metrics are decided: {then}"
+                ))
+            }
+            Self::Deepened { cells, from, to } => Some(format!(
+                "{cells} comparisons differ in a time that {from} observed seeds do not explain: observing {} to {to} as well",
+                from + 1
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -80,6 +122,26 @@ impl Tally {
     /// Trials that have a record.
     pub fn done(&self) -> usize {
         self.found + self.ran
+    }
+
+    /// What there is to run, in a sentence; `None` where everything has its record.
+    pub fn todo(&self) -> Option<String> {
+        let todo = self.total - self.done();
+        let found = match self.found {
+            0 => String::new(),
+            found => format!(" ({found} more have records)"),
+        };
+        let left = self.left.about();
+        (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
+    }
+
+    /// How long it will take, and what went wrong so far.
+    pub fn outlook(&self) -> String {
+        let left = self.left.about();
+        match self.invalid {
+            0 => format!("{left} left"),
+            n => format!("{left} left, {n} invalid"),
+        }
     }
 }
 

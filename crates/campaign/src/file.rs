@@ -55,7 +55,7 @@ use reference::{SAMPLING, SCENARIO, TOP, VARIANT};
 use table::{Item, Source, Table};
 
 /// More blocks than anybody runs; a slip of the finger should not plan years.
-const MOST: u32 = 100_000;
+const MOST_BLOCKS: u32 = 100_000;
 
 /// The campaign files in a folder and the folders below it, by path. Files that hold no campaign are passed over.
 pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> {
@@ -561,7 +561,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
             }
         }
         if let Some(item) = seeds {
-            sampling.until = Until::Blocks(item.count(1..=MOST)?);
+            sampling.until = Until::Blocks(item.count(1..=MOST_BLOCKS)?);
         }
         return Ok(sampling);
     };
@@ -573,7 +573,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
         }));
     }
     let cap = match table.get("cap") {
-        Some(item) => item.count(2..=MOST)?,
+        Some(item) => item.count(2..=MOST_BLOCKS)?,
         None => DEFAULT_CAP,
     };
     let looks = match table.get("looks") {
@@ -591,7 +591,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
 fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     let mut looks: Vec<u32> = Vec::new();
     for item in item.list() {
-        let look = item.count(1..=MOST)?;
+        let look = item.count(1..=MOST_BLOCKS)?;
         if looks.last().is_some_and(|last| *last >= look) {
             return Err(item.value(&"looks ascend; write them in order"));
         }

@@ -15,12 +15,12 @@ use serde::Serialize;
 use crate::campaign::{Campaign, Until};
 use crate::plan::Cell;
 use crate::run::{RunError, check, note_for, prepare, prepared};
-use pagetide_arena::{Arena, Prepared};
+use pagetide_arena::{Arena, PreparedTrial};
 
 /// Wall-clock time assumed for a trial of which nothing at all is known.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
 /// Records that an estimate is compared with, the newest.
-const COMPARED: u32 = 31;
+const COMPARED_RECORDS: u32 = 31;
 
 /// Where an estimate comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -70,6 +70,51 @@ pub struct CellForecast {
     pub each: Nanos,
     /// How that is known.
     pub basis: Basis,
+}
+
+impl Forecast {
+    /// What it would run, in two lines.
+    pub fn head(&self) -> String {
+        format!(
+            "{}: {}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n",
+            self.name,
+            self.most(),
+            self.trials,
+            self.arena,
+            self.found,
+            self.side_by_side,
+            self.variants.join(", ")
+        )
+    }
+
+    /// How long that would take, in a line.
+    pub fn end(&self) -> String {
+        let boots = match self.boots {
+            0 => String::new(),
+            1 => ", the boot of one guest with them".to_owned(),
+            n => format!(", the boots of {n} guests with them"),
+        };
+        format!(
+            "{}{} until the end{boots}\n",
+            self.most(),
+            self.left.about()
+        )
+    }
+
+    fn most(&self) -> &'static str {
+        if self.at_most { "at most " } else { "" }
+    }
+}
+
+impl CellForecast {
+    /// Wall-clock time of one trial, with a mark that says how it is known.
+    pub fn each(&self) -> String {
+        match self.basis {
+            Basis::Measured => self.each.to_string(),
+            Basis::Reckoned => format!("~{}", self.each),
+            Basis::Assumed => format!("{}?", self.each),
+        }
+    }
 }
 
 /// Says what a campaign would run, and how long that would take. Runs nothing, but has the arena look at every cell under
@@ -137,7 +182,7 @@ struct Look<'a> {
     speed: Speed,
     boots: Boots,
     /// The trial left to run that has most memory.
-    largest: Option<Prepared>,
+    largest: Option<PreparedTrial>,
 }
 
 /// What cells have in common that differ in their parameters alone.
@@ -225,7 +270,7 @@ impl Look<'_> {
     /// Wall-clock time of one trial, the mean over variants: they may differ in their speed, so each is asked for its own.
     fn of_variants(
         &mut self,
-        all: &[Prepared],
+        all: &[PreparedTrial],
         rows: &[Row],
     ) -> Result<(Nanos, Basis), StoreError> {
         let (mut sum, mut basis) = (0_u64, Basis::Assumed);
@@ -240,7 +285,7 @@ impl Look<'_> {
     }
 
     /// How many trials of a cell have a record, by the records of the cell: those are few where the seeds are many.
-    fn found(&self, all: &[Prepared], pass: Pass, rows: &[Row]) -> u64 {
+    fn found(&self, all: &[PreparedTrial], pass: Pass, rows: &[Row]) -> u64 {
         let id = self.note.id();
         let own = self.arena.has_noise() || self.note.fresh;
         let usable = |row: &&Row| !row.accident && (!own || *row.campaign == *id);
@@ -273,8 +318,8 @@ impl Look<'_> {
         found
     }
 
-    fn remember(&mut self, all: Vec<Prepared>) {
-        let memory = |prepared: &Prepared| prepared.subject().memory.bytes();
+    fn remember(&mut self, all: Vec<PreparedTrial>) {
+        let memory = |prepared: &PreparedTrial| prepared.subject().memory.bytes();
         for prepared in all {
             let most = self.largest.as_ref().map(memory);
             if most.is_none_or(|most| most < memory(&prepared)) {
@@ -301,7 +346,7 @@ fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
 fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
     let mean = |rows: &mut dyn Iterator<Item = &Row>| {
         let (mut sum, mut count) = (0_u64, 0_u64);
-        for row in rows.take(COMPARED as usize) {
+        for row in rows.take(COMPARED_RECORDS as usize) {
             sum = sum.saturating_add(row.wall.0);
             count += 1;
         }
@@ -371,7 +416,7 @@ impl Speed {
             scenario: (!scenario.is_empty()).then(|| scenario.to_owned()),
             arena: Some(arena.kind()),
             valid: Some(true),
-            limit: Some(COMPARED),
+            limit: Some(COMPARED_RECORDS),
             ..Filter::default()
         })?;
         let mut factors: Vec<f64> = rows
@@ -400,14 +445,14 @@ pub(crate) struct Boots(BTreeMap<String, Nanos>);
 
 impl Boots {
     /// A trial is to run: its guest must be there.
-    pub fn need(&mut self, arena: &dyn Arena, prepared: &Prepared) {
+    pub fn need(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         if let Some(guest) = arena.guest(prepared).filter(|guest| guest.boot.0 > 0) {
             self.0.insert(guest.key, guest.boot);
         }
     }
 
     /// A trial has run: its guest is there.
-    pub fn had(&mut self, arena: &dyn Arena, prepared: &Prepared) {
+    pub fn had(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
         if !self.0.is_empty()
             && let Some(guest) = arena.guest(prepared)
         {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagetide_arena::{Arena, Prepared};
+use pagetide_arena::{Arena, PreparedTrial};
 use pagetide_compare::beside::{Workload, cannot_act};
 use pagetide_record::{Pass, Subject};
 
@@ -10,7 +10,7 @@ use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
 /// Cells that are looked at; a matrix of more repeats itself.
-const MOST: usize = 200;
+const MOST_CELLS: usize = 200;
 
 /// Settings in which variants differ and that cannot act in some or all cells, a sentence each.
 pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunError> {
@@ -21,9 +21,9 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .windows(2)
         .any(|pair| pair[0].settings != pair[1].settings);
     if differ {
-        for cell in campaign.cells().take(MOST) {
+        for cell in campaign.cells().take(MOST_CELLS) {
             let prepared = prepare(campaign, arena, &cell, Pass::Timed)?;
-            let subjects: Vec<&Subject> = prepared.iter().map(Prepared::subject).collect();
+            let subjects: Vec<&Subject> = prepared.iter().map(PreparedTrial::subject).collect();
             cells += 1;
             for pair in of_cell(&subjects) {
                 *found.entry(pair).or_default() += 1;

@@ -4,6 +4,7 @@
 //! with parameters. Begin reading in [`campaign`] (what is asked for), then [`plan`] (in which order) and [`run()`]
 //! (the loop).
 
+mod calibration;
 pub mod campaign;
 mod command;
 mod deepen;
@@ -23,7 +24,7 @@ mod variants;
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
 };
-pub use command::{maker, shell};
+pub use command::maker;
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without_spaces};
@@ -31,7 +32,7 @@ pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use program::{PROGRAM, ProgramPlace, ProgramSpec};
-pub use repeat::{RepeatError, prepare_again, run_again};
+pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
 pub use standing::StateWriter;

@@ -2,8 +2,8 @@
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
+use pagetide_store::shell;
 
-use crate::command::shell;
 use crate::request::RequestError;
 
 /// Name of the scenario that runs a program of the user's own.

@@ -161,6 +161,9 @@ pub enum RequestError {
         /// The first of them.
         word: String,
     },
+    /// A calibration of several variants.
+    #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
+    ManyVariants,
     /// Two variants have the same name.
     #[error(transparent)]
     NameTaken(#[from] NameTaken),
@@ -173,7 +176,7 @@ impl RequestError {
     /// Whether a user's words were wrong, rather than that the machine could not.
     pub fn is_by_words(&self) -> bool {
         match self {
-            Self::File(error) => matches!(error, FileError::Wrong { .. }),
+            Self::File(error) => error.is_by_words(),
             _ => true,
         }
     }

@@ -22,7 +22,7 @@ use crate::event::{Event, Tally, Watch};
 use crate::forecast::{Times, shortened};
 use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
-use pagetide_arena::{Arena, ArenaError, Prepared, Progress, Step, Trial};
+use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Step, Trial};
 
 /// How to run.
 pub struct Options<'a> {
@@ -101,11 +101,22 @@ pub enum RunError {
     },
 }
 
+impl RunError {
+    /// Whether a user's words were wrong, rather than that the machine could not.
+    pub fn is_by_words(&self) -> bool {
+        match self {
+            Self::Empty { .. } | Self::OtherArena { .. } | Self::SameCell { .. } => true,
+            Self::Refused { source, .. } => source.is_by_words(),
+            Self::Arena(_) | Self::Store(_) | Self::Compare(_) => false,
+        }
+    }
+}
+
 /// A planned trial that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub planned: PlannedTrial,
-    pub prepared: Prepared,
+    pub prepared: PreparedTrial,
     pub cell: String,
 }
 
@@ -137,12 +148,16 @@ const AT_ONCE: usize = 1024;
 const KEPT: usize = 4096;
 
 /// Trials that were prepared to try a campaign, by cell, variant and pass; all of the first repetition of the first block.
-type Tried = HashMap<Place, Prepared>;
+type FirstTrials = HashMap<Place, PreparedTrial>;
 /// Cell, variant and pass.
 type Place = (usize, usize, Pass);
 
 /// A trial that was tried already, or made ready now.
-fn ready(arena: &dyn Arena, planned: PlannedTrial, tried: &mut Tried) -> Result<Job, RunError> {
+fn ready(
+    arena: &dyn Arena,
+    planned: PlannedTrial,
+    tried: &mut FirstTrials,
+) -> Result<Job, RunError> {
     let place = (planned.cell, planned.variant, planned.trial.pass);
     let is_first = planned.block == 0 && planned.trial.repetition == 0;
     let prepared = match is_first.then(|| tried.remove(&place)).flatten() {
@@ -157,14 +172,14 @@ fn ready(arena: &dyn Arena, planned: PlannedTrial, tried: &mut Tried) -> Result<
 }
 
 /// What is known of a trial before it is ready: its identity and its cell's.
-struct Known {
+struct KnownTrial {
     planned: PlannedTrial,
     subject: Subject,
     key: String,
 }
 
 /// Prepares one trial, or refuses it.
-pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<Prepared, RunError> {
+pub(crate) fn prepared(arena: &dyn Arena, trial: &Trial) -> Result<PreparedTrial, RunError> {
     arena.prepare(trial).map_err(|source| match source {
         ArenaError::Refused(_) | ArenaError::Wrong(_) => RunError::Refused {
             scenario: trial.scenario.clone(),
@@ -181,15 +196,15 @@ pub(crate) fn prepare(
     arena: &dyn Arena,
     cell: &Cell,
     pass: Pass,
-) -> Result<Vec<Prepared>, RunError> {
+) -> Result<Vec<PreparedTrial>, RunError> {
     (0..campaign.variants.len())
         .map(|variant| prepared(arena, &campaign.trial(cell, variant, (0, 0), pass)))
         .collect()
 }
 
 /// Tries every cell under every variant on the arena: later blocks differ in their seeds alone.
-fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<Tried, RunError> {
-    let mut tried = Tried::new();
+fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunError> {
+    let mut tried = FirstTrials::new();
     let mut seen = HashSet::new();
     for (place, cell) in campaign.cells().enumerate() {
         for pass in [Pass::Timed, Pass::Observed] {
@@ -300,7 +315,7 @@ fn found(
     store: &Store,
     note: &CampaignNote,
     has_noise: bool,
-    trials: &[Known],
+    trials: &[KnownTrial],
 ) -> Result<Vec<bool>, StoreError> {
     let mut keys: Vec<String> = trials.iter().map(|trial| trial.key.clone()).collect();
     keys.sort_unstable();
@@ -368,7 +383,7 @@ pub(crate) struct Run<'a> {
     waiting: BTreeMap<String, u64>,
     /// Trials begun, which numbers them.
     begun: usize,
-    tried: Tried,
+    tried: FirstTrials,
     /// What determines the trials that were tried.
     subjects: HashMap<Place, Subject>,
     /// Places of trials that have no record, as far as they were looked at.
@@ -490,7 +505,7 @@ impl<'a> Run<'a> {
     }
 
     /// The identity of a trial: of a cell, variant and pass that was tried, trials differ in their seeds alone.
-    fn known(&self, planned: PlannedTrial) -> Result<Known, RunError> {
+    fn known(&self, planned: PlannedTrial) -> Result<KnownTrial, RunError> {
         let place = (planned.cell, planned.variant, planned.trial.pass);
         let subject = match self.subjects.get(&place) {
             Some(tried) => Subject {
@@ -499,7 +514,7 @@ impl<'a> Run<'a> {
             },
             None => prepared(self.arena, &planned.trial)?.subject().clone(),
         };
-        Ok(Known {
+        Ok(KnownTrial {
             key: subject.key(),
             planned,
             subject,

@@ -15,7 +15,7 @@ use crate::run::locked;
 /// Shortest time between two writes, except where a trial begins or ends.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Messages that are kept, the newest.
-const MESSAGES: usize = 8;
+const MOST_MESSAGES: usize = 8;
 
 /// A watcher that writes the state of a run into the store and passes events on to another watcher.
 pub struct StateWriter<'a, W> {
@@ -147,7 +147,7 @@ impl<W: Watch> Watch for StateWriter<'_, W> {
 
 fn say(state: &mut RunState, line: String) {
     state.said.push(line);
-    let more = state.said.len().saturating_sub(MESSAGES);
+    let more = state.said.len().saturating_sub(MOST_MESSAGES);
     state.said.drain(..more);
 }
 

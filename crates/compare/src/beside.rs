@@ -11,9 +11,9 @@ use pagetide_store::Store;
 use pagetide_verdict::Verdict;
 use serde::Serialize;
 
-pub use also::{Also, Kind, OPTION, Standing};
+pub use also::{Kind, OPTION, OtherDifference, Standing};
 pub use deaths::Deaths;
-pub use inert::{Inert, Workload, cannot_act};
+pub use inert::{InertSetting, Workload, cannot_act};
 
 use crate::comparison::{Cell, Comparison, Overall, Side};
 use crate::error::CompareError;
@@ -27,11 +27,11 @@ pub struct Beside {
     /// Place of the column.
     pub column: usize,
     /// What differs beside what was asked for.
-    pub also: Vec<Also>,
+    pub also: Vec<OtherDifference>,
     /// What the records do not tell, so that it may differ unseen.
     pub unknown: Vec<&'static str>,
     /// Settings that were asked for and cannot have acted.
-    pub inert: Vec<Inert>,
+    pub inert: Vec<InertSetting>,
     /// Trials that ran out of memory, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deaths: Option<Deaths>,
@@ -39,7 +39,7 @@ pub struct Beside {
 
 impl Beside {
     /// Differences that nobody asked for and that can change the result.
-    pub fn confounding(&self) -> impl Iterator<Item = &Also> {
+    pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
         also.filter(|also| also.standing == Standing::Confounds)
     }
@@ -47,7 +47,7 @@ impl Beside {
 
 /// What was asked to differ between two sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Intent {
     /// All that makes a variant.
     #[default]
     Variant,

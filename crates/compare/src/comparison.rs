@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::beside::Beside;
 use crate::difference::Difference;
 use crate::divergence::Change;
-use crate::explain::Explained;
+use crate::explain::CellExplanation;
 
 /// Several variants side by side; the first is the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -37,7 +37,7 @@ pub struct Comparison {
     pub beside: Vec<Beside>,
     /// Why columns differ from the baseline, cell by cell; empty until [`crate::explain::explain`] was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub explanations: Vec<Explained>,
+    pub explanations: Vec<CellExplanation>,
 }
 
 /// A variant in a comparison.
@@ -394,10 +394,20 @@ impl Comparison {
     }
 
     /// Why this column of this cell differs from the baseline, where that was asked for.
-    pub fn explained(&self, cell: usize, column: usize) -> Option<&Explained> {
+    pub fn explained(&self, cell: usize, column: usize) -> Option<&CellExplanation> {
         self.explanations
             .iter()
             .find(|explained| (explained.cell, explained.column) == (cell, column))
+    }
+
+    /// Exit code of a command that judged it. Where there is a single variant nothing is judged, and invalid trials
+    /// alone count.
+    pub fn exit_code(&self, fail_on: FailOn) -> u8 {
+        match self.columns.as_slice() {
+            [_, _, ..] => self.overall.exit_code(fail_on),
+            columns if columns.iter().any(|column| column.invalid > 0) => 3,
+            _ => 0,
+        }
     }
 
     /// Verdicts that decide: those on primary metrics, or on all where none is primary.

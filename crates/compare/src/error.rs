@@ -44,6 +44,12 @@ pub enum CompareError {
         /// The nearest name there is.
         nearest: Option<String>,
     },
+    /// One side without the other.
+    #[error("`{name}` is one side: name the other as well, after it")]
+    OneSide {
+        /// What was given.
+        name: String,
+    },
     /// A variant that the campaign has not.
     #[error("campaign {campaign} has no variant `{variant}`: it has {known}")]
     NoVariant {
@@ -74,6 +80,13 @@ pub enum CompareError {
     /// The statistics refused.
     #[error(transparent)]
     Statistics(#[from] StatError),
+}
+
+impl CompareError {
+    /// Whether a user's words were wrong, rather than that the store could not answer.
+    pub fn is_by_words(&self) -> bool {
+        matches!(self, Self::OneSide { .. })
+    }
 }
 
 /// Differences in one line.

@@ -16,9 +16,9 @@ mod explanation;
 mod gather;
 mod mechanism;
 
-pub use account::{Account, Ahead, Amounts, Observed, ObservedPass, SiteTime};
+pub use account::{Account, Ahead, Amounts, ObservedPass, PassAccount, SiteTime};
 pub use claims::{Claim, claims};
 pub use evidence::{Evidence, Reading, Source};
 pub use explanation::{Answer, Basis, Explanation, Finding, Lead};
-pub use gather::{Explained, explain};
+pub use gather::{CellExplanation, explain};
 pub use mechanism::Mechanism;

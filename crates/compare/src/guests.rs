@@ -10,7 +10,7 @@ use crate::error::CompareError;
 use crate::input::{Input, InputColumn};
 
 /// Trials of two guests that are set against each other at most.
-const MOST: usize = 20;
+const MOST_TRIALS: usize = 20;
 
 /// What should be said of the guests and kernels that made the records.
 pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, CompareError> {
@@ -91,7 +91,7 @@ fn other_guest(
                 _ => Some(change),
             };
         }
-        if trials == MOST {
+        if trials == MOST_TRIALS {
             break;
         }
     }

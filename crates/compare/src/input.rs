@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pagetide_record::{ArenaKind, Pass};
-use pagetide_store::{CampaignNote, CellNote, Imported, Row, Store};
+use pagetide_store::{CampaignNote, CellNote, Pairing, Row, Store};
 
-use crate::beside::Asked;
+use crate::beside::Intent;
 use crate::comparison::Caution;
 use crate::error::CompareError;
 use crate::matching::{Cells, Matching};
@@ -32,7 +32,7 @@ pub(crate) struct InputColumn {
 pub(crate) struct Input {
     pub campaign: Option<String>,
     /// How its trials belong together, where others recorded them.
-    pub imported: Option<Imported>,
+    pub imported: Option<Pairing>,
     /// Why the first column is the baseline, where that was found on import.
     pub baseline: Option<String>,
     pub columns: Vec<InputColumn>,
@@ -43,7 +43,7 @@ pub(crate) struct Input {
     pub planned: u64,
     pub cautions: Vec<Caution>,
     /// What was asked to differ.
-    pub asked: Asked,
+    pub asked: Intent,
     /// What else may differ, by the words of the user.
     pub accepted: Vec<String>,
     /// Whether cells that differ were let through.

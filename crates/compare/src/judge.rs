@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_quantity::{Metric, Unit, Value};
 use pagetide_record::ArenaKind;
-use pagetide_store::{Imported, Store};
+use pagetide_store::{Pairing, Store};
 use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
 use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by};
@@ -25,8 +25,8 @@ pub const ALPHA: f64 = 0.05;
 /// Seed of what the statistics draw at random: fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
 /// Random sign patterns for a metric, times values: what a comparison may spend on them, and the fewest patterns.
-const DRAWS: usize = 20_000_000;
-const FEWEST: u32 = 999;
+const MOST_DRAWS: usize = 20_000_000;
+const FEWEST_DRAWS: u32 = 999;
 
 /// Makes the comparison.
 pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, CompareError> {
@@ -151,7 +151,7 @@ fn circumstances(input: &Input) -> Vec<Caution> {
 }
 
 /// Columns of results with noise that did not take turns with the baseline.
-fn apart(input: &Input, imported: Option<&Imported>) -> Vec<Caution> {
+fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();
         trials.any(|t| t.row.cell.subject.arena.kind != ArenaKind::Exact)
@@ -170,7 +170,7 @@ fn apart(input: &Input, imported: Option<&Imported>) -> Vec<Caution> {
 }
 
 /// How the trials belong together, where all are of one campaign that others recorded.
-fn imported(store: &Store, input: &Input) -> Result<Option<Imported>, CompareError> {
+fn imported(store: &Store, input: &Input) -> Result<Option<Pairing>, CompareError> {
     if input.campaign.is_some() {
         return Ok(input.imported.clone());
     }
@@ -317,9 +317,9 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
         .sum();
     let mut family = Family::new(SEED, samples);
     family.alpha = ALPHA;
-    family.resamples = u32::try_from(DRAWS / values.max(1))
+    family.resamples = u32::try_from(MOST_DRAWS / values.max(1))
         .unwrap_or(u32::MAX)
-        .clamp(FEWEST, family.resamples);
+        .clamp(FEWEST_DRAWS, family.resamples);
     let rule = match &comparison.look {
         Some(look) => Plan::new(
             ALPHA,

@@ -44,7 +44,5 @@ pub use observation::{Observation, ObservationError, observation};
 pub use pairs::pairs;
 pub use power::{MOST_SEEDS, MetricPower, PowerQuestion};
 pub use scale::{Room, Scale};
-pub use select::{
-    Allowed, compare_campaign, compare_campaign_accepting, compare_note, compare_two, show_campaign,
-};
+pub use select::{Allowance, Names, compare_campaign, compare_note, compare_two, show_campaign};
 pub use tails::{Tails, tails};

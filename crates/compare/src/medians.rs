@@ -1,9 +1,10 @@
 //! The primary metrics of a campaign with a single variant, where there is nothing to judge.
 
+use std::fmt;
+
 use pagetide_quantity::Unit;
 use pagetide_record::Pass;
-use pagetide_store::CampaignNote;
-use pagetide_store::Store;
+use pagetide_store::{CampaignNote, Store};
 use pagetide_verdict::number;
 use serde::Serialize;
 
@@ -37,6 +38,16 @@ pub struct InvalidSeed {
     pub seed: u64,
     /// Why, in one line.
     pub why: String,
+}
+
+impl fmt::Display for InvalidSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "invalid: {} with seed {}: {}",
+            self.cell, self.seed, self.why
+        )
+    }
 }
 
 /// The primary metrics of every cell of a campaign, and its invalid trials.

@@ -13,7 +13,7 @@ use pagetide_probe::meaning::{
 pub use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS, TRACE};
 use pagetide_probe::text::{Effect, Kind, Source, observer_effect};
 use pagetide_probe::trace::{SLEEP_STACK, TraceFile, TraceMeta};
-use pagetide_quantity::Nanos;
+use pagetide_quantity::{Nanos, floor};
 use pagetide_record::file::FileError;
 use pagetide_record::{Pass, Record, RecordReader, Subject, TraceRing};
 use pagetide_store::Row;
@@ -173,6 +173,15 @@ pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     Ok(rows.into_iter().nth(valid))
 }
 
+/// The observed pass of a record's trial: the record itself, or its partner in the store.
+pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
+    let row = match row.subject().pass {
+        Pass::Observed => Some(row.clone()),
+        Pass::Timed => partner(store, row)?,
+    };
+    row.map(|row| store.load(&row.id)).transpose()
+}
+
 /// The observation of a record, timed or observed, and of its partner in the store.
 pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationError> {
     let other = partner(store, row)?;
@@ -223,9 +232,7 @@ fn growing(delta: &Delta) -> Delta {
 fn cpu_times(record: &Record) -> Option<CpuTimes> {
     let time = |name: &str| {
         let value = record.metric(name)?.value.number()?;
-        // Nanoseconds below 2^53, never negative.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        Some(Nanos(value.max(0.0) as u64))
+        Some(Nanos(floor(value)))
     };
     Some(CpuTimes {
         user: time("user")?,
@@ -245,16 +252,13 @@ fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2
         .collect();
     let column = |name: &str| attempts.column(name);
     let (pass, begin, latency) = (column("pass")?, column("begin")?, column("latency")?);
-    // Whole numbers of nanoseconds below 2^53.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let whole = |value: f64| value.max(0.0) as u64;
     (0..attempts.rows())
         .map(|row| {
-            let pass = usize::try_from(whole(pass.get(row)?)).ok()?;
+            let pass = usize::try_from(floor(pass.get(row)?)).ok()?;
             let begin = passes
                 .get(pass)?
-                .saturating_add(Nanos(whole(begin.get(row)?)));
-            Some([begin, begin.saturating_add(Nanos(whole(latency.get(row)?)))])
+                .saturating_add(Nanos(floor(begin.get(row)?)));
+            Some([begin, begin.saturating_add(Nanos(floor(latency.get(row)?)))])
         })
         .collect()
 }

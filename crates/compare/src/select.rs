@@ -2,10 +2,9 @@
 
 use pagetide_quantity::nearest;
 use pagetide_record::Pass;
-use pagetide_store::{CampaignNote, Filter, Row};
-use pagetide_store::{Store, StoreError};
+use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError, shell};
 
-use crate::beside::Asked;
+use crate::beside::Intent;
 use crate::comparison::Comparison;
 use crate::error::CompareError;
 use crate::input::Input;
@@ -26,14 +25,14 @@ enum Selection {
 
 /// In what two sides of a comparison may differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct Allowance {
     /// Whether they may differ in more than the variant.
     pub anyway: bool,
     /// What may differ although nobody asked for it: kinds such as `huge-pages`, or names of settings.
     pub accepted: Vec<String>,
 }
 
-impl From<bool> for Allowed {
+impl From<bool> for Allowance {
     fn from(anyway: bool) -> Self {
         Self {
             anyway,
@@ -42,10 +41,99 @@ impl From<bool> for Allowed {
     }
 }
 
+/// What a command line names to be compared: two sides, a campaign, or nothing for the campaign that ran last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The baseline, or a campaign.
+    pub a: Option<String>,
+    /// What is set against it.
+    pub b: Option<String>,
+    /// In what the two may differ.
+    pub allowed: Allowance,
+}
+
+impl Names {
+    /// Whether a whole campaign is meant, not two sides.
+    fn is_campaign(&self) -> bool {
+        match (&self.a, &self.b) {
+            (Some(name), None) => !name.contains(':'),
+            (None, _) => true,
+            (Some(_), Some(_)) => false,
+        }
+    }
+
+    /// Compares what the names stand for.
+    pub fn compare(&self, store: &Store) -> Result<Comparison, CompareError> {
+        match (&self.a, &self.b) {
+            (Some(a), Some(b)) => compare_two(store, a, b, self.allowed.clone()),
+            (Some(name), None) if !self.is_campaign() => {
+                Err(CompareError::OneSide { name: name.clone() })
+            }
+            (name, _) => compare_campaign_accepting(store, name.as_deref(), &self.allowed.accepted),
+        }
+    }
+
+    /// The same, where a campaign may also have a single variant and nothing to judge.
+    pub fn show(&self, store: &Store) -> Result<Comparison, CompareError> {
+        match self.compare(store) {
+            Err(CompareError::OneVariant { .. }) if self.is_campaign() => {
+                show_campaign(store, self.a.as_deref())
+            }
+            other => other,
+        }
+    }
+
+    /// What the comparison is called.
+    pub fn title(&self, comparison: &Comparison) -> String {
+        match (&self.a, &self.b, &comparison.campaign) {
+            (Some(a), Some(b), _) => format!("{b} against {a}"),
+            (_, _, Some(campaign)) => match (&comparison.baseline, comparison.columns.first()) {
+                (Some(why), Some(baseline)) => {
+                    format!("{campaign}, against {} ({why})", baseline.name)
+                }
+                _ => campaign.clone(),
+            },
+            _ => "comparison".to_owned(),
+        }
+    }
+
+    /// The command that gives the comparison again: the one that ran the campaign, since a reader wants to run it and
+    /// not to look at it again, else `pagetide COMMAND` with these names.
+    pub fn origin(
+        &self,
+        store: &Store,
+        comparison: &Comparison,
+        command: &str,
+    ) -> Result<String, StoreError> {
+        if let Some(campaign) = &comparison.campaign
+            && self.is_campaign()
+            && self.allowed.accepted.is_empty()
+            && let Some(note) = store.campaign(campaign)?
+            && !note.command.is_empty()
+        {
+            return Ok(note.command);
+        }
+        Ok(self.words(command))
+    }
+
+    /// `pagetide COMMAND` with these names.
+    pub fn words(&self, command: &str) -> String {
+        let mut words = vec!["pagetide", command];
+        words.extend(self.a.iter().chain(&self.b).map(String::as_str));
+        if self.allowed.anyway {
+            words.push("--anyway");
+        }
+        for accepted in &self.allowed.accepted {
+            words.extend(["--accept", accepted]);
+        }
+        shell(&words)
+    }
+}
+
 /// Compares all variants of a campaign with its first. `name` is a campaign's name (its latest run), the identity of a
 /// run (`quick.2`), or `None` for the campaign that ran last. `accepted` names what may differ beside what was asked for,
 /// besides what the campaign itself accepts.
-pub fn compare_campaign_accepting(
+fn compare_campaign_accepting(
     store: &Store,
     name: Option<&str>,
     accepted: &[String],
@@ -85,9 +173,9 @@ pub fn compare_two(
     store: &Store,
     a: &str,
     b: &str,
-    allowed: impl Into<Allowed>,
+    allowed: impl Into<Allowance>,
 ) -> Result<Comparison, CompareError> {
-    let Allowed { anyway, accepted } = allowed.into();
+    let Allowance { anyway, accepted } = allowed.into();
     match (resolve(store, a)?, resolve(store, b)?) {
         // Two variants of one campaign keep its margins, primary metrics and looks.
         (Selection::Variant(x, place_a), Selection::Variant(y, place_b)) if x.id() == y.id() => {
@@ -104,7 +192,7 @@ pub fn compare_two(
             let mut input = Input::of_rows(sides, anyway)?;
             input.accepted = accepted;
             if releases == [true, true] {
-                input.asked = Asked::Kernel;
+                input.asked = Intent::Kernel;
             }
             compare(store, &input)
         }

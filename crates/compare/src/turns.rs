@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagetide_quantity::Nanos;
-use pagetide_store::Imported;
+use pagetide_store::Pairing;
 
 use crate::comparison::Caution;
 use crate::input::{Input, TrialRow};
@@ -22,7 +22,7 @@ enum Order {
 }
 
 /// Whether trials of a column and of the baseline make pairs.
-pub(crate) fn pairs(imported: &Imported, input: &Input, column: usize) -> bool {
+pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
     imported.paired_by.is_some()
         && match order(imported, input, column) {
             Order::Turns(_) => true,
@@ -32,7 +32,7 @@ pub(crate) fn pairs(imported: &Imported, input: &Input, column: usize) -> bool {
 }
 
 /// What should be known of the order in which a column and the baseline were recorded.
-pub(crate) fn caution(imported: &Imported, input: &Input, column: usize) -> Option<Caution> {
+pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Option<Caution> {
     let [a, b] = [0, column].map(|column| input.columns[column].name.clone());
     match order(imported, input, column) {
         Order::Turns(None) => None,
@@ -51,7 +51,7 @@ pub(crate) fn caution(imported: &Imported, input: &Input, column: usize) -> Opti
     }
 }
 
-fn order(imported: &Imported, input: &Input, column: usize) -> Order {
+fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     let sides = [0, column].map(|column| &input.columns[column].trials);
     if sides.iter().any(|side| side.is_empty())
         || sides

@@ -5,7 +5,7 @@
 
 use pagetide_compare::beside::Standing;
 use pagetide_compare::{
-    Allowed, Comparison, FailOn, Overall, compare_campaign, compare_campaign_accepting, compare_two,
+    Allowance, Comparison, FailOn, Names, Overall, compare_campaign, compare_two,
 };
 use pagetide_quantity::{Metric, MetricDef, Nanos};
 use pagetide_record::{Counters, Invalid, Record};
@@ -100,10 +100,17 @@ fn a_claim_between_kernels_whose_huge_pages_differ_is_confounded_until_it_is_acc
     assert!(judgement.effect.is_some(), "the estimate stays");
     for words in ["huge-pages", "thp/enabled"] {
         let accepted = [words.to_owned()];
-        let comparison = compare_campaign_accepting(&store, None, &accepted).unwrap();
+        let names = Names {
+            allowed: Allowance {
+                anyway: false,
+                accepted: accepted.to_vec(),
+            },
+            ..Names::default()
+        };
+        let comparison = names.compare(&store).unwrap();
         assert_eq!(comparison.overall, Overall::Improved);
         assert_eq!(comparison.beside[0].also[0].standing, Standing::Accepted);
-        let allowed = Allowed {
+        let allowed = Allowance {
             anyway: false,
             accepted: accepted.to_vec(),
         };

@@ -5,7 +5,7 @@
 
 use pagetide_compare::history::{Order, history};
 use pagetide_compare::{
-    Allowed, Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note,
+    Allowance, Caution, CompareError, Comparison, FailOn, Overall, compare_campaign, compare_note,
     compare_two, tails,
 };
 use pagetide_quantity::{Direction, Histogram, Metric, MetricDef, Nanos};
@@ -320,7 +320,7 @@ fn with_anyway_each_cell_goes_with_the_nearest_of_its_own_scenario() {
     bench.add(0, 0, lone);
     let sides = |anyway| {
         let accepted = vec!["lru_gen/enabled".to_owned()];
-        compare_two(&bench.store, "6.0", "6.1", Allowed { anyway, accepted })
+        compare_two(&bench.store, "6.0", "6.1", Allowance { anyway, accepted })
     };
     // Releases are compared without a campaign: by their cells alone.
     let of_release = |release: &str| {

@@ -27,7 +27,7 @@ use crate::monitor::Monitor;
 use crate::snapshot::{Contents, Recipe};
 
 /// Lines of a console's end that an error quotes.
-const QUOTED: usize = 3;
+const QUOTED_LINES: usize = 3;
 /// How long an emulator that closed its monitor has to end.
 const ENDING: Duration = Duration::from_secs(1);
 
@@ -152,7 +152,7 @@ impl Boot<'_> {
         if guard.end() == Some(End::Stopped) {
             return ExactError::Stopped;
         }
-        let said = Said {
+        let said = SilentGuest {
             console: &memory::text(console),
             errors: &memory::text(errors),
             status,
@@ -180,7 +180,7 @@ fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bo
 }
 
 /// What is known of a guest that did not get ready.
-struct Said<'a> {
+struct SilentGuest<'a> {
     console: &'a str,
     errors: &'a str,
     status: Option<ExitStatus>,
@@ -188,7 +188,7 @@ struct Said<'a> {
     cmdline: &'a str,
 }
 
-impl Said<'_> {
+impl SilentGuest<'_> {
     /// What happened, what was heard last, and the likely cause.
     fn why(&self) -> String {
         // Its memory is a file that is mapped: where there is no room for a page of it, the emulator gets this signal.
@@ -218,8 +218,8 @@ impl Said<'_> {
             .rev()
             .find(|line| !line.trim().is_empty() && !line.contains("warning:"));
         let tail = match dying {
-            Some(at) => &lines[at..lines.len().min(at + QUOTED)],
-            None => &lines[lines.len().saturating_sub(QUOTED)..],
+            Some(at) => &lines[at..lines.len().min(at + QUOTED_LINES)],
+            None => &lines[lines.len().saturating_sub(QUOTED_LINES)..],
         }
         .join(" / ");
         let hung = self
@@ -286,9 +286,9 @@ pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
 fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
     /// Up to 64 sectors of setup code, the boot sector, and something of what follows.
     /// Source: kernel `Documentation/arch/x86/boot.rst`, `setup_sects`.
-    const LENGTH: u64 = 64 << 10;
+    const HEAD_BYTES: u64 = 64 << 10;
     io::copy(
-        &mut File::open(image)?.take(LENGTH),
+        &mut File::open(image)?.take(HEAD_BYTES),
         &mut File::create(path)?,
     )?;
     Ok(())
@@ -315,11 +315,11 @@ fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result
 
 /// Gives back the zero pages of a file: most of a fresh guest's memory.
 fn punch(path: &Path) -> io::Result<()> {
-    const CHUNK: usize = 1 << 20;
-    const PAGE: usize = 4096;
+    const CHUNK_BYTES: usize = 1 << 20;
+    const PAGE_BYTES: usize = 4096;
     let file = File::options().read(true).write(true).open(path)?;
     let length = file.metadata()?.len();
-    let mut buffer = vec![0_u8; CHUNK];
+    let mut buffer = vec![0_u8; CHUNK_BYTES];
     let (mut at, mut hole): (u64, Option<u64>) = (0, None);
     let dig = |from: u64, to: u64| {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -330,8 +330,8 @@ fn punch(path: &Path) -> io::Result<()> {
         if n == 0 {
             break;
         }
-        for (index, page) in buffer[..n].chunks(PAGE).enumerate() {
-            let from = at + (index * PAGE) as u64;
+        for (index, page) in buffer[..n].chunks(PAGE_BYTES).enumerate() {
+            let from = at + (index * PAGE_BYTES) as u64;
             let zero = page.iter().all(|byte| *byte == 0);
             match (zero, hole) {
                 (true, None) => hole = Some(from),
@@ -359,7 +359,7 @@ mod tests {
 
     fn why(console: &str, errors: &str, cmdline: &str, hung: Option<Duration>) -> String {
         let status = None;
-        let said = Said {
+        let said = SilentGuest {
             console,
             errors,
             status,
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn an_emulator_without_room_for_memory_is_told_from_a_kernel_that_does_not_boot() {
-        let said = Said {
+        let said = SilentGuest {
             console: "",
             errors: "",
             status: Some(ExitStatus::from_raw(libc::SIGBUS)),

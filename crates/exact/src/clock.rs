@@ -16,7 +16,7 @@ use crate::memory;
 /// The shared object. Source: `build.rs`.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
 /// A clock that starts in 1970 and moves a millisecond a call does not leave that year within a trial.
-const YEAR: i64 = 365 * 24 * 3600;
+const YEAR_SECONDS: i64 = 365 * 24 * 3600;
 
 /// The clock, in a file that vanishes with its last user.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Clock {
 /// Format: QEMU `docs/interop/qmp-spec.rst`, asynchronous events.
 pub fn dated(event: &Value) -> bool {
     let seconds = event.pointer("/timestamp/seconds").and_then(Value::as_i64);
-    seconds.is_some_and(|seconds| (0..YEAR).contains(&seconds))
+    seconds.is_some_and(|seconds| (0..YEAR_SECONDS).contains(&seconds))
 }
 
 /// Whether the emulator moved the guest's clock other than by counting instructions before this state was saved.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pagetide_arena::doctor::{self, Found, Piece, State};
+use pagetide_arena::doctor::{self, Diagnosis, Piece, State};
 use pagetide_kernel::Cache;
 use pagetide_record::ArenaKind;
 
@@ -42,19 +42,19 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     found.map(|found| found.of(ArenaKind::Exact)).into()
 }
 
-fn emulator_piece(found: Result<&Emulator, String>) -> Found {
+fn emulator_piece(found: Result<&Emulator, String>) -> Diagnosis {
     let name = "emulator";
     match found {
         // Messages name their remedy themselves.
-        Err(why) => Found::new(name, State::Missing, why, "apt-get install qemu-system-x86"),
+        Err(why) => Diagnosis::new(name, State::Missing, why, "apt-get install qemu-system-x86"),
         Ok(emulator) => match version(&emulator.version) {
-            Some(version) if version < (7, 2) => Found::new(
+            Some(version) if version < (7, 2) => Diagnosis::new(
                 name,
                 State::Missing,
                 format!("{} is older than 7.2", emulator.version),
                 "install QEMU 7.2 or later, or name one with PAGETIDE_QEMU",
             ),
-            _ => Found::works(name, format!("{} ({})", emulator.version, emulator.program)),
+            _ => Diagnosis::works(name, format!("{} ({})", emulator.version, emulator.program)),
         },
     }
 }
@@ -68,9 +68,9 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn kernels(cache: &Path) -> Found {
+fn kernels(cache: &Path) -> Diagnosis {
     let name = "kernels";
-    let limits = |found: String| Found::new(name, State::Limits, found, "pagetide kernel add");
+    let limits = |found: String| Diagnosis::new(name, State::Limits, found, "pagetide kernel add");
     match Cache::open(cache).and_then(|cache| cache.list()) {
         Err(why) => limits(why.to_string()),
         Ok(list) if list.is_empty() => {
@@ -78,7 +78,7 @@ fn kernels(cache: &Path) -> Found {
         }
         Ok(list) => {
             let releases: Vec<&str> = list.iter().map(|k| k.release.as_str()).collect();
-            Found::works(name, releases.join(", "))
+            Diagnosis::works(name, releases.join(", "))
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_missing_emulator_is_named_with_the_command_that_mends_it() {
-        let Found { state, remedy, .. } = emulator_piece(Err("no".into()));
+        let Diagnosis { state, remedy, .. } = emulator_piece(Err("no".into()));
         assert_eq!(state, State::Missing);
         assert!(remedy.starts_with("apt-get install"));
     }

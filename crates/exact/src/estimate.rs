@@ -21,7 +21,7 @@ pub fn of(subject: &Subject) -> Option<Nanos> {
 
 /// Wall-clock time until a guest is booted and saved.
 pub fn of_boot() -> Option<Nanos> {
-    time_of(BOOT)
+    time_of(BOOT_LAPS)
 }
 
 /// Wall-clock time of so many laps on this machine.
@@ -35,7 +35,7 @@ fn time_of(laps: f64) -> Option<Nanos> {
 }
 
 /// Size of the table that a lap walks through: more than a core's own cache, as the translated code of a kernel is.
-const TABLE: usize = 1 << 18;
+const TABLE_ENTRIES: usize = 1 << 18;
 /// Steps of a lap.
 const STEPS: u32 = 1_000_000;
 /// How long laps are timed on each CPU: long enough for whatever else runs here to have its turn.
@@ -43,7 +43,7 @@ const TIMED: Duration = Duration::from_millis(150);
 
 /// Dependent loads and jumps that no predictor knows, which is what an emulator spends its time on.
 fn lap(table: &[u32]) -> u32 {
-    let mask = TABLE - 1;
+    let mask = TABLE_ENTRIES - 1;
     let (mut at, mut sum) = (1_u32, 0_u32);
     for step in 0..STEPS {
         let next = table[at as usize & mask];
@@ -86,7 +86,7 @@ fn time_of_laps(table: &[u32]) -> f64 {
 
 fn table() -> Vec<u32> {
     let mut state = 88_172_645_463_325_252_u64;
-    (0..TABLE)
+    (0..TABLE_ENTRIES)
         .map(|_| {
             // Xorshift (Marsaglia 2003).
             state ^= state << 13;
@@ -98,28 +98,28 @@ fn table() -> Vec<u32> {
 }
 
 /// A boot: 1.3 to 2.4 billion instructions, most of them translated for the first time, and the saving of the guest.
-const BOOT: f64 = 700.0;
+const BOOT_LAPS: f64 = 700.0;
 /// What a trial costs beside its scenario: the emulator's start, the way to the scenario, reading out.
-const BASE: f64 = 55.0;
+const BASE_LAPS: f64 = 55.0;
 /// What an observed one costs beside that.
-const OBSERVER: f64 = 30.0;
+const OBSERVER_LAPS: f64 = 30.0;
 /// How much slower the scenario is with tracepoints.
-const TRACED: f64 = 1.3;
+const TRACED_FACTOR: f64 = 1.3;
 /// First touch of a page.
-const FILL: f64 = 0.0010;
+const FILL_LAPS: f64 = 0.0010;
 /// A page moved to compressed memory or back, and to the simulated disk or back.
-const ZRAM: f64 = 0.005;
-const DISK: f64 = 0.0063;
+const ZRAM_LAPS: f64 = 0.005;
+const DISK_LAPS: f64 = 0.0063;
 /// The same where a process of ours serves the disk: requests are as many, and each is passed on and copied twice.
-const SERVED: f64 = 0.02;
+const SERVED_LAPS: f64 = 0.02;
 /// What of that a page costs that is read in order: those around it come with it.
-const IN_ORDER: f64 = 0.4;
+const IN_ORDER_SHARE: f64 = 0.4;
 /// A reference to a page in memory.
-const HIT: f64 = 0.00005;
+const HIT_LAPS: f64 = 0.00005;
 /// Share of the memory that the workload itself finds for its pages; page tables and readers in flight take the rest.
-const ROOM: f64 = 0.98;
+const ROOM_SHARE: f64 = 0.98;
 /// Memory that a kernel and what stands by take of a machine of a total size.
-const FOOTPRINT: f64 = 56.0 * 256.0;
+const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
 
 /// A trial's sizes.
 struct Sizes<'a> {
@@ -137,12 +137,12 @@ impl<'a> Sizes<'a> {
             params: &subject.params,
             memory: match subject.memory {
                 MemorySpec::Free(free) => pages(free),
-                MemorySpec::Total(total) => (pages(total) - FOOTPRINT).max(1.0),
+                MemorySpec::Total(total) => (pages(total) - FOOTPRINT_PAGES).max(1.0),
             },
             moved: match subject.swap {
-                SwapSpec::Ssd(_) => DISK,
-                SwapSpec::Disk(_) => SERVED,
-                SwapSpec::Zram | SwapSpec::None => ZRAM,
+                SwapSpec::Ssd(_) => DISK_LAPS,
+                SwapSpec::Disk(_) => SERVED_LAPS,
+                SwapSpec::Zram | SwapSpec::None => ZRAM_LAPS,
             },
         }
     }
@@ -169,7 +169,7 @@ impl<'a> Sizes<'a> {
 
     /// So many pages touched for the first time, in order, with this much room; what does not fit is moved out.
     fn filled(&self, pages: f64, room: f64) -> f64 {
-        pages * FILL + (pages - room).max(0.0) * self.moved
+        pages * FILL_LAPS + (pages - room).max(0.0) * self.moved
     }
 }
 
@@ -187,28 +187,28 @@ fn laps(subject: &Subject) -> Option<f64> {
         _ => pattern(&sizes),
     };
     Some(match subject.pass {
-        Pass::Timed => BASE + work,
-        Pass::Observed => BASE + OBSERVER + work * TRACED,
+        Pass::Timed => BASE_LAPS + work,
+        Pass::Observed => BASE_LAPS + OBSERVER_LAPS + work * TRACED_FACTOR,
     })
 }
 
 /// References over a region. How many of them find their page gone follows from how even the pattern is.
 fn pattern(sizes: &Sizes<'_>) -> f64 {
     let (pages, refs) = (sizes.number("pages"), sizes.number("refs"));
-    let absent = (1.0 - ROOM * sizes.memory / pages).max(0.0);
+    let absent = (1.0 - ROOM_SHARE * sizes.memory / pages).max(0.0);
     let name = sizes.text("pattern");
     let name = name.split(['(', ':']).next().unwrap_or(name);
     let missed = match name {
         // In order: the page that comes next is the one that went longest ago.
-        "linear" | "loop" if absent > 0.0 => IN_ORDER * refs,
+        "linear" | "loop" if absent > 0.0 => IN_ORDER_SHARE * refs,
         // In order too, but all references to a page follow each other.
-        "smooth-sin" if absent > 0.0 => IN_ORDER * refs.min(pages),
+        "smooth-sin" if absent > 0.0 => IN_ORDER_SHARE * refs.min(pages),
         "linear" | "loop" | "smooth-sin" => 0.0,
         "zipf" | "hot-cold" => refs * absent * 0.5,
         "scan-with-hot-core" => refs * absent * 0.75,
         _ => refs * absent,
     };
-    sizes.filled(pages, sizes.memory) + refs * HIT + 2.0 * missed * sizes.moved
+    sizes.filled(pages, sizes.memory) + refs * HIT_LAPS + 2.0 * missed * sizes.moved
 }
 
 /// Every reclaimer maps the region as well: each page is unmapped from all of them.
@@ -227,14 +227,16 @@ fn swapbench(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let room = (sizes.memory - sizes.pages("locked")).max(1.0);
     // Written once, read in each pass; zeros are remembered and not moved.
     let moved = if as_written { 0.19 } else { 1.0 } * 2.0 * passes * (pages - room).max(0.0);
-    pages * FILL * (1.0 + passes) + moved * sizes.moved
+    pages * FILL_LAPS * (1.0 + passes) + moved * sizes.moved
 }
 
 fn usemem(sizes: &Sizes<'_>) -> f64 {
     let pages = sizes.number("processes") * sizes.pages("size");
     let again = (sizes.number("passes") - 1.0).max(0.0) * pages;
     let missed = if pages > sizes.memory { again } else { 0.0 };
-    sizes.filled(pages, sizes.memory) + again * HIT + 2.0 * IN_ORDER * missed * sizes.moved
+    sizes.filled(pages, sizes.memory)
+        + again * HIT_LAPS
+        + 2.0 * IN_ORDER_SHARE * missed * sizes.moved
 }
 
 fn kv(sizes: &Sizes<'_>) -> f64 {
@@ -256,7 +258,7 @@ fn filecopy(sizes: &Sizes<'_>) -> f64 {
         })
         .sum::<f64>();
     let (pages, victim) = (sizes.pages("size"), sizes.pages("victim"));
-    pages * FILL + ways * (pages * 0.0056 + victim * 0.017)
+    pages * FILL_LAPS + ways * (pages * 0.0056 + victim * 0.017)
 }
 
 /// Three passes ask for blocks at a rate, after the load has aged memory; what counts is the time of the guest.
@@ -312,7 +314,7 @@ mod tests {
                 laps(&subject(name, given, 64)).unwrap_or_else(|| panic!("{name} has none"))
             });
             assert!(
-                small >= BASE && large > small * 1.5,
+                small >= BASE_LAPS && large > small * 1.5,
                 "{name}: {small} and {large}"
             );
         }

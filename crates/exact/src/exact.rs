@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pagetide_arena::{
-    Arena, ArenaError, Finding, Guest, Options, Prepared, Progress, Trial, VariantSpec, host,
+    Arena, ArenaError, Finding, Guest, Options, PreparedTrial, Progress, Trial, VariantSpec, host,
 };
 use pagetide_guest::spec::{BootSpec, ModuleSpec};
 use pagetide_harness::settings;
@@ -58,7 +58,7 @@ pub struct Exact {
 }
 
 /// What is worked out for a trial when it is prepared.
-struct Ready {
+struct Preparation {
     kernel: Arc<Kernel>,
     needs: Needs,
     machine: MachineSpec,
@@ -105,11 +105,7 @@ impl Exact {
         let cache =
             Cache::open(&self.options.cache)?.stopping_by(Stop::by(self.options.stop.clone()));
         let reference: KernelRef = name.parse()?;
-        let freshness = if self.options.refresh {
-            Freshness::Refresh
-        } else {
-            Freshness::Pinned
-        };
+        let freshness = Freshness::new(self.options.refresh);
         let kernel = Arc::new(cache.resolve(&reference, freshness, &mut |step| {
             (self.say)(&step.to_string());
         })?);
@@ -128,8 +124,8 @@ impl Exact {
     }
 
     /// Name of the snapshot that a trial starts from.
-    fn snapshot_of(&self, prepared: &Prepared) -> Option<String> {
-        let (subject, ready) = (prepared.subject(), prepared.own::<Ready>().ok()?);
+    fn snapshot_of(&self, prepared: &PreparedTrial) -> Option<String> {
+        let (subject, ready) = (prepared.subject(), prepared.own::<Preparation>().ok()?);
         // Its modules follow from the rest, and from whether there are packet sockets.
         let rest = self.recipe_with(subject, ready, Vec::new());
         let what = serde_json::to_string(&(rest, ready.needs.packet)).ok()?;
@@ -228,13 +224,22 @@ impl Exact {
     }
 
     /// What a snapshot for this subject is made of, without its files, and the files of its modules.
-    fn recipe(&self, subject: &Subject, ready: &Ready) -> Result<(Recipe, Files), ExactError> {
+    fn recipe(
+        &self,
+        subject: &Subject,
+        ready: &Preparation,
+    ) -> Result<(Recipe, Files), ExactError> {
         let (modules, files) = Self::modules(&ready.kernel, subject, &ready.needs)?;
         Ok((self.recipe_with(subject, ready, modules), files))
     }
 
     /// The same, with these modules.
-    fn recipe_with(&self, subject: &Subject, ready: &Ready, modules: Vec<ModuleSpec>) -> Recipe {
+    fn recipe_with(
+        &self,
+        subject: &Subject,
+        ready: &Preparation,
+        modules: Vec<ModuleSpec>,
+    ) -> Recipe {
         let (machine, needs) = (&ready.machine, &ready.needs);
         let boot = BootSpec {
             region_at: machine.region_at,
@@ -398,7 +403,7 @@ impl Arena for Exact {
         ArenaKind::Exact
     }
 
-    fn prepare(&self, trial: &Trial) -> Result<Prepared, ArenaError> {
+    fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
         let memory = trial.memory.bytes();
         if memory < LEAST {
             return Err(ArenaError::wrong(ExactError::TooLittleMemory {
@@ -457,17 +462,17 @@ impl Arena for Exact {
             cmdline: machine.cmdline.clone(),
             guest: self.guest.clone(),
         };
-        let ready = Ready {
+        let ready = Preparation {
             kernel,
             needs,
             machine,
         };
-        Ok(Prepared::new(trial.clone(), subject, ready))
+        Ok(PreparedTrial::new(trial.clone(), subject, ready))
     }
 
-    fn side_by_side(&self, largest: &Prepared) -> usize {
+    fn side_by_side(&self, largest: &PreparedTrial) -> usize {
         let wanted = self.options.jobs.unwrap_or_else(host::cpus).max(1);
-        let Ok(ready) = largest.own::<Ready>() else {
+        let Ok(ready) = largest.own::<Preparation>() else {
             return 1;
         };
         let one = ready.machine.memory.0 + (64 << 20);
@@ -481,7 +486,7 @@ impl Arena for Exact {
         estimate::of(subject)
     }
 
-    fn guest(&self, prepared: &Prepared) -> Option<Guest> {
+    fn guest(&self, prepared: &PreparedTrial) -> Option<Guest> {
         let key = self.snapshot_of(prepared)?;
         let boot = if self.snapshots.has(&key) {
             Nanos(0)
@@ -493,13 +498,13 @@ impl Arena for Exact {
 
     fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError> {
         let subject = prepared.subject();
-        let ready = prepared.own::<Ready>()?;
-        let Ready {
+        let ready = prepared.own::<Preparation>()?;
+        let Preparation {
             kernel,
             needs,
             machine,

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use pagetide_quantity::Bytes;
 
 /// Size of what is read at once.
-const CHUNK: usize = 1 << 20;
-const PAGE: usize = 4096;
+const CHUNK_BYTES: usize = 1 << 20;
+const PAGE_BYTES: usize = 4096;
 
 /// An image on its way into a guest.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Handover {
     /// Finds the parts of an image that are not zero.
     pub fn of(image: File) -> io::Result<Self> {
         let mut pieces: Vec<(u64, u64)> = Vec::new();
-        let mut buffer = vec![0; CHUNK];
+        let mut buffer = vec![0; CHUNK_BYTES];
         let mut at = 0;
         loop {
             let n = image.read_at(&mut buffer, at)?;
@@ -31,15 +31,20 @@ impl Handover {
                 return Ok(Self { image, pieces });
             }
             // A read that ended early ends within a page.
-            let whole = n.next_multiple_of(PAGE);
+            let whole = n.next_multiple_of(PAGE_BYTES);
             buffer[n..whole].fill(0);
-            for (page, from) in buffer[..whole].chunks_exact(PAGE).zip((at..).step_by(PAGE)) {
+            for (page, from) in buffer[..whole]
+                .chunks_exact(PAGE_BYTES)
+                .zip((at..).step_by(PAGE_BYTES))
+            {
                 if page.iter().all(|byte| *byte == 0) {
                     continue;
                 }
                 match pieces.last_mut() {
-                    Some((start, length)) if *start + *length == from => *length += PAGE as u64,
-                    _ => pieces.push((from, PAGE as u64)),
+                    Some((start, length)) if *start + *length == from => {
+                        *length += PAGE_BYTES as u64
+                    }
+                    _ => pieces.push((from, PAGE_BYTES as u64)),
                 }
             }
             at += n as u64;
@@ -59,11 +64,13 @@ impl Handover {
 
     /// Writes the pieces, one after the other, into a file from an offset on.
     pub fn write(&self, file: &File, mut to: u64) -> io::Result<()> {
-        let mut buffer = vec![0; CHUNK];
+        let mut buffer = vec![0; CHUNK_BYTES];
         for (from, length) in &self.pieces {
             let (mut from, mut left) = (*from, *length);
             while left > 0 {
-                let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+                let most = usize::try_from(left)
+                    .unwrap_or(CHUNK_BYTES)
+                    .min(CHUNK_BYTES);
                 let n = self.image.read_at(&mut buffer[..most], from)?;
                 if n == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());

@@ -4,7 +4,7 @@ mod best;
 mod room;
 mod windows;
 
-use pagetide_oracle::{Choice, Job, Trace, known, simulate};
+use pagetide_oracle::{Choice, Job, ReferenceString, known, simulate};
 use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
 
@@ -77,30 +77,30 @@ pub fn add(
     log: impl FnOnce() -> Option<Vec<u8>>,
 ) -> Option<Series> {
     let faults = faults(results, subject)?;
-    let trace = known(
+    let string = known(
         &subject.scenario,
         subject.as_written,
         &subject.params,
         subject.seed,
     )
     .ok()?;
-    if trace.references() > MOST_REFERENCES {
+    if string.references() > MOST_REFERENCES {
         return None;
     }
-    let (metrics, series) = metrics(&trace, faults, results, subject, log)?;
+    let (metrics, series) = metrics(&string, faults, results, subject, log)?;
     results.metrics.extend(metrics);
     series
 }
 
 fn metrics(
-    trace: &Trace,
+    string: &ReferenceString,
     faults: f64,
     results: &Results,
     subject: &Subject,
     log: impl FnOnce() -> Option<Vec<u8>>,
 ) -> Option<(Vec<Metric>, Option<Series>)> {
     let pages = u32::try_from(subject.memory.bytes().0 / PAGE_SIZE).ok()?;
-    let best = best::best(trace, subject, pages).ok()?;
+    let best = best::best(string, subject, pages).ok()?;
     let [opt, lru] = &*best;
     let headroom = pagetide_oracle::headroom(faults, opt.faults as f64);
     let headroom = if headroom.is_finite() {
@@ -121,7 +121,7 @@ fn metrics(
         .and_then(|(room, model)| {
             let job = |choice| Job { choice, size: room };
             let jobs = [Choice::opt(), Choice::parse(model).ok()?].map(job);
-            simulate(trace, &jobs, WINDOWS, 1).ok()
+            simulate(string, &jobs, WINDOWS, 1).ok()
         })
         .unwrap_or_default();
     if let (Some(room), [opt, model]) = (room, outcomes.as_slice()) {
@@ -130,7 +130,7 @@ fn metrics(
         metrics.push(Metric::new(&MODEL, model.faults as f64));
         policies.extend([("room-opt", opt), ("model", model)]);
     }
-    let series = windows::series(trace, log().as_deref(), faults, &policies);
+    let series = windows::series(string, log().as_deref(), faults, &policies);
     Some((metrics, series))
 }
 

@@ -9,7 +9,7 @@ use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
 /// Most memory of a compiled expression, in bytes.
-const LARGEST: usize = 1 << 20;
+const MOST_BYTES: usize = 1 << 20;
 
 /// The numbers that a trial reads from its program's output; none for other scenarios.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
@@ -19,7 +19,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let compiled = |measure: Measure| {
         let regex = RegexBuilder::new(&measure.pattern)
             .multi_line(true)
-            .size_limit(LARGEST)
+            .size_limit(MOST_BYTES)
             .build();
         match regex {
             Ok(regex) if regex.captures_len() > 1 => Ok((measure, regex)),

@@ -14,7 +14,7 @@ use crate::error::{ExactError, io};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Whether to go on waiting for the emulator; asked several times a second.
-pub type Still<'a> = dyn FnMut() -> bool + 'a;
+pub type KeepWaiting<'a> = dyn FnMut() -> bool + 'a;
 
 /// One end of a monitor connection.
 pub struct Monitor {
@@ -61,7 +61,7 @@ impl Monitor {
     }
 
     /// Reads the next message; `None` at the connection's end or when it is waited for no longer.
-    fn message(&mut self, still: &mut Still<'_>) -> Option<Value> {
+    fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             // What came before a pause stays in `line`.
             match self.reader.read_until(b'\n', &mut self.line) {
@@ -85,7 +85,7 @@ impl Monitor {
         &mut self,
         name: &str,
         arguments: &Value,
-        still: &mut Still<'_>,
+        still: &mut KeepWaiting<'_>,
     ) -> Result<Value, String> {
         let line = json!({ "execute": name, "arguments": arguments });
         writeln!(self.writer, "{line}").map_err(|why| format!("{name}: {why}"))?;
@@ -120,7 +120,7 @@ impl Monitor {
     }
 
     /// Waits until a migration ended; the event that says it was completed, `None` if it was not.
-    pub fn migrated(&mut self, still: &mut Still<'_>) -> Option<Value> {
+    pub fn migrated(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             let event = self.event(&["MIGRATION"], still)?;
             match event.pointer("/data/status").and_then(Value::as_str) {
@@ -143,7 +143,7 @@ impl Monitor {
     }
 
     /// Waits for an event of one of these names; `None` when it is waited for no longer or the emulator ended.
-    pub fn event(&mut self, names: &[&str], still: &mut Still<'_>) -> Option<Value> {
+    pub fn event(&mut self, names: &[&str], still: &mut KeepWaiting<'_>) -> Option<Value> {
         let wanted = |event: &Value| {
             event
                 .get("event")

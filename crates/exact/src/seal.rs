@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// What is hashed at a time, in bytes.
-const PIECE: u64 = 1 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
 
 /// What a file must be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,14 +107,14 @@ impl Identity {
 /// Hash of the first `bytes` bytes of a file.
 fn hash(file: &File, bytes: u64) -> io::Result<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let pieces = bytes.div_ceil(PIECE);
+    let pieces = bytes.div_ceil(PIECE_BYTES);
     // Each thread takes every so manieth piece, as data lies in runs.
     let share = |first: u64| -> io::Result<Vec<blake3::Hash>> {
         let mut buffer = Vec::new();
         let step = usize::try_from(threads).unwrap_or(1);
         (first..pieces)
             .step_by(step)
-            .map(|piece| hash_piece(file, piece * PIECE, bytes, &mut buffer))
+            .map(|piece| hash_piece(file, piece * PIECE_BYTES, bytes, &mut buffer))
             .collect()
     };
     let shares = std::thread::scope(|scope| {
@@ -147,7 +147,7 @@ fn hash(file: &File, bytes: u64) -> io::Result<String> {
 
 /// Hash of the piece of a file that begins at `at`.
 fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {
-    let length = (bytes - at).min(PIECE);
+    let length = (bytes - at).min(PIECE_BYTES);
     buffer.resize(usize::try_from(length).unwrap_or_default(), 0);
     if is_hole(file, at, at + length) {
         buffer.fill(0);
@@ -177,9 +177,9 @@ mod tests {
     fn sealed() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let ram = File::create(dir.path().join("ram")).unwrap();
-        ram.set_len(5 * PIECE + PIECE / 2).unwrap();
+        ram.set_len(5 * PIECE_BYTES + PIECE_BYTES / 2).unwrap();
         ram.write_all_at(b"low", 100).unwrap();
-        ram.write_all_at(b"high", 4 * PIECE + 7).unwrap();
+        ram.write_all_at(b"high", 4 * PIECE_BYTES + 7).unwrap();
         fs::write(dir.path().join("state"), vec![3; 300_000]).unwrap();
         let seal = Seal::of("key", dir.path(), &NAMES).unwrap();
         seal.write(&dir.path().join("whole")).unwrap();
@@ -197,9 +197,9 @@ mod tests {
         for (name, at) in [
             ("ram", 101),
             // In the midst of a hole, beside data, in the last byte.
-            ("ram", 2 * PIECE + 5),
-            ("ram", 4 * PIECE),
-            ("ram", 5 * PIECE + PIECE / 2 - 1),
+            ("ram", 2 * PIECE_BYTES + 5),
+            ("ram", 4 * PIECE_BYTES),
+            ("ram", 5 * PIECE_BYTES + PIECE_BYTES / 2 - 1),
             ("state", 0),
             ("state", 299_999),
         ] {
@@ -245,9 +245,12 @@ mod tests {
     fn the_hash_of_a_file_does_not_depend_on_how_it_is_stored() {
         let dir = tempfile::tempdir().unwrap();
         let (sparse, dense) = (dir.path().join("sparse"), dir.path().join("dense"));
-        File::create(&sparse).unwrap().set_len(3 * PIECE).unwrap();
+        File::create(&sparse)
+            .unwrap()
+            .set_len(3 * PIECE_BYTES)
+            .unwrap();
         fs::write(&dense, vec![0; 3 << 20]).unwrap();
-        let of = |path: &Path| hash(&File::open(path).unwrap(), 3 * PIECE).unwrap();
+        let of = |path: &Path| hash(&File::open(path).unwrap(), 3 * PIECE_BYTES).unwrap();
         assert_eq!(of(&sparse), of(&dense));
     }
 }

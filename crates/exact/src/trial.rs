@@ -45,7 +45,7 @@ const REPORT: Duration = Duration::from_millis(100);
 /// How long restoring a snapshot may take.
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 /// How much of the kernel's last words a record keeps, in bytes.
-const LAST_WORDS: usize = 16 << 10;
+const LAST_WORDS_BYTES: usize = 16 << 10;
 
 /// Name of the log of accesses.
 const ACCESSES: &str = "access-log";
@@ -458,7 +458,7 @@ fn explain(results: &mut Option<Results>, seen: &RunWatch, console: &str, errors
 }
 
 fn last(console: &str) -> String {
-    pagetide_harness::log::last(console, LAST_WORDS).to_owned()
+    pagetide_harness::log::last(console, LAST_WORDS_BYTES).to_owned()
 }
 
 /// What the guest is told. Bulk input is put into the region.

@@ -64,7 +64,7 @@ pub fn main() -> ! {
 }
 
 /// What a trial finds at the ready point.
-struct Ready {
+struct ReadyGuest {
     boot: BootSpec,
     known: MachineFacts,
     region: Region<'static>,
@@ -79,7 +79,7 @@ struct Ready {
 }
 
 /// Everything up to the ready point.
-fn prepare() -> Result<Ready, GuestError> {
+fn prepare() -> Result<ReadyGuest, GuestError> {
     mount::all()?;
     let text = fs::read(BOOT_SPEC).map_err(io("reading", BOOT_SPEC))?;
     let boot: BootSpec = serde_json::from_slice(&text).map_err(|why| GuestError::Spec {
@@ -149,7 +149,7 @@ fn prepare() -> Result<Ready, GuestError> {
     }
     ballast::drop_caches();
     // The mapping survives a restore, its content does not: the restored guest has a new region.
-    Ok(Ready {
+    Ok(ReadyGuest {
         boot,
         known,
         region,
@@ -198,7 +198,7 @@ fn managed() -> Result<Bytes, GuestError> {
 }
 
 /// From the ready point to the last frame.
-fn trial(ready: Ready) {
+fn trial(ready: ReadyGuest) {
     let mut report = Report::default();
     let region = ready.region;
     region.set_phase(Phase::Preparing);
@@ -222,7 +222,7 @@ fn trial(ready: Ready) {
 }
 
 /// Runs the trial; `text` is its specification as received.
-fn run(mut ready: Ready, order: &Order, text: &[u8], report: &mut Report) {
+fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     let (boot, known) = (&ready.boot, &ready.known);
     let results = &mut report.results;
     let mut applied = ready.settings.apply(&order.settings);

@@ -19,9 +19,9 @@ use crate::spec::MOUNT_POINT;
 pub const PIECES: &str = "/program.pieces";
 
 /// Most that is mapped at once.
-const WINDOW: u64 = 4 << 20;
+const WINDOW_BYTES: u64 = 4 << 20;
 /// Bytes of an entry of the table.
-const ENTRY: usize = 16;
+const ENTRY_BYTES: usize = 16;
 
 /// Devices that programs find: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
 const DEVICES: [(&str, u32, u32); 6] = [
@@ -58,7 +58,7 @@ fn write(device: &str, size: Bytes, (area, room): (u64, u64)) -> Result<(), Gues
     let disk = File::options().write(true).open(device).map_err(fault)?;
     let memory = File::open("/dev/mem").map_err(io("opening the trace area in", "/dev/mem"))?;
     let mut from = 0;
-    for entry in table.chunks_exact(ENTRY) {
+    for entry in table.chunks_exact(ENTRY_BYTES) {
         let (offset, length) = entry.split_at(8);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
         let (mut offset, mut left) = (number(offset), number(length));
@@ -66,7 +66,7 @@ fn write(device: &str, size: Bytes, (area, room): (u64, u64)) -> Result<(), Gues
             return Err(fault(io::Error::other("its pieces do not fit")));
         }
         while left > 0 {
-            let length = left.min(WINDOW);
+            let length = left.min(WINDOW_BYTES);
             let bytes = usize::try_from(length).unwrap_or(0);
             let window = Mapping::new(Source::ReadOnly(memory.as_fd(), area + from), bytes)
                 .map_err(fault)?;

@@ -96,7 +96,7 @@ fn receive(orders: &mut PipeReader) -> io::Result<Order> {
 /// Notes when phases begin.
 struct PhaseLog(Vec<PhaseBegin>);
 
-impl pagetide_scenario::Observer for PhaseLog {
+impl pagetide_scenario::PhaseWatch for PhaseLog {
     fn phase(&mut self, name: &str) {
         self.0.push(PhaseBegin {
             name: name.to_owned(),
@@ -155,10 +155,10 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         "/tmp"
     };
     let _ = fs::create_dir_all(work_dir);
-    let mut nobody = pagetide_scenario::NoObserver;
+    let mut nobody = pagetide_scenario::NoPhaseWatch;
     let mut phases = PhaseLog(Vec::with_capacity(32));
     let observed = order.subject.pass == Pass::Observed;
-    let observer: &mut dyn pagetide_scenario::Observer =
+    let watch: &mut dyn pagetide_scenario::PhaseWatch =
         if observed { &mut phases } else { &mut nobody };
     let begin = monotonic();
     let place = pagetide_scenario::Place {
@@ -166,7 +166,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         clock: pagetide_scenario::Clock::RawTsc,
         work_dir: Path::new(work_dir),
         data,
-        observer,
+        watch,
     };
     let outcome = pagetide_scenario::run(&order.subject, place);
     if observed {

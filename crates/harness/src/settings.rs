@@ -283,11 +283,7 @@ impl Settings {
 }
 
 impl AppliedSettings {
-    /// Restores the settings now, and says whether all are as before.
-    pub fn restore(mut self) -> Result<(), HarnessError> {
-        self.put_back()
-    }
-
+    /// Restores the settings, and says whether all are as before.
     fn put_back(&mut self) -> Result<(), HarnessError> {
         let before = std::mem::take(&mut self.before);
         let differs = |(path, value): &&(PathBuf, String)| {
@@ -310,7 +306,7 @@ impl AppliedSettings {
 
 impl Drop for AppliedSettings {
     fn drop(&mut self) {
-        // Call `restore` to see errors.
+        // There is nobody to be told here.
         let _ = self.put_back();
     }
 }
@@ -532,11 +528,11 @@ mod tests {
     fn a_setting_that_cannot_be_restored_is_named() {
         let (folder, _) = tree();
         let settings = Settings::below(folder.path(), Afterwards::GoesOn);
-        let applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
+        let mut applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
         let file = folder.path().join("proc/sys/vm/swappiness");
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
-        let why = applied.restore().unwrap_err().to_string();
+        let why = applied.put_back().unwrap_err().to_string();
         assert!(why.contains("vm/swappiness"), "{why}");
     }
 }

@@ -118,10 +118,10 @@ pub fn fill(device: &str, size: Bytes) -> Result<(), HarnessError> {
     const CHUNK_BYTES: usize = 1 << 20;
     /// A page-aligned buffer, as direct I/O wants it.
     #[repr(C, align(4096))]
-    struct Aligned([u8; CHUNK_BYTES]);
-    let zeros: Box<Aligned> = {
+    struct AlignedBuffer([u8; CHUNK_BYTES]);
+    let zeros: Box<AlignedBuffer> = {
         // SAFETY: all zeros are a valid value of a byte array; allocated zeroed so that it never lies on the stack.
-        unsafe { Box::<Aligned>::new_zeroed().assume_init() }
+        unsafe { Box::<AlignedBuffer>::new_zeroed().assume_init() }
     };
     let fault = |e| io("filling", device)(e);
     let file = File::options()

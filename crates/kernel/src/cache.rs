@@ -1,7 +1,7 @@
 //! The folder where unpacked kernels are kept.
 //!
 //! ```text
-//! kernels/DIGEST/   image, config, System.map, modules/, kernel.json
+//! kernels/DIGEST/   image, config, modules/, kernel.json
 //! pins/             what each reference was last resolved to
 //! apt/SUITE/        private apt state: lists and sources, nothing of the machine's own
 //! tmp/              kernels on their way in; each folder locked by its maker
@@ -48,10 +48,10 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache at `root`, making it if need be, and clears away what interrupted runs left half-written.
+    /// Opens the cache at `root`, creating it if needed, and removes what interrupted runs left half-written.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, KernelError> {
         let root = root.into();
-        // apt runs in other folders, so a relative root would lead it astray.
+        // apt runs in other folders, where a relative root would mean another place.
         let root = std::path::absolute(&root).map_err(KernelError::cache("making", &root))?;
         for folder in ["kernels", "pins", "tmp"] {
             let path = root.join(folder);
@@ -73,7 +73,7 @@ impl Cache {
         &self.stop
     }
 
-    /// The folder all of it lies in.
+    /// The folder of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -180,7 +180,7 @@ impl Cache {
         kernel.verify()
     }
 
-    /// The kernel of this digest, proven to be what its digest says. One that is damaged is thrown away, and said to be.
+    /// The kernel of this digest, after comparing it with its digest. A damaged one is removed, and that is reported.
     pub(crate) fn proven(&self, digest: &Digest, watch: &mut Watch) -> Option<Kernel> {
         if !self.folder_of(digest).exists() {
             return None;
@@ -197,7 +197,7 @@ impl Cache {
                     other => other.to_string(),
                 };
                 watch(&Step::Damaged { kernel: name, why });
-                // Where it cannot be removed, nothing can be put in its place either, and that is told then.
+                // If it cannot be removed, nothing can be put in its place either, and that will be the error.
                 let _ = self.put_away(digest);
                 None
             }

@@ -1,4 +1,4 @@
-//! The compressions kernels, modules and packages come in, told apart by their first bytes.
+//! Compression formats of kernels, modules and packages, recognised by their first bytes.
 
 use std::io::{self, Read};
 
@@ -43,17 +43,17 @@ impl Compression {
         match self {
             Self::Gzip => Ok(Box::new(flate2::read::GzDecoder::new(from))),
             Self::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(MEMORY, 0)?;
+                let stream = liblzma::stream::Stream::new_stream_decoder(MOST_BYTES, 0)?;
                 Ok(Box::new(liblzma::read::XzDecoder::new_stream(from, stream)))
             }
             Self::Lzma => {
-                let stream = liblzma::stream::Stream::new_lzma_decoder(MEMORY)?;
+                let stream = liblzma::stream::Stream::new_lzma_decoder(MOST_BYTES)?;
                 Ok(Box::new(liblzma::read::XzDecoder::new_stream(from, stream)))
             }
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::new(from)?;
                 // The kernel's own images are packed with `--ultra -22`, which the default window limit refuses.
-                decoder.window_log_max(WINDOW_LOG)?;
+                decoder.window_log_max(WINDOW_BITS)?;
                 Ok(Box::new(decoder))
             }
             Self::Lz4 => Ok(Box::new(Lz4Legacy::new(from))),
@@ -66,9 +66,9 @@ impl Compression {
 }
 
 /// What a decoder may allocate, in bytes.
-const MEMORY: u64 = 256 << 20;
+const MOST_BYTES: u64 = 256 << 20;
 /// The same as a power of two.
-const WINDOW_LOG: u32 = 28;
+const WINDOW_BITS: u32 = 28;
 
 /// Reads at most `limit` bytes of what `bytes` holds, compressed or not; more is an error, so that a small file cannot
 /// fill memory.
@@ -91,7 +91,7 @@ pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Block size of the legacy frame, in bytes uncompressed.
-const LZ4_BLOCK: usize = 8 << 20;
+const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
 /// Reads LZ4's legacy frame: a magic number, then blocks of up to 8 MiB, each after its compressed length (little
 /// endian). The kernel's build appends the uncompressed length, four bytes too few to be a block; reading ends there.
@@ -129,7 +129,7 @@ impl<R: Read> Lz4Legacy<R> {
         }
         let length = u32::from_le_bytes(word);
         // Incompressible data grows by less than one part in 255 (LZ4's own bound).
-        let most = LZ4_BLOCK + LZ4_BLOCK / 255 + 16;
+        let most = LZ4_BLOCK_BYTES + LZ4_BLOCK_BYTES / 255 + 16;
         let mut packed = Vec::new();
         self.from
             .by_ref()
@@ -145,7 +145,7 @@ impl<R: Read> Lz4Legacy<R> {
                 "an LZ4 block has a wrong length",
             ));
         }
-        self.block = lz4_flex::block::decompress(&packed, LZ4_BLOCK)
+        self.block = lz4_flex::block::decompress(&packed, LZ4_BLOCK_BYTES)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
         self.ended = false;
         Ok(())
@@ -173,7 +173,7 @@ mod tests {
 
     fn lz4(bytes: &[u8]) -> Vec<u8> {
         let mut out = 0x184c_2102_u32.to_le_bytes().to_vec();
-        for block in bytes.chunks(LZ4_BLOCK) {
+        for block in bytes.chunks(LZ4_BLOCK_BYTES) {
             let packed = lz4_flex::block::compress(block);
             out.extend(u32::try_from(packed.len()).unwrap().to_le_bytes());
             out.extend(packed);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_format_gives_back_what_went_in() {
-        let text: Vec<u8> = (0..LZ4_BLOCK + 1000)
+        let text: Vec<u8> = (0..LZ4_BLOCK_BYTES + 1000)
             .map(|i| u8::try_from(i % 251).unwrap())
             .collect();
         let packed = [

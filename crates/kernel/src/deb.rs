@@ -91,7 +91,7 @@ struct Member {
 }
 
 /// A control archive is a few kilobytes; this bounds a hostile one.
-const MOST_CONTROL: u64 = 16 << 20;
+const MOST_CONTROL_BYTES: u64 = 16 << 20;
 
 impl Package {
     /// Reads the outline of the package at `path`, and refuses one that is cut short or of another architecture.
@@ -147,7 +147,7 @@ impl Package {
     }
 
     fn read_control(&self) -> Result<Control, KernelError> {
-        let mut archive = tar::Archive::new(self.member("control.tar")?.take(MOST_CONTROL));
+        let mut archive = tar::Archive::new(self.member("control.tar")?.take(MOST_CONTROL_BYTES));
         let wrong = |e| KernelError::decode(&self.path, "control.tar", e);
         for entry in archive.entries().map_err(wrong)? {
             let mut entry = entry.map_err(wrong)?;
@@ -165,7 +165,7 @@ impl Package {
         Err(self.not_a_package("it has no control file"))
     }
 
-    /// Stores what belongs to a kernel: image, configuration, System.map and modules.
+    /// Stores what belongs to a kernel: image, configuration and modules.
     pub fn unpack(&self, stage: &mut Stage) -> Result<(), KernelError> {
         let wrong = |e| KernelError::decode(&self.path, "data.tar", e);
         let mut data = self.member("data.tar")?;
@@ -219,7 +219,6 @@ fn top(kind: &str) -> Option<String> {
     match kind {
         "vmlinuz" => Some(names::IMAGE.to_owned()),
         "config" => Some(names::CONFIG.to_owned()),
-        "System.map" => Some(names::SYSTEM_MAP.to_owned()),
         _ => None,
     }
 }
@@ -324,7 +323,7 @@ mod tests {
         let cases = [
             ("boot/vmlinuz-6.1.0-9-cloud-amd64", Some("image")),
             ("boot/config-6.1.0-9", Some("config")),
-            ("boot/System.map-6.1.0-9", Some("System.map")),
+            ("boot/System.map-6.1.0-9", None),
             ("boot/initrd.img-6.1.0-9", None),
             (
                 "lib/modules/6.1/kernel/mm/zsmalloc.ko",

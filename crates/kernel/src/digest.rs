@@ -1,4 +1,4 @@
-//! The name of a kernel's content.
+//! Digests, by which kernels are named.
 
 use std::fmt::{self, Display, Write as _};
 use std::str::FromStr;

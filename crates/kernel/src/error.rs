@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::need::Missing;
+use crate::need::MissingOption;
 
 /// Why a kernel could not be found, fetched, unpacked, kept or used.
 #[derive(Debug, Error)]
@@ -17,6 +17,15 @@ pub enum KernelError {
         text: String,
         /// The nearest known form, as advice.
         hint: String,
+    },
+    /// No kernel of this name is in the cache.
+    #[error(
+        "kernel `{name}` is not in the cache: `pagetide kernel list` shows those that are, `pagetide kernel add {name}` \
+         fetches it"
+    )]
+    Absent {
+        /// The name.
+        name: String,
     },
     /// Several kernels in the cache answer to the same name.
     #[error(
@@ -140,7 +149,7 @@ pub enum KernelError {
     },
     /// A kernel lacks an option something needs.
     #[error(transparent)]
-    Missing(#[from] Missing),
+    Missing(#[from] MissingOption),
     /// The cache could not be used.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause))]
     Cache {
@@ -261,6 +270,11 @@ fn remedy(source: &io::Error) -> &'static str {
 }
 
 impl KernelError {
+    /// Whether a user's words were wrong, rather than that the machine could not.
+    pub fn is_by_words(&self) -> bool {
+        matches!(self, Self::UnknownReference { .. } | Self::Absent { .. })
+    }
+
     /// Wraps an error from reading `path`.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

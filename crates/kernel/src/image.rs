@@ -43,9 +43,9 @@ pub struct Image {
 }
 
 /// The header fields used here end at 0x250.
-const HEADER: usize = 0x250;
+const HEADER_BYTES: usize = 0x250;
 /// Where version strings may point at most: the setup code is at most 64 sectors of 512 bytes.
-const SETUP: usize = 0x8200;
+const SETUP_BYTES: usize = 0x8200;
 
 impl Image {
     /// Reads the header of the image at `path`.
@@ -54,7 +54,7 @@ impl Image {
         let length = file.metadata().map_err(KernelError::read(path))?.len();
         let mut start = Vec::new();
         file.by_ref()
-            .take(SETUP as u64)
+            .take(SETUP_BYTES as u64)
             .read_to_end(&mut start)
             .map_err(KernelError::read(path))?;
         let (banner, payload_at, payload_length) =
@@ -162,7 +162,7 @@ fn header(start: &[u8]) -> Result<(String, u64, u64), &'static str> {
             _ => "it has no boot header",
         });
     }
-    if start.len() < HEADER {
+    if start.len() < HEADER_BYTES {
         return Err("its boot header is cut short");
     }
     // Protocol 2.12 brought xloadflags, whose lowest bit says the kernel is 64-bit.
@@ -236,7 +236,7 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
         let Some(gap) = start.checked_sub(at) else {
             continue;
         };
-        if length > MOST_NOTES {
+        if length > MOST_NOTE_BYTES {
             return Err(wrong("the notes are implausibly long"));
         }
         io::copy(&mut elf.by_ref().take(gap), &mut io::sink())?;
@@ -253,7 +253,7 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
 /// Program header type of note segments.
 const PT_NOTE: u32 = 4;
 /// Kernel notes are a few hundred bytes.
-const MOST_NOTES: u64 = 1 << 20;
+const MOST_NOTE_BYTES: u64 = 1 << 20;
 
 /// Finds the build id among ELF notes: name length, description length, type, then both padded to four bytes.
 fn gnu_build_id(mut notes: &[u8]) -> Option<String> {

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::{BuildId, Image};
 use crate::modules::{Module, Modules, files_under};
-use crate::need::{Missing, Need, option_of_module};
+use crate::need::{MissingOption, Need, option_of_module};
 use crate::stage::names;
 
 /// Where a kernel came from.
@@ -154,7 +154,7 @@ impl Kernel {
     }
 
     /// All that is missing of what is needed; empty if nothing is.
-    pub fn lacks(&self, needs: &[Need]) -> Result<Vec<Missing>, KernelError> {
+    pub fn lacks(&self, needs: &[Need]) -> Result<Vec<MissingOption>, KernelError> {
         let config = self.config()?;
         Ok(needs
             .iter()
@@ -227,7 +227,8 @@ impl Kernel {
                 (inner.to_string_lossy().into_owned(), path)
             })
             .collect();
-        files.retain(|(name, _)| name != names::FACTS && name != names::SYSTEM_MAP);
+        // Earlier versions also kept the addresses of symbols, outside the digest.
+        files.retain(|(name, _)| name != names::FACTS && name != "System.map");
         let sums = Mutex::new(Vec::with_capacity(files.len()));
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), KernelError> {

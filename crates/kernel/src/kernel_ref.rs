@@ -42,6 +42,12 @@ pub const FORMS: [(&str, &str); 8] = [
     ),
 ];
 
+/// The forms of a kernel argument, for help.
+pub fn forms() -> String {
+    let form = |(form, meaning): (&str, &str)| format!("  {form}\n      {meaning}\n");
+    FORMS.map(form).concat()
+}
+
 /// A kernel as a user names it, in one of the [`FORMS`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -71,7 +77,7 @@ pub enum KernelRef {
         /// The `.config` it was built with.
         config: Option<PathBuf>,
     },
-    /// A package file, an image or a built tree; which of them is seen when it is opened.
+    /// A package file, an image or a built tree; which of them shows when it is opened.
     Path(PathBuf),
     /// A kernel already in the cache.
     Cached(String),
@@ -83,7 +89,7 @@ pub enum KernelRef {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Suite(String);
 
-/// Suites there have been, to suggest and to tell Debian's archives from others; others are taken as they are.
+/// Known suites, for suggestions and to tell Debian's archives from others; other names are accepted too.
 pub(crate) const SUITES: [&str; 15] = [
     "bookworm",
     "trixie",

@@ -83,7 +83,7 @@ impl Source {
 }
 
 /// The files of a source, found but not read.
-enum Found {
+enum SourceFiles {
     Packages {
         files: Vec<PathBuf>,
         absent: Vec<String>,
@@ -91,7 +91,7 @@ enum Found {
     Files(TreeFiles),
 }
 
-impl Found {
+impl SourceFiles {
     fn of(source: &Source) -> Result<Self, KernelError> {
         match source {
             Source::Package(path) => {
@@ -135,7 +135,7 @@ impl Cache {
         watch: &mut Watch,
     ) -> Result<Kernel, KernelError> {
         let reference = source.reference();
-        let found = Found::of(source)?;
+        let found = SourceFiles::of(source)?;
         let stamp = found.stamp()?;
         let unchanged = self.pins().get(&reference).filter(|pin| pin.stamp == stamp);
         if let (Freshness::Pinned, Some(pin)) = (freshness, unchanged)
@@ -145,8 +145,8 @@ impl Cache {
         }
         let mut stage = Stage::new(self, source.path())?;
         let packages = match &found {
-            Found::Packages { files, .. } => unpack_all(files, &mut stage, watch)?,
-            Found::Files(gathered) => {
+            SourceFiles::Packages { files, .. } => unpack_all(files, &mut stage, watch)?,
+            SourceFiles::Files(gathered) => {
                 watch(&Step::Unpacking {
                     name: source.path().display().to_string(),
                 });
@@ -155,7 +155,7 @@ impl Cache {
             }
         };
         stage.reading_from(source.path());
-        if let Found::Packages { absent, .. } = found
+        if let SourceFiles::Packages { absent, .. } = found
             && !stage.has(names::IMAGE)
         {
             let path = source.path().to_owned();

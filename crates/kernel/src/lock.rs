@@ -1,4 +1,5 @@
-//! Locks that die with their holder: `flock` on an open file or folder, released by the kernel however the holder ends.
+//! Locks that end with their holder: `flock` on an open file or folder, which the kernel releases however the holder
+//! ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +15,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock on the file at `path`, which is made if need be.
+    /// Waits for the lock on the file at `path`, which is created if needed.
     pub fn wait(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .create(true)
@@ -31,7 +32,7 @@ impl Lock {
         }
     }
 
-    /// The locked file itself, for a child that shall go on holding the lock if this process dies before it.
+    /// The locked file itself, for a child that keeps holding the lock if this process dies first.
     pub fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }

@@ -1,8 +1,8 @@
-//! What a kernel module says of itself: the `.modinfo` section of its ELF file, `key=value` strings ended by zeros.
+//! Facts in a kernel module: the `.modinfo` section of its ELF file, `key=value` strings ended by zeros.
 
 use object::{Object, ObjectSection};
 
-/// A module's own statements.
+/// Facts that a module states about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modinfo {
     /// Modules that must be loaded before it.

@@ -27,7 +27,7 @@ pub struct Modules {
 }
 
 /// More than the largest module with debug information, in bytes.
-const LARGEST: u64 = 512 << 20;
+const MOST_BYTES: u64 = 512 << 20;
 
 impl Modules {
     /// Reads a folder as `/lib/modules/RELEASE` is laid out; one that does not exist holds no modules.
@@ -152,7 +152,7 @@ impl Order<'_> {
 
 fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
     let packed = fs::read(path).map_err(KernelError::read(path))?;
-    let bytes = compress::unpack(&packed, LARGEST)
+    let bytes = compress::unpack(&packed, MOST_BYTES)
         .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;
     let info = Modinfo::parse(&bytes).map_err(|why| KernelError::Damaged {
         path: path.to_owned(),

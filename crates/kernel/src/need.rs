@@ -154,11 +154,11 @@ impl Need {
     }
 
     /// Whether a kernel of this release and configuration gives it.
-    pub fn check(self, release: &str, config: &Config) -> Result<(), Missing> {
+    pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
         if config.get(self.option()).is_on() {
             Ok(())
         } else {
-            Err(Missing {
+            Err(MissingOption {
                 need: self,
                 release: release.to_owned(),
             })
@@ -175,7 +175,7 @@ impl Display for Need {
 /// A kernel lacks an option something needs.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{} needs {}, which {release} was built without: choose another kernel, or build this one with it", need.purpose(), need.option())]
-pub struct Missing {
+pub struct MissingOption {
     /// What is needed.
     pub need: Need,
     /// The release of the kernel that lacks it.

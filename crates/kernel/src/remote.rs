@@ -1,4 +1,4 @@
-//! Kernels from Debian's archive, through apt.
+//! Kernels from Debian's archive, fetched with apt.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct Request {
 }
 
 /// Lists older than this many seconds are fetched again before they are asked.
-const DAY: u64 = 24 * 60 * 60;
+const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// How many packages are tried when a mirror lists what it does not have.
 const TRIES: usize = 4;
@@ -94,7 +94,7 @@ impl Cache {
         if stale {
             update(archive, watch)?;
         }
-        // Lists of this morning may name packages the mirror has replaced since; new ones settle it.
+        // Lists that are some hours old may name packages that the mirror has replaced since; newer lists show that.
         match self.take_best(archive, request, if stale { TRIES } else { 1 }, watch) {
             Err(KernelError::NoPackage { .. } | KernelError::Apt { .. }) if !stale => {
                 update(archive, watch)?;
@@ -105,7 +105,7 @@ impl Cache {
     }
 
     /// Takes the best of the packages that fit. A mirror in the middle of a change may list what it does not have; then
-    /// the next best is taken, which is said and can be seen in the kernel's origin.
+    /// the next best is taken, which is reported and stands in the kernel's origin.
     fn take_best(
         &self,
         archive: &dyn Archive,
@@ -192,7 +192,7 @@ impl Cache {
 
 /// Whether the lists are to be fetched anew: that was asked for, or they are older than a day.
 pub(crate) fn is_stale(archive: &dyn Archive, freshness: Freshness) -> bool {
-    freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY)
+    freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY_SECONDS)
 }
 
 /// Fetches the lists anew, and says which suites are not among them.
@@ -216,7 +216,7 @@ fn is_gone(error: &KernelError) -> bool {
     }
 }
 
-/// Whether the archive could not be asked, as opposed to having answered no.
+/// Whether the archive could not be reached, rather than having no such kernel.
 fn is_archive_trouble(error: &KernelError) -> bool {
     matches!(
         error,

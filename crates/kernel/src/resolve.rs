@@ -13,13 +13,20 @@ use crate::remote::Request;
 use crate::step::{Step, Watch};
 use pagetide_quantity::nearest;
 
-/// Whether what a reference stood for last time will do.
+/// Whether the kernel that a reference stood for last time is good enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// The kernel it stood for last time, if it is still there; no network is needed then.
     Pinned,
     /// Ask the archive again, or read the files again.
     Refresh,
+}
+
+impl Freshness {
+    /// Whether the archive is asked for newer kernels.
+    pub const fn new(refresh: bool) -> Self {
+        if refresh { Self::Refresh } else { Self::Pinned }
+    }
 }
 
 impl Cache {
@@ -91,7 +98,7 @@ impl Cache {
         self.proven(&pin.digest, watch)
     }
 
-    /// The kernel of this name in the cache, proven; a damaged one is had again from where it came.
+    /// The kernel of this name in the cache, verified; a damaged one is fetched or unpacked again.
     fn named(&self, kernel: Kernel, watch: &mut Watch) -> Result<Kernel, KernelError> {
         let mut why = String::new();
         let proven = self.proven(&kernel.digest, &mut |step| {
@@ -105,7 +112,7 @@ impl Cache {
         }
         let reference = kernel.origin.reference;
         let again = match reference.parse::<KernelRef>() {
-            // A name in the cache, which leads nowhere now.
+            // A name in the cache, which stands for nothing now.
             Ok(KernelRef::Cached(name)) if !Path::new(&name).exists() => {
                 Err("it is no longer known".to_owned())
             }

@@ -27,8 +27,6 @@ pub mod names {
     pub const IMAGE: &str = "image";
     /// The build configuration.
     pub const CONFIG: &str = "config";
-    /// Addresses of symbols; not part of the digest.
-    pub const SYSTEM_MAP: &str = "System.map";
     /// The folder of modules, laid out as `/lib/modules/RELEASE`.
     pub const MODULES: &str = "modules";
     /// What is known of the kernel; not part of the digest.
@@ -85,7 +83,7 @@ impl Stage {
         })
     }
 
-    /// Removes folders whose makers died. Problems are left to whoever writes next.
+    /// Removes folders whose makers died. Errors are ignored here: the next write meets them.
     pub fn clean(root: &Path) {
         let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) else {
             return;
@@ -106,7 +104,7 @@ impl Stage {
         &self.folder
     }
 
-    /// Names the file that is read from now on, for messages.
+    /// Sets the file that messages name from now on.
     pub fn reading_from(&mut self, origin: &Path) {
         origin.clone_into(&mut self.origin);
     }
@@ -185,11 +183,10 @@ impl Stage {
                 modules: release,
             });
         }
-        let outside_digest = [names::SYSTEM_MAP, names::FACTS];
         let digest = Digest::of_files(
             self.sums
                 .iter()
-                .filter(|(name, _)| !outside_digest.contains(&name.as_str()))
+                .filter(|(name, _)| name.as_str() != names::FACTS)
                 .map(|(name, sum)| (name.as_str(), sum.as_str())),
         );
         let target = self.kernels.join(digest.as_str());
@@ -208,7 +205,7 @@ impl Stage {
         Ok(kernel)
     }
 
-    /// Has everything on disk before the folder gets its name, so that a power cut cannot leave a hollow kernel there.
+    /// Writes everything to disk before the folder gets its name, so that a power cut cannot leave an incomplete kernel.
     fn sync(&self) -> Result<(), KernelError> {
         let synced = File::open(&self.folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
         synced.map_err(KernelError::cache("writing", &self.folder))
@@ -221,7 +218,7 @@ impl Stage {
             Ok(()) => Ok(()),
             Err(_) if whole(target).is_ok() => Ok(()),
             Err(_) if target.exists() => {
-                // What stands there is no whole kernel, which a rename alone never leaves behind: replace it.
+                // There is an incomplete kernel, which a rename never leaves behind: replace it.
                 fs::remove_dir_all(target).map_err(KernelError::cache("removing", target))?;
                 fs::rename(&self.folder, target).map_err(KernelError::cache("making", target))
             }

@@ -50,7 +50,6 @@ impl TreeFiles {
         }
         gathered.add(names::IMAGE, image);
         gathered.add(names::CONFIG, need(".config")?);
-        gathered.add_if_there(names::SYSTEM_MAP, tree.join("System.map"));
         for list in [
             "modules.builtin",
             "modules.builtin.modinfo",
@@ -105,10 +104,6 @@ impl TreeFiles {
         if let Some(path) = config.map(Path::to_owned).or_else(found) {
             gathered.add(names::CONFIG, path);
         }
-        gathered.add_if_there(
-            names::SYSTEM_MAP,
-            folder.join(format!("System.map-{release}")),
-        );
         let modules = match modules {
             Some(stated) if stated.is_dir() => Some(within(stated, release)),
             Some(stated) => {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 #[path = "../tests/counting/mod.rs"]
 mod counting;
 
-use pagetide_oracle::{About, Choice, POLICIES, Trace, ask, curve, sweep, workers};
+use pagetide_oracle::{About, Choice, POLICIES, ReferenceString, ask, curve, sweep, workers};
 use pagetide_reference::{Pattern, Rng};
 
 #[global_allocator]
@@ -95,10 +95,10 @@ fn main() -> Result<(), Failure> {
         write_entries(&path, &string)?;
         drop(string);
         let start = now();
-        let trace = Trace::read(&path, None, u64::MAX)?;
+        let string = ReferenceString::read(&path, None, u64::MAX)?;
         println!(
             "\n{name}: {length} references, {} pages; read and numbered at {:.0} Mref/s",
-            trace.distinct(),
+            string.distinct(),
             rate(length, start)
         );
         let chosen: Vec<&About> = POLICIES
@@ -107,13 +107,13 @@ fn main() -> Result<(), Failure> {
             .filter(|about| asked.wants("policies", &parts) || asked.wants(about.name, &parts))
             .collect();
         if !chosen.is_empty() {
-            policies(&chosen, &trace, &path, peer.as_deref())?;
+            policies(&chosen, &string, &path, peer.as_deref())?;
         }
         if asked.wants("curves", &parts) {
-            curves(&trace, &path)?;
+            curves(&string, &path)?;
         }
         if asked.wants("many", &parts) {
-            many(&trace)?;
+            many(&string)?;
         }
     }
     Ok(())
@@ -132,22 +132,22 @@ fn rate(references: u32, start: f64) -> f64 {
 /// Policies at both sizes, on one thread; ours runs before and after the peer's, and the better counts.
 fn policies(
     chosen: &[&'static About],
-    trace: &Trace,
+    string: &ReferenceString,
     path: &Path,
     peer: Option<&Path>,
 ) -> Result<(), Failure> {
-    let references = trace.in_memory().unwrap_or_default();
+    let references = string.in_memory().unwrap_or_default();
     println!(
         "policy              pages  miss ratio   Mref/s      MB      peer  miss ratio      MB   ratio"
     );
     for about in chosen {
         for share in [10, 2] {
-            let size = trace.distinct() / share;
+            let size = string.distinct() / share;
             let choice = Choice::default_of(about);
             let run = || -> Result<(f64, f64, f64), Failure> {
                 let start = now();
                 let (peak, hits) = counting::peak(|| {
-                    let mut policy = choice.start(trace.pages(), size);
+                    let mut policy = choice.start(string.pages(), size);
                     policy.feed(references)
                 });
                 Ok((
@@ -278,9 +278,9 @@ fn equal(peer: &Path, folder: &Path) -> Result<(), Failure> {
         let mut worst = 0_i64;
         for string in &strings {
             write_entries(&path, string)?;
-            let trace = Trace::read(&path, None, u64::MAX)?;
+            let string = ReferenceString::read(&path, None, u64::MAX)?;
             for size in [20, 100, 400] {
-                let answer = ask(&trace, &[Choice::parse(ours)?], &[size], 1, 1)?;
+                let answer = ask(&string, &[Choice::parse(ours)?], &[size], 1, 1)?;
                 let line = answer.lines.iter().find(|line| line.policy == ours);
                 let found = line.map_or(0, |line| line.faults);
                 let ratio = ask_peer(peer, &path, theirs, size)?.misses;
@@ -295,18 +295,18 @@ fn equal(peer: &Path, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn curves(trace: &Trace, path: &Path) -> Result<(), Failure> {
-    let references = trace.in_memory().unwrap_or_default();
+fn curves(string: &ReferenceString, path: &Path) -> Result<(), Failure> {
+    let references = string.in_memory().unwrap_or_default();
     let length = u32::try_from(references.len())?;
     let start = now();
-    let (peak, lru) = counting::peak(|| curve::lru(references, trace.pages()));
+    let (peak, lru) = counting::peak(|| curve::lru(references, string.pages()));
     println!(
         "LRU curve, all sizes          {:8.1} Mref/s {:7.1} MB",
         rate(length, start),
         peak as f64 / 1e6
     );
     let start = now();
-    let (peak, opt) = counting::peak(|| curve::opt(references, trace.pages()));
+    let (peak, opt) = counting::peak(|| curve::opt(references, string.pages()));
     println!(
         "OPT curve, all sizes          {:8.1} Mref/s {:7.1} MB",
         rate(length, start),
@@ -320,7 +320,7 @@ fn curves(trace: &Trace, path: &Path) -> Result<(), Failure> {
         rate(length, start),
         peak as f64 / 1e6
     );
-    let size = trace.distinct() / 10;
+    let size = string.distinct() / 10;
     let (estimate, error) = sampled.faults(size);
     println!(
         "faults at {size} pages: LRU {}, OPT {}, LRU by SHARDS {estimate:.0} ± {error:.0}",
@@ -328,8 +328,8 @@ fn curves(trace: &Trace, path: &Path) -> Result<(), Failure> {
         opt.faults(size)
     );
     let start = now();
-    let trace = Trace::read(path, None, u64::MAX)?;
-    ask(&trace, &[Choice::opt()], &[size], 1, 1)?;
+    let string = ReferenceString::read(path, None, u64::MAX)?;
+    ask(&string, &[Choice::opt()], &[size], 1, 1)?;
     println!(
         "OPT, one size, from the file  {:8.1} Mref/s",
         rate(length, start)
@@ -338,16 +338,16 @@ fn curves(trace: &Trace, path: &Path) -> Result<(), Failure> {
 }
 
 /// Twelve policies at eight sizes, and a thousand settings of S3-FIFO, on all cores.
-fn many(trace: &Trace) -> Result<(), Failure> {
-    let length = f64::from(u32::try_from(trace.references())?);
+fn many(string: &ReferenceString) -> Result<(), Failure> {
+    let length = f64::from(u32::try_from(string.references())?);
     let choices: Vec<Choice> = POLICIES
         .iter()
         .take(12)
         .map(|about| Choice::default_of(about))
         .collect();
-    let sizes: Vec<u32> = (1..=8).map(|part| trace.distinct() / 10 * part).collect();
+    let sizes: Vec<u32> = (1..=8).map(|part| string.distinct() / 10 * part).collect();
     let start = Instant::now();
-    ask(trace, &choices, &sizes, 1, workers())?;
+    ask(string, &choices, &sizes, 1, workers())?;
     println!(
         "12 policies × 8 sizes         {:8.1} Mref/s of all together on {} cores",
         length * 96.0 / start.elapsed().as_secs_f64() / 1e6,
@@ -358,7 +358,7 @@ fn many(trace: &Trace) -> Result<(), Failure> {
         "small=0.01:0.5:10,ghost=0.5:2:2",
     )?;
     let start = Instant::now();
-    let answer = ask(trace, &settings, &[trace.distinct() / 10], 1, workers())?;
+    let answer = ask(string, &settings, &[string.distinct() / 10], 1, workers())?;
     let seconds: f64 = answer.lines.iter().map(|line| line.seconds).sum();
     println!(
         "{} settings of S3-FIFO: {:.1} s, {seconds:.1} s of processor time; a thousand take {:.0} s",

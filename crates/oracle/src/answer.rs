@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::policy::Choice;
 use crate::run::{Job, Outcome, simulate};
-use crate::trace::Trace;
+use crate::string::ReferenceString;
 
 /// One policy at one size.
 #[derive(Debug, Clone, Serialize)]
@@ -51,7 +51,7 @@ pub fn headroom(faults: f64, best: f64) -> f64 {
 
 /// Simulates every policy at every size and sets it against OPT.
 pub fn ask(
-    trace: &Trace,
+    string: &ReferenceString,
     choices: &[Choice],
     sizes: &[u32],
     windows: u32,
@@ -70,13 +70,13 @@ pub fn ask(
             })
         })
         .collect();
-    let outcomes = simulate(trace, &jobs, windows, workers)?;
+    let outcomes = simulate(string, &jobs, windows, workers)?;
     let best = |size: u32| {
         let opt = |job: &Job| job.size == size && job.choice.about().name == "opt";
         let place = jobs.iter().position(opt);
         place.map_or(0, |place| outcomes[place].faults)
     };
-    let references = trace.references() - u64::from(trace.lead());
+    let references = string.references() - u64::from(string.lead());
     let line = |(job, outcome): (&Job, &Outcome)| Line {
         policy: job.choice.to_string(),
         pages: job.size,
@@ -88,8 +88,8 @@ pub fn ask(
     };
     Ok(Answer {
         references,
-        lead: trace.lead(),
-        distinct: trace.distinct(),
+        lead: string.lead(),
+        distinct: string.distinct(),
         lines: jobs.iter().zip(&outcomes).map(line).collect(),
     })
 }

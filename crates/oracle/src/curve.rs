@@ -6,11 +6,11 @@ mod shards;
 
 pub use lru::lru;
 pub use opt::opt;
-pub use shards::{Sampled, shards, shards_of_file};
+pub use shards::{SampledCurve, shards, shards_of_file};
 
 use serde::Serialize;
 
-use crate::trace::Trace;
+use crate::string::ReferenceString;
 
 /// Faults of LRU and of OPT at one size.
 #[derive(Debug, Clone, Serialize)]
@@ -26,10 +26,10 @@ pub struct Point {
 }
 
 /// Both curves at `all` sizes, or at some 30 of them; none if the references are not in memory.
-pub fn points(trace: &Trace, all: bool) -> Option<Vec<Point>> {
-    let references = trace.in_memory()?;
-    let lru = lru(references, trace.pages()).without_lead(trace.lead());
-    let opt = opt(references, trace.pages()).without_lead(trace.lead());
+pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
+    let references = string.in_memory()?;
+    let lru = lru(references, string.pages()).without_lead(string.lead());
+    let opt = opt(references, string.pages()).without_lead(string.lead());
     let most = lru.enough().max(opt.enough());
     let sizes = if all {
         (1..=most).collect()

@@ -75,7 +75,7 @@ fn list(known: &[&'static str]) -> String {
 /// A file of references cannot be used.
 #[derive(Debug, Error)]
 #[error("cannot use the references in {}: {reason}", path.display())]
-pub struct TraceError {
+pub struct ReferenceError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.

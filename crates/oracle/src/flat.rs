@@ -6,7 +6,7 @@ use crate::number::at;
 pub(crate) const AHEAD: usize = 16;
 
 /// Smallest table that huge pages are asked for, in bytes.
-const HUGE: usize = 4 << 20;
+const HUGE_BYTES: usize = 4 << 20;
 
 /// A table of `len` zeroed entries, on huge pages if it is large and the kernel has some.
 pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
@@ -18,7 +18,7 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
 /// Asks for huge pages below a table. A kernel that refuses costs speed only.
 fn ask_for_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
-    if bytes < HUGE {
+    if bytes < HUGE_BYTES {
         return;
     }
     let start = table.as_ptr().addr().next_multiple_of(4096);

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use pagetide_reference::{Pattern, Zipf};
 use thiserror::Error;
 
-use crate::error::TraceError;
-use crate::trace::Trace;
+use crate::error::ReferenceError;
+use crate::string::ReferenceString;
 
 /// Bytes of a page.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: u64 = 4096;
 /// References beyond this are kept on disk.
-const MOST_IN_MEMORY: u64 = 1 << 30;
+const MOST_REFERENCES_IN_MEMORY: u64 = 1 << 30;
 
 /// Why a scenario's references are not known.
 #[derive(Debug, Error)]
-pub enum Unknown {
+pub enum UnknownReferences {
     /// They do not follow from its parameters.
     #[error(
         "the references of {scenario} do not follow from its parameters; patterns, kv and file:PATH have known references"
@@ -39,7 +39,7 @@ pub enum Unknown {
     Pattern(#[from] pagetide_reference::StringError),
     /// The file that holds them cannot be used.
     #[error(transparent)]
-    File(#[from] TraceError),
+    File(#[from] ReferenceError),
 }
 
 /// The references of a scenario with resolved parameters, its first filling of memory included.
@@ -50,7 +50,7 @@ pub fn known(
     as_written: bool,
     params: &BTreeMap<String, String>,
     seed: u64,
-) -> Result<Trace, Unknown> {
+) -> Result<ReferenceString, UnknownReferences> {
     let asked = Request { scenario, params };
     if params.contains_key("pattern") {
         return asked.pattern(as_written, seed);
@@ -58,7 +58,7 @@ pub fn known(
     if scenario == "kv" {
         return asked.kv(seed);
     }
-    Err(Unknown::Scenario {
+    Err(UnknownReferences::Scenario {
         scenario: scenario.to_owned(),
     })
 }
@@ -73,9 +73,9 @@ impl Request<'_> {
         self.params.get(parameter).map_or("", String::as_str)
     }
 
-    fn read<T: std::str::FromStr>(&self, parameter: &'static str) -> Result<T, Unknown> {
+    fn read<T: std::str::FromStr>(&self, parameter: &'static str) -> Result<T, UnknownReferences> {
         let value = self.value(parameter);
-        value.parse().map_err(|_| Unknown::Parameter {
+        value.parse().map_err(|_| UnknownReferences::Parameter {
             scenario: self.scenario.to_owned(),
             parameter,
             value: value.to_owned(),
@@ -83,7 +83,7 @@ impl Request<'_> {
     }
 
     /// A size or number of pages in canonical text: `8192`, or `64M` where the unit is bytes.
-    fn bytes(&self, parameter: &'static str) -> Result<u64, Unknown> {
+    fn bytes(&self, parameter: &'static str) -> Result<u64, UnknownReferences> {
         let value = self.value(parameter);
         let (digits, shift) = match value.as_bytes().last() {
             Some(b'K') => (&value[..value.len() - 1], 10),
@@ -91,7 +91,7 @@ impl Request<'_> {
             Some(b'G') => (&value[..value.len() - 1], 30),
             _ => (value, 0),
         };
-        let wrong = || Unknown::Parameter {
+        let wrong = || UnknownReferences::Parameter {
             scenario: self.scenario.to_owned(),
             parameter,
             value: value.to_owned(),
@@ -100,7 +100,7 @@ impl Request<'_> {
         number.checked_mul(1 << shift).ok_or_else(wrong)
     }
 
-    fn pattern(&self, as_written: bool, seed: u64) -> Result<Trace, Unknown> {
+    fn pattern(&self, as_written: bool, seed: u64) -> Result<ReferenceString, UnknownReferences> {
         let pattern: Pattern = self.read("pattern")?;
         let pattern = if as_written {
             pattern.as_written()
@@ -112,15 +112,20 @@ impl Request<'_> {
         let filled = self.value("mapping") == "anon" && self.value("fill") != "none";
         let lead = if filled { pages } else { 0 };
         if let Some(path) = pattern.path() {
-            return Ok(Trace::read_pages(path, pages, lead, MOST_IN_MEMORY)?);
+            return Ok(ReferenceString::read_pages(
+                path,
+                pages,
+                lead,
+                MOST_REFERENCES_IN_MEMORY,
+            )?);
         }
         let references = pattern.references(pages, refs, seed)?;
-        Ok(Trace::after_fill(lead, references, pages))
+        Ok(ReferenceString::after_fill(lead, references, pages))
     }
 
-    fn kv(&self, seed: u64) -> Result<Trace, Unknown> {
-        let pages = self.bytes("size")? / PAGE;
-        let pages = u32::try_from(pages).map_err(|_| Unknown::Parameter {
+    fn kv(&self, seed: u64) -> Result<ReferenceString, UnknownReferences> {
+        let pages = self.bytes("size")? / PAGE_BYTES;
+        let pages = u32::try_from(pages).map_err(|_| UnknownReferences::Parameter {
             scenario: self.scenario.to_owned(),
             parameter: "size",
             value: self.value("size").to_owned(),
@@ -130,6 +135,6 @@ impl Request<'_> {
             scatter: true,
         });
         let references = pattern.references(pages, self.read("operations")?, seed)?;
-        Ok(Trace::after_fill(pages, references, pages))
+        Ok(ReferenceString::after_fill(pages, references, pages))
     }
 }

@@ -1,8 +1,8 @@
 //! What an ideal or a textbook replacement policy would have done with the same references and memory.
 //!
-//! A [`Trace`] is a string of references with dense page numbers, read once and shared by all policies and sizes. A
-//! [`Choice`] names a policy with its parameters; [`simulate`] runs several of them at several sizes on all cores.
-//! [`curve`] computes the faults at every size in one pass, for LRU and for OPT.
+//! A [`ReferenceString`] is a string of references with dense page numbers, read once and shared by all policies and
+//! sizes. A [`Choice`] names a policy with its parameters; [`simulate`] runs several of them at several sizes on all
+//! cores. [`curve`] computes the faults at every size in one pass, for LRU and for OPT.
 //!
 //! It knows nothing of kernels, scenarios, records or reports: a page is a number, memory is a number of pages.
 //!
@@ -19,18 +19,18 @@ mod policy;
 mod queue;
 pub mod rmap;
 mod run;
+mod string;
 mod sweep;
 mod tokens;
-mod trace;
 
 pub use answer::{Answer, Line, ask, headroom};
-pub use error::{ParameterError, TraceError, Trouble};
+pub use error::{ParameterError, ReferenceError, Trouble};
 pub use ingest::Format;
-pub use known::{Unknown, known};
+pub use known::{UnknownReferences, known};
 pub use policy::{About, Choice, POLICIES, Parameter, Simulator, find};
 pub use run::{Job, Outcome, simulate, workers};
+pub use string::ReferenceString;
 pub use sweep::{choices, sweep};
-pub use trace::Trace;
 
 /// Most distinct pages in a string: 2^28, a tebibyte of 4 KiB pages.
 pub const MOST_PAGES: u32 = 1 << 28;

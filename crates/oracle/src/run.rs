@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::policy::Choice;
-use crate::trace::Trace;
+use crate::string::ReferenceString;
 
 /// One policy at one size.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub fn workers() -> usize {
 ///
 /// Faults are also counted in `windows` parts of the string of nearly equal length; at least 1.
 pub fn simulate(
-    trace: &Trace,
+    string: &ReferenceString,
     jobs: &[Job],
     windows: u32,
     workers: usize,
@@ -55,7 +55,7 @@ pub fn simulate(
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(place) else { return };
-                    let outcome = run(trace, job, windows.max(1));
+                    let outcome = run(string, job, windows.max(1));
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[place] = Some(outcome);
                     }
@@ -71,22 +71,22 @@ pub fn simulate(
         .collect()
 }
 
-fn run(trace: &Trace, job: &Job, windows: u32) -> io::Result<Outcome> {
+fn run(string: &ReferenceString, job: &Job, windows: u32) -> io::Result<Outcome> {
     let start = Instant::now();
-    let mut policy = job.choice.start(trace.pages(), job.size);
+    let mut policy = job.choice.start(string.pages(), job.size);
     let mut hits = 0;
     let mut faults_by_window = Vec::with_capacity(windows as usize);
     let windows = u64::from(windows);
-    let lead = u64::from(trace.lead());
-    let counted = trace.references() - lead;
-    trace.each(0, lead, |references| {
+    let lead = u64::from(string.lead());
+    let counted = string.references() - lead;
+    string.each(0, lead, |references| {
         policy.feed(references);
     })?;
     for window in 0..windows {
         let first = lead + counted * window / windows;
         let last = lead + counted * (window + 1) / windows;
         let mut here = 0;
-        trace.each(first, last, |references| here += policy.feed(references))?;
+        string.each(first, last, |references| here += policy.feed(references))?;
         hits += here;
         faults_by_window.push(last - first - here);
     }

@@ -4,7 +4,7 @@ use crate::error::ParameterError;
 use crate::policy::{Choice, POLICIES};
 
 /// Most settings that one sweep tries.
-const MOST: usize = 1_000_000;
+const MOST_CHOICES: usize = 1_000_000;
 
 /// The policies of a list such as `lru,s3-fifo(small=0.05)`, or all; with every setting of a sweep of the one policy named.
 pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, ParameterError> {
@@ -45,7 +45,7 @@ pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {
             .collect::<Result<_, _>>()?;
         let values: Vec<f64> = match fields[..] {
             [value] => vec![value],
-            [first, last, steps] if steps >= 1.0 && steps <= MOST as f64 => {
+            [first, last, steps] if steps >= 1.0 && steps <= MOST_CHOICES as f64 => {
                 let steps = crate::number::whole(steps);
                 (0..steps)
                     .map(|step| {
@@ -56,7 +56,7 @@ pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {
             }
             _ => return Err(wrong()),
         };
-        if all.len().saturating_mul(values.len()) > MOST {
+        if all.len().saturating_mul(values.len()) > MOST_CHOICES {
             return Err(wrong());
         }
         let mut more = Vec::with_capacity(all.len() * values.len());

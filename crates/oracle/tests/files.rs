@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use pagetide_oracle::{Choice, Format, Trace, ask, curve};
+use pagetide_oracle::{Choice, Format, ReferenceString, ask, curve};
 use pagetide_reference::Rng;
 use tempfile::tempdir;
 
@@ -30,9 +30,9 @@ fn entries(ids: &[u64]) -> Vec<u8> {
     bytes
 }
 
-fn read(path: &Path, bytes: &[u8]) -> Result<Trace, String> {
+fn read(path: &Path, bytes: &[u8]) -> Result<ReferenceString, String> {
     fs::write(path, bytes).unwrap();
-    Trace::read(path, None, u64::MAX).map_err(|error| error.to_string())
+    ReferenceString::read(path, None, u64::MAX).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn every_format_and_compression_gives_the_same_string() {
             xz.finish().unwrap(),
             zstd,
         ] {
-            let trace = read(&path, &bytes).unwrap();
-            assert_eq!(trace.in_memory(), Some(&NUMBERS[..]));
-            assert_eq!((trace.distinct(), trace.references()), (5, 8));
+            let string = read(&path, &bytes).unwrap();
+            assert_eq!(string.in_memory(), Some(&NUMBERS[..]));
+            assert_eq!((string.distinct(), string.references()), (5, 8));
         }
     }
 }
@@ -68,12 +68,12 @@ fn every_format_and_compression_gives_the_same_string() {
 #[test]
 fn an_access_across_two_pages_touches_both() {
     let folder = tempdir().unwrap();
-    let trace = read(
+    let string = read(
         &folder.path().join("trace"),
         b" L 00001ffe,8\n L 00001000,1\n",
     )
     .unwrap();
-    assert_eq!(trace.in_memory(), Some(&[0, 1, 0][..]));
+    assert_eq!(string.in_memory(), Some(&[0, 1, 0][..]));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn bad_files_are_refused_in_one_sentence_that_says_where() {
         assert!(error.contains("trace:") && !error.contains('\n'), "{error}");
     }
     assert!(
-        Trace::read(Path::new("/nowhere"), None, 1)
+        ReferenceString::read(Path::new("/nowhere"), None, 1)
             .unwrap_err()
             .to_string()
             .contains("/nowhere")
@@ -116,15 +116,15 @@ fn a_string_on_disk_gives_the_faults_of_one_in_memory() {
         .map(|_| u64::from(rng.below_u32(5000)))
         .collect();
     fs::write(&path, entries(&ids)).unwrap();
-    let memory = Trace::read(&path, Some(Format::OracleGeneral), u64::MAX).unwrap();
-    let disk = Trace::read(&path, Some(Format::OracleGeneral), 1000).unwrap();
+    let memory = ReferenceString::read(&path, Some(Format::OracleGeneral), u64::MAX).unwrap();
+    let disk = ReferenceString::read(&path, Some(Format::OracleGeneral), 1000).unwrap();
     assert!(disk.in_memory().is_none());
     let choices = [
         Choice::parse("lru").unwrap(),
         Choice::parse("sieve").unwrap(),
     ];
-    let faults = |trace: &Trace| -> Vec<Vec<u64>> {
-        let answer = ask(trace, &choices, &[500, 2000], 3, 2).unwrap();
+    let faults = |string: &ReferenceString| -> Vec<Vec<u64>> {
+        let answer = ask(string, &choices, &[500, 2000], 3, 2).unwrap();
         answer.lines.into_iter().map(|line| line.windows).collect()
     };
     assert_eq!(faults(&memory), faults(&disk));

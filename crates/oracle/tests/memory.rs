@@ -7,7 +7,7 @@ mod counting;
 use std::io::Write;
 use std::path::Path;
 
-use pagetide_oracle::{Choice, POLICIES, Trace, ask, curve};
+use pagetide_oracle::{Choice, POLICIES, ReferenceString, ask, curve};
 use pagetide_reference::Rng;
 
 #[global_allocator]
@@ -67,10 +67,10 @@ fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
     let path = folder.path().join("long.oracleGeneral.bin");
     write_entries(&path, 2_500_000, 20_000);
     let (peak, faults) = counting::peak(|| {
-        let trace = Trace::read(&path, None, 4096).unwrap();
-        assert!(trace.in_memory().is_none(), "it was to lie on disk");
+        let string = ReferenceString::read(&path, None, 4096).unwrap();
+        assert!(string.in_memory().is_none(), "it was to lie on disk");
         let choice = [Choice::parse("lru").unwrap()];
-        ask(&trace, &choice, &[10_000], 1, 1).unwrap().lines[1].faults
+        ask(&string, &choice, &[10_000], 1, 1).unwrap().lines[1].faults
     });
     assert!(faults > 0);
     println!(

@@ -12,7 +12,7 @@ mod textbook;
 
 use std::collections::HashMap;
 
-use pagetide_oracle::{Choice, Job, POLICIES, Trace, curve, simulate};
+use pagetide_oracle::{Choice, Job, POLICIES, ReferenceString, curve, simulate};
 use pagetide_reference::Rng;
 
 /// Strings that find the edges: loops, one page, all distinct, random, skewed, with scans.
@@ -202,7 +202,7 @@ fn memory_for_all_pages_leaves_first_uses_alone_to_fault() {
 #[test]
 fn several_jobs_at_once_find_what_each_finds_alone() {
     let string = &strings()[12];
-    let trace = Trace::of(string.clone(), pages(string));
+    let whole = ReferenceString::of(string.clone(), pages(string));
     let jobs: Vec<Job> = POLICIES
         .iter()
         .flat_map(|about| {
@@ -212,7 +212,7 @@ fn several_jobs_at_once_find_what_each_finds_alone() {
             })
         })
         .collect();
-    let outcomes = simulate(&trace, &jobs, 7, 3).unwrap();
+    let outcomes = simulate(&whole, &jobs, 7, 3).unwrap();
     for (job, outcome) in jobs.iter().zip(outcomes) {
         assert_eq!(
             outcome.hits,

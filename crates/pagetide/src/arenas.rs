@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use pagetide_arena::doctor::{Found, Piece, State};
+use pagetide_arena::doctor::{Diagnosis, Piece, State};
 use pagetide_arena::{Arena, Options};
 use pagetide_exact::Exact;
 use pagetide_record::ArenaKind;
@@ -35,17 +35,17 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
         "not in this version yet; {}",
         pagetide_exact::doctor::kvm(cache)
     );
-    pieces.push(Found::new("arena", State::NotYet, vm, "").of(ArenaKind::Vm));
+    pieces.push(Diagnosis::new("arena", State::NotYet, vm, "").of(ArenaKind::Vm));
     let host = "not in this version yet";
-    pieces.push(Found::new("arena", State::NotYet, host, "").of(ArenaKind::Host));
+    pieces.push(Diagnosis::new("arena", State::NotYet, host, "").of(ArenaKind::Host));
     pieces
 }
 
 /// Whether kernels can be built from source here.
-fn kernel_builds() -> Found {
+fn kernel_builds() -> Diagnosis {
     let missing = tools::missing();
     if missing.is_empty() {
-        return Found::works(
+        return Diagnosis::works(
             "kernel builds",
             "compiler and tools are there, for --patch and --source",
         );
@@ -55,7 +55,7 @@ fn kernel_builds() -> Found {
         "{} missing: --patch and --source cannot build",
         names.join(", ")
     );
-    Found::new(
+    Diagnosis::new(
         "kernel builds",
         State::Limits,
         found,

@@ -1,20 +1,32 @@
 //! Variants whose kernels are built from source: built before anything runs, and told apart.
 
-use anyhow::{Context, Result};
-use pagetide_campaign::Campaign;
-use pagetide_kernel::{Cache, Freshness, Stop};
-use pagetide_source::{BuildStep, Built, Recipe, Workshop};
+use anyhow::Result;
+use pagetide_campaign::{CONTROL, Campaign};
+use pagetide_kernel::{Freshness, Stop};
+use pagetide_quantity::Bytes;
+use pagetide_source::{Delivery, Order, Recipe, Workshop};
 
 use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 
+/// What snapshots may take of the cache however much builds take: without any, every trial would boot.
+const LEAST_FOR_SNAPSHOTS: Bytes = Bytes::from_mib(1024);
+
 /// What came of building.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Variants that could not be built, apart from controls. They are said already, and left out.
+    /// Variants that could not be built, apart from controls. They are left out, as was said.
     pub failed: usize,
     /// Variants that are left out because their kernels are the baseline's to the last byte, in sentences.
     pub same: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether building has answered all there was to ask: only the baseline is left, or a control beside it.
+    pub fn settles(&self, campaign: &Campaign) -> bool {
+        let mut others = campaign.variants.iter().skip(1);
+        (!self.same.is_empty() || self.failed > 0) && others.all(|variant| variant.name == CONTROL)
+    }
 }
 
 /// Builds the kernels of a campaign that are built from source, and puts their names in their variants' places. Variants that
@@ -27,101 +39,42 @@ pub fn build(
     say: &dyn Fn(&str),
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    if !campaign
-        .variants
-        .iter()
-        .any(|v| Recipe::is_recipe(&v.kernel))
-    {
+    let mut kernels = campaign.variants.iter().map(|v| &v.kernel);
+    if !kernels.any(|kernel| Recipe::is_recipe(kernel)) {
         return Ok(outcome);
     }
-    let cache = Cache::open(places.cache_folder()?)?.stopping_by(Stop::by(interrupt.flag()));
-    let freshness = if args.refresh {
-        Freshness::Refresh
-    } else {
-        Freshness::Pinned
-    };
+    let orders: Vec<Order> = campaign
+        .variants
+        .iter()
+        .map(|variant| Order {
+            name: variant.name.clone(),
+            kernel: variant.kernel.clone(),
+            is_kernel_alone: variant.settings == campaign.variants[0].settings
+                && variant.boot == campaign.variants[0].boot,
+        })
+        .collect();
+    let cache = places.kernels()?.stopping_by(Stop::by(interrupt.flag()));
+    let freshness = Freshness::new(args.refresh);
     let mut workshop = Workshop::open(cache, freshness, args.cache_limit.0);
-    let mut watch = |step: &BuildStep| say(&step.to_string());
-    let mut built: Vec<Option<Built>> = Vec::new();
-    let mut kept = Vec::new();
-    let variants = std::mem::take(&mut campaign.variants);
-    // Before minutes are spent on the baseline, it must be there, and so must a patch to compare with it. Of several patches
-    // one that does not fit is left out below, and the others go on.
-    let is_control = |name: &str| name.ends_with(",control");
-    let judged = variants.iter().skip(1).filter(|v| !is_control(&v.kernel));
-    let must = if judged.count() > 1 {
-        1
-    } else {
-        variants.len()
-    };
-    for variant in variants.iter().take(must) {
-        if Recipe::is_recipe(&variant.kernel) {
-            let recipe = variant.kernel.parse::<Recipe>();
-            recipe
-                .and_then(|recipe| workshop.check(&recipe, &mut watch))
-                .with_context(|| format!("variant {} cannot be built", variant.name))?;
-        }
-    }
-    for mut variant in variants {
-        if !Recipe::is_recipe(&variant.kernel) {
-            built.push(None);
-            kept.push(variant);
-            continue;
-        }
-        let recipe: Result<Recipe, _> = variant.kernel.parse();
-        let is_control = recipe.as_ref().is_ok_and(|recipe| recipe.control);
-        let made = recipe.and_then(|recipe| workshop.build(&recipe, &mut watch));
-        let name = variant.name.clone();
-        match made {
-            Ok(made) => {
-                let same = built.first().and_then(Option::as_ref).is_some_and(|base| {
-                    base.kernel.digest == made.kernel.digest
-                        && kept
-                            .first()
-                            .is_some_and(|base: &pagetide_arena::VariantSpec| {
-                                base.settings == variant.settings && base.boot == variant.boot
-                            })
-                });
-                if same {
-                    outcome.same.push(no_change(&name, &made));
-                } else {
-                    for missing in &made.not_built {
-                        say(&format!("{name}: {missing}"));
-                    }
-                    variant.kernel.clone_from(&made.name);
-                    built.push(Some(made));
-                    kept.push(variant);
-                }
+    let deliveries = workshop.deliver(&orders, &|| interrupt.is_set(), say)?;
+    for (mut variant, delivery) in std::mem::take(&mut campaign.variants)
+        .into_iter()
+        .zip(deliveries)
+    {
+        match delivery {
+            Delivery::Kernel(name) => {
+                variant.kernel = name;
+                campaign.variants.push(variant);
             }
-            // Without a baseline there is nothing to compare with, and who stopped wants nothing more.
-            Err(why) if built.is_empty() || interrupt.is_set() => {
-                return Err(why).with_context(|| format!("variant {name} cannot be built"));
-            }
-            Err(why) => {
-                say(&format!("variant {name} is left out: {why}"));
-                outcome.failed += usize::from(!is_control);
-            }
+            Delivery::Same(text) => outcome.same.push(text),
+            Delivery::Failed { is_control } => outcome.failed += usize::from(!is_control),
         }
     }
     // Kernels and snapshots share one limit.
-    let taken = workshop.taken();
-    args.cache_limit.0 = args.cache_limit.0.saturating_sub(taken).max(LEAST);
-    campaign.variants = kept;
+    let taken = Bytes(workshop.taken());
+    args.cache_limit = args
+        .cache_limit
+        .saturating_sub(taken)
+        .max(LEAST_FOR_SNAPSHOTS);
     Ok(outcome)
-}
-
-/// What snapshots may take of the cache however much builds take: without any, every trial would boot.
-const LEAST: u64 = 1 << 30;
-
-/// Says that a patch changes no code, and why where that is known.
-fn no_change(name: &str, made: &Built) -> String {
-    let mut text = format!(
-        "{name}: no change in code: its kernel is the baseline's to the last byte ({}), so there is nothing to run",
-        made.kernel.digest.short()
-    );
-    for missing in &made.not_built {
-        text.push_str("; ");
-        text.push_str(missing);
-    }
-    text
 }

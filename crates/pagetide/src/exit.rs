@@ -6,13 +6,16 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use pagetide_arena::ArenaError;
-use pagetide_campaign::{FileError, RequestError, RunError};
-use pagetide_compare::{Comparison, FailOn};
+use pagetide_campaign::{FileError, RepeatError, RequestError, RunError};
+use pagetide_compare::{CompareError, Comparison, FailOn};
 use pagetide_kernel::KernelError;
 use pagetide_oracle::ParameterError;
 use pagetide_reference::{PatternError, StringError};
+use pagetide_report::html::SubjectError;
+use pagetide_report::terminal::show::NoSection;
 use pagetide_scenario::ScenarioError;
 use pagetide_source::SourceError;
+use pagetide_store::StoreError;
 
 use crate::interrupt;
 use crate::output::say;
@@ -33,7 +36,7 @@ pub enum End {
 impl End {
     /// How a command ends that judged something.
     pub fn of(comparison: &Comparison, fail_on: FailOn) -> Self {
-        match comparison.overall.exit_code(fail_on) {
+        match comparison.exit_code(fail_on) {
             0 => Self::Done,
             1 => Self::Regressed,
             _ => Self::Open,
@@ -149,45 +152,30 @@ fn is_broken_pipe(error: &Error) -> bool {
 
 /// Whether a user's words were wrong, or the machine could not.
 fn code(error: &Error) -> u8 {
+    fn is<T: std::error::Error + 'static>(
+        cause: &(dyn std::error::Error + 'static),
+        by_words: fn(&T) -> bool,
+    ) -> bool {
+        cause.downcast_ref().is_some_and(by_words)
+    }
     let by_words = error.chain().any(|cause| {
         cause.is::<Usage>()
+            || cause.is::<NoSection>()
             || cause.is::<ScenarioError>()
             || cause.is::<ParameterError>()
             || cause.is::<PatternError>()
             || cause.is::<StringError>()
-            || cause
-                .downcast_ref::<SourceError>()
-                .is_some_and(SourceError::is_by_words)
-            || cause
-                .downcast_ref::<RequestError>()
-                .is_some_and(RequestError::is_by_words)
-            || matches!(
-                cause.downcast_ref::<KernelError>(),
-                Some(KernelError::UnknownReference { .. })
-            )
-            || matches!(
-                cause.downcast_ref::<FileError>(),
-                Some(FileError::Wrong { .. })
-            )
-            || matches!(
-                cause.downcast_ref::<RunError>(),
-                Some(
-                    RunError::Empty { .. }
-                        | RunError::OtherArena { .. }
-                        | RunError::SameCell { .. }
-                )
-            )
-            || matches!(
-                cause.downcast_ref::<RunError>(),
-                Some(RunError::Refused {
-                    source: ArenaError::Wrong(_),
-                    ..
-                })
-            )
-            || matches!(
-                cause.downcast_ref::<ArenaError>(),
-                Some(ArenaError::Wrong(_))
-            )
+            || is(cause, ArenaError::is_by_words)
+            || is(cause, CompareError::is_by_words)
+            || is(cause, FileError::is_by_words)
+            || is(cause, KernelError::is_by_words)
+            || is(cause, RepeatError::is_by_words)
+            || is(cause, RequestError::is_by_words)
+            || is(cause, RunError::is_by_words)
+            || is(cause, pagetide_reference::SourceError::is_by_words)
+            || is(cause, SourceError::is_by_words)
+            || is(cause, StoreError::is_by_words)
+            || is(cause, SubjectError::is_by_words)
     });
     if by_words { USAGE } else { UNABLE }
 }

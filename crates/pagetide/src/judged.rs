@@ -3,13 +3,12 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::Result;
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
-use pagetide_compare::{CalibrationNote, Comparison, FailOn};
-use pagetide_record::ArenaKind;
+use pagetide_compare::{Comparison, FailOn};
 use pagetide_report::format::{self, Style};
 use pagetide_report::paper;
-use pagetide_report::terminal::{Options, calibration_of};
+use pagetide_report::terminal::Options;
 use pagetide_report::{About, Format};
 use pagetide_store::Store;
 
@@ -18,6 +17,7 @@ use crate::output::{Output, say};
 
 /// How verdicts are shown and what they mean for the exit code.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
@@ -28,50 +28,37 @@ pub struct JudgedArgs {
         long = "as",
         value_name = "FORMAT",
         value_parser = formats(),
-        conflicts_with = "json",
-        help_heading = "Output"
+        conflicts_with = "json"
     )]
     pub format: Option<Format>,
-    /// Show metrics without a difference too; in a mail, every metric with all that is to be said of it
-    #[arg(long, help_heading = "Output")]
+    /// Show metrics without a difference too; in a mail, every metric in full
+    #[arg(long)]
     pub all: bool,
     /// Draw the latency histograms of the variants
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     pub pictures: bool,
     /// Judge the quantiles of all accesses, p50 to p99.99, by a bootstrap over trials
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     pub tails: bool,
     /// Submitting system of a KCIDB report
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "pagetide",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "NAME", default_value = "pagetide")]
     pub origin: String,
-    /// What makes the exit code other than 0: regressed (1), or that and inconclusive (3) [default: inconclusive]
-    #[arg(long, value_name = "VERDICT", help_heading = "Output")]
-    pub fail_on: Option<Failing>,
+    /// Verdicts that make the exit code other than 0: regressed (1), or that and inconclusive (3) [default:
+    /// inconclusive]
+    #[arg(long, value_name = "VERDICT", value_parser = failing())]
+    pub fail_on: Option<FailOn>,
     /// Exit with 0 whatever the verdict
-    #[arg(long, conflicts_with = "fail_on", help_heading = "Output")]
+    #[arg(long, conflicts_with = "fail_on")]
     pub exit_zero: bool,
-}
-
-/// Verdicts that make a command fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Failing {
-    /// A regression alone
-    Regressed,
-    /// A regression, and what is inconclusive or invalid
-    Inconclusive,
 }
 
 impl JudgedArgs {
     fn fail_on(&self) -> FailOn {
-        match self.fail_on {
-            _ if self.exit_zero => FailOn::Nothing,
-            Some(Failing::Regressed) => FailOn::Regressed,
-            Some(Failing::Inconclusive) | None => FailOn::Inconclusive,
+        let failing = self.fail_on.unwrap_or_default();
+        if self.exit_zero {
+            FailOn::Nothing
+        } else {
+            failing
         }
     }
 
@@ -141,13 +128,6 @@ impl JudgedArgs {
         for what in omitted {
             say(&format!("not on the page: {what}"));
         }
-        if format == Format::Table
-            && let Some(note) = CalibrationNote::read(store, ArenaKind::default())?
-            && let Some(line) = calibration_of(&note, comparison)
-        {
-            writeln!(stdout, "{line}")?;
-            stdout.flush()?;
-        }
         Ok(End::of(comparison, self.fail_on()))
     }
 }
@@ -158,5 +138,19 @@ fn formats() -> impl TypedValueParser<Value = Format> {
     let old = PossibleValue::new("seed").hide(true);
     PossibleValuesParser::new(words.into_iter().chain([old])).try_map(|word| {
         Format::of(&word).ok_or("these tables are called paper now: write --as paper")
+    })
+}
+
+/// Reads which verdicts make a command fail.
+fn failing() -> impl TypedValueParser<Value = FailOn> {
+    let inconclusive = "A regression, and what is inconclusive or invalid";
+    let words = [
+        ("regressed", "A regression alone"),
+        ("inconclusive", inconclusive),
+    ];
+    let words = words.map(|(word, help)| PossibleValue::new(word).help(help));
+    PossibleValuesParser::new(words).map(|word| match word.as_str() {
+        "regressed" => FailOn::Regressed,
+        _ => FailOn::Inconclusive,
     })
 }

@@ -16,58 +16,49 @@ use crate::interrupt::Interrupt;
 
 /// Which store to use.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Places")]
 pub struct StoreArgs {
     /// Folder where records live [default: $PAGETIDE_STORE, else ~/.local/share/pagetide]
-    #[arg(long, value_name = "DIR", global = true, help_heading = "Places")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub store: Option<PathBuf>,
     /// Folder of kernels and snapshots [default: $PAGETIDE_CACHE, else ~/.cache/pagetide]
-    #[arg(long, value_name = "DIR", global = true, help_heading = "Places")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub cache: Option<PathBuf>,
 }
 
 /// How trials run; none of it changes a result.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Running")]
 pub struct ArenaArgs {
-    /// Trials side by side [default: as many as cores and free memory allow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Running")]
+    /// Trials to run at the same time [default: as many as cores and free memory allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Most that snapshots may take on disk
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "8G",
-        help_heading = "Running"
-    )]
+    /// Most disk space that snapshots may take
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub cache_limit: Bytes,
-    /// End a trial that does not move for this long
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "60s",
-        help_heading = "Running"
-    )]
+    /// End a trial that makes no progress for this long
+    #[arg(long, value_name = "TIME", default_value = "60s")]
     pub timeout: Nanos,
-    /// Most that the trace of an observed trial may take
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "960M",
-        help_heading = "Running"
-    )]
+    /// Largest trace that an observed trial may keep
+    #[arg(long, value_name = "SIZE", default_value = "960M")]
     pub trace_limit: Bytes,
     /// Ask the package archive for newer kernels
-    #[arg(long, help_heading = "Running")]
+    #[arg(long)]
     pub refresh: bool,
 }
 
 impl StoreArgs {
     /// Opens the store.
     pub fn store(&self) -> Result<Store> {
-        let folder = match &self.store {
-            Some(folder) => folder.clone(),
-            None => Store::default_folder()?,
-        };
-        Ok(Store::open(&folder)?)
+        Ok(Store::open(&self.store_folder()?)?)
+    }
+
+    /// The folder of the store.
+    pub fn store_folder(&self) -> Result<PathBuf> {
+        match &self.store {
+            Some(folder) => Ok(folder.clone()),
+            None => Ok(Store::default_folder()?),
+        }
     }
 
     /// The folder of kernels and snapshots.

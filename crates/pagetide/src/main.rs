@@ -26,7 +26,6 @@ mod output;
 mod program_args;
 mod progress;
 mod vocabulary;
-mod whole_file;
 
 use std::process::ExitCode;
 

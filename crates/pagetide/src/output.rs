@@ -4,19 +4,13 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use pagetide_report::Look;
-use pagetide_report::draw::clean;
+use pagetide_report::draw::clean::harmless;
 use pagetide_report::terminal::{Row, list, list_json};
 
 /// Says one thing on standard error: progress, a warning, an error. Whatever it quotes cannot steer the terminal, and
 /// where nobody can read it nothing happens.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
-}
-
-/// Text whose lines stay lines, and in which everything else that could steer a terminal is shown as an escape.
-pub fn harmless(text: &str) -> String {
-    let lines: Vec<String> = text.split('\n').map(clean::escaped).collect();
-    lines.join("\n")
 }
 
 /// Where and how a command writes.

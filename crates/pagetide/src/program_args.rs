@@ -14,116 +14,52 @@ use crate::lab::StoreArgs;
 
 /// What a command line may say of a program.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Your own program")]
 pub struct ProgramArgs {
     /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
-    /// Folder or tar archive (plain, gzip or zstd) with all that it finds, its libraries too; nothing is taken from here
-    /// but what --file and --dir name
-    #[arg(
-        long,
-        value_name = "DIR|TAR",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// Folder or tar archive (plain, gzip or zstd) that becomes its file system, libraries included; from this machine
+    /// only what --file and --dir name is added
+    #[arg(long, value_name = "DIR|TAR", requires = "command")]
     pub root: Option<PathBuf>,
-    /// File that it finds, with the libraries it needs: a relative path below its working folder, an absolute one where
-    /// it lies here, or at INSIDE
-    #[arg(
-        long,
-        value_name = "PATH[:INSIDE]",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// File to put into its file system, with the libraries that the file needs: a relative path goes below the working
+    /// folder, an absolute one to the same place as here, or either to INSIDE
+    #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub file: Vec<String>,
-    /// The same for a folder with all that it holds
-    #[arg(
-        long,
-        value_name = "PATH[:INSIDE]",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// The same for a folder and everything in it
+    #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub dir: Vec<String>,
-    /// Variable of its environment; it finds PATH, HOME, USER, LANG and TZ and nothing of yours
-    #[arg(
-        long,
-        value_name = "NAME=VALUE",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// Variable of its environment, which otherwise has PATH, HOME, USER, LANG and TZ and none of yours
+    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
     pub env: Vec<String>,
-    /// Folder inside in which it starts [default: /work, where relative paths lie]
-    #[arg(
-        long,
-        value_name = "INSIDE",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// Folder of its file system in which it starts [default: /work, where relative paths go]
+    #[arg(long, value_name = "INSIDE", requires = "command")]
     pub folder: Option<String>,
-    /// File here that it reads as its standard input [default: nothing to read]
-    #[arg(
-        long,
-        value_name = "PATH",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// File on this machine that is its standard input [default: empty]
+    #[arg(long, value_name = "PATH", requires = "command")]
     pub input: Option<String>,
     /// Free space for what it writes [default: as much as its files take, at least 32M]
-    #[arg(
-        long,
-        value_name = "SIZE",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    #[arg(long, value_name = "SIZE", requires = "command")]
     pub space: Option<Bytes>,
-    /// Status with which it must end [default: 0]
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// Exit status that it must end with [default: 0]
+    #[arg(long, value_name = "N", requires = "command")]
     pub expect_exit: Option<u8>,
-    /// End it after so much time of the guest [default: 600s]
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    /// End it after this much guest time [default: 600s]
+    #[arg(long, value_name = "TIME", requires = "command")]
     pub time_limit: Option<Nanos>,
     /// Limit of its memory, within a larger machine (memory.max of a control group)
-    #[arg(
-        long,
-        value_name = "SIZE",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    #[arg(long, value_name = "SIZE", requires = "command")]
     pub limit: Option<Bytes>,
     /// Memory above which it is slowed down and reclaimed (memory.high)
-    #[arg(
-        long,
-        value_name = "SIZE",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    #[arg(long, value_name = "SIZE", requires = "command")]
     pub high: Option<Bytes>,
     /// Most swap that it may take (memory.swap.max)
-    #[arg(
-        long,
-        value_name = "SIZE",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    #[arg(long, value_name = "SIZE", requires = "command")]
     pub swap_max: Option<Bytes>,
     /// Number to read from its output, such as 'ops=([0-9.]+) per second:higher'; it then decides instead of the
     /// elapsed time
-    #[arg(
-        long,
-        value_name = "NAME=REGEX:higher|lower",
-        requires = "command",
-        help_heading = "Your own program"
-    )]
+    #[arg(long, value_name = "NAME=REGEX:higher|lower", requires = "command")]
     pub metric: Vec<String>,
 }
 

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_campaign::{Event, Tally, Watch};
-use pagetide_record::Pass;
-use pagetide_report::date::about;
 
 use crate::interrupt::Interrupt;
 use crate::output::say;
@@ -64,7 +62,7 @@ impl Progress {
             self.bar.enable_steady_tick(Duration::from_millis(500));
             self.bar.set_length(tally.total as u64);
             self.bar.set_position(tally.done() as u64);
-            self.bar.set_message(left(tally));
+            self.bar.set_message(tally.outlook());
             return;
         }
         let mut spoken = self.spoken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,75 +72,26 @@ impl Progress {
             say(&format!(
                 "{done} of {} trials, {}",
                 tally.total,
-                left(tally)
+                tally.outlook()
             ));
         }
     }
 }
 
-/// How long it will take, and what went wrong so far.
-fn left(tally: Tally) -> String {
-    let invalid = match tally.invalid {
-        0 => String::new(),
-        n => format!(", {n} invalid"),
-    };
-    format!("{} left{invalid}", about(tally.left))
-}
-
 impl Watch for Progress {
     fn event(&self, event: &Event<'_>) {
+        if let Some(text) = event.sentence() {
+            self.say(&text);
+        }
         match event {
             Event::Planned(tally) => {
-                let todo = tally.total - tally.done();
-                if todo > 0 && !self.on_terminal {
-                    let found = match tally.found {
-                        0 => String::new(),
-                        found => format!(" ({found} more have records)"),
-                    };
-                    say(&format!(
-                        "{todo} trials to run{found}, about {}",
-                        about(tally.left)
-                    ));
+                if let Some(text) = tally.todo().filter(|_| !self.on_terminal) {
+                    say(&text);
                 }
                 self.tally(*tally);
             }
-            Event::Stored {
-                trial,
-                invalid,
-                tally,
-                ..
-            } => {
-                let trial = &trial.trial;
-                // Timed ones stand with their reason under the results; of observed ones nobody speaks there.
-                if let Some(why) = invalid
-                    && trial.pass == Pass::Observed
-                {
-                    self.say(&format!(
-                        "invalid: {} under {} with seed {}, observed: {why}",
-                        trial.scenario, trial.variant.name, trial.seed
-                    ));
-                }
-                self.tally(*tally);
-            }
-            Event::Looked {
-                blocks,
-                decided,
-                primaries,
-                next,
-            } => {
-                let then = match next {
-                    Some(next) => format!("going on to {next} seeds"),
-                    None => "that was the last look".to_owned(),
-                };
-                self.say(&format!(
-                    "after {blocks} seeds {decided} of {primaries} primary metrics are decided: {then}"
-                ));
-            }
-            Event::Deepened { cells, from, to } => self.say(&format!(
-                "{cells} comparisons differ in a time that {from} observed seeds do not explain: observing {} to {to} as well",
-                from + 1
-            )),
-            Event::Started { .. } | Event::Step { .. } => {}
+            Event::Stored { tally, .. } => self.tally(*tally),
+            _ => {}
         }
     }
 

@@ -12,6 +12,9 @@ const HOPS: usize = 15;
 /// The most files outside its own folder that an arena may need.
 const ARENA_FILES: usize = 8;
 
+/// The most lines that the sources of the binary may have: arguments, calls and printing.
+const BINARY_LINES: usize = 3_500;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -176,4 +179,28 @@ fn an_arena_needs_few_files_outside_its_own_folder() {
             "no row for a {kind}"
         );
     }
+}
+
+/// The lines of all sources below a folder.
+fn lines_below(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                lines_below(&path)
+            } else {
+                fs::read_to_string(path).unwrap().lines().count()
+            }
+        })
+        .sum()
+}
+
+#[test]
+fn the_binary_is_thin() {
+    let lines = lines_below(&root().join("crates/pagetide/src"));
+    assert!(
+        lines < BINARY_LINES,
+        "the binary has {lines} lines, and {BINARY_LINES} are too many: move logic to the crate whose noun it is"
+    );
 }

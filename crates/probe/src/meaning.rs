@@ -22,7 +22,7 @@ pub use attribution::{
 };
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};
 pub use crosscheck::{CrossCheck, TOLERANCE_PERCENT};
-pub use decoder::{Decoder, Missing};
+pub use decoder::{Absence, Decoder};
 pub use event::{Event, Reclaimer, TraceEvent};
 pub use observer::{Compaction, MemcgReclaim, ReclaimObserver, ReclaimSums, TaskReclaim};
 pub use pairs::{PairKind, PairTimes, Pairs};

@@ -1,4 +1,4 @@
-//! A log-linear histogram: how values are spread, to within 3.2 %.
+//! A log-linear histogram: the distribution of values, to within 3.2 %.
 //!
 //! The idea is HdrHistogram's (Gil Tene), reduced to what a record needs.
 

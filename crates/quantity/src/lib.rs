@@ -2,12 +2,13 @@
 //!
 //! This crate stands at the bottom: it knows nothing of any other. Begin reading in [`Unit`] and [`Metric`]; a
 //! [`Series`] holds rows over time, a [`Sampler`] gathers one in bounded memory while the clock runs, and a
-//! [`Histogram`] holds how values are spread.
+//! [`Histogram`] holds a distribution.
 
 mod histogram;
 mod metric;
 mod nearest;
 mod number;
+mod roff;
 mod sampler;
 mod series;
 mod units;
@@ -16,6 +17,7 @@ pub use histogram::{Histogram, HistogramSummary};
 pub use metric::{Direction, Metric, MetricDef, Unit, Value};
 pub use nearest::{hint, nearest, slip};
 pub use number::floor;
+pub use roff::roff;
 pub use sampler::Sampler;
 pub use series::{Column, ColumnData, Series, SeriesError};
 pub use units::{Bytes, Nanos, PAGE_SIZE, Pages, UnitError};

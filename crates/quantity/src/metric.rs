@@ -32,7 +32,7 @@ pub enum Direction {
     Lower,
     /// Larger values are better.
     Higher,
-    /// Neither: the value explains, it does not judge.
+    /// Neither: the value explains a result and never decides one.
     Neutral,
 }
 

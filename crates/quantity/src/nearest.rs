@@ -1,6 +1,6 @@
-//! The name that was meant when a name is mistyped.
+//! Suggestions for mistyped names.
 
-/// The candidate most like `text`, if any is near enough to be what was meant. Case, blanks and underscores do not count.
+/// The candidate most like `text`, if any is near enough to be what was meant. Case, spaces and underscores are ignored.
 ///
 /// Likeness is Damerau-Levenshtein normalised by length; below 0.6 a suggestion confuses more than it helps.
 pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
@@ -19,13 +19,13 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name.to_owned())
 }
 
-/// The nearest candidate if it differs from `text` by a slip or two, but is not it.
+/// The nearest candidate if it differs from `text` by one or two typing errors; `None` if it is equal.
 pub fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, candidates)
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }
 
-/// What to say of a name that is not there: the nearest one, or all of them.
+/// Advice for an unknown name: the nearest known one, or all of them.
 pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(text, names.clone()) {
         Some(name) => format!("did you mean \"{name}\"?"),

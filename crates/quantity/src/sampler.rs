@@ -1,7 +1,8 @@
 //! A sampler: gathers a series in bounded memory while the clock runs.
 //!
 //! When the memory is full, every second sample is dropped and from then on only every second one offered is kept: the
-//! series always spans the whole time, evenly, with between half and all of its capacity, and allocates only when made.
+//! series always spans the whole time, evenly, with between half and all of its capacity. Memory is allocated once, when
+//! the sampler is created.
 
 use crate::{Column, ColumnData, Nanos, Series, Unit};
 

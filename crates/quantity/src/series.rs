@@ -68,7 +68,7 @@ struct HeadColumn {
     float: bool,
 }
 
-/// Bytes that are no series.
+/// The bytes are not an encoded series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "series {name} cannot be decoded ({why}): the record was written by another version or is damaged"

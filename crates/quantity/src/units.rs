@@ -31,7 +31,7 @@ pub struct Pages(pub u64);
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// Sums and differences that stay within what the type can hold.
+/// Sums and differences that saturate.
 macro_rules! saturating {
     ($($name:ident)*) => {$(
         impl $name {
@@ -52,7 +52,7 @@ macro_rules! saturating {
 
 saturating!(Bytes Pages Nanos);
 
-/// A text that is not a quantity.
+/// The text is not a valid quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The number is missing, negative or not a number.
@@ -237,6 +237,17 @@ impl Nanos {
         Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    /// A time to plan by: seconds below two minutes, then minutes, hours and days.
+    pub fn about(self) -> String {
+        let seconds = self.0.div_ceil(1_000_000_000);
+        match seconds {
+            0..120 => format!("{seconds} s"),
+            120..7200 => format!("{} min", seconds.div_ceil(60)),
+            7200..172_800 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+            _ => format!("{} days", seconds / 86_400),
+        }
+    }
+
     /// Seconds as a fraction, for display.
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
@@ -298,6 +309,15 @@ impl fmt::Display for Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_rounded_as_a_person_plans_by_them() {
+        assert_eq!(Nanos(1).about(), "1 s");
+        assert_eq!(Nanos::from_secs(119).about(), "119 s");
+        assert_eq!(Nanos::from_secs(121).about(), "3 min");
+        assert_eq!(Nanos::from_secs(7260).about(), "2 h 1 min");
+        assert_eq!(Nanos::from_secs(200_000).about(), "2 days");
+    }
 
     #[test]
     fn sizes_are_parsed_with_binary_prefixes() {

@@ -20,9 +20,9 @@ use pagetide_quantity::{Series, SeriesError};
 
 const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
 const SECTION_MAGIC: u32 = u32::from_le_bytes(*b"SECT");
-const HEAD: usize = 32;
+const HEAD_BYTES: usize = 32;
 /// Level 1: a record is written between two trials, and its bulk is already delta coded.
-const LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 
 /// Kinds of section, as numbered in the file.
 const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
@@ -172,7 +172,7 @@ impl RecordWriter {
         let file = self.file.get_mut();
         let start = file.stream_position()?;
         // The head is written last, when the stored length is known.
-        file.write_all(&[0; HEAD])?;
+        file.write_all(&[0; HEAD_BYTES])?;
         file.write_all(name.as_bytes())?;
         let stored_from = file.stream_position()?;
         let crc = {
@@ -182,7 +182,7 @@ impl RecordWriter {
                 crc: crc32fast::Hasher::new(),
             };
             if size > 0 {
-                let mut encoder = zstd::stream::Encoder::new(&mut sink, LEVEL)?;
+                let mut encoder = zstd::stream::Encoder::new(&mut sink, ZSTD_LEVEL)?;
                 let copied = io::copy(&mut source, &mut encoder)?;
                 encoder.finish()?;
                 if copied != size {
@@ -193,7 +193,7 @@ impl RecordWriter {
             sink.crc.finalize()
         };
         let end = file.stream_position()?;
-        let mut head = [0_u8; HEAD];
+        let mut head = [0_u8; HEAD_BYTES];
         head[0..4].copy_from_slice(&SECTION_MAGIC.to_le_bytes());
         head[4..8].copy_from_slice(&crc.to_le_bytes());
         head[8..16].copy_from_slice(&(end - stored_from).to_le_bytes());
@@ -472,7 +472,7 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
     loop {
         file.seek(SeekFrom::Start(at))
             .map_err(|_| "it cannot be read")?;
-        let mut head = [0; HEAD];
+        let mut head = [0; HEAD_BYTES];
         file.read_exact(&mut head).map_err(|_| "it ends early")?;
         let word = |o: usize| u32::from_le_bytes([head[o], head[o + 1], head[o + 2], head[o + 3]]);
         let long = |o: usize| u64::from(word(o)) | u64::from(word(o + 4)) << 32;
@@ -489,7 +489,7 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
         let mut name = vec![0; usize::from(name_length)];
         file.read_exact(&mut name).map_err(|_| "it ends early")?;
         let name = String::from_utf8(name).map_err(|_| "a section's name is no text")?;
-        let offset = at + HEAD as u64 + u64::from(name_length);
+        let offset = at + HEAD_BYTES as u64 + u64::from(name_length);
         let (stored, size) = (long(8), long(16));
         at = offset
             .checked_add(stored)

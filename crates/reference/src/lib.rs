@@ -5,7 +5,7 @@
 //! change of any bit of it needs a new name ([`Rng::NAME`], [`STRINGS`]). So nothing here draws from elsewhere: the
 //! generator is this crate's own, and sines and logarithms come from `libm` instead of the platform.
 //!
-//! It knows nothing of memory, kernels, scenarios or records: a page is an index, time does not exist.
+//! It knows nothing of memory, kernels, scenarios or records: a page is an index, and there is no time.
 //!
 //! Begin reading at [`Pattern`], then `generate/`, one file per pattern, and `file/`, one per form; [`Rng`] stands alone.
 

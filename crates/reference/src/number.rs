@@ -1,6 +1,8 @@
 //! Conversions between the floating-point formulas of patterns and page numbers, each in one place with its reason.
 
-/// The integer part of `x`; values below 0 and no-numbers give 0, values above the type give its maximum.
+pub(crate) use pagetide_quantity::floor as whole_u64;
+
+/// The integer part of `x`; negative values and NaN give 0, values too large for the type give its maximum.
 #[inline]
 pub(crate) fn whole_u32(x: f64) -> u32 {
     #[expect(
@@ -10,19 +12,6 @@ pub(crate) fn whole_u32(x: f64) -> u32 {
     )]
     {
         x as u32
-    }
-}
-
-/// The integer part of `x`; values below 0 and no-numbers give 0, values above the type give its maximum.
-#[inline]
-pub(crate) fn whole_u64(x: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the language defines this cast as truncating and saturating, which is what is wanted"
-    )]
-    {
-        x as u64
     }
 }
 

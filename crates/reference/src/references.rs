@@ -17,7 +17,7 @@ use crate::pattern::Pattern;
 
 /// Page indices in the order in which they are to be touched, one by one or in batches.
 ///
-/// Made as they are asked for and held nowhere, so that a string of any length costs the guest no memory. Taking them
+/// Computed on demand and never stored, so that a string of any length costs the guest no memory. Taking them
 /// one by one and taking them in batches gives the same string, in any mixture; a caller that times each touch takes a
 /// batch outside of the timed part.
 ///
@@ -143,7 +143,7 @@ impl Iterator for References<'_> {
 
 impl FusedIterator for References<'_> {}
 
-/// How often each of `pages` pages occurs in `references`; indices outside are passed over.
+/// How often each of `pages` pages occurs in `references`; indices outside the range are skipped.
 pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {
     let mut counts = vec![0_u32; crate::number::index(pages)];
     for page in references {

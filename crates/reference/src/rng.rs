@@ -1,4 +1,4 @@
-//! The one source of chance in pagetide: a small generator whose output is part of its name.
+//! The random generator of pagetide: small, and its output never changes under its name.
 //!
 //! A reference string is only worth recording if it can be made again, on another machine and years later. So the
 //! generator lives here instead of in a dependency that may improve it, and [`Rng::NAME`] goes into records. Whoever

@@ -1,5 +1,6 @@
-//! Where a string comes from, a pattern or a file, and writing it in any form.
+//! The source of a string, a pattern or a file, and writing the string in any form.
 
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -55,9 +56,37 @@ pub struct StringFacts {
     pub generator: String,
 }
 
+impl Display for StringFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} references over {} pages, {} of them referenced, at most {} times\nmade by {}",
+            self.pattern,
+            self.refs,
+            self.pages,
+            self.pages_referenced,
+            self.most_references_of_a_page,
+            self.generator
+        )
+    }
+}
+
 /// A string could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
+    /// A file does not hold as many references as were asked for.
+    #[error("{} holds {found} references, not {asked}: leave --refs out", .path.display())]
+    OtherLength {
+        /// The file.
+        path: PathBuf,
+        /// References in it.
+        found: u64,
+        /// References asked for.
+        asked: u64,
+    },
+    /// A pattern without range or length.
+    #[error("a pattern needs a range and a length: give --pages N and --refs M")]
+    NoLength,
     /// The pattern makes no such string.
     #[error(transparent)]
     Pattern(#[from] StringError),
@@ -69,7 +98,42 @@ pub enum SourceError {
     Write(#[from] io::Error),
 }
 
+impl SourceError {
+    /// Whether a user's words were wrong, rather than that a file cannot be read or written.
+    pub fn is_by_words(&self) -> bool {
+        matches!(
+            self,
+            Self::OtherLength { .. } | Self::NoLength | Self::Pattern(_)
+        )
+    }
+}
+
 impl Source {
+    /// The string of a pattern, which may name a file: then range and length are those of the file, unless they are
+    /// given.
+    pub fn of(
+        pattern: Pattern,
+        pages: Option<u32>,
+        refs: Option<u64>,
+        seed: u64,
+    ) -> Result<Self, SourceError> {
+        if let Some(path) = pattern.path() {
+            let source = Self::file(path, pages)?;
+            return match refs {
+                Some(asked) if asked != source.refs => Err(SourceError::OtherLength {
+                    path: path.to_owned(),
+                    found: source.refs,
+                    asked,
+                }),
+                _ => Ok(source),
+            };
+        }
+        match (pages, refs) {
+            (Some(pages), Some(refs)) => Ok(Self::pattern(pattern, pages, refs, seed)?),
+            _ => Err(SourceError::NoLength),
+        }
+    }
+
     /// The string of a pattern.
     pub fn pattern(
         pattern: Pattern,
@@ -157,7 +221,7 @@ impl Source {
         Ok(())
     }
 
-    /// What there is to say about the string.
+    /// Facts about the string.
     pub fn facts(&self) -> Result<StringFacts, SourceError> {
         let counts = self.tally()?;
         let (pattern, seed, form) = match &self.origin {

@@ -1,15 +1,15 @@
 //! What stands beside the verdicts of a cell, in sentences: the same for every format.
 
 use pagetide_compare::Comparison;
-use pagetide_compare::beside::{Also, Beside, Deaths, OPTION, Standing};
+use pagetide_compare::beside::{Beside, Deaths, OPTION, OtherDifference, Standing};
 
 use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
 use crate::terminal::effect;
 
 /// Longest name and longest value.
-const NAME: usize = 40;
-const VALUE: usize = 60;
+const NAME_CHARS: usize = 40;
+const VALUE_CHARS: usize = 60;
 /// Most differences that are named where they do not matter.
 const NAMED: usize = 6;
 /// The same of options that the kernels were built with.
@@ -31,7 +31,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
         let Some(beside) = comparison.beside(cell, column) else {
             continue;
         };
-        let name = clean(about::name(comparison, column), NAME, look.ascii);
+        let name = clean(about::name(comparison, column), NAME_CHARS, look.ascii);
         let of = match comparison.columns.len() {
             0..=2 => String::new(),
             _ => format!(" ({name})"),
@@ -46,7 +46,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
 }
 
 fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -> Vec<Sentence> {
-    let name = |column: usize| clean(about::name(comparison, column), NAME, look.ascii);
+    let name = |column: usize| clean(about::name(comparison, column), NAME_CHARS, look.ascii);
     let sides = [BASELINE, column].map(name);
     let count = |side: usize| format!("in {} of {}", deaths.died[side], deaths.trials[side]);
     let mark = effect::verdict(&deaths.verdict, look).draw(&Look::plain(look.width));
@@ -96,19 +96,19 @@ fn probability(p: f64) -> String {
 }
 
 fn differing(beside: &Beside, of: &str, look: &Look) -> Vec<Sentence> {
-    let of_standing = |wanted: Standing| -> Vec<&Also> {
+    let of_standing = |wanted: Standing| -> Vec<&OtherDifference> {
         beside
             .also
             .iter()
             .filter(|also| also.standing == wanted)
             .collect()
     };
-    let text = |also: &Also| {
+    let text = |also: &OtherDifference| {
         format!(
             "{} {} against {}",
-            clean(&also.what, NAME, look.ascii),
-            clean(&also.a, VALUE, look.ascii),
-            clean(&also.b, VALUE, look.ascii)
+            clean(&also.what, NAME_CHARS, look.ascii),
+            clean(&also.a, VALUE_CHARS, look.ascii),
+            clean(&also.b, VALUE_CHARS, look.ascii)
         )
     };
     let mut all = Vec::new();
@@ -146,7 +146,7 @@ fn differing(beside: &Beside, of: &str, look: &Look) -> Vec<Sentence> {
         ),
         (Standing::Minor, "Also differs"),
     ] {
-        let (built, others): (Vec<&Also>, Vec<&Also>) = of_standing(standing)
+        let (built, others): (Vec<&OtherDifference>, Vec<&OtherDifference>) = of_standing(standing)
             .into_iter()
             .partition(|also| also.what.starts_with(OPTION));
         for (head, list, most) in [
@@ -186,7 +186,7 @@ fn idle(beside: &Beside, of: &str, look: &Look) -> Option<Sentence> {
         .map(|inert| {
             format!(
                 "{} ({})",
-                clean(&inert.setting, NAME, look.ascii),
+                clean(&inert.setting, NAME_CHARS, look.ascii),
                 clean(&inert.why, 200, look.ascii)
             )
         })
@@ -201,7 +201,7 @@ fn idle(beside: &Beside, of: &str, look: &Look) -> Option<Sentence> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use pagetide_compare::beside::{Inert, Kind};
+    use pagetide_compare::beside::{InertSetting, Kind};
     use pagetide_compare::{Column, Overall};
     use pagetide_verdict::Verdict;
 
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_confounds_is_told_with_the_way_out_and_a_setting_that_cannot_act_with_its_reason() {
-        let also = |what: &str, kind, standing| Also {
+        let also = |what: &str, kind, standing| OtherDifference {
             what: what.to_owned(),
             kind,
             a: "never".to_owned(),
@@ -277,7 +277,7 @@ mod tests {
                 also("lru_gen/enabled", None, Standing::Minor),
                 also("CONFIG_KASAN", None, Standing::Minor),
             ],
-            inert: vec![Inert {
+            inert: vec![InertSetting {
                 setting: "vm.swappiness".to_owned(),
                 why: "there is no swap".to_owned(),
             }],

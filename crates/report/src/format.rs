@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pagetide_compare::explain::explain;
-use pagetide_compare::{CompareError, Comparison, tails};
+use pagetide_compare::{CalibrationError, CalibrationNote, CompareError, Comparison, tails};
 use pagetide_quantity::{Histogram, Nanos};
-use pagetide_record::{FileError, Machine, Record};
+use pagetide_record::{ArenaKind, FileError, Machine, Record};
 use pagetide_store::{Store, StoreError};
 
 use crate::about::About;
@@ -126,6 +126,9 @@ pub enum FormatError {
     /// The comparison could not be explained.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// The note of the last calibration cannot be read.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
     /// Comma-separated values.
     #[error(transparent)]
     Csv(#[from] CsvError),
@@ -213,6 +216,12 @@ fn table(
     if style.tails {
         let tails = tails(store, comparison)?;
         text.push_str(&terminal::tails(comparison, &tails, &style.look));
+    }
+    if let Some(note) = CalibrationNote::read(store, ArenaKind::default())?
+        && let Some(line) = terminal::calibration_of(&note, comparison)
+    {
+        text.push_str(&line);
+        text.push('\n');
     }
     Ok(text)
 }

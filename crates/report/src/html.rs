@@ -4,8 +4,10 @@
 //! data that stands in the file: typed arrays, delta coded, deflated, as base64 in script elements of a type no browser
 //! runs (see [`blob`]). The script that draws is built from `web/` and committed here, so that cargo alone builds it.
 //!
-//! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`trace`]). Begin reading at [`write`].
+//! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`accesses`]). Begin reading at
+//! [`write`].
 
+mod accesses;
 mod atlas;
 mod axis;
 mod bars;
@@ -27,8 +29,8 @@ mod sources;
 mod states;
 mod store;
 mod strip;
+mod subject;
 mod table;
-mod trace;
 mod verdicts;
 mod waterfall;
 
@@ -45,6 +47,7 @@ pub use card::{card, title, with_names};
 pub use single::single;
 pub use sources::Sources;
 pub use store::of_store;
+pub use subject::{SubjectError, subject};
 
 /// The script of the page, built by `web/build.sh`.
 pub const SCRIPT: &str = include_str!("html/bundle.js");
@@ -65,7 +68,7 @@ pub enum HtmlError {
 }
 
 /// Opens the record of an identity.
-pub type Open<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
+pub type OpenRecord<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
 
 /// Everything a page is made from.
 pub struct Input<'a> {
@@ -76,7 +79,7 @@ pub struct Input<'a> {
     /// Reclaim tables, observed trials.
     pub sources: &'a Sources,
     /// Opens records.
-    pub open: &'a Open<'a>,
+    pub open: &'a OpenRecord<'a>,
     /// Where script and style come from.
     pub assets: Assets<'a>,
 }

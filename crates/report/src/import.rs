@@ -7,14 +7,16 @@ pub mod csv;
 pub mod mmtests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
 use pagetide_quantity::Nanos;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
-use pagetide_store::{CampaignNote, CellNote, Entry, Imported};
+use pagetide_store::{CampaignNote, CellNote, Entry, Pairing, Store, StoreError, is_campaign_name};
+use serde::Serialize;
 
 use crate::draw::clean;
 
@@ -103,6 +105,9 @@ pub enum ImportError {
         /// The metric, cut.
         metric: String,
     },
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The file is no CSV.
     #[error(
         "{path} is not readable as CSV ({why}): separate by commas, quote by double quotes, write UTF-8"
@@ -131,9 +136,80 @@ pub struct Batch {
     pub first: &'static str,
 }
 
+/// What came of an import.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImportSummary {
+    /// The campaign that the results became.
+    pub campaign: String,
+    /// How many records it has.
+    pub records: usize,
+    /// Its variants, the baseline first.
+    pub variants: Vec<String>,
+    /// What is the baseline and why, and what pairs trials.
+    pub pairing: Option<Pairing>,
+}
+
+impl Display for ImportSummary {
+    /// A few lines, the last without its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variants = self.variants.join(", ");
+        writeln!(f, "{} records of {variants} are in the store", self.records)?;
+        if let (Some(pairing), Some(baseline)) = (&self.pairing, self.variants.first()) {
+            let pairs = match &pairing.paired_by {
+                Some(what) => format!("trials are paired by {what}"),
+                None => "nothing pairs the trials (--pair COLUMN)".to_owned(),
+            };
+            write!(f, "Baseline is {baseline}, {}; {pairs}.", pairing.baseline)?;
+        }
+        let campaign = &self.campaign;
+        write!(
+            f,
+            "\nNext:\n  pagetide compare {campaign}\n  pagetide list records --campaign {campaign}"
+        )
+    }
+}
+
+impl Batch {
+    /// Adds the records to a store as a campaign of this name.
+    pub fn add(
+        mut self,
+        store: &mut Store,
+        name: &str,
+        claims: Claims<'_>,
+    ) -> Result<ImportSummary, ImportError> {
+        let last = store.latest_of(name)?;
+        let generation = last.map_or(1, |note| note.generation.max(1) + 1);
+        let note = note(name, generation, &mut self, claims)?;
+        store.add_all(&mut self.records)?;
+        store.note(&note)?;
+        Ok(ImportSummary {
+            campaign: note.id(),
+            records: self.records.len(),
+            variants: note.variants,
+            pairing: note.imported,
+        })
+    }
+}
+
+/// A campaign's name after a file or folder.
+pub fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let clean: String = stem
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(80)
+        .collect();
+    let clean = clean.trim_matches('-');
+    if is_campaign_name(clean) {
+        clean.to_owned()
+    } else {
+        "imported".to_owned()
+    }
+}
+
 /// What the user says of records of others.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Said<'a> {
+pub struct Claims<'a> {
     /// The baseline.
     pub baseline: Option<&'a str>,
     /// Whether the variants took turns.
@@ -148,9 +224,9 @@ pub fn note(
     name: &str,
     generation: u32,
     batch: &mut Batch,
-    said: Said<'_>,
+    claims: Claims<'_>,
 ) -> Result<CampaignNote, ImportError> {
-    let (variants, baseline) = variants(batch, said)?;
+    let (variants, baseline) = variants(batch, claims)?;
     let records = &mut batch.records;
     let mut note = CampaignNote {
         name: name.to_owned(),
@@ -163,10 +239,10 @@ pub fn note(
             .unwrap_or_default(),
         arena: ArenaKind::Host,
         variants,
-        imported: Some(Imported {
+        imported: Some(Pairing {
             paired_by: batch.paired_by.clone(),
             lasting: batch.lasting,
-            interleaved: said.interleaved,
+            interleaved: claims.interleaved,
             baseline,
         }),
         ..CampaignNote::default()
@@ -217,7 +293,7 @@ pub fn note(
 }
 
 /// The names of all variants, the baseline first, and why it is that.
-fn variants(batch: &Batch, said: Said<'_>) -> Result<(Vec<String>, String), ImportError> {
+fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), ImportError> {
     let mut begun: Vec<(String, Nanos)> = Vec::new();
     for record in &batch.records {
         let (name, started) = (&record.subject.variant.name, record.wall.started);
@@ -232,7 +308,7 @@ fn variants(batch: &Batch, said: Said<'_>) -> Result<(Vec<String>, String), Impo
         why = "the first by time";
     }
     let mut names: Vec<String> = begun.into_iter().map(|(name, _)| name).collect();
-    if let Some(wanted) = said.baseline {
+    if let Some(wanted) = claims.baseline {
         let Some(place) = names.iter().position(|name| name == wanted) else {
             return Err(ImportError::NoVariant {
                 name: clean(wanted, 80, false),

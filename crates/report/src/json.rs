@@ -1,6 +1,6 @@
 //! JSON that is safe to print: what a terminal or a reader's eye would obey is escaped, and nothing is lost.
 
-use std::io;
+use std::io::{self, Write};
 
 use pagetide_compare::Comparison;
 use pagetide_record::Machine;
@@ -11,7 +11,7 @@ use crate::about::About;
 use crate::draw::clean::is_unsafe;
 
 /// Escapes control and reordering characters that JSON itself would let through.
-struct Safe<F>(F);
+struct SafeFormatter<F>(F);
 
 /// Hands the calls that are not about strings on to the inner formatter.
 macro_rules! hand_on {
@@ -22,7 +22,7 @@ macro_rules! hand_on {
     };
 }
 
-impl<F: Formatter> Formatter for Safe<F> {
+impl<F: Formatter> Formatter for SafeFormatter<F> {
     fn write_string_fragment<W: ?Sized + io::Write>(
         &mut self,
         writer: &mut W,
@@ -57,7 +57,7 @@ impl<F: Formatter> Formatter for Safe<F> {
 /// Writes a value as JSON, indented, into `writer`.
 pub fn write_pretty(writer: impl io::Write, value: &impl Serialize) -> serde_json::Result<()> {
     let mut serializer =
-        serde_json::Serializer::with_formatter(writer, Safe(PrettyFormatter::new()));
+        serde_json::Serializer::with_formatter(writer, SafeFormatter(PrettyFormatter::new()));
     value.serialize(&mut serializer)
 }
 
@@ -70,6 +70,33 @@ pub fn pretty(value: &impl Serialize) -> String {
     }
     out.push(b'\n');
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Writes a value as indented JSON, with a list before its own fields whose rows are written as `run` hands them on, so
+/// that they need not be held. Returns what kept `run` from its end, if anything did: then half of an object is written.
+pub fn streamed<T: Serialize, W: Serialize, E>(
+    mut out: impl Write,
+    list: &str,
+    run: impl FnOnce(&mut dyn FnMut(&T)) -> Result<W, E>,
+) -> io::Result<Result<(), E>> {
+    write!(out, "{{\n  {}: [", string(list))?;
+    let (mut first, mut written) = (true, Ok(()));
+    let whole = run(&mut |row| {
+        if written.is_ok() {
+            let comma = if std::mem::take(&mut first) { "" } else { "," };
+            let row = serde_json::to_string(row).unwrap_or_default();
+            written = write!(out, "{comma}\n    {row}");
+        }
+    });
+    written?;
+    let whole = match whole {
+        Ok(whole) => pretty(&whole),
+        Err(why) => return Ok(Err(why)),
+    };
+    let rest = whole.trim_start_matches('{').trim_start();
+    write!(out, "\n  ],\n  {rest}")?;
+    out.flush()?;
+    Ok(Ok(()))
 }
 
 /// A text as a JSON string on one line.

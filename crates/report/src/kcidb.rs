@@ -19,9 +19,9 @@ use crate::json;
 use crate::ktap::token;
 
 /// Longest free text.
-const TEXT: usize = 1000;
+const TEXT_CHARS: usize = 1000;
 /// Longest part of a path.
-const PART: usize = 60;
+const PART_CHARS: usize = 60;
 
 #[derive(Serialize)]
 struct Report {
@@ -113,14 +113,14 @@ pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
         report.checkouts.push(Checkout {
             id: id("checkout"),
             origin: origin.clone(),
-            comment: clean(about::release(column), TEXT, false),
+            comment: clean(about::release(column), TEXT_CHARS, false),
         });
         report.builds.push(Build {
             id: id("build"),
             checkout_id: id("checkout"),
             origin: origin.clone(),
             architecture: "x86_64",
-            comment: clean(about::release(column), TEXT, false),
+            comment: clean(about::release(column), TEXT_CHARS, false),
         });
     }
     for (cell, group) in comparison.cells.iter().enumerate() {
@@ -187,8 +187,8 @@ fn test(place: &Place, decides: bool) -> Test {
                 prefix,
             }
         });
-    let part = |text: &str| token(text, PART).replace('.', "_");
-    let text = |text: &str| clean(text, TEXT, false);
+    let part = |text: &str| token(text, PART_CHARS).replace('.', "_");
+    let text = |text: &str| clean(text, TEXT_CHARS, false);
     let machine = &about.machine;
     Test {
         id: String::new(),

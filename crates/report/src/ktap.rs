@@ -12,7 +12,7 @@ use crate::draw::clean;
 use crate::terminal::effect;
 
 /// Longest name.
-const NAME: usize = 80;
+const NAME_CHARS: usize = 80;
 
 /// Writes a comparison as KTAP.
 pub fn ktap(comparison: &Comparison, about: &About) -> String {
@@ -27,8 +27,8 @@ pub fn ktap(comparison: &Comparison, about: &About) -> String {
         put!(
             out,
             "# invalid {} {} seed {}; {}\n",
-            token(invalid.column, NAME),
-            token(invalid.label, NAME),
+            token(invalid.column, NAME_CHARS),
+            token(invalid.label, NAME_CHARS),
             invalid.trial.seed,
             free(&invalid.trial.why)
         );
@@ -41,7 +41,11 @@ pub fn ktap(comparison: &Comparison, about: &About) -> String {
 
 fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usize, number: usize) {
     let column = about::name(comparison, variant);
-    let name = format!("{}.{}", token(&group.label, NAME), token(column, NAME));
+    let name = format!(
+        "{}.{}",
+        token(&group.label, NAME_CHARS),
+        token(column, NAME_CHARS)
+    );
     let rows: Vec<(&MetricRow, &Judgement)> = group
         .metrics
         .iter()
@@ -83,7 +87,7 @@ fn suite(out: &mut String, comparison: &Comparison, group: &Group, variant: usiz
         };
         failed |= !ok;
         passed |= ok && skip.is_none();
-        let name = token(&row.name, NAME);
+        let name = token(&row.name, NAME_CHARS);
         put!(out, "  # {name} {what}\n");
         let verb = if ok { "ok" } else { "not ok" };
         put!(out, "  {verb} {} {name}", index + 1);

@@ -33,7 +33,7 @@ const LOOK: Look = Look {
 /// Lengths to which metric names are cut until the table fits.
 const METRIC: [usize; 3] = [30, 22, 16];
 /// Longest name of a variant.
-const HEAD: usize = 14;
+const HEAD_CHARS: usize = 14;
 /// Most invalid trials named.
 const INVALID: usize = 8;
 
@@ -246,7 +246,7 @@ fn table(
     let head = |index: usize| {
         let role = role(comparison, index).filter(|_| !corner.is_empty());
         let name = role.unwrap_or_else(|| about::name(comparison, index));
-        Cell::plain(clean(name, HEAD, true))
+        Cell::plain(clean(name, HEAD_CHARS, true))
     };
     let mut aligns = vec![Align::Left, Align::Right];
     let mut heads = vec![Cell::plain(corner), head(BASELINE)];

@@ -17,9 +17,9 @@ use crate::why;
 /// Unicode, and no limit but that of a cell.
 const LOOK: Look = Look::plain(160);
 /// Longest name in a cell.
-const NAME: usize = 60;
+const NAME_CHARS: usize = 60;
 /// Longest sentence.
-const TEXT: usize = 500;
+const TEXT_CHARS: usize = 500;
 
 /// Writes a comparison as Markdown.
 pub fn markdown(comparison: &Comparison, about: &About) -> String {
@@ -47,10 +47,10 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
             put!(
                 out,
                 "| {} {} | {} | {} |\n",
-                code(invalid.column, NAME),
-                code(invalid.label, NAME),
+                code(invalid.column, NAME_CHARS),
+                code(invalid.label, NAME_CHARS),
                 invalid.trial.seed,
-                code(&invalid.trial.why, TEXT)
+                code(&invalid.trial.why, TEXT_CHARS)
             );
         }
     }
@@ -59,9 +59,9 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
         put!(
             out,
             "| {} | {} | {} |\n",
-            code(&column.name, NAME),
-            code(&about::kernel(column), TEXT),
-            code(&about::settings(column), TEXT)
+            code(&column.name, NAME_CHARS),
+            code(&about::kernel(column), TEXT_CHARS),
+            code(&about::settings(column), TEXT_CHARS)
         );
     }
     out.push('\n');
@@ -78,18 +78,18 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
     if about::is_exact(comparison) {
         put!(out, "{EXACT_CAVEAT}  \n");
     }
-    put!(out, "Made by {}\n", code(&about.command, TEXT));
+    put!(out, "Made by {}\n", code(&about.command, TEXT_CHARS));
     out
 }
 
 fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
-    put!(out, "\n#### {}\n\n", code(&group.label, NAME));
+    put!(out, "\n#### {}\n\n", code(&group.label, NAME_CHARS));
     let mut rows: Vec<&MetricRow> = group.metrics.iter().collect();
     rows.sort_by_key(|row| !row.primary);
     out.push_str("| metric |");
     let mut rule = String::from("|---|");
     for (index, column) in comparison.columns.iter().enumerate() {
-        put!(out, " {} |", code(&column.name, NAME));
+        put!(out, " {} |", code(&column.name, NAME_CHARS));
         rule.push_str("--:|");
         if index != BASELINE {
             put!(out, " change | {} | verdict |", level(&rows));
@@ -100,7 +100,7 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     for row in &rows {
         let medians = about::medians(row);
         let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
-        put!(out, "| {} |", code(&row.name, NAME));
+        put!(out, "| {} |", code(&row.name, NAME_CHARS));
         for (index, median) in medians.into_iter().enumerate() {
             match median {
                 Some(value) => put!(out, " {} |", scale.show(value, false)),
@@ -136,7 +136,7 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
 /// Running text with everything escaped that could be markup, a link or a mention.
 fn text(text: &str) -> String {
     let mut out = String::new();
-    for c in clean(text, 4 * TEXT, false).chars() {
+    for c in clean(text, 4 * TEXT_CHARS, false).chars() {
         match c {
             // A mention or reference is recognised after markup; only a character between breaks it.
             '@' | '#' => {

@@ -15,7 +15,7 @@ use crate::about;
 use crate::draw::clean;
 
 /// Longest value of a label.
-const LABEL: usize = 200;
+const LABEL_CHARS: usize = 200;
 
 /// A family: all samples of one name stand together.
 #[derive(Default)]
@@ -192,12 +192,12 @@ fn labels(pairs: &[(&str, String)]) -> String {
 
 /// A label's value. What is cut keeps a part of its digest, since two samples must not get the same labels.
 fn short(text: &str) -> String {
-    let whole = clean(text, LABEL, false);
-    if whole.len() <= LABEL && !whole.ends_with('…') {
+    let whole = clean(text, LABEL_CHARS, false);
+    if whole.len() <= LABEL_CHARS && !whole.ends_with('…') {
         return whole;
     }
     let digest = hex(&Sha256::digest(text)[..6]);
-    format!("{}~{digest}", clean(text, LABEL - 13, false))
+    format!("{}~{digest}", clean(text, LABEL_CHARS - 13, false))
 }
 
 /// A number as OpenMetrics writes it.

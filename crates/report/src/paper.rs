@@ -25,7 +25,7 @@ pub(crate) use view::View;
 use crate::about;
 
 /// Longest name of a column.
-const HEAD: usize = 20;
+const HEAD_CHARS: usize = 20;
 /// Heads of the columns that show what was published.
 const PUBLISHED: [&str; 2] = ["published before", "published after"];
 

@@ -20,7 +20,7 @@ use crate::csv::{Datum, SAMPLES, name_of, sample_rows};
 use crate::draw::escaped;
 
 /// Rows of a row group.
-const GROUP: usize = 1 << 16;
+const GROUP_ROWS: usize = 1 << 16;
 
 /// A file that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -155,11 +155,11 @@ pub fn samples<'a>(
             }
         }
         rows += 1;
-        if rows % GROUP == 0 {
+        if rows % GROUP_ROWS == 0 {
             flush(&mut file, &mut columns)?;
         }
     }
-    if rows % GROUP != 0 {
+    if rows % GROUP_ROWS != 0 {
         flush(&mut file, &mut columns)?;
     }
     file.close()?;
@@ -184,7 +184,7 @@ pub fn series(writer: impl Write + Send, series: &Series) -> Result<(), ParquetE
     let rows = series.rows();
     let mut from = 0;
     while from < rows {
-        let to = rows.min(from + GROUP);
+        let to = rows.min(from + GROUP_ROWS);
         for ((_, column), (_, data)) in columns.iter_mut().zip(&series.columns) {
             match (column, data) {
                 (Column::Int(values), ColumnData::Int(all)) => {

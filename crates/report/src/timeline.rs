@@ -11,13 +11,13 @@ use pagetide_probe::trace::TraceFile;
 use pagetide_quantity::Nanos;
 use pagetide_record::RecordReader;
 
-use crate::trace::{Slice, Trace, Track, counters};
+use crate::trace::{Slice, Timeline, Track, counters};
 
 /// A task's state that is waited in for I/O, a lock or a page (`TASK_UNINTERRUPTIBLE`, kernel `include/linux/sched.h`).
 const UNINTERRUPTIBLE: u64 = 2;
 
 /// The timeline of an observed record.
-pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
+pub fn timeline(reader: &RecordReader) -> Result<Timeline, ObservationError> {
     let record = reader.record();
     let has = |kind: &str, name: &str| {
         record
@@ -46,7 +46,7 @@ pub fn timeline(reader: &RecordReader) -> Result<Trace, ObservationError> {
         }
     }
     let begin = begin.unwrap_or(0);
-    let mut trace = Trace {
+    let mut trace = Timeline {
         title: format!(
             "{}, seed {}",
             record.subject.cell_label(),

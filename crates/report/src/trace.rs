@@ -12,11 +12,11 @@ use crate::draw::clean;
 use crate::json;
 
 /// Longest name; timelines are looked at, not searched for megabytes.
-const NAME: usize = 200;
+const NAME_CHARS: usize = 200;
 
 /// Everything that is shown of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Trace {
+pub struct Timeline {
     /// Title, such as the record's cell and seed.
     pub title: String,
     /// Tracks of slices.
@@ -99,7 +99,7 @@ fn micros(time: Nanos) -> String {
 
 /// A cleaned name as a JSON string.
 fn text(name: &str) -> String {
-    json::string(&clean(name, NAME, false))
+    json::string(&clean(name, NAME_CHARS, false))
 }
 
 /// Puts slices on as few lanes as let all of them nest: a slice goes on the first lane where it lies inside or behind
@@ -153,7 +153,7 @@ impl<W: Write> Events<W> {
 }
 
 /// Writes a trace.
-pub fn write(writer: impl Write, trace: &Trace) -> io::Result<()> {
+pub fn write(writer: impl Write, trace: &Timeline) -> io::Result<()> {
     let mut groups: Vec<&str> = Vec::new();
     for group in trace
         .tracks

@@ -2,7 +2,7 @@
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
-    Answer, Basis, Claim, Evidence, Explained, Explanation, Finding, Lead, Reading, Source,
+    Answer, Basis, CellExplanation, Claim, Evidence, Explanation, Finding, Lead, Reading, Source,
 };
 use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
@@ -16,7 +16,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 /// Findings under a comparison, and pieces of evidence behind each.
 const SHORT: [usize; 2] = [3, 3];
 /// Longest name in a sentence.
-const NAME: usize = 40;
+const NAME_CHARS: usize = 40;
 
 /// One statement of an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Statement {
 /// remains. In full, or what fits under a comparison.
 pub fn statements(
     comparison: &Comparison,
-    explained: &Explained,
+    explained: &CellExplanation,
     full: bool,
     ascii: bool,
 ) -> Vec<Statement> {
@@ -71,7 +71,7 @@ pub fn statements(
             Some(metric) => {
                 format!(
                     "what moved {}: {}",
-                    clean(metric, NAME, ascii),
+                    clean(metric, NAME_CHARS, ascii),
                     lead.mechanism
                 )
             }
@@ -94,7 +94,7 @@ pub fn statements(
 
 /// The reasons of a sure difference in two or three lines: each mechanism with what it cost or saved and one counter that shows
 /// it. Empty where there is nothing to explain.
-pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
+pub fn brief(comparison: &Comparison, explained: &CellExplanation) -> String {
     let explanation = &explained.explanation;
     let Some(claim) = &explanation.claim else {
         return String::new();
@@ -103,7 +103,7 @@ pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
         ..=2 => "Why".to_owned(),
         _ => format!(
             "Why {}",
-            clean(about::name(comparison, explained.column), NAME, true)
+            clean(about::name(comparison, explained.column), NAME_CHARS, true)
         ),
     };
     let whole = explanation.difference();
@@ -137,12 +137,12 @@ pub fn brief(comparison: &Comparison, explained: &Explained) -> String {
         },
         Basis::Counters => "counters of the timed trials".to_owned(),
     };
-    let metric = clean(&claim.metric, NAME, true);
+    let metric = clean(&claim.metric, NAME_CHARS, true);
     format!("{subject} {metric} ({seeds}): {reasons}.")
 }
 
 /// A sure difference and its reasons in one sentence, for beside a picture of them. Empty where there is nothing to explain.
-pub(crate) fn reasons(explained: &Explained) -> String {
+pub(crate) fn reasons(explained: &CellExplanation) -> String {
     let explanation = &explained.explanation;
     let Some(claim) = &explanation.claim else {
         return String::new();
@@ -171,9 +171,9 @@ pub(crate) fn reasons(explained: &Explained) -> String {
 }
 
 /// What is explained, and what it rests on.
-fn head(comparison: &Comparison, explained: &Explained, ascii: bool) -> String {
+fn head(comparison: &Comparison, explained: &CellExplanation, ascii: bool) -> String {
     let explanation = &explained.explanation;
-    let name = |index: usize| clean(about::name(comparison, index), NAME, ascii);
+    let name = |index: usize| clean(about::name(comparison, index), NAME_CHARS, ascii);
     let subject = format!("Why {} against {}", name(explained.column), name(BASELINE));
     let claim = match (&explanation.claim, explanation.answer) {
         (_, Answer::Identical) => {
@@ -247,7 +247,7 @@ fn of_claim(claim: &Claim, ascii: bool) -> String {
     };
     format!(
         "{} {}, {}{}",
-        clean(&claim.metric, NAME, ascii),
+        clean(&claim.metric, NAME_CHARS, ascii),
         claim.verdict,
         both(claim.means, claim.unit, ascii),
         in_brackets(&change)
@@ -383,7 +383,7 @@ fn piece(evidence: &Evidence, is_traced: bool, ascii: bool) -> String {
         (before, after) => {
             let text = |reading: &Reading| match reading {
                 Reading::Number(number) => show(evidence.unit, *number, ascii),
-                Reading::Text(text) => clean(text, NAME, ascii),
+                Reading::Text(text) => clean(text, NAME_CHARS, ascii),
             };
             format!("{} {} {}", text(before), arrow(ascii), text(after))
         }
@@ -449,7 +449,10 @@ fn lines(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
 }
 
 /// The explanations of one cell.
-pub(crate) fn of_cell(comparison: &Comparison, cell: usize) -> impl Iterator<Item = &Explained> {
+pub(crate) fn of_cell(
+    comparison: &Comparison,
+    cell: usize,
+) -> impl Iterator<Item = &CellExplanation> {
     comparison
         .explanations
         .iter()
@@ -504,7 +507,7 @@ fn sources(explanation: &Explanation) -> String {
 }
 
 /// Where the time went, part by part.
-fn parts(comparison: &Comparison, explained: &Explained, look: &Look) -> String {
+fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
     let explanation = &explained.explanation;
     let rows: Vec<_> = explanation
         .parts

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pagetide_quantity::{Unit, Value};
 use pagetide_record::{ArenaKind, Record, RecordReader, RecordWriter};
-use pagetide_report::import::{Said, csv, mmtests};
+use pagetide_report::import::{Claims, csv, mmtests};
 
 /// What run-mmtests.sh writes of one test.
 fn stamps(test: &str, elapsed: f64, swapped: u64) -> String {
@@ -236,7 +236,7 @@ fn imported_results_are_compared_by_the_same_rules() {
         lines.concat()
     );
     let mut batch = csv::read(Path::new("x.csv"), text.as_bytes(), None).unwrap();
-    let note = pagetide_report::import::note("theirs", 1, &mut batch, Said::default()).unwrap();
+    let note = pagetide_report::import::note("theirs", 1, &mut batch, Claims::default()).unwrap();
     assert_eq!(note.variants, ["old", "new"]);
     assert_eq!((note.cells.len(), note.entries.len()), (1, 24));
     let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ mod judge;
 use judge::{Python, Tool, Why, kunit, promtool, python};
 use pagetide_compare::Values;
 use pagetide_quantity::{Nanos, Series, Unit};
-use pagetide_report::trace::{self, Counter, Slice, Trace, Track};
+use pagetide_report::trace::{self, Counter, Slice, Timeline, Track};
 use pagetide_report::{csv, kcidb, ktap, openmetrics, parquet};
 use serde_json::Value;
 
@@ -360,7 +360,7 @@ fn a_trace_keeps_the_rules_of_its_format() {
     let mut draw = data::Draw(5);
     let mut at = || Nanos(draw.below(1_000_000_000));
     let evil = data::hostile();
-    let trace = Trace {
+    let trace = Timeline {
         title: evil.clone(),
         tracks: (0..3)
             .map(|track| Track {

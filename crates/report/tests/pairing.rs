@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 
 use pagetide_compare::{Caution, Comparison, compare_campaign};
-use pagetide_report::import::{Batch, Said, csv, mmtests, note};
+use pagetide_report::import::{Batch, Claims, csv, mmtests, note};
 use pagetide_store::Store;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::{Judgement, Verdict};
 
-fn compared(mut batch: Batch, said: Said<'_>) -> Comparison {
+fn compared(mut batch: Batch, said: Claims<'_>) -> Comparison {
     // Thousands of records, each flushed to its disk: to one in memory, where there is one.
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() {
@@ -34,7 +34,7 @@ fn compared(mut batch: Batch, said: Said<'_>) -> Comparison {
 fn of_csv(text: &str) -> Comparison {
     compared(
         csv::read(Path::new("x.csv"), text.as_bytes(), None).unwrap(),
-        Said::default(),
+        Claims::default(),
     )
 }
 
@@ -140,7 +140,7 @@ fn the_run_that_was_made_first_is_the_baseline_of_an_mmtests_tree() {
             .collect();
         run(dir.path(), name, &iterations);
     }
-    let comparison = compared(mmtests::import(dir.path()).unwrap(), Said::default());
+    let comparison = compared(mmtests::import(dir.path()).unwrap(), Claims::default());
     assert_eq!(comparison.columns[0].name, "vanilla");
     assert_eq!(first(&comparison).verdict, Verdict::Improved);
     assert!(is_apart(&comparison));
@@ -155,19 +155,19 @@ fn the_baseline_is_said_and_can_be_named_and_kernel_versions_sort_as_versions() 
     let batch = || mmtests::import(dir.path()).unwrap();
     let variants =
         |said| note("x", 1, &mut batch(), said).map(|note| (note.variants, note.imported));
-    let (names, imported) = variants(Said::default()).unwrap();
+    let (names, imported) = variants(Claims::default()).unwrap();
     assert_eq!(names, ["6.1", "6.9", "6.12"]);
     assert!(imported.unwrap().baseline.contains("by version"));
-    let named = Said {
+    let named = Claims {
         baseline: Some("6.12"),
-        ..Said::default()
+        ..Claims::default()
     };
     let (names, imported) = variants(named).unwrap();
     assert_eq!(names, ["6.12", "6.1", "6.9"]);
     assert_eq!(imported.unwrap().baseline, "as asked for");
-    let wrong = Said {
+    let wrong = Claims {
         baseline: Some("6.13"),
-        ..Said::default()
+        ..Claims::default()
     };
     let error = variants(wrong).unwrap_err().to_string();
     assert!(
@@ -289,9 +289,9 @@ fn equal_variants_are_told_apart_without_a_caution_in_seven_percent_at_most() {
             }
             let text = equal_variants(order, paired, timed, &mut random);
             let batch = csv::read(Path::new("x.csv"), text.as_bytes(), None).unwrap();
-            let said = Said {
+            let said = Claims {
                 interleaved,
-                ..Said::default()
+                ..Claims::default()
             };
             let comparison = compared(batch, said);
             let judged: Vec<&Judgement> = comparison

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
-    Account, Ahead, Claim, Explained, Explanation, Observed, ObservedPass,
+    Account, Ahead, CellExplanation, Claim, Explanation, ObservedPass, PassAccount,
 };
 use pagetide_probe::meaning::Part;
 use pagetide_quantity::Unit;
@@ -70,13 +70,13 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
         passes: vec![ObservedPass {
             record: "5d62dccb7f476934".to_owned(),
             seed: 1,
-            observed: Observed {
+            observed: PassAccount {
                 attempts,
                 times,
                 queue,
                 others: of(&[("kworker", 20e6)]),
                 growth,
-                ..Observed::default()
+                ..PassAccount::default()
             },
         }],
     }
@@ -125,7 +125,7 @@ fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
         effect: means[1] / means[0],
         kind: EffectKind::Ratio,
     };
-    comparison.explanations = vec![Explained {
+    comparison.explanations = vec![CellExplanation {
         cell: 0,
         column: 1,
         explanation: Explanation::of(&a, &b, &[claim]),
@@ -302,7 +302,7 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
         effect: 16.0 / 9.0,
         kind: EffectKind::Ratio,
     };
-    comparison.explanations = vec![Explained {
+    comparison.explanations = vec![CellExplanation {
         cell: 0,
         column: 1,
         explanation: Explanation::of(&a, &b, &[refaults]),

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 use sha2::{Digest, Sha256};
 
 use crate::error::{RootError, io};
-use crate::inodes::{self, TIME};
+use crate::inodes::{self, EPOCH_SECONDS};
 use crate::path::Inside;
 use crate::tree::{Entry, Source, Tree, hex};
 use crate::{USER, WORK};
@@ -21,7 +21,7 @@ pub const MOST: Bytes = Bytes::from_mib(896);
 /// Inodes for files that the program makes.
 const SPARE_INODES: u64 = 4096;
 /// Size of an inode.
-const INODE: u64 = 256;
+const INODE_BYTES: u64 = 256;
 
 fn fault(why: impl Into<String>) -> RootError {
     RootError::Image { why: why.into() }
@@ -35,8 +35,8 @@ fn mke2fs() -> Command {
         .env("LC_ALL", "C")
         .env("TZ", "UTC")
         .env("MKE2FS_CONFIG", "/dev/null")
-        .env("SOURCE_DATE_EPOCH", TIME.to_string())
-        .env("E2FSPROGS_FAKE_TIME", TIME.to_string())
+        .env("SOURCE_DATE_EPOCH", EPOCH_SECONDS.to_string())
+        .env("E2FSPROGS_FAKE_TIME", EPOCH_SECONDS.to_string())
         .stdin(Stdio::null());
     command
 }
@@ -69,7 +69,7 @@ pub(crate) fn size(tree: &Tree, space: Bytes) -> (Bytes, u64) {
     let inodes = names + SPARE_INODES;
     let content = pages * PAGE_SIZE;
     // Room for maps of extents, folders of several pages, and the file system's own tables.
-    let own = content / 64 + inodes * INODE + (4 << 20);
+    let own = content / 64 + inodes * INODE_BYTES + (4 << 20);
     let whole = (content + own + space.0).next_multiple_of(1 << 20);
     (Bytes(whole), inodes)
 }
@@ -94,7 +94,7 @@ pub(crate) fn make(
     let (size, inodes) = size(tree, space);
     let made = mke2fs()
         .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-I"])
-        .arg(INODE.to_string())
+        .arg(INODE_BYTES.to_string())
         .args(["-U", "70616765-7469-6465-2d70-726f6772616d", "-N"])
         .arg(inodes.to_string())
         .args(["-O", "^has_journal,^metadata_csum,^resize_inode,^64bit,extent,dir_index,filetype"])
@@ -114,7 +114,7 @@ pub(crate) fn make(
         .write(true)
         .open(image)
         .map_err(io("opening", image))?;
-    inodes::settle(&file, |time| if time == TIME { 0 } else { USER })
+    inodes::settle(&file, |time| if time == EPOCH_SECONDS { 0 } else { USER })
         .map_err(io("setting owners and times in", image))?;
     remove(&stage)
 }
@@ -161,7 +161,7 @@ fn lay_out(tree: &Tree, stage: &Path) -> Result<(), RootError> {
 /// Notes the owner of a file in its time, from which it comes into the image.
 fn mark(path: &Path, inside: &Inside) -> Result<(), RootError> {
     let time = Timespec {
-        tv_sec: i64::from(TIME) + i64::from(inside.is_below(WORK)),
+        tv_sec: i64::from(EPOCH_SECONDS) + i64::from(inside.is_below(WORK)),
         tv_nsec: 0,
     };
     let times = Timestamps {

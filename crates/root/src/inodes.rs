@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Every time in an image: 2026-01-01, when the guest's clock begins.
-pub(crate) const TIME: u32 = 1_767_225_600;
+pub(crate) const EPOCH_SECONDS: u32 = 1_767_225_600;
 
 const MAGIC: u16 = 0xef53;
 /// Size of a group descriptor without the feature of 64 bits.
-const DESCRIPTOR: usize = 32;
+const DESCRIPTOR_BYTES: usize = 32;
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes
@@ -52,9 +52,9 @@ pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()>
     }
     let groups = blocks.div_ceil(per_group) as usize;
     let first = u64::from(u32_at(&head, 0x14)) + 1;
-    let mut descriptors = vec![0; groups * DESCRIPTOR];
+    let mut descriptors = vec![0; groups * DESCRIPTOR_BYTES];
     image.read_exact_at(&mut descriptors, first * block)?;
-    for descriptor in descriptors.chunks_exact(DESCRIPTOR) {
+    for descriptor in descriptors.chunks_exact(DESCRIPTOR_BYTES) {
         let at = u64::from(u32_at(descriptor, 0x8)) * block;
         let mut table = vec![0; inodes * size];
         image.read_exact_at(&mut table, at)?;
@@ -78,13 +78,13 @@ fn one(inode: &mut [u8], owner: &impl Fn(u32) -> u32) {
     put(inode, 0x7a, &id[2..]);
     // Access, change of the inode, modification.
     for at in [0x8, 0xc, 0x10] {
-        put(inode, at, &TIME.to_le_bytes());
+        put(inode, at, &EPOCH_SECONDS.to_le_bytes());
     }
     // Their fractions, and the time of creation with its own, in inodes that have room for them.
     if inode.len() > 128 && u16_at(inode, 0x80) >= 24 {
         for at in [0x84, 0x88, 0x8c, 0x94] {
             put(inode, at, &[0; 4]);
         }
-        put(inode, 0x90, &TIME.to_le_bytes());
+        put(inode, 0x90, &EPOCH_SECONDS.to_le_bytes());
     }
 }

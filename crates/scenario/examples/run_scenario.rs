@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use pagetide_quantity::Bytes;
 use pagetide_record::wire::Region;
 use pagetide_record::{MemorySpec, Subject};
-use pagetide_scenario::{Clock, Context, NoObserver, Place, needs, resolve, run};
+use pagetide_scenario::{Clock, Context, NoPhaseWatch, Place, needs, resolve, run};
 
 /// Size of the output region, sparse until written.
 const REGION: u64 = 32 << 20;
@@ -72,10 +72,10 @@ fn go() -> Result<(), Box<dyn Error>> {
     let region = map(region_file)?;
     let place = Place {
         region,
-        clock: Clock::calibrated(),
+        clock: Clock::Monotonic,
         work_dir: &work_dir,
         data: &data,
-        observer: &mut NoObserver,
+        watch: &mut NoPhaseWatch,
     };
     let outcome = run(&subject, place);
     println!("{}", serde_json::to_string_pretty(&outcome)?);

@@ -6,11 +6,11 @@ use crate::error::Stop;
 use crate::harness::LockedBuffer;
 
 /// How much of the beginning is kept, in bytes.
-const HEAD: usize = 48 << 10;
+const HEAD_BYTES: usize = 48 << 10;
 /// How much of the end is kept, in bytes.
-const TAIL: usize = 16 << 10;
+const TAIL_BYTES: usize = 16 << 10;
 /// How much is read at once: what a pipe holds.
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// The reading end of a pipe, and what came through it.
 pub(crate) struct Capture {
@@ -25,8 +25,8 @@ impl Capture {
     pub(crate) fn new(pipe: OwnedFd) -> Result<Self, Stop> {
         Ok(Self {
             pipe: Some(pipe),
-            kept: LockedBuffer::new(HEAD + TAIL)?,
-            chunk: LockedBuffer::new(CHUNK)?,
+            kept: LockedBuffer::new(HEAD_BYTES + TAIL_BYTES)?,
+            chunk: LockedBuffer::new(CHUNK_BYTES)?,
             total: 0,
         })
     }
@@ -43,9 +43,14 @@ impl Capture {
     /// Takes what is there.
     pub(crate) fn take(&mut self) {
         while let Some(pipe) = &self.pipe {
-            // SAFETY: the buffer has `CHUNK` bytes and lives through the call.
-            let read =
-                unsafe { libc::read(pipe.as_raw_fd(), self.chunk.as_mut_ptr().cast(), CHUNK) };
+            // SAFETY: the buffer has `CHUNK_BYTES` bytes and lives through the call.
+            let read = unsafe {
+                libc::read(
+                    pipe.as_raw_fd(),
+                    self.chunk.as_mut_ptr().cast(),
+                    CHUNK_BYTES,
+                )
+            };
             match usize::try_from(read) {
                 Ok(0) => self.pipe = None,
                 Ok(length) => keep(&mut self.kept, &mut self.total, &self.chunk[..length]),
@@ -70,10 +75,10 @@ impl Capture {
 fn keep(kept: &mut [u8], total: &mut u64, bytes: &[u8]) {
     for byte in bytes {
         let at = usize::try_from(*total).unwrap_or(usize::MAX);
-        let place = if at < HEAD {
+        let place = if at < HEAD_BYTES {
             at
         } else {
-            HEAD + (at - HEAD) % TAIL
+            HEAD_BYTES + (at - HEAD_BYTES) % TAIL_BYTES
         };
         kept[place] = *byte;
         *total += 1;
@@ -83,16 +88,20 @@ fn keep(kept: &mut [u8], total: &mut u64, bytes: &[u8]) {
 fn text(kept: &[u8], total: u64) -> String {
     let length = usize::try_from(total).unwrap_or(usize::MAX);
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if length <= HEAD + TAIL {
+    if length <= HEAD_BYTES + TAIL_BYTES {
         return lossy(&kept[..length]);
     }
     // The oldest byte of the ring stands where the next one would be written.
-    let oldest = HEAD + (length - HEAD) % TAIL;
-    let tail: Vec<u8> = [&kept[oldest..HEAD + TAIL], &kept[HEAD..oldest]].concat();
+    let oldest = HEAD_BYTES + (length - HEAD_BYTES) % TAIL_BYTES;
+    let tail: Vec<u8> = [
+        &kept[oldest..HEAD_BYTES + TAIL_BYTES],
+        &kept[HEAD_BYTES..oldest],
+    ]
+    .concat();
     format!(
         "{}\n[… {} bytes left out …]\n{}",
-        lossy(&kept[..HEAD]),
-        length - HEAD - TAIL,
+        lossy(&kept[..HEAD_BYTES]),
+        length - HEAD_BYTES - TAIL_BYTES,
         lossy(&tail)
     )
 }
@@ -102,7 +111,7 @@ mod tests {
     use super::*;
 
     fn kept(bytes: &[u8]) -> String {
-        let mut buffer = vec![0; HEAD + TAIL];
+        let mut buffer = vec![0; HEAD_BYTES + TAIL_BYTES];
         let mut total = 0;
         for piece in bytes.chunks(1000) {
             keep(&mut buffer, &mut total, piece);
@@ -113,19 +122,19 @@ mod tests {
 
     #[test]
     fn output_within_bounds_is_kept_whole_and_more_is_cut_in_the_middle() {
-        for length in [0, 1, HEAD, HEAD + 1, HEAD + TAIL] {
+        for length in [0, 1, HEAD_BYTES, HEAD_BYTES + 1, HEAD_BYTES + TAIL_BYTES] {
             let bytes: Vec<u8> = (b'a'..=b'z').cycle().take(length).collect();
             assert_eq!(kept(&bytes).as_bytes(), bytes, "{length}");
         }
-        for more in [1, TAIL - 1, TAIL, 5 * TAIL + 7] {
-            let length = HEAD + TAIL + more;
+        for more in [1, TAIL_BYTES - 1, TAIL_BYTES, 5 * TAIL_BYTES + 7] {
+            let length = HEAD_BYTES + TAIL_BYTES + more;
             let bytes: Vec<u8> = (b'a'..=b'z').cycle().take(length).collect();
             let text = kept(&bytes);
             let (head, rest) = text.split_once('\n').unwrap();
             let (cut, tail) = rest.split_once('\n').unwrap();
-            assert_eq!(head.as_bytes(), &bytes[..HEAD]);
+            assert_eq!(head.as_bytes(), &bytes[..HEAD_BYTES]);
             assert_eq!(cut, format!("[… {more} bytes left out …]"));
-            assert_eq!(tail.as_bytes(), &bytes[length - TAIL..]);
+            assert_eq!(tail.as_bytes(), &bytes[length - TAIL_BYTES..]);
         }
     }
 }

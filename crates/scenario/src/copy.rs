@@ -19,11 +19,11 @@ pub(crate) struct Method {
     pub name: &'static str,
     /// The kernel feature it needs; some kernels lack it.
     pub feature: &'static str,
-    how: How,
+    how: CopyWay,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum CopyWay {
     ReadWrite { advice: bool },
     Mapped { advice: Option<libc::c_int> },
     MapWrite { advice: Option<libc::c_int> },
@@ -46,7 +46,7 @@ pub(crate) enum CopyEnd {
     NotHere,
 }
 
-const fn method(name: &'static str, feature: &'static str, how: How) -> Method {
+const fn method(name: &'static str, feature: &'static str, how: CopyWay) -> Method {
     Method { name, feature, how }
 }
 
@@ -54,40 +54,56 @@ const SEQUENTIAL: Option<libc::c_int> = Some(libc::MADV_SEQUENTIAL);
 
 /// The six of the original.
 pub(crate) static CLASSIC: [Method; 6] = [
-    method("rw-cp", "read and write", How::ReadWrite { advice: false }),
+    method(
+        "rw-cp",
+        "read and write",
+        CopyWay::ReadWrite { advice: false },
+    ),
     method(
         "rw-fadv-cp",
         "posix_fadvise",
-        How::ReadWrite { advice: true },
+        CopyWay::ReadWrite { advice: true },
     ),
     method(
         "mm-sync-cp",
         "shared mappings",
-        How::Mapped { advice: None },
+        CopyWay::Mapped { advice: None },
     ),
     method(
         "mm-sync-madv-cp",
         "MADV_SEQUENTIAL",
-        How::Mapped { advice: SEQUENTIAL },
+        CopyWay::Mapped { advice: SEQUENTIAL },
     ),
-    method("mw-cp", "shared mappings", How::MapWrite { advice: None }),
+    method(
+        "mw-cp",
+        "shared mappings",
+        CopyWay::MapWrite { advice: None },
+    ),
     method(
         "mw-madv-cp",
         "MADV_SEQUENTIAL",
-        How::MapWrite { advice: SEQUENTIAL },
+        CopyWay::MapWrite { advice: SEQUENTIAL },
     ),
 ];
 
 /// Their relatives of today.
 pub(crate) static MODERN: [Method; 8] = [
-    method("rw-dontneed-cp", "POSIX_FADV_DONTNEED", How::DontNeedBehind),
-    method("mm-cold-cp", "MADV_COLD", How::ColdBehind),
-    method("copy-file-range-cp", "copy_file_range", How::CopyFileRange),
-    method("sendfile-cp", "sendfile", How::SendFile),
-    method("splice-cp", "splice", How::Splice),
-    method("direct-cp", "O_DIRECT", How::Direct),
-    method("dontcache-cp", "RWF_DONTCACHE", How::DontCache),
-    method("uring-cp", "io_uring", How::Ring),
+    method(
+        "rw-dontneed-cp",
+        "POSIX_FADV_DONTNEED",
+        CopyWay::DontNeedBehind,
+    ),
+    method("mm-cold-cp", "MADV_COLD", CopyWay::ColdBehind),
+    method(
+        "copy-file-range-cp",
+        "copy_file_range",
+        CopyWay::CopyFileRange,
+    ),
+    method("sendfile-cp", "sendfile", CopyWay::SendFile),
+    method("splice-cp", "splice", CopyWay::Splice),
+    method("direct-cp", "O_DIRECT", CopyWay::Direct),
+    method("dontcache-cp", "RWF_DONTCACHE", CopyWay::DontCache),
+    method("uring-cp", "io_uring", CopyWay::Ring),
 ];
 
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
@@ -139,7 +155,7 @@ fn count(result: libc::ssize_t) -> io::Result<u64> {
     u64::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-impl How {
+impl CopyWay {
     fn copy(self, job: &mut Job<'_>) -> io::Result<()> {
         let direct = if self == Self::Direct {
             libc::O_DIRECT

@@ -1,10 +1,10 @@
 //! A scenario's definition: the one source of help, man page, GUIDE, campaign checker and record.
 
-use pagetide_quantity::hint;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pagetide_quantity::{Bytes, MetricDef};
+use pagetide_quantity::{Bytes, MetricDef, hint};
+use serde::Serialize;
 
 use crate::error::{ScenarioError, Stop};
 use crate::expr::{Names, Quantity};
@@ -69,6 +69,7 @@ pub(crate) trait Scenario: Params {
 }
 
 /// A scenario as everybody else knows it.
+#[derive(Serialize)]
 pub struct Definition {
     /// Name in kebab case.
     pub name: &'static str,
@@ -87,13 +88,19 @@ pub struct Definition {
     /// Whether `--as-written` gives the original's form.
     pub has_as_written: bool,
     /// Memory of the machine the original ran on; `scale` is relative to it.
+    #[serde(skip)]
     pub original_memory: Bytes,
     /// Memory of a trial where none is named; a default trial then takes seconds.
+    #[serde(skip)]
     pub default_memory: Bytes,
     /// Defaults that differ from the schema's under this name.
+    #[serde(skip)]
     pub presets: &'static [(&'static str, &'static str)],
+    #[serde(skip)]
     pub(crate) check: Check,
+    #[serde(skip)]
     pub(crate) needs: fn(&BTreeMap<String, String>, Form) -> Result<Needs, ScenarioError>,
+    #[serde(skip)]
     pub(crate) run: fn(&BTreeMap<String, String>, &mut Trial<'_>) -> Result<(), Stop>,
 }
 

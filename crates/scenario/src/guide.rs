@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use pagetide_quantity::Direction;
+use pagetide_quantity::{Direction, roff};
 
 use crate::definition::Definition;
 use crate::registry;
@@ -236,16 +236,6 @@ const fn better(direction: Direction) -> &'static str {
 /// Text within a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
-}
-
-/// Text as groff takes it: no line may begin with a control character, and hyphens are to be copied as such.
-fn roff(text: &str) -> String {
-    let text = text.replace('\\', "\\e").replace('-', "\\-");
-    if text.starts_with(['.', '\'']) {
-        format!("\\&{text}")
-    } else {
-        text
-    }
 }
 
 #[cfg(test)]

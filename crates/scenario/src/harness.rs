@@ -92,7 +92,7 @@ impl<T: Plain> Drop for LockedBuffer<T> {
 
 /// What the harness takes beside the workload.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct HarnessMemory {
     /// Heap, stack, data and buffers, and the page tables of all there is.
     pub size: Bytes,
     /// The part of it that grows by itself: heap and stack.
@@ -103,7 +103,7 @@ pub(crate) struct Own {
     pub locked: bool,
 }
 
-impl Own {
+impl HarnessMemory {
     /// The size at the trial's end: adds the growth of heap, stack and buffers since.
     pub(crate) fn grown(self) -> Bytes {
         let maps = maps::own().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Own {
 }
 
 /// Size of heap and stack, in bytes.
-fn growing(maps: &[maps::Own]) -> u64 {
+fn growing(maps: &[maps::PrivateMapping]) -> u64 {
     let growing = maps.iter().filter(|own| own.grows);
     growing.map(|own| own.size().0).sum()
 }
@@ -121,9 +121,9 @@ fn growing(maps: &[maps::Own]) -> u64 {
 /// Locks all private writable memory that this process has now (heap, stack, buffers) and says how much it is.
 ///
 /// To be called before the workload is mapped.
-pub(crate) fn lock_own_memory() -> Own {
+pub(crate) fn lock_own_memory() -> HarnessMemory {
     let Ok(maps) = maps::own() else {
-        return Own::default();
+        return HarnessMemory::default();
     };
     let mut locked = true;
     let mut total = 0;
@@ -138,7 +138,7 @@ pub(crate) fn lock_own_memory() -> Own {
         };
         locked &= refused == 0;
     }
-    Own {
+    HarnessMemory {
         size: Bytes(total + maps::page_tables().0),
         growing: growing(&maps),
         buffers: most(),
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(growing(&maps::parse(maps)), 0x21000 + 0x3000);
         let own = lock_own_memory();
         assert!(own.grown() >= own.size && own.size > maps::page_tables());
-        let smaller = Own {
+        let smaller = HarnessMemory {
             growing: own.growing.saturating_sub(4096),
             ..own
         };

@@ -203,7 +203,7 @@ const STEPS: [&str; 8] = [
 ];
 
 /// A program that was started.
-struct Started<'a> {
+struct RunningProgram<'a> {
     pid: libc::pid_t,
     handle: OwnedFd,
     clock: Clock,
@@ -260,7 +260,7 @@ impl Launch<'_> {
         }
         drop((child, fault_end));
         let handle = handle(pid)?;
-        let started = Started {
+        let started = RunningProgram {
             pid,
             handle,
             clock,
@@ -307,7 +307,7 @@ fn millis(time: Nanos) -> libc::c_int {
     libc::c_int::try_from(time.0.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
 }
 
-impl Started<'_> {
+impl RunningProgram<'_> {
     /// Waits for the end of the first process, then of those it leaves behind.
     fn watch(mut self, limit: Nanos) -> Run {
         let second = Nanos::from_secs(1);

@@ -45,11 +45,11 @@ mod uses;
 mod victim;
 mod workers;
 
-pub use clock::{Clock, Rate};
+pub use clock::Clock;
 pub use definition::{Context, Definition, Needs};
 pub use error::ScenarioError;
 pub use measure::Measure;
 pub use params::{Kind, Param};
 pub use registry::{find, list, needs, resolve};
-pub use trial::{NoObserver, Observer, Outcome, Place, run};
+pub use trial::{NoPhaseWatch, Outcome, PhaseWatch, Place, run};
 pub use workers::ProcessUsage;

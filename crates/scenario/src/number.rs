@@ -1,16 +1,6 @@
 //! Conversions between number types, each in one place with its reason.
 
-/// The integer part of `x`; values below 0 and no-numbers give 0, values above the type give its maximum.
-pub(crate) fn floor(x: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the language defines this cast as truncating and saturating, which is what is wanted"
-    )]
-    {
-        x as u64
-    }
-}
+pub(crate) use pagetide_quantity::floor;
 
 /// A count or offset as an index; pagetide runs on 64-bit machines, where nothing is lost.
 #[inline]

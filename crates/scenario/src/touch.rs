@@ -304,7 +304,6 @@ impl<'m> Recorder<'m> {
         for batch in batch.chunks(BATCH) {
             match clock {
                 Clock::RawTsc => self.touch_with(RawTsc, touch, batch),
-                Clock::Calibrated(rate) => self.touch_with(rate, touch, batch),
                 Clock::Monotonic => self.touch_with(MonotonicTicks, touch, batch),
             }
         }
@@ -456,7 +455,7 @@ mod tests {
             recorder.log_to(&region, "access-log", 640);
             let batch: Vec<u32> = (0..64).rev().map(|page| page | WRITE).collect();
             for _ in 0..10 {
-                recorder.touch(Clock::calibrated(), &touch, &batch);
+                recorder.touch(Clock::Monotonic, &touch, &batch);
             }
             assert_eq!(recorder.finish(), None);
             let entries = log(memory);

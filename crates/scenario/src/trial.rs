@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{self, Clock};
 use crate::definition::{Definition, Form, form};
 use crate::error::Stop;
-use crate::harness::{self, Own};
+use crate::harness::{self, HarnessMemory};
 use crate::registry;
 use crate::touch::Recorder;
 use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
 
-/// Is called when a phase of the scenario begins, so that counters can be read for each phase.
-pub trait Observer {
+/// Called when a phase of the scenario begins, so that counters can be read for each phase.
+pub trait PhaseWatch {
     /// The phase called `name` begins now.
     fn phase(&mut self, name: &str) {
         let _ = name;
     }
 }
 
-/// An observer that looks away.
+/// A watch that ignores phases.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct NoObserver;
+pub struct NoPhaseWatch;
 
-impl Observer for NoObserver {}
+impl PhaseWatch for NoPhaseWatch {}
 
 /// The surroundings of a running scenario. None of them determines a result by itself.
 pub struct Place<'a> {
@@ -43,8 +43,8 @@ pub struct Place<'a> {
     pub work_dir: &'a Path,
     /// The compact form of the references' file, empty where none was asked for.
     pub data: &'a [u8],
-    /// Is called at the start of each phase.
-    pub observer: &'a mut dyn Observer,
+    /// Called at the start of each phase.
+    pub watch: &'a mut dyn PhaseWatch,
 }
 
 /// What a scenario hands back; its bulk output lies in the region.
@@ -114,7 +114,7 @@ pub(crate) struct Trial<'a> {
     members: Usage,
     ledger: Ledger,
     omitted: Vec<String>,
-    settled: Option<Own>,
+    settled: Option<HarnessMemory>,
 }
 
 /// Runs the scenario of `subject`, whose parameters [`crate::resolve`] resolved, to its end; what goes wrong on the way is
@@ -188,7 +188,7 @@ impl Trial<'_> {
     /// Begins a phase.
     pub(crate) fn phase(&mut self, name: &str) {
         self.tick();
-        self.place.observer.phase(name);
+        self.place.watch.phase(name);
         self.tick();
     }
 

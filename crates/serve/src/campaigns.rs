@@ -23,10 +23,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::Site;
 use crate::form::{Form, is_own};
-use crate::pages::{NAME, answer, message, rendered};
+use crate::pages::{NAME_CHARS, answer, message, rendered};
 
 /// Longest line of what a run said.
-const LINE: usize = 300;
+const LINE_CHARS: usize = 300;
 /// How long it is waited for a process to begin or to end, so that the next page shows it.
 const SOON: Duration = Duration::from_secs(3);
 
@@ -129,7 +129,7 @@ fn question(note: &CampaignNote) -> String {
     let names: Vec<String> = note
         .variants
         .iter()
-        .map(|name| clean(name, NAME, false))
+        .map(|name| clean(name, NAME_CHARS, false))
         .collect();
     match &names[..] {
         [] => String::new(),
@@ -143,7 +143,7 @@ fn scenarios(note: &CampaignNote) -> String {
     let mut all: Vec<String> = Vec::new();
     for cell in &note.cells {
         let scenario = cell.label.split([' ', '·']).next().unwrap_or_default();
-        let scenario = clean(scenario, NAME, false);
+        let scenario = clean(scenario, NAME_CHARS, false);
         if !all.contains(&scenario) {
             all.push(scenario);
         }
@@ -176,7 +176,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     let guess = match (done, all - done) {
         (_, 0) => "–".to_owned(),
         (0, _) => "not known yet".to_owned(),
-        (_, left) => format!("{}, one at a time", about(Nanos(mean * left as u64))),
+        (_, left) => format!("{}, one at a time", Nanos(mean * left as u64).about()),
     };
     let mut row = CampaignRow {
         name: note.name.clone(),
@@ -213,12 +213,12 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
     row.said = state
         .said
         .iter()
-        .map(|line| clean(line, LINE, false))
+        .map(|line| clean(line, LINE_CHARS, false))
         .collect();
     if row.running {
         "running".clone_into(&mut row.state);
         (row.done, row.all) = (state.done, state.total.max(state.done));
-        row.left = about(state.left);
+        row.left = state.left.about();
         row.trials = state
             .trials
             .iter()
@@ -228,7 +228,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
                         "{} under {}, seed {}",
                         trial.scenario, trial.variant, trial.seed
                     ),
-                    LINE,
+                    LINE_CHARS,
                     false,
                 ),
                 phase: match trial.clock {
@@ -250,7 +250,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
         RunEnd::Open => "was killed".clone_into(&mut row.state),
         RunEnd::Unable(why) => {
             "could not go on".clone_into(&mut row.state);
-            let why = clean(why, LINE, false);
+            let why = clean(why, LINE_CHARS, false);
             // A run that says why it ends has often said so already.
             if !row.said.iter().any(|line| line.contains(&why)) {
                 row.said.push(why);
@@ -260,19 +260,9 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
     if state.end != RunEnd::Whole {
         row.resume = clean(
             &format!("pagetide {}", state.arguments.join(" ")),
-            LINE,
+            LINE_CHARS,
             false,
         );
-    }
-}
-
-/// A time to plan by.
-fn about(time: Nanos) -> String {
-    let seconds = time.0.div_ceil(1_000_000_000);
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 

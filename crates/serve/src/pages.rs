@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::Site;
 
 /// Longest name.
-pub(crate) const NAME: usize = 80;
+pub(crate) const NAME_CHARS: usize = 80;
 
 /// A page, or a sentence that says why there is none.
 pub(crate) type Answer = Result<Html<String>, String>;
@@ -115,7 +115,7 @@ pub(crate) async fn record(State(shared): State<Arc<Site>>, Path(id): Path<Strin
 
 /// Two things to compare.
 #[derive(Deserialize)]
-pub(crate) struct Two {
+pub(crate) struct PairNames {
     #[serde(default)]
     a: String,
     #[serde(default)]
@@ -124,7 +124,10 @@ pub(crate) struct Two {
     anyway: String,
 }
 
-pub(crate) async fn compare(State(shared): State<Arc<Site>>, Query(two): Query<Two>) -> Response {
+pub(crate) async fn compare(
+    State(shared): State<Arc<Site>>,
+    Query(two): Query<PairNames>,
+) -> Response {
     answer(shared, move |store| {
         let (Some(a), Some(b)) = (given(&two.a), given(&two.b)) else {
             return Err("Choose one record as A and one as B.".to_owned());
@@ -135,8 +138,8 @@ pub(crate) async fn compare(State(shared): State<Arc<Site>>, Query(two): Query<T
             title: with_names(&mut comparison),
             command: format!(
                 "pagetide compare {} {}",
-                clean(&a, NAME, false),
-                clean(&b, NAME, false)
+                clean(&a, NAME_CHARS, false),
+                clean(&b, NAME_CHARS, false)
             ),
             ..About::default()
         };
@@ -148,7 +151,7 @@ pub(crate) async fn compare(State(shared): State<Arc<Site>>, Query(two): Query<T
 pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<String>) -> Response {
     answer(shared, move |store| {
         let comparison = show_campaign(store, Some(&id)).map_err(|error| error.to_string())?;
-        let id = clean(&id, NAME, false);
+        let id = clean(&id, NAME_CHARS, false);
         let about = About {
             title: format!("Campaign {id}"),
             command: format!("pagetide report {id}"),

@@ -13,7 +13,7 @@ use pagetide_store::{Filter, Row};
 use serde::{Deserialize, Serialize};
 
 use crate::Site;
-use crate::pages::{NAME, answer, given, rendered};
+use crate::pages::{NAME_CHARS, answer, given, rendered};
 
 /// Records on one page.
 const ROWS: u32 = 200;
@@ -127,12 +127,12 @@ pub(crate) async fn list(
 fn shown(row: Row) -> RecordRow {
     RecordRow {
         short: clean(row.id.get(..12).unwrap_or(&row.id), 12, false),
-        cell: clean(&row.cell.subject.cell_label(), NAME, false),
-        variant: clean(&row.variant.name, NAME, false),
-        release: clean(&row.variant.kernel.release, NAME, false),
+        cell: clean(&row.cell.subject.cell_label(), NAME_CHARS, false),
+        variant: clean(&row.variant.name, NAME_CHARS, false),
+        release: clean(&row.variant.kernel.release, NAME_CHARS, false),
         seed: row.seed,
         elapsed: row.elapsed.to_string(),
-        campaign: clean(&row.campaign, NAME, false),
+        campaign: clean(&row.campaign, NAME_CHARS, false),
         state: row
             .invalid
             .as_deref()
@@ -173,7 +173,9 @@ fn percent(value: &str) -> String {
 
 fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
     let known = |of: &dyn Fn(&Row) -> &str| -> BTreeSet<String> {
-        rows.iter().map(|row| clean(of(row), NAME, false)).collect()
+        rows.iter()
+            .map(|row| clean(of(row), NAME_CHARS, false))
+            .collect()
     };
     let field = |label, name, value: &str, known| Field {
         label,
@@ -213,14 +215,14 @@ fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
 fn sides(store: &Store, rows: &[Row]) -> BTreeSet<String> {
     let mut sides: BTreeSet<String> = rows
         .iter()
-        .map(|row| clean(&row.variant.kernel.release, NAME, false))
+        .map(|row| clean(&row.variant.kernel.release, NAME_CHARS, false))
         .collect();
     for id in store.campaigns().unwrap_or_default().iter().take(OFFERED) {
         if let Ok(Some(note)) = store.campaign(id) {
             sides.extend(
                 note.variants
                     .iter()
-                    .map(|name| format!("{id}:{}", clean(name, NAME, false))),
+                    .map(|name| format!("{id}:{}", clean(name, NAME_CHARS, false))),
             );
         }
     }

@@ -24,6 +24,7 @@ mod series;
 mod step;
 pub mod tools;
 mod tree;
+mod variants;
 mod workshop;
 
 pub use config::FRAGMENT;
@@ -31,4 +32,5 @@ pub use error::SourceError;
 pub use recipe::{Recipe, SourceRef};
 pub use series::{Patch, Series};
 pub use step::{BuildStep, Watch};
-pub use workshop::{Built, Workshop};
+pub use variants::{Delivery, Order, OrderError};
+pub use workshop::{BuiltKernel, Workshop};

@@ -37,7 +37,7 @@ pub struct Series {
 }
 
 /// Most bytes of one file with patches.
-const LARGEST: u64 = 64 << 20;
+const MOST_BYTES: u64 = 64 << 20;
 
 impl Series {
     /// Reads files and folders with patches, one after the other.
@@ -130,7 +130,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
 
 fn of_file(path: &Path) -> Result<Vec<Patch>, SourceError> {
     let size = fs::metadata(path).map_err(SourceError::read(path))?.len();
-    if size > LARGEST {
+    if size > MOST_BYTES {
         return Err(SourceError::Malformed {
             origin: path.display().to_string(),
             what: "it is larger than 64 MB: give the patches of a change, not those of a release"

@@ -23,7 +23,7 @@ const LIBRARY: (&str, &str) = ("libelf.h", "libelf-dev");
 
 /// Something that is not installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingProgram {
     /// The program or header.
     pub name: &'static str,
     /// The Debian package that has it.
@@ -31,26 +31,26 @@ pub struct Missing {
 }
 
 /// All that is missing; empty where a kernel can be built.
-pub fn missing() -> Vec<Missing> {
+pub fn missing() -> Vec<MissingProgram> {
     missing_in(std::env::var_os("PATH").unwrap_or_default().as_ref())
 }
 
-fn missing_in(path: &Path) -> Vec<Missing> {
-    let mut missing: Vec<Missing> = PROGRAMS
+fn missing_in(path: &Path) -> Vec<MissingProgram> {
+    let mut missing: Vec<MissingProgram> = PROGRAMS
         .iter()
         .filter(|(program, _)| find(path, program).is_none())
-        .map(|&(name, package)| Missing { name, package })
+        .map(|&(name, package)| MissingProgram { name, package })
         .collect();
     let (name, package) = LIBRARY;
     // Without a compiler nothing is known of headers, so the library is asked for as well.
     if find(path, "gcc").is_none_or(|gcc| !has_header(&gcc, name)) {
-        missing.push(Missing { name, package });
+        missing.push(MissingProgram { name, package });
     }
     missing
 }
 
 /// The command that installs what is missing.
-pub fn remedy(missing: &[Missing]) -> String {
+pub fn remedy(missing: &[MissingProgram]) -> String {
     let packages: Vec<&str> = missing.iter().map(|missing| missing.package).collect();
     format!("apt-get install {}", packages.join(" "))
 }

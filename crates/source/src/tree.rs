@@ -38,7 +38,7 @@ pub struct Tree {
 }
 
 /// Which files may differ from the source; whether the source has them.
-type Changed = BTreeMap<String, bool>;
+type ChangedFiles = BTreeMap<String, bool>;
 
 impl Tree {
     /// Takes the folder of a source for this process, waiting for others.
@@ -79,17 +79,17 @@ impl Tree {
     }
 
     /// The files that may differ. A list that cannot be read is not passed over: what it hid would stay in the tree.
-    fn changed(&self) -> Result<Changed, SourceError> {
+    fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
         match fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text)
                 .map_err(|why| SourceError::cache("reading", &path)(io::Error::other(why))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Changed::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ChangedFiles::new()),
             Err(error) => Err(SourceError::cache("reading", &path)(error)),
         }
     }
 
-    fn note(&self, changed: &Changed) -> Result<(), SourceError> {
+    fn note(&self, changed: &ChangedFiles) -> Result<(), SourceError> {
         let text = serde_json::to_vec_pretty(changed).unwrap_or_default();
         write(&self.changed_path(), &text)
     }

@@ -23,7 +23,7 @@ use crate::tree::{Files, Tree, wait, write};
 
 /// A kernel that was built, and what is to be said of it.
 #[derive(Debug, Clone)]
-pub struct Built {
+pub struct BuiltKernel {
     /// The kernel, in the cache.
     pub kernel: Kernel,
     /// The name under which it is found again: `built:DIGEST SOURCE + SUBJECT`.
@@ -45,12 +45,12 @@ pub struct Workshop {
 }
 
 /// Objects that our own fragment amounts to on 6.12, where no build has been counted yet.
-const TYPICAL: usize = 820;
+const TYPICAL_OBJECTS: usize = 820;
 /// At most so often progress is told.
 const PACE: Duration = Duration::from_secs(5);
 
 /// A source, ready to be patched and built.
-struct Opened {
+struct OpenSource {
     tree: Tree,
     /// What it is in full: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
     id: String,
@@ -98,7 +98,11 @@ impl Workshop {
     }
 
     /// The kernel of a recipe: the one that was built before, or a new one.
-    pub fn build(&mut self, recipe: &Recipe, watch: &mut Watch) -> Result<Built, SourceError> {
+    pub fn build(
+        &mut self,
+        recipe: &Recipe,
+        watch: &mut Watch,
+    ) -> Result<BuiltKernel, SourceError> {
         let series = series_of(recipe)?;
         let opened = self.source(&recipe.source, watch)?;
         let user = match &recipe.config {
@@ -136,14 +140,14 @@ impl Workshop {
     }
 
     /// Opens a source for this process alone, at the revision asked for.
-    fn source(&self, source: &SourceRef, watch: &mut Watch) -> Result<Opened, SourceError> {
+    fn source(&self, source: &SourceRef, watch: &mut Watch) -> Result<OpenSource, SourceError> {
         let stop = self.cache.stop();
         match source {
             SourceRef::Debian { suite, series, .. } => {
                 let (folder, version) =
                     debian::open(&self.cache, suite, series, self.freshness, watch)?;
                 let id = format!("{source} {version}");
-                Ok(Opened {
+                Ok(OpenSource {
                     tree: Tree::take(&folder, &id, stop, watch)?,
                     id,
                 })
@@ -153,7 +157,7 @@ impl Workshop {
                 let place = self.cache.root().join("sources").join(revision.key());
                 let tree = Tree::take(&place, &revision.name, stop, watch)?;
                 revision.check_out(&tree, stop, watch)?;
-                Ok(Opened {
+                Ok(OpenSource {
                     tree,
                     id: revision.name,
                 })
@@ -186,7 +190,7 @@ impl Workshop {
         self.cache.root().join("built").join(format!("{key}.json"))
     }
 
-    fn remember(&self, key: &str, built: &Built) -> Result<(), SourceError> {
+    fn remember(&self, key: &str, built: &BuiltKernel) -> Result<(), SourceError> {
         let memory = Memory {
             digest: built.kernel.digest.to_string(),
             not_built: built.not_built.clone(),
@@ -195,7 +199,7 @@ impl Workshop {
         write(&self.memory(key), &text)
     }
 
-    fn remembered(&self, key: &str, job: &Job, watch: &mut Watch) -> Option<Built> {
+    fn remembered(&self, key: &str, job: &Job, watch: &mut Watch) -> Option<BuiltKernel> {
         let text = fs::read(self.memory(key)).ok()?;
         let memory: Memory = serde_json::from_slice(&text).ok()?;
         let name = name(&memory.digest, &job.what);
@@ -206,7 +210,7 @@ impl Workshop {
             .cache
             .resolve(&reference, Freshness::Pinned, &mut watch)
             .ok()?;
-        Some(Built {
+        Some(BuiltKernel {
             kernel,
             name,
             not_built: memory.not_built,
@@ -214,7 +218,7 @@ impl Workshop {
     }
 
     /// Builds it.
-    fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<Built, SourceError> {
+    fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<BuiltKernel, SourceError> {
         let tree = &job.opened.tree;
         let folder = self.build_folder(job);
         let (out, scratch) = (folder.join("out"), folder.join("tmp"));
@@ -275,7 +279,7 @@ impl Workshop {
         };
         let made_from = format!("{}{}", room::BUILT_FROM, job.what);
         let kernel = self.cache.take_built(&out, &made_from, &mut watch)?;
-        Ok(Built {
+        Ok(BuiltKernel {
             name: name(kernel.digest.as_str(), &job.what),
             kernel,
             not_built: not_built(tree, &out, &job.files)?,
@@ -308,7 +312,7 @@ fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
 struct Job {
     /// In words: source, and the subject of its patches.
     what: String,
-    opened: Opened,
+    opened: OpenSource,
     series: Series,
     /// Files that differ from the source.
     files: Files,
@@ -409,7 +413,7 @@ fn compile(make: &Make, folder: &Path, job: &Job, watch: &mut Watch) -> Result<u
         .ok()
         .and_then(|text| text.trim().parse().ok());
     // A first build compiles all; how many a later one compiles nobody knows before.
-    let of = (all.is_none() && job.user.is_empty()).then_some(TYPICAL);
+    let of = (all.is_none() && job.user.is_empty()).then_some(TYPICAL_OBJECTS);
     let (began, mut told, mut done, mut said) =
         (Instant::now(), Instant::now(), 0_usize, Vec::new());
     let made = make.run(&["bzImage", "modules"], &[], &mut |line| {

@@ -106,7 +106,7 @@ impl Bench {
         workshop
     }
 
-    fn build(&mut self, recipe: &Recipe) -> Result<Built, SourceError> {
+    fn build(&mut self, recipe: &Recipe) -> Result<BuiltKernel, SourceError> {
         self.said.clear();
         let mut workshop = self.workshop();
         workshop.build(recipe, &mut |step| self.said.push(step.to_string()))

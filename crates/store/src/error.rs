@@ -107,6 +107,20 @@ pub enum StoreError {
         /// What was given.
         prefix: String,
     },
+    /// A name is neither a campaign's nor a record's.
+    #[error(
+        "neither a campaign nor a record is called `{name}`: {}",
+        nearest.as_ref().map_or_else(
+            || "`pagetide list campaigns` and `pagetide list records` show what there is".to_owned(),
+            |near| format!("did you mean `{near}`?")
+        )
+    )]
+    Neither {
+        /// What was given.
+        name: String,
+        /// The nearest campaign.
+        nearest: Option<String>,
+    },
     /// Several records' identities begin so.
     #[error("`{prefix}` is the beginning of {count} record ids ({some}): give more of it")]
     Ambiguous {
@@ -140,6 +154,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether a user's words were wrong, rather than that the store could not answer.
+    pub fn is_by_words(&self) -> bool {
+        matches!(self, Self::Neither { .. })
+    }
+
     /// Says of a record that could not be written what the user can do about the store.
     pub fn writing(error: FileError) -> Self {
         match error {

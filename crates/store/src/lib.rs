@@ -13,6 +13,8 @@
 //! leaves at most a file in `incoming`, which is nearly always empty: the next process to open the store looks there
 //! alone, enters and moves what is complete, and removes what is not and whose writer is gone.
 //!
+//! [`whole_file`] writes what leaves the store, such as pages, so that no half of it is ever there.
+//!
 //! Any number of processes may use a store at once; SQLite's write-ahead log and a busy timeout order them.
 //!
 //! This crate knows nothing of arenas, statistics or reports. Begin reading at [`Store`].
@@ -28,12 +30,15 @@ mod row;
 mod running;
 mod schema;
 mod select;
+mod shell;
 mod store;
+pub mod whole_file;
 
 pub use error::StoreError;
-pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Imported, is_campaign_name};
+pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Pairing, is_campaign_name};
 pub use remove::Removal;
 pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
 pub use select::{Filter, Point};
+pub use shell::shell;
 pub use store::{DamagedFile, FORMAT, Store, StoreReport};

@@ -13,11 +13,14 @@ use crate::store;
 const WORTH_A_THREAD: usize = 64;
 
 /// A record's complete file, and its row.
-pub(crate) type Written = (PathBuf, Row);
+pub(crate) type WrittenRecord = (PathBuf, Row);
 
 /// Writes records to this folder, in their order; what is written is not on the disk yet.
-pub(crate) fn write(folder: &Path, records: &mut [Record]) -> Result<Vec<Written>, StoreError> {
-    let one = |record: &mut Record| -> Result<Written, StoreError> {
+pub(crate) fn write(
+    folder: &Path,
+    records: &mut [Record],
+) -> Result<Vec<WrittenRecord>, StoreError> {
+    let one = |record: &mut Record| -> Result<WrittenRecord, StoreError> {
         let writer = RecordWriter::create(folder).map_err(StoreError::writing)?;
         let path = writer
             .finish_unsynced(record)
@@ -42,8 +45,8 @@ pub(crate) fn write(folder: &Path, records: &mut [Record]) -> Result<Vec<Written
 }
 
 /// Moves the files to where they lie for good.
-pub(crate) fn settle(root: &Path, written: &[Written]) -> Result<(), StoreError> {
-    let one = |(path, row): &Written| store::settle(root, path, &row.id).map(drop);
+pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), StoreError> {
+    let one = |(path, row): &WrittenRecord| store::settle(root, path, &row.id).map(drop);
     std::thread::scope(|scope| {
         let threads: Vec<_> = written
             .chunks(share_of(written.len()))

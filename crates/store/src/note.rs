@@ -48,12 +48,12 @@ pub struct CampaignNote {
     pub accept: Vec<String>,
     /// How its trials belong together, where they were recorded by others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub imported: Option<Imported>,
+    pub imported: Option<Pairing>,
 }
 
 /// How trials that were recorded by others belong together. Their units are equal where they make a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
+pub struct Pairing {
     /// What pairs trials of different variants, such as `seed`; `None` where nothing does.
     pub paired_by: Option<String>,
     /// Whether that makes pairs of trials recorded apart as well: a seed does, the number of an iteration does not.

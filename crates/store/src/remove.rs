@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, nearest};
 use serde::Serialize;
 
 use crate::error::StoreError;
@@ -25,6 +25,25 @@ pub struct Removal {
     pub size: Bytes,
     /// Records of these campaigns that stay, because other campaigns have them too.
     pub shared: usize,
+}
+
+impl Removal {
+    /// What was removed, or would be.
+    pub fn text(&self, is_done: bool) -> String {
+        let campaigns = match self.campaigns.as_slice() {
+            [] => String::new(),
+            [one] => format!("campaign {one}, "),
+            many => format!("campaigns {}, ", many.join(", ")),
+        };
+        let word = if is_done { "removed" } else { "would remove" };
+        let (records, size) = (self.records.len(), self.size);
+        let mut text = format!("{word} {campaigns}{records} records ({size})\n");
+        if self.shared > 0 {
+            text.push_str(&self.shared.to_string());
+            text.push_str(" records stay: other campaigns have them too\n");
+        }
+        text
+    }
 }
 
 impl Store {
@@ -46,7 +65,14 @@ impl Store {
             let runs = notes.values().filter(|note| note.name == *name);
             let runs: Vec<String> = runs.map(CampaignNote::id).collect();
             if runs.is_empty() {
-                records.insert(self.find(name)?.id);
+                let row = self.find(name).map_err(|error| match error {
+                    StoreError::Unknown { prefix } => StoreError::Neither {
+                        nearest: nearest(&prefix, notes.keys().map(String::as_str)),
+                        name: prefix,
+                    },
+                    other => other,
+                })?;
+                records.insert(row.id);
             }
             removal.campaigns.extend(runs);
         }

@@ -1,6 +1,7 @@
 //! An open store: records are written, admitted, found and loaded.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,6 +54,20 @@ pub struct StoreReport {
     pub records: u64,
     /// Files that cannot be used; they stay where they are.
     pub damaged: Vec<DamagedFile>,
+}
+
+impl StoreReport {
+    /// What was found, a line each; `done` says what the records are now, such as "whole".
+    pub fn text(&self, done: &str) -> String {
+        let mut text = format!("{} records are {done}\n", self.records);
+        for damaged in &self.damaged {
+            // A record is whole where only the index disagrees with it, and must not be moved away.
+            let remedy = if damaged.index { "" } else { "; move it away" };
+            let (path, why) = (damaged.path.display(), &damaged.why);
+            let _ = writeln!(text, "damaged: {path} ({why}){remedy}");
+        }
+        text
+    }
 }
 
 /// Gives a file new contents at once: a reader sees the old or the new ones.
@@ -212,20 +227,6 @@ impl Store {
     pub fn admit(&mut self, path: &Path, record: &Record) -> Result<PathBuf, StoreError> {
         self.transaction(|index| Ok(row::insert(index, record)?))?;
         settle(&self.root, path, &record.id())
-    }
-
-    /// Adds rows to the index alone, in one transaction: for measuring, and for whoever keeps the files elsewhere. A
-    /// rebuild forgets them.
-    pub fn index_only(
-        &mut self,
-        records: impl IntoIterator<Item = Record>,
-    ) -> Result<(), StoreError> {
-        self.transaction(|index| {
-            for record in records {
-                row::insert(index, &record)?;
-            }
-            Ok(())
-        })
     }
 
     /// Makes the index anew from the files. Every section of every record is read: damaged files are listed and left out.

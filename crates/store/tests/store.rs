@@ -153,7 +153,8 @@ fn whatever_a_killed_writer_left_is_taken_in_or_removed_at_the_next_opening() {
     // Killed between entering and moving.
     let entered = finished_only(&store, record("linear", "b", 1, 0));
     let known = RecordReader::open(&entered).unwrap().into_record();
-    store.index_only([known]).unwrap();
+    let place = store.admit(&entered, &known).unwrap();
+    std::fs::rename(place, &entered).unwrap();
     // Killed while writing, by a process that is gone: this system's process ids end at 2^22.
     let incoming = dir.path().join("incoming");
     std::fs::write(incoming.join("9999999-1-1.part"), b"PTREC01\n").unwrap();

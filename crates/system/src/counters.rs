@@ -27,7 +27,6 @@ pub enum Syntax {
 pub struct Counters {
     keys: Vec<Box<str>>,
     values: Vec<u64>,
-    unparsed: u32,
 }
 
 impl Counters {
@@ -36,39 +35,36 @@ impl Counters {
         Self::default()
     }
 
-    /// Replaces all values by those in `text`. Lines that do not fit the syntax are counted in [`Self::unparsed`].
+    /// Replaces all values by those in `text`. Lines that do not fit the syntax are passed over.
     pub fn parse(&mut self, text: &[u8], syntax: Syntax) {
         let mut filler = self.refill();
         match syntax {
             Syntax::KeyValue => {
                 for line in scan::lines(text) {
                     let mut words = scan::words(line);
-                    match (words.next(), words.next().and_then(scan::number)) {
-                        (Some(key), Some(value)) => filler.put(b"", key, value),
-                        _ => filler.skip(),
+                    let (key, value) = (words.next(), words.next().and_then(scan::number));
+                    if let (Some(key), Some(value)) = (key, value) {
+                        filler.put(b"", key, value);
                     }
                 }
             }
             Syntax::KeyColonKib => {
                 for line in scan::lines(text) {
-                    match key_colon_kib(line) {
-                        Some((key, value)) => filler.put(b"", key, value),
-                        None => filler.skip(),
+                    if let Some((key, value)) = key_colon_kib(line) {
+                        filler.put(b"", key, value);
                     }
                 }
             }
             Syntax::Pressure => {
                 for line in scan::lines(text) {
-                    match pressure(line) {
-                        Some((key, value)) => filler.put(b"", key, value),
-                        None => filler.skip(),
+                    if let Some((key, value)) = pressure(line) {
+                        filler.put(b"", key, value);
                     }
                 }
             }
             Syntax::Columns(names) => {
                 for (at, word) in scan::words(text).enumerate() {
                     let Some(value) = scan::number(word) else {
-                        filler.skip();
                         continue;
                     };
                     match names.get(at) {
@@ -82,7 +78,6 @@ impl Counters {
 
     /// Starts to replace all values. Keys that are not put again are gone when the result is dropped.
     fn refill(&mut self) -> Refill<'_> {
-        self.unparsed = 0;
         Refill {
             counters: self,
             at: 0,
@@ -106,7 +101,6 @@ impl Counters {
     pub fn copy(&mut self, other: &Self) {
         if self.keys == other.keys {
             self.values.copy_from_slice(&other.values);
-            self.unparsed = other.unparsed;
         } else {
             self.clone_from(other);
         }
@@ -150,11 +144,6 @@ impl Counters {
     /// Whether nothing was read.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
-    }
-
-    /// Lines of the last text that did not fit the syntax.
-    pub fn unparsed(&self) -> u32 {
-        self.unparsed
     }
 
     /// Sets one value, adding the key at the end where it is new.
@@ -233,11 +222,6 @@ impl Refill<'_> {
             self.counters.values.push(value);
         }
         self.at += 1;
-    }
-
-    /// Counts a line that could not be read.
-    fn skip(&mut self) {
-        self.counters.unparsed = self.counters.unparsed.saturating_add(1);
     }
 }
 
@@ -403,11 +387,10 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_a_number_are_counted_and_not_guessed() {
+    fn lines_without_a_number_are_passed_over_and_not_guessed() {
         let mut counters = Counters::new();
         counters.parse(b"a 1\nb\nc x\nd 99999999999999999999\n", Syntax::KeyValue);
         assert_eq!(counters.len(), 1);
-        assert_eq!(counters.unparsed(), 3);
     }
 
     #[test]
@@ -430,7 +413,7 @@ mod tests {
             Syntax::Pressure,
         );
         assert_eq!(counters.get("some"), Some(1_000_000));
-        assert_eq!((counters.get("full"), counters.unparsed()), (None, 1));
+        assert_eq!(counters.get("full"), None);
     }
 
     #[test]

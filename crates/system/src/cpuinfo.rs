@@ -1,21 +1,11 @@
-//! `/proc/cpuinfo`: the processor's model and what it can do.
+//! `/proc/cpuinfo`: the processor's model.
 
 use std::fs;
 
 /// Model of the first processor, such as `Intel(R) Xeon(R) …`; empty where the kernel does not tell.
 pub fn model() -> String {
-    field(&text(), "model name").to_owned()
-}
-
-/// Whether the first processor has all of these flags.
-pub fn has(flags: &[&str]) -> bool {
-    let text = text();
-    let all: Vec<&str> = field(&text, "flags").split_ascii_whitespace().collect();
-    flags.iter().all(|flag| all.contains(flag))
-}
-
-fn text() -> String {
-    fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    field(&text, "model name").to_owned()
 }
 
 fn field<'a>(text: &'a str, name: &str) -> &'a str {

@@ -7,7 +7,7 @@ use pagetide_quantity::Bytes;
 
 /// A private writable mapping that holds the program's own data: its data segments, heap, stack, anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Own {
+pub struct PrivateMapping {
     /// First address.
     pub start: u64,
     /// First address after it.
@@ -16,7 +16,7 @@ pub struct Own {
     pub grows: bool,
 }
 
-impl Own {
+impl PrivateMapping {
     /// Its size.
     pub const fn size(self) -> Bytes {
         Bytes(self.end - self.start)
@@ -24,16 +24,16 @@ impl Own {
 }
 
 /// The private writable mappings of this process.
-pub fn own() -> io::Result<Vec<Own>> {
+pub fn own() -> io::Result<Vec<PrivateMapping>> {
     Ok(parse(&fs::read_to_string("/proc/self/maps")?))
 }
 
 /// Reads the text of `/proc/PID/maps`.
-pub fn parse(text: &str) -> Vec<Own> {
+pub fn parse(text: &str) -> Vec<PrivateMapping> {
     text.lines().filter_map(line).collect()
 }
 
-fn line(line: &str) -> Option<Own> {
+fn line(line: &str) -> Option<PrivateMapping> {
     let mut words = line.split_ascii_whitespace();
     let range = words.next()?;
     let rights = words.next()?;
@@ -47,7 +47,7 @@ fn line(line: &str) -> Option<Own> {
     let (start, end) = range.split_once('-')?;
     let hex = |text| u64::from_str_radix(text, 16).ok();
     let (start, end) = (hex(start)?, hex(end)?);
-    Some(Own {
+    Some(PrivateMapping {
         start,
         end: end.max(start),
         grows: name == "[heap]" || name == "[stack]",

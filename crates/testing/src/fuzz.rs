@@ -16,7 +16,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// No input may keep a reader busy for longer.
 const LONGEST: Duration = Duration::from_secs(10);
 /// No input may make the process grow by more, in KiB.
-const MOST_MEMORY: u64 = 1 << 20;
+const MOST_MEMORY_KIB: u64 = 1 << 20;
 
 /// Random numbers from a fixed seed (SplitMix64).
 struct Random(u64);
@@ -134,7 +134,7 @@ pub fn fuzz(
         );
         let grown = peak().saturating_sub(before);
         assert!(
-            grown < MOST_MEMORY,
+            grown < MOST_MEMORY_KIB,
             "{target}: input {tried} took {grown} KiB: {}",
             shown()
         );

@@ -1,7 +1,7 @@
 //! Many metrics, one error rate: Holm for those that decide, Benjamini-Hochberg for those that explain.
 
-/// Holm's step-down adjusted p-values (Holm 1979), in the order given, with any rule for "p among `remaining` hypotheses";
-/// Holm multiplies.
+/// Holm's step-down adjusted p-values (Holm 1979), in the order given, with any rule for the p-value of
+/// one among `remaining` hypotheses; Holm multiplies.
 ///
 /// Group-sequential plans use a rule of their own, because a bound for a share of the error rate is not that share of
 /// the bound (Maurer and Bretz 2013).

@@ -42,7 +42,7 @@ pub struct MetricNoise {
     pub deviation: Option<f64>,
     /// The same from the median absolute value (times 1.4826), which single outliers do not move.
     pub robust_deviation: f64,
-    /// Correlation of one pair with the next: far from zero, trials remember those before. `None` when nothing varies.
+    /// Correlation of one pair with the next; far from zero, trials depend on those before. `None` when nothing varies.
     pub autocorrelation: Option<f64>,
     /// How far A and B are apart although they are the same, with its interval; an interval that excludes no effect
     /// tells of an order effect.
@@ -83,7 +83,7 @@ pub fn calibrate(campaigns: &[Family]) -> Result<Calibration> {
     })
 }
 
-/// Cuts one long run of pairs into campaigns of `pairs` each, in the order in which they ran; a rest is left out.
+/// Cuts one long run of pairs into campaigns of `pairs` each, in the order in which they ran; a remainder is dropped.
 /// Metrics that are not paired values are dropped.
 pub fn split(long: &Family, pairs: usize) -> Vec<Family> {
     let pairs = pairs.max(1);

@@ -91,7 +91,7 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
                 .filter_map(|(_, segment)| segment.best_by_chance(least, &mut random))
                 .fold(0.0, f64::max);
             extreme += u32::from(chance >= reached);
-            // Already more than can be significant: the rest would change nothing.
+            // Already too many to be significant: the rest cannot change that.
             let rest = f64::from(search.permutations) + 1.0;
             if f64::from(extreme + 1) / rest > search.alpha && done > 50 {
                 break;

@@ -1,4 +1,4 @@
-//! What a statistic refuses to compute, and what to do about it.
+//! Why a statistic cannot be computed, and what to do about it.
 
 use std::fmt;
 
@@ -99,13 +99,13 @@ pub enum StatError {
         /// What was given.
         got: usize,
     },
-    /// Whoever sampled says that nothing here may be used.
+    /// The caller declared the data unusable.
     #[error("{reason}")]
     Refused {
         /// Why, as one sentence.
         reason: String,
     },
-    /// A plan of looks that cannot be followed.
+    /// The plan of looks is invalid.
     #[error("the plan of looks {looks:?} does not grow: give sample sizes in ascending order")]
     BadLooks {
         /// The sample sizes given.
@@ -113,5 +113,5 @@ pub enum StatError {
     },
 }
 
-/// What every statistic here returns.
+/// Result of a statistic.
 pub type Result<T> = std::result::Result<T, StatError>;

@@ -37,7 +37,7 @@ pub(crate) struct Evidence {
     pub n: u64,
     pub n_b: Option<u64>,
     pub identical_pairs: Option<u64>,
-    /// Nothing differs anywhere: such a hypothesis can never be rejected and leaves the family (Tarone 1990).
+    /// No pair differs: such a hypothesis can never be rejected and leaves the family (Tarone 1990).
     pub no_difference: bool,
     pub a: Summary,
     pub b: Summary,

@@ -1,4 +1,4 @@
-//! A confidence interval that says how sure it really is.
+//! A confidence interval with the level that it really achieves.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the level achieved is at least the one asked for. False means: too few values for that level.
+    /// Whether the level achieved is at least the one asked for. If not, there are too few values for that level.
     pub fn is_attained(&self) -> bool {
         self.level >= self.wanted - 1e-9
     }

@@ -12,14 +12,14 @@ use crate::rule::Rule;
 use crate::sample::{Family, MetricSample};
 use pagetide_quantity::Direction;
 
-/// Chance of a verdict that [`Verdict::Inconclusive`]'s `n_needed` aims at.
+/// Probability of a verdict that the `n_needed` of [`Verdict::Inconclusive`] aims at.
 const POWER: f64 = 0.8;
-/// A number of trials nobody will run.
+/// More trials than anyone will run.
 const MOST: u64 = 10_000_000;
 
 /// Judges every metric of a family sampled with a fixed number of trials, in the order given.
 ///
-/// Refused is only an error rate outside (0, 1); a metric that cannot be judged gets the verdict [`Verdict::Invalid`].
+/// Fails only for an error rate outside (0, 1); a metric that cannot be judged gets the verdict [`Verdict::Invalid`].
 ///
 /// ```
 /// use pagetide_quantity::Direction;
@@ -82,7 +82,8 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         .collect()
 }
 
-/// Whether a metric takes part in the family: what cannot be rejected whatever the signs takes nothing from the others.
+/// Whether a metric takes part in the family. One that could not be rejected whatever the signs costs the others
+/// nothing.
 fn is_tested(evidence: &Result<Evidence>) -> bool {
     evidence
         .as_ref()

@@ -43,7 +43,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether a claim is made: more trials would not be asked for.
+    /// Whether a claim is made, so that no further trials are needed.
     pub fn is_sure(&self) -> bool {
         !matches!(
             self,
@@ -130,7 +130,7 @@ pub struct Summary {
     pub most: f64,
 }
 
-/// What a reader of a judgement should know besides.
+/// What else a reader of a judgement should know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "note")]
 pub enum Note {
@@ -148,12 +148,12 @@ pub enum Note {
         /// How many do, in the smaller pool.
         beyond: f64,
     },
-    /// Trials that follow each other are alike, so that there is less to them than their number says; the interval was
-    /// widened and the p-value raised for it. Only for groups that are not paired.
+    /// Successive trials are alike, so they carry less information than their number suggests; the interval was widened
+    /// and the p-value raised accordingly. Only for unpaired groups.
     Dependent {
         /// Correlation of neighbouring trials.
         correlation: f64,
-        /// Independent trials that would say as much as all those of the smaller group.
+        /// Number of independent trials that would carry as much information as the smaller group.
         worth: f64,
     },
     /// A pair was said to be identical, but its values differ; it was not counted as identical.
@@ -163,7 +163,7 @@ pub enum Note {
     },
 }
 
-/// How the figures were found, in the words of the field.
+/// Methods behind the figures, by their usual names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Methods {
     /// The estimator.
@@ -218,8 +218,8 @@ pub struct Judgement {
     pub margin: Option<MarginUsed>,
     /// Variance between and within A's sampling units, of logarithms for a ratio; only for nested data with repetitions.
     pub components: Option<Components>,
-    /// How the figures were found.
+    /// Methods behind the figures.
     pub methods: Methods,
-    /// What a reader should know besides.
+    /// What else a reader should know.
     pub notes: Vec<Note>,
 }

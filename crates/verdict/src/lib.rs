@@ -1,4 +1,4 @@
-//! Is B better than A, by how much, how sure? Estimators, intervals, tests and decision rules.
+//! Statistics of "is B better than A, by how much, and how sure is that": estimators, intervals, tests, decision rules.
 //!
 //! This crate is arithmetic only. It reads no files and knows nothing of arenas, kernels, trials or reports: whoever
 //! calls it turns records into [`MetricSample`]s and prints the [`Judgement`]s that come back.
@@ -13,7 +13,7 @@
 //! - False "improved", "regressed" or "changed" among the primary metrics of one family: in at most α (5 %) of
 //!   campaigns, whatever the noise, as long as which variant ran first in a pair was left to chance. To promise it for a
 //!   whole campaign, put all its comparisons into one family.
-//! - Among the other metrics, at most α of the claims made are false (Benjamini and Hochberg); they explain, they do not
+//! - Among the other metrics, at most α of the claims made are false (Benjamini and Hochberg); they explain and do not
 //!   decide.
 //! - The promise is for pairs and for independent trials. Groups recorded in separate sessions carry whatever drifted
 //!   within and between them; where the values show it, intervals are widened and a note says so ([`mod@serial`]).

@@ -1,4 +1,4 @@
-//! Equivalence margins: how large a difference may be and still not matter. All defaults stand here, with their reasons.
+//! Equivalence margins: the largest difference that does not matter. All defaults are here, with their reasons.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub struct Default {
     pub reason: &'static str,
 }
 
-/// All defaults; the first that fits is used, so the special stand before the general.
+/// All defaults. The first that fits is used, so special ones come before general ones.
 pub const DEFAULTS: &[Default] = &[
     Default {
         metric: "*success*",

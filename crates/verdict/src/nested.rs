@@ -1,4 +1,4 @@
-//! Repetitions inside a boot or a fresh arena are not independent of each other: the boot is the sampling unit.
+//! Nested data: repetitions within one boot or fresh arena are not independent, so the boot is the sampling unit.
 //!
 //! Kalibera and Jones (2013), "Rigorous benchmarking in reasonable time": what varies between units cannot be averaged
 //! away by repeating inside them. Each unit becomes one value, and only units count as n.

@@ -1,5 +1,7 @@
 //! Small numerical tools that every estimator shares.
 
+pub(crate) use pagetide_quantity::floor as floor_u64;
+
 use crate::error::{Result, Side, StatError};
 
 /// Refuses NaN and infinities, naming the first.
@@ -102,16 +104,6 @@ pub fn standard_deviation(values: &[f64]) -> Result<Option<f64>> {
         .map(|value| ((value - centre) / scale).powi(2))
         .sum();
     Ok(Some(scale * (sum / (values.len() - 1) as f64).sqrt()))
-}
-
-/// The largest whole number not above `value`; 0 below zero and for NaN, saturating above.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to integer casts saturate, and the range wanted is the type's own"
-)]
-pub(crate) fn floor_u64(value: f64) -> u64 {
-    value.floor() as u64
 }
 
 /// As [`floor_u64`], for positions.

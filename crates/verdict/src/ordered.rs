@@ -1,4 +1,4 @@
-//! Order statistics of many derived values, without making all of them where they are many.
+//! Order statistics of derived values, which are not all stored when there are many.
 
 use crate::interval::Interval;
 use crate::number::{bisect_floats, median_of_sorted};
@@ -6,7 +6,7 @@ use crate::signed_rank::Cutoff;
 
 /// Values derived from a sample: averages of its pairs, differences from another sample.
 pub(crate) trait Ordered {
-    /// All values, sorted, where they are few enough to be kept.
+    /// All values, sorted, if they are few enough to be stored.
     fn kept(&self) -> Option<&[f64]>;
 
     /// How many there are.

@@ -1,4 +1,4 @@
-//! Values far from the others are named, so that a reader looks at their records; they are never dropped.
+//! Outliers are labelled, so that a reader looks at their records; they are never dropped.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +48,8 @@ pub fn modified_z_scores(values: &[f64]) -> Result<Vec<f64>> {
     Ok(distances.iter().map(|d| d / spread).collect())
 }
 
-/// Labels values whose modified z-score exceeds [`THRESHOLD`]. Fewer than five values have no outliers: nothing is far
-/// from a crowd that is none.
+/// Labels values whose modified z-score exceeds [`THRESHOLD`]. Fewer than five values are too
+/// few to call one of them an outlier.
 pub fn label(side: Side, values: &[f64]) -> Result<Vec<Outlier>> {
     let scores = modified_z_scores(values)?;
     if values.len() < 5 {

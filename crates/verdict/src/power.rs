@@ -1,5 +1,5 @@
-//! What would a number of pairs find? By simulation with the same test that will judge, because formulas for the normal
-//! distribution know nothing of ties, outliers and six pairs.
+//! Power: the effect that a number of pairs would find. It is simulated with the same test that will judge, because
+//! formulas for the normal distribution cover neither ties nor outliers nor as few as six pairs.
 
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ pub fn power(campaign: &Campaign, effect: f64) -> Result<f64> {
 }
 
 /// The smallest effect (a log ratio or a difference, above zero) that is found with probability `wanted`; `None` when
-/// so few pairs find nothing, however large.
+/// so few pairs cannot find any effect, however large.
 pub fn detectable(campaign: &Campaign, wanted: f64) -> Result<Option<f64>> {
     probability("the power", wanted)?;
     Simulation::new(campaign)?.detectable(wanted)
@@ -73,7 +73,7 @@ pub fn pairs_needed(
         };
         Ok(power(&campaign, effect)? >= wanted)
     };
-    // Doubling, then bisection: power grows with n but for the steps of exact tests.
+    // Doubling, then bisection: power grows with n, apart from the steps of exact tests.
     let mut above = 1;
     while !enough(above)? {
         if above >= most {
@@ -153,7 +153,7 @@ impl Simulation {
     }
 
     fn detectable(&self, wanted: f64) -> Result<Option<f64>> {
-        // An effect beyond all noise makes every pair point the same way: nothing is found more easily.
+        // An effect beyond all noise makes every pair point the same way: no larger effect is easier to find.
         let mut high = if self.largest > 0.0 {
             2.0 * self.largest
         } else {

@@ -121,7 +121,7 @@ pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
 fn untied(n: usize, m: usize) -> Arc<[f64]> {
     type Tables = BTreeMap<(usize, usize), Arc<[f64]>>;
     static KNOWN: Mutex<Tables> = Mutex::new(Tables::new());
-    // A thread that panicked while holding the lock left a sound map behind: entries are put in whole.
+    // A thread that panicked while holding the lock left a valid map: entries are inserted whole.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = known.entry((n, m)).or_insert_with(|| {
         let ranks: Vec<u32> = (1..=u32::try_from(n + m).unwrap_or(u32::MAX)).collect();

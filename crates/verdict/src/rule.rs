@@ -1,4 +1,4 @@
-//! How sure is sure enough: thresholds for p-values and the level of intervals, at one look at the data.
+//! Decision rules: thresholds for p-values and the level of intervals at one look at the data.
 
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ impl Rule {
         }
     }
 
-    /// Largest p-value that rejects a hypothesis when `remaining` are still in question.
+    /// Largest p-value that rejects a hypothesis when `remaining` have not been rejected yet.
     pub fn threshold(&self, remaining: usize) -> f64 {
         let last = self.thresholds.len();
         match self.thresholds.get(remaining.max(1) - 1) {

@@ -74,7 +74,7 @@ pub enum Data {
         /// The pairs.
         pairs: Vec<Pair>,
     },
-    /// Values that belong to nothing common, such as those of two sessions, each in the order in which they were measured.
+    /// Unpaired values, such as those of two sessions, each in the order in which they were measured.
     Unpaired {
         /// Values of the baseline.
         a: Vec<f64>,
@@ -86,7 +86,7 @@ pub enum Data {
         /// The paired units.
         units: Vec<UnitPair>,
     },
-    /// Sampling units that belong to nothing common, with repetitions nested in each.
+    /// Unpaired sampling units, with repetitions nested in each.
     NestedUnpaired {
         /// A's units, each with its repetitions.
         a: Vec<Vec<f64>>,
@@ -100,7 +100,7 @@ pub enum Data {
         /// The pairs.
         pairs: Vec<TailPair>,
     },
-    /// As `PairedTails`, for trials that belong to nothing common.
+    /// As `PairedTails`, for unpaired trials.
     UnpairedTails {
         /// Which quantile, in (0, 1).
         quantile: f64,
@@ -109,7 +109,7 @@ pub enum Data {
         /// B's trials.
         b: Vec<Vec<Bin>>,
     },
-    /// Nothing that may be used.
+    /// No usable values.
     Invalid {
         /// Why, as one sentence.
         reason: String,

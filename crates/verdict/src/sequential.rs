@@ -2,9 +2,10 @@
 //!
 //! The looks are planned before the first trial, and each may spend a part of the error rate (Lan and DeMets 1983). What
 //! a look spends is the level of its exact test, and the parts add up to no more than the whole (Boole's inequality), so
-//! the rate holds for any noise and any number of pairs. The sharper way, boundaries from the joint normal distribution
-//! of all looks (Armitage, McPherson and Rowe 1969), was tried and given up: with the few pairs of early looks it gave
-//! 5.7 % false alarms where 5 % were asked for. Two things are peculiar here:
+//! the rate holds for any noise and any number of pairs. A sharper method, boundaries from the joint normal
+//! distribution of all looks (Armitage, McPherson and Rowe 1969), was tried and dropped: with the few pairs of early
+//! looks it gave
+//! 5.7 % false alarms where 5 % were asked for. Two things are special here:
 //!
 //! - Rank tests of few values have few p-values. A threshold is lowered to the next p-value that can occur, and what this
 //!   leaves unspent goes to later looks.
@@ -61,7 +62,7 @@ pub enum Design {
     /// By seed or block.
     #[default]
     Paired,
-    /// Not at all; both variants have as many trials.
+    /// Unpaired, with equally many trials of both variants.
     Unpaired,
 }
 
@@ -91,7 +92,7 @@ impl Design {
 
 /// When to look, and what to claim at each look.
 ///
-/// Not read back from anywhere: store the looks and make the plan again.
+/// It is never stored: store the looks and make the plan again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     looks: Vec<u64>,
@@ -102,14 +103,14 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "decision")]
 pub enum Decision {
-    /// Run no more.
+    /// Stop.
     Stop {
         /// Why.
-        why: Why,
+        why: Reason,
         /// The final judgements.
         judgements: Vec<Judgement>,
     },
-    /// Run on.
+    /// Go on.
     Continue {
         /// Pairs, or trials of each variant, at the next look.
         next: u64,
@@ -121,7 +122,7 @@ pub enum Decision {
 /// Why sampling ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum Reason {
     /// Every primary metric has its verdict.
     Sure,
     /// The last planned look is over.
@@ -189,12 +190,12 @@ impl Plan {
         self.looks[self.looks.len() - 1]
     }
 
-    /// The thresholds of a look, counted from 0; those of the last beyond it.
+    /// The thresholds of a look, counted from 0; past the last look, those of the last.
     pub fn rule(&self, look: usize) -> &Rule {
         &self.rules[look.min(self.rules.len() - 1)]
     }
 
-    /// Judges the data collected until `look` (counted from 0) and says whether to run on. Trials that were invalid may
+    /// Judges the data collected until `look` (counted from 0) and says whether to go on. Trials that were invalid may
     /// be missing; data beyond the look must not be there.
     pub fn decide(&self, family: &Family, look: usize) -> Decision {
         let judgements = judge_by(family, self.rule(look));
@@ -202,12 +203,12 @@ impl Plan {
         let sure = judgements
             .iter()
             .filter(|judgement| judgement.primary || !any_primary)
-            // What cannot be judged will not be cured by more of the same.
+            // More trials do not help where nothing can be judged.
             .all(|j| j.verdict.is_sure() || matches!(j.verdict, Verdict::Invalid { .. }));
         match self.looks.get(look + 1) {
             Some(&next) if !sure => Decision::Continue { next, judgements },
             _ => Decision::Stop {
-                why: if sure { Why::Sure } else { Why::Cap },
+                why: if sure { Reason::Sure } else { Reason::Cap },
                 judgements,
             },
         }

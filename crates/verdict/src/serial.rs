@@ -1,15 +1,15 @@
-//! Do trials of one session resemble the trial before? Then there is less to them than their number says.
+//! Serial correlation: whether each trial of a session resembles the one before it. If so, the trials carry less
+//! information than their number suggests.
 //!
-//! A machine that warms up, a page cache that fills, a neighbour that comes and goes: trials that follow each other are
-//! alike. Pairs from one block share all that, and their difference is free of it. Unpaired groups are not: rank tests
-//! take their values for independent, so that an interval from two drifting sessions is several times too narrow. What
-//! can be told from the values is told here: a test of the correlation between neighbours, and how much wider the
-//! interval has to be.
+//! Successive trials are alike because a machine warms up, a page cache fills, or another load comes and goes. Pairs
+//! from one block share all of that, and their difference is free of it. Unpaired groups are not. Rank tests assume
+//! independent values, so an interval from two drifting sessions is several times too narrow. This module tests the
+//! correlation between neighbours and computes how much wider the interval has to be.
 //!
-//! That mends what is *seen*, and few trials show little. Where eight trials against eight remember 80 % of the one before,
-//! intervals of 95 % that take them for independent cover 49 %; widened where it is seen, 79 %; thirty against thirty,
-//! 48 % and 89 %. And what differed between two sessions as a whole leaves no trace inside either. Only trials in blocks,
-//! one of each variant, are safe from both.
+//! It corrects only what can be *detected*, and few trials show little. With eight trials against eight, each of which
+//! keeps 80 % of the one before, 95 % intervals that assume independence cover 49 %; widened where correlation is
+//! detected, they cover 79 %. With thirty against thirty it is 48 % and 89 %. What differed between two sessions as a
+//! whole leaves no trace inside either. Only trials in blocks, one of each variant, are safe from both.
 
 use crate::error::{Result, Side};
 use crate::number::all_finite;
@@ -18,13 +18,14 @@ use crate::rng::Xoshiro;
 
 /// Orders drawn at random for the test.
 const ORDERS: u32 = 499;
-/// Error rate of the test: independent values are called dependent as often. Widening without need costs coverage
-/// of half a percent too much; not widening where there is need costs many percent. So this is more than the customary 5 %.
+/// Error rate of the test: independent values are called dependent as often. Widening an
+/// interval needlessly makes its coverage half a percent too high; not widening it when needed costs many percent. So
+/// this is more than the customary 5 %.
 pub const LEVEL: f64 = 0.1;
-/// The largest correlation that is believed; nearer to 1 there is nothing left of n.
+/// The largest correlation that is used; closer to 1 the effective n would vanish.
 const MOST: f64 = 0.95;
 
-/// How much trials resemble the one before.
+/// How much each trial resembles the one before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dependence {
     /// Correlation of neighbouring values, corrected for its bias in short series; between 0 and 0.95.

@@ -1,5 +1,5 @@
-//! Sign-flip permutation test of a mean difference: which means would the same differences give, had each pair's labels
-//! been swapped at random?
+//! Sign-flip permutation test of a mean difference: the observed mean is compared with the means that the same
+//! differences give when the labels of each pair are swapped at random.
 //!
 //! Sources: Fisher (1935), section 21; Phipson and Smyth (2010) for the +1 correction; Horowitz and Sahni (1974) for
 //! enumerating subset sums from two halves.

@@ -1,7 +1,7 @@
 //! A mean with Student's interval: for a handful of values, where rank tests have no level of 95 %.
 //!
-//! Student (1908). It trusts that values are roughly normal, which so few can neither show nor refute: it is used for what
-//! explains a verdict, never for a verdict.
+//! Student (1908). It assumes that values are roughly normal, which so few can neither show nor refute. So it is used
+//! for explanations of a verdict, never for a verdict.
 
 use crate::error::{Result, Side, StatError};
 use crate::interval::Interval;

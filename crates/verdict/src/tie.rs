@@ -1,7 +1,7 @@
 //! Which effects are of equal size: decided on the values, because the logarithms of equal ratios differ by rounding.
 //!
 //! Whole numbers are compared exactly. Decimal fractions have no exact binary form (0.3 − 0.2 is not 0.2 − 0.1), so that
-//! sizes which rounding alone can part count as equal.
+//! sizes that differ by no more than rounding count as equal.
 
 use std::cmp::Ordering;
 
@@ -62,7 +62,8 @@ pub(crate) fn places(kind: EffectKind, a: &[f64], b: &[f64], effects: &[f64]) ->
     places
 }
 
-/// The place of each value among the distinct values of both groups; what rounding alone can part is equal.
+/// The place of each value among the distinct values of both groups; values that differ by no more than rounding are
+/// equal.
 pub(crate) fn common_places(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..all.len()).collect();

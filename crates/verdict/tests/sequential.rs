@@ -3,7 +3,7 @@
 use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::sample::Scale;
-use pagetide_verdict::sequential::{Decision, Design, Plan, Why};
+use pagetide_verdict::sequential::{Decision, Design, Plan, Reason};
 use pagetide_verdict::{Data, Family, Margin, MetricSample, Pair, Verdict};
 
 const CAP: u64 = 40;
@@ -46,7 +46,7 @@ fn a_clear_effect_stops_at_the_first_look() {
     let Decision::Stop { why, judgements } = decision else {
         panic!("{decision:?}")
     };
-    assert_eq!(why, Why::Sure);
+    assert_eq!(why, Reason::Sure);
     assert_eq!(judgements[0].verdict, Verdict::Regressed);
 }
 
@@ -60,7 +60,7 @@ fn equal_variants_stop_as_soon_as_their_interval_fits_the_margin() {
     };
     assert_eq!(
         (why, &judgements[0].verdict),
-        (Why::Sure, &Verdict::Equivalent)
+        (Reason::Sure, &Verdict::Equivalent)
     );
 }
 
@@ -96,7 +96,7 @@ fn noise_runs_on_and_names_the_next_look_until_the_cap() {
             let Decision::Stop { why, judgements } = decision else {
                 panic!("the cap was passed")
             };
-            assert_eq!(why, Why::Cap);
+            assert_eq!(why, Reason::Cap);
             assert!(matches!(
                 judgements[0].verdict,
                 Verdict::Inconclusive { .. }
@@ -123,7 +123,10 @@ fn a_metric_that_cannot_be_judged_does_not_keep_a_campaign_running() {
     let both = family(vec![pairs(first, 1.2, 0.001), absent], 0.01);
     assert!(matches!(
         plan.decide(&both, 0),
-        Decision::Stop { why: Why::Sure, .. }
+        Decision::Stop {
+            why: Reason::Sure,
+            ..
+        }
     ));
 }
 

@@ -27,6 +27,13 @@ pub enum FileError {
     },
 }
 
+impl FileError {
+    /// Whether a user's words were wrong, rather than that the machine could not.
+    pub fn is_by_words(&self) -> bool {
+        matches!(self, Self::Wrong { .. })
+    }
+}
+
 /// What is wrong on a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {

@@ -196,24 +196,9 @@ pub fn man() -> String {
     text
 }
 
-/// Text as groff takes it: hyphens are to be copied as such, and no line may begin with a control character.
+/// Text for a manual page, which has no marks for code.
 fn roff(text: &str) -> String {
-    let text = text
-        .replace('\\', "\\e")
-        .replace('-', "\\-")
-        .replace('`', "");
-    let lines = text.lines().map(|line| {
-        if line.starts_with(['.', '\'']) {
-            format!("\\&{line}")
-        } else {
-            line.to_owned()
-        }
-    });
-    let mut out = lines.collect::<Vec<_>>().join("\n");
-    if text.ends_with('\n') {
-        out.push('\n');
-    }
-    out
+    pagetide_quantity::roff(&text.replace('`', ""))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_quantity::{Bytes, slip};
+use pagetide_quantity::{Bytes, nearest, slip};
 use pagetide_record::ArenaKind;
 
 /// The words that are known; the command line fills it from the definitions of scenarios and settings.
@@ -43,6 +43,27 @@ impl Vocabulary {
     /// The words of a scenario; a name may carry arguments, as in `zipf(1.1)` or `file:trace.txt`.
     pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
         self.scenarios.get(plain_name(name))
+    }
+
+    /// What to say of a metric that no valid record has: of this scenario, or of any.
+    pub fn metric_meant(&self, metric: &str, scenario: Option<&str>) -> String {
+        let fits = |name: &&String| scenario.is_none_or(|scenario| scenario == *name);
+        let known: Vec<&str> = self
+            .scenarios
+            .iter()
+            .filter(|(name, _)| fits(name))
+            .flat_map(|(_, words)| words.metrics.iter().map(String::as_str))
+            .collect();
+        if known.contains(&metric) {
+            return format!(
+                "no valid record that fits has metric `{metric}`: `pagetide list records` shows what is there"
+            );
+        }
+        let hint = nearest(metric, known).map_or_else(
+            || "`pagetide list scenarios --long` shows them all".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        format!("there is no metric `{metric}`: {hint}")
     }
 
     /// The documented setting that this name is probably a slip of; `None` where it is documented itself, or like none.

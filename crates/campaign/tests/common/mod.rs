@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pagetide_arena::{
-    Arena, ArenaError, Finding, Guest, Prepared, Progress, Step, Trial, VariantSpec,
+    Arena, ArenaError, Finding, Guest, PreparedTrial, Progress, Step, Trial, VariantSpec,
 };
 use pagetide_campaign::{
     Campaign, Event, Observe, Options, Outcome, RunError, Sampling, ScenarioSpec, Tally, Until,
@@ -95,7 +95,7 @@ impl Arena for ScriptedArena {
         self.kind
     }
 
-    fn side_by_side(&self, largest: &Prepared) -> usize {
+    fn side_by_side(&self, largest: &PreparedTrial) -> usize {
         if largest.subject().memory.bytes() > Bytes::from_mib(100) {
             1
         } else {
@@ -103,7 +103,7 @@ impl Arena for ScriptedArena {
         }
     }
 
-    fn prepare(&self, trial: &Trial) -> Result<Prepared, ArenaError> {
+    fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
         if self.refuses.as_ref() == Some(&trial.variant.kernel) {
             return Err(ArenaError::refused(format!(
                 "kernel {} has no CONFIG_SWAP: choose another",
@@ -119,10 +119,10 @@ impl Arena for ScriptedArena {
         let mut subject = trial.subject(kernel, Bytes::from_mib(256));
         subject.arena.kind = self.kind;
         subject.arena.cmdline = trial.variant.boot.join(" ");
-        Ok(Prepared::new(trial.clone(), subject, ()))
+        Ok(PreparedTrial::new(trial.clone(), subject, ()))
     }
 
-    fn guest(&self, prepared: &Prepared) -> Option<Guest> {
+    fn guest(&self, prepared: &PreparedTrial) -> Option<Guest> {
         let key = prepared.subject().swap.to_string();
         let ran = self.log.lock().unwrap();
         let is_ready = ran.iter().any(|trial| trial.swap.to_string() == key);
@@ -132,7 +132,7 @@ impl Arena for ScriptedArena {
 
     fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedTrial,
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError> {

@@ -7,16 +7,16 @@ use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, Record};
 use serde::Serialize;
 
-use super::{Asked, inert, is_exact};
+use super::{Intent, inert, is_exact};
 use crate::input::Input;
 
 /// Free memory at the start, or a size of swap, that differs by at most this share does not count as another amount: two
 /// kernels round their reserves differently, and pagetide fills memory up to a few pages.
-const ALIKE: f64 = 0.01;
+const ALIKE_SHARE: f64 = 0.01;
 
 /// One thing that differs and was not asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Also {
+pub struct OtherDifference {
     /// What, such as `thp/enabled`.
     pub what: String,
     /// The word by which all of its kind are waved through, such as `huge-pages`; `None` where it needs none.
@@ -29,7 +29,7 @@ pub struct Also {
     pub standing: Standing,
 }
 
-impl fmt::Display for Also {
+impl fmt::Display for OtherDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} against {}", self.what, self.a, self.b)
     }
@@ -89,6 +89,14 @@ impl Kind {
         format!("one of {words}, or the name of a setting")
     }
 
+    /// Reads a word that says what may differ.
+    pub fn accept(word: &str) -> Result<String, String> {
+        if Self::is_acceptable(word) {
+            return Ok(word.to_owned());
+        }
+        Err(format!("give {}", Self::acceptable()))
+    }
+
     /// Its word.
     pub fn word(self) -> &'static str {
         let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);
@@ -109,13 +117,13 @@ impl Kind {
 }
 
 /// What a look at two records found.
-pub(super) struct Found {
-    pub also: Vec<Also>,
+pub(super) struct Contrast {
+    pub also: Vec<OtherDifference>,
     pub unknown: Vec<&'static str>,
 }
 
 /// What differs between two records beside variant and seed, and what they do not tell.
-pub(super) fn also(pair: &[Record; 2], input: &Input) -> Found {
+pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
     let mut look = Look::new(pair, input);
     look.variants();
     look.settings();
@@ -123,7 +131,7 @@ pub(super) fn also(pair: &[Record; 2], input: &Input) -> Found {
     look.swaps();
     look.zones();
     look.built();
-    Found {
+    Contrast {
         also: look.also,
         unknown: unknown(pair),
     }
@@ -135,14 +143,14 @@ struct Look<'a> {
     /// Names of settings, and boot arguments, that were asked to differ.
     asked: BTreeSet<String>,
     same_kernel: bool,
-    also: Vec<Also>,
+    also: Vec<OtherDifference>,
 }
 
 impl<'a> Look<'a> {
     fn new(pair: &'a [Record; 2], input: &'a Input) -> Self {
         let variants = [&pair[0].subject.variant, &pair[1].subject.variant];
         let mut asked = BTreeSet::new();
-        if input.asked == Asked::Variant {
+        if input.asked == Intent::Variant {
             let names = variants.iter().flat_map(|v| v.settings.keys());
             asked.extend(
                 names
@@ -169,7 +177,7 @@ impl<'a> Look<'a> {
 
     fn add(&mut self, what: &str, kind: Option<Kind>, [a, b]: [String; 2]) {
         let standing = self.standing(what, kind);
-        self.also.push(Also {
+        self.also.push(OtherDifference {
             what: what.to_owned(),
             kind,
             a,
@@ -214,7 +222,7 @@ impl<'a> Look<'a> {
 
     /// Where only kernels are compared, whatever else a variant has.
     fn variants(&mut self) {
-        if self.input.asked != Asked::Kernel {
+        if self.input.asked != Intent::Kernel {
             return;
         }
         let variants = self.pair.each_ref().map(|record| &record.subject.variant);
@@ -452,7 +460,7 @@ fn shown(value: Option<&String>) -> String {
 }
 
 fn alike(a: u64, b: u64) -> bool {
-    (a.abs_diff(b) as f64) <= ALIKE * a.max(b) as f64
+    (a.abs_diff(b) as f64) <= ALIKE_SHARE * a.max(b) as f64
 }
 
 fn names<V>(maps: [&BTreeMap<String, V>; 2]) -> BTreeSet<String> {
@@ -527,7 +535,7 @@ mod tests {
         assert_eq!(found(&Input::default()), None);
         // Where two releases were named, a setting that one of them had was not asked for.
         let releases = Input {
-            asked: Asked::Kernel,
+            asked: Intent::Kernel,
             ..Input::default()
         };
         assert_eq!(found(&releases), Some(Standing::Confounds));

@@ -9,7 +9,7 @@ use super::also::Kind;
 
 /// A setting that was asked for and cannot act.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Inert {
+pub struct InertSetting {
     /// Its name.
     pub setting: String,
     /// Why, as a clause.
@@ -172,7 +172,7 @@ fn workload(subject: &Subject) -> Workload {
 }
 
 /// Settings that differ between the variants of two records and cannot have acted.
-pub(super) fn of_records(pair: &[Record; 2]) -> Vec<Inert> {
+pub(super) fn of_records(pair: &[Record; 2]) -> Vec<InertSetting> {
     let settings = pair
         .each_ref()
         .map(|record| &record.subject.variant.settings);
@@ -197,7 +197,7 @@ pub(super) fn of_records(pair: &[Record; 2]) -> Vec<Inert> {
             }
             None => continue,
         };
-        all.push(Inert {
+        all.push(InertSetting {
             setting: name.clone(),
             why,
         });

@@ -37,12 +37,12 @@ pub struct ObservedPass {
     /// Its seed.
     pub seed: u64,
     /// What it tells.
-    pub observed: Observed,
+    pub observed: PassAccount,
 }
 
 /// What an observed pass tells, or the mean of several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Observed {
+pub struct PassAccount {
     /// Whether that is one task's time within the attempts which the scenario times.
     pub attempts: bool,
     /// Where their time went, in nanoseconds.
@@ -101,7 +101,7 @@ pub(super) struct SideView<'a> {
     /// The side.
     pub account: &'a Account,
     /// What was observed.
-    pub observed: Option<&'a Observed>,
+    pub observed: Option<&'a PassAccount>,
 }
 
 impl Deref for SideView<'_> {
@@ -114,7 +114,7 @@ impl Deref for SideView<'_> {
 
 impl Account {
     /// With what was observed beside it.
-    pub(super) const fn seen<'a>(&'a self, observed: Option<&'a Observed>) -> SideView<'a> {
+    pub(super) const fn seen<'a>(&'a self, observed: Option<&'a PassAccount>) -> SideView<'a> {
         SideView {
             account: self,
             observed,
@@ -122,7 +122,7 @@ impl Account {
     }
 }
 
-impl Observed {
+impl PassAccount {
     /// The mean of several passes; `None` of none. A row that not every pass tells is left out; a request's time is the
     /// mean over the passes that had one.
     pub(super) fn mean<'a>(passes: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {

@@ -53,7 +53,7 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
 }
 
 /// A time is only explained by another if it is at least this share of it: a mean or a quantile is not.
-const PART: f64 = 0.1;
+const PART_SHARE: f64 = 0.1;
 /// How names end of a time that is the longest of many, which nothing adds up to.
 const LONGEST: &str = "-max";
 
@@ -68,7 +68,7 @@ pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
         .iter()
         .filter(|claim| claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed)
         .filter(|claim| !claim.metric.ends_with(LONGEST))
-        .filter(|claim| claim.means[0].max(claim.means[1]) >= PART * time[0].max(time[1]))
+        .filter(|claim| claim.means[0].max(claim.means[1]) >= PART_SHARE * time[0].max(time[1]))
         .min_by(|x, y| {
             (!x.primary, distance(x))
                 .partial_cmp(&(!y.primary, distance(y)))

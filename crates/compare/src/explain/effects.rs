@@ -11,23 +11,23 @@ use std::collections::BTreeMap;
 use pagetide_probe::meaning::{Part, RowId};
 
 use super::account::{
-    Account, Ahead, CounterGrowth, Observed, SCANNED_DIRECT, STOLEN_DIRECT, SideView, mean_of,
+    Account, Ahead, CounterGrowth, PassAccount, SCANNED_DIRECT, STOLEN_DIRECT, SideView, mean_of,
 };
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
 
 /// Free memory at the start that differs by more than this share is a cause of its own.
-const MEMORY: f64 = 0.01;
+const MEMORY_SHARE: f64 = 0.01;
 /// Times of a request that differ by less than this share are of the same device: what remains is its queue.
-const ALIKE: f64 = 0.25;
+const ALIKE_SHARE: f64 = 0.25;
 /// Times of a request that differ by less than this share tell of no queue.
-const QUEUE: f64 = 0.02;
+const QUEUE_SHARE: f64 = 0.02;
 /// With fewer sleeps for each fault that needed a page back, faults do not sleep as a rule.
-const OF_FAULTS: f64 = 0.5;
+const SLEEPS_PER_FAULT: f64 = 0.5;
 /// Name under which the kernel stands among the settings.
 pub(super) const KERNEL: &str = "kernel";
 /// A timer tick of the kernels in use (`CONFIG_HZ=250`), by which user and kernel mode are told apart.
-const TICK: f64 = 4e6;
+const TICK_NANOS: f64 = 4e6;
 
 /// Shares of the difference in time, B minus A, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,7 +61,7 @@ impl Effects {
 /// Two sides, each with what its observed pass tells.
 struct Sides<'a> {
     accounts: [SideView<'a>; 2],
-    observed: [&'a Observed; 2],
+    observed: [&'a PassAccount; 2],
     /// Times by part.
     times: [Times; 2],
 }
@@ -163,7 +163,7 @@ fn sleeps_are_others(side: &SideView<'_>) -> bool {
     side.observed.is_some_and(|observed| {
         let faults = CounterGrowth(&observed.growth).get("pgmajfault");
         let slept = observed.slept(Part::IoWait);
-        slept > 0.0 && slept < OF_FAULTS * faults
+        slept > 0.0 && slept < SLEEPS_PER_FAULT * faults
     })
 }
 
@@ -178,7 +178,7 @@ fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f
     // Devices that the tool itself simulates take the same time for every request.
     let constant = a.is_some_and(|swap| swap.starts_with("zram") || swap.starts_with("ssd"));
     match requests {
-        [Some(a), Some(b)] if (b - a) * cost > 0.0 && (b - a).abs() > QUEUE * a.max(b) => {
+        [Some(a), Some(b)] if (b - a) * cost > 0.0 && (b - a).abs() > QUEUE_SHARE * a.max(b) => {
             if constant {
                 Mechanism::DeviceQueue
             } else {
@@ -226,7 +226,7 @@ fn waits_of_reads(
         let swapped = counted[side].swapped_back().min(back(side));
         [swapped, back(side) - swapped, times[side]]
     };
-    if (of_a - of_b).abs() <= ALIKE * of_a.max(of_b)
+    if (of_a - of_b).abs() <= ALIKE_SHARE * of_a.max(of_b)
         && let Some(both) = kinds(kind(0), kind(1))
     {
         effects.add(demand(accounts), both.iter().sum());
@@ -252,7 +252,7 @@ pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
 /// By how much less memory the other side had free at the start than the baseline; 0 where it is about the same or not known.
 fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     match accounts.map(|seen| seen.account.levels.get("free-at-start").copied()) {
-        [Some(a), Some(b)] if (a - b).abs() > MEMORY * a.max(b) => a - b,
+        [Some(a), Some(b)] if (a - b).abs() > MEMORY_SHARE * a.max(b) => a - b,
         _ => 0.0,
     }
 }
@@ -382,11 +382,11 @@ impl Sides<'_> {
         let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
         let user = user_b - user_a;
         // Ticks sample what mode a task is in: below three deviations of such counts they tell nothing.
-        let variance = |observed: &Observed| {
+        let variance = |observed: &PassAccount| {
             let (user, kernel) = (observed.time(Part::Compute), observed.time(Part::Fault));
             let all = user + kernel;
             if all > 0.0 {
-                TICK * user / all * kernel
+                TICK_NANOS * user / all * kernel
             } else {
                 0.0
             }
@@ -408,7 +408,7 @@ impl Sides<'_> {
         let levels = |counted: CounterGrowth<'_>, huge: f64, time: f64| {
             [huge, (counted.get("pgfault") - huge).max(0.0), time]
         };
-        if (huge[0] - huge[1]).abs() > MEMORY * huge[0].max(huge[1])
+        if (huge[0] - huge[1]).abs() > MEMORY_SHARE * huge[0].max(huge[1])
             && let Some([blocks, faults]) =
                 kinds(levels(a, huge[0], time_a), levels(b, huge[1], time_b))
         {
@@ -447,7 +447,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(observed: &Observed) -> Self {
+    fn of(observed: &PassAccount) -> Self {
         let mut parts = observed.times.clone();
         let kcompactd = observed.queue.get(&Ahead::Kcompactd).copied();
         let kcompactd = kcompactd.unwrap_or(0.0);

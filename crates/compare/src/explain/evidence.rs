@@ -5,7 +5,7 @@ use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Ahead, Amounts, CounterGrowth, Observed, SCANNED, SCANNED_DIRECT, STALLS, STOLEN,
+    Ahead, Amounts, CounterGrowth, PassAccount, SCANNED, SCANNED_DIRECT, STALLS, STOLEN,
     STOLEN_DIRECT, SideView,
 };
 use super::mechanism::Mechanism;
@@ -48,9 +48,9 @@ pub enum Source {
 }
 
 /// Smallest change of a number that counts as one.
-const CHANGE: f64 = 0.001;
-/// Places in which tasks slept that are told.
-const SITES: usize = 3;
+const CHANGE_SHARE: f64 = 0.001;
+/// Most places of sleeps that are named.
+const MOST_SITES: usize = 3;
 /// Settings that bound how much may be written and not be on its device yet; of each two, the one that is not zero holds.
 const DIRTY: [&str; 4] = [
     "vm.dirty_ratio",
@@ -191,7 +191,7 @@ fn number(name: &str, unit: Unit, [before, after]: [f64; 2], source: Source) -> 
 
 /// Which way a number went, 0 where it did not change.
 fn way([before, after]: [f64; 2]) -> f64 {
-    if (after - before).abs() > CHANGE * before.abs().max(after.abs()) {
+    if (after - before).abs() > CHANGE_SHARE * before.abs().max(after.abs()) {
         (after - before).signum()
     } else {
         0.0
@@ -400,7 +400,7 @@ impl<'a> Collector<'a> {
         };
         names.retain(|name| change(name) * self.effect > 0.0);
         names.sort_by(|x, y| change(y).abs().total_cmp(&change(x).abs()));
-        for (place, name) in names.into_iter().take(SITES).enumerate() {
+        for (place, name) in names.into_iter().take(MOST_SITES).enumerate() {
             self.push(
                 &format!("asleep in {name}"),
                 Unit::Nanos,
@@ -444,7 +444,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Time of a request to a device in the observed passes.
-    fn request(&mut self, name: &str, time: impl Fn(&Observed) -> Option<f64>) {
+    fn request(&mut self, name: &str, time: impl Fn(&PassAccount) -> Option<f64>) {
         if let [Some(a), Some(b)] = self.sides.map(|side| time(side.observed?)) {
             self.push(name, Unit::Nanos, [a, b], Source::Observed);
         }
@@ -479,7 +479,7 @@ impl<'a> Collector<'a> {
         let waits = |c: CounterGrowth<'_>| c.get("pgmajfault");
         if let [Some(a), Some(b)] = self.sides.map(|side| side.observed) {
             // As often as tasks slept, which is not once a fault where one waits for a page that another reads.
-            let each = |seen: &Observed| {
+            let each = |seen: &PassAccount| {
                 let faults = waits(CounterGrowth(&seen.growth));
                 let slept = seen.waits.get(&Part::IoWait).copied();
                 ratio(seen.time(Part::IoWait), slept.unwrap_or(faults))

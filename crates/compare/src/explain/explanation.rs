@@ -7,16 +7,16 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::student;
 use serde::Serialize;
 
-use super::account::{Account, Observed, ObservedPass, SideView};
+use super::account::{Account, ObservedPass, PassAccount, SideView};
 use super::claims::{Claim, explained};
 use super::effects::{Effects, demand, of_counters, of_traces};
 use super::evidence::{Evidence, Source, evidence};
 use super::mechanism::Mechanism;
 
 /// A mechanism that accounts for less than this share of all effects is left to the rest.
-const MINOR: f64 = 0.02;
+const MINOR_SHARE: f64 = 0.02;
 /// The first mechanism must account for at least this share of all effects to count as an explanation.
-const ENOUGH: f64 = 0.1;
+const ENOUGH_SHARE: f64 = 0.1;
 
 /// Metric that holds the time of all attempts.
 const ATTEMPT_TIME: &str = "attempt-time";
@@ -172,8 +172,9 @@ impl Explanation {
     /// explained for itself; what is sure in its sign over all of them is told.
     pub fn of(a: &Account, b: &Account, claims: &[Claim]) -> Self {
         let pairs = a.passes.len().min(b.passes.len());
-        let means = [a, b]
-            .map(|side| Observed::mean(side.passes.iter().take(pairs).map(|pass| &pass.observed)));
+        let means = [a, b].map(|side| {
+            PassAccount::mean(side.passes.iter().take(pairs).map(|pass| &pass.observed))
+        });
         let [of_a, of_b] =
             [(a, &means[0]), (b, &means[1])].map(|(side, mean)| side.seen(mean.as_ref()));
         let mut all = Self::between(of_a, of_b, Answer::NotSure);
@@ -223,7 +224,7 @@ impl Explanation {
         let enough = all
             .findings
             .first()
-            .is_some_and(|first| first.effect.abs() >= ENOUGH * whole.abs());
+            .is_some_and(|first| first.effect.abs() >= ENOUGH_SHARE * whole.abs());
         all.answer = if enough {
             Answer::Explained
         } else {
@@ -247,21 +248,23 @@ impl Explanation {
                 continue;
             }
             match sure(effect, &of_pairs) {
-                Some(interval) if effect.abs() >= MINOR * all => self.findings.push(Finding {
-                    mechanism,
-                    effect,
-                    interval,
-                    each: of_pairs,
-                    share: Some(effect / whole),
-                    evidence,
-                }),
+                Some(interval) if effect.abs() >= MINOR_SHARE * all => {
+                    self.findings.push(Finding {
+                        mechanism,
+                        effect,
+                        interval,
+                        each: of_pairs,
+                        share: Some(effect / whole),
+                        evidence,
+                    })
+                }
                 _ => self.minor += effect,
             }
         }
         // Beside effects that work against it, no share is a part of the whole.
         let against = effects.by.values().chain([&self.unexplained]);
         let opposed: f64 = against.copied().filter(|effect| effect * whole < 0.0).sum();
-        if opposed.abs() > MINOR * whole.abs() {
+        if opposed.abs() > MINOR_SHARE * whole.abs() {
             for finding in &mut self.findings {
                 finding.share = None;
             }

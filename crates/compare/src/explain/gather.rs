@@ -8,7 +8,7 @@ use pagetide_record::Record;
 use pagetide_store::Store;
 use serde::Serialize;
 
-use super::account::{Account, Ahead, Amounts, Observed, ObservedPass, SiteTime, together};
+use super::account::{Account, Ahead, Amounts, ObservedPass, PassAccount, SiteTime, together};
 use super::claims::{Claim, claims};
 use super::effects::KERNEL;
 use super::explanation::Explanation;
@@ -17,11 +17,11 @@ use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
 
 /// Pairs of observed passes that are read at most: more hardly move a mean, and a trace of millions of events takes a while.
-const MOST: usize = 10;
+const MOST_PAIRS: usize = 10;
 
 /// The explanation of one column of one cell against the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explained {
+pub struct CellExplanation {
     /// Place of the cell.
     pub cell: usize,
     /// Place of the column that is set against the first.
@@ -33,7 +33,10 @@ pub struct Explained {
 }
 
 /// Explains every column of every cell that has trials on both sides.
-pub fn explain(store: &Store, comparison: &Comparison) -> Result<Vec<Explained>, CompareError> {
+pub fn explain(
+    store: &Store,
+    comparison: &Comparison,
+) -> Result<Vec<CellExplanation>, CompareError> {
     let mut gatherer = Gatherer {
         store,
         observed: HashMap::new(),
@@ -48,7 +51,7 @@ pub fn explain(store: &Store, comparison: &Comparison) -> Result<Vec<Explained>,
                 continue;
             }
             let (explanation, notes) = gatherer.pair(baseline, other, &claims(group, column))?;
-            all.push(Explained {
+            all.push(CellExplanation {
                 cell,
                 column,
                 explanation,
@@ -62,7 +65,7 @@ pub fn explain(store: &Store, comparison: &Comparison) -> Result<Vec<Explained>,
 /// Reads records, each trace once.
 struct Gatherer<'a> {
     store: &'a Store,
-    observed: HashMap<String, Observed>,
+    observed: HashMap<String, PassAccount>,
 }
 
 impl Gatherer<'_> {
@@ -88,7 +91,7 @@ impl Gatherer<'_> {
             self.passes(&sides[1], &mut notes)?,
         ];
         for pair in paired(passes) {
-            if a.passes.len() == MOST {
+            if a.passes.len() == MOST_PAIRS {
                 break;
             }
             if let Some([x, y]) = self.observations(pair, &mut notes) {
@@ -149,7 +152,7 @@ impl Gatherer<'_> {
     }
 
     /// What an observed record tells; `None`, with a note, where it cannot be understood.
-    fn observation(&mut self, id: &str, notes: &mut Vec<String>) -> Option<Observed> {
+    fn observation(&mut self, id: &str, notes: &mut Vec<String>) -> Option<PassAccount> {
         if let Some(known) = self.observed.get(id) {
             return Some(known.clone());
         }
@@ -172,7 +175,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn read(&self, id: &str) -> Result<Observed, ObservationError> {
+    fn read(&self, id: &str) -> Result<PassAccount, ObservationError> {
         let reader = self.store.load(id)?;
         let observation = observe(&reader, None)?;
         let losses = &observation.table.losses;
@@ -303,7 +306,7 @@ fn settings(record: &Record) -> BTreeMap<String, String> {
     settings
 }
 
-fn observed(observation: &Observation, record: &Record) -> Observed {
+fn observed(observation: &Observation, record: &Record) -> PassAccount {
     let tasks = match &observation.attempts {
         Some(attempts) => std::slice::from_ref(attempts),
         None => observation.tasks.as_slice(),
@@ -340,7 +343,7 @@ fn observed(observation: &Observation, record: &Record) -> Observed {
         *time = (*time - left_out).max(0.0);
     }
     let devices = || observation.blocks.devices.iter().map(|device| &device.sums);
-    Observed {
+    PassAccount {
         attempts: observation.attempts.is_some(),
         times,
         waits,

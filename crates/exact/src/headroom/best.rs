@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pagetide_oracle::{Choice, Job, Outcome, Trace, simulate};
+use pagetide_oracle::{Choice, Job, Outcome, ReferenceString, simulate};
 use pagetide_record::Subject;
 
 use super::WINDOWS;
 
 /// Strings that are remembered: variants of a seed run one after the other.
-const MOST: usize = 16;
+const MOST_STRINGS: usize = 16;
 
 /// OPT, then LRU.
 pub(super) type Best = Arc<[Outcome; 2]>;
@@ -28,7 +28,7 @@ struct Key {
 }
 
 /// OPT and LRU with memory of `pages`.
-pub(super) fn best(trace: &Trace, subject: &Subject, pages: u32) -> io::Result<Best> {
+pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> io::Result<Best> {
     let params = subject.params.iter();
     let key = Key {
         scenario: subject.scenario.clone(),
@@ -59,14 +59,14 @@ pub(super) fn best(trace: &Trace, subject: &Subject, pages: u32) -> io::Result<B
         size: pages,
     };
     let choices = [Choice::opt(), Choice::lru()];
-    let outcomes = simulate(trace, &choices.map(job), WINDOWS, 1)?;
+    let outcomes = simulate(string, &choices.map(job), WINDOWS, 1)?;
     let outcomes: [Outcome; 2] = outcomes
         .try_into()
         .map_err(|_| io::Error::other("a simulation did not end"))?;
     let best: Best = Arc::new(outcomes);
     if !is_file {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.truncate(MOST - 1);
+        known.truncate(MOST_STRINGS - 1);
         known.push_front((key, Arc::clone(&best)));
     }
     Ok(best)

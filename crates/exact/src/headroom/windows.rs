@@ -1,6 +1,6 @@
 //! Where along its string a trial lost what it lost.
 
-use pagetide_oracle::{Outcome, Trace};
+use pagetide_oracle::{Outcome, ReferenceString};
 use pagetide_quantity::{Series, Unit};
 use pagetide_scenario::touch::MAX_LATENCY_NS;
 
@@ -10,14 +10,14 @@ use pagetide_scenario::touch::MAX_LATENCY_NS;
 /// longest accesses, as many as faults were counted, are taken for the faults. A timer that ticked within a hit may stand
 /// for a short fault: some hundred in a second.
 pub(super) fn series(
-    trace: &Trace,
+    string: &ReferenceString,
     log: Option<&[u8]>,
     faults: f64,
     policies: &[(&str, &Outcome)],
 ) -> Option<Series> {
     let (_, first) = policies.first()?;
     let windows = first.windows.len();
-    let counted = trace.references() - u64::from(trace.lead());
+    let counted = string.references() - u64::from(string.lead());
     let start = |window: usize| counted * window as u64 / windows as u64;
     let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut series = Series::new("headroom").int(

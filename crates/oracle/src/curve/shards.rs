@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::lru::Stack;
 use super::{Point, shown_sizes};
-use crate::error::{TraceError, Trouble};
+use crate::error::{ReferenceError, Trouble};
 use crate::ingest::{self, Dense, Format};
 use crate::number::{at, low32, narrow, whole};
 
@@ -18,7 +18,7 @@ const GROUPS: usize = 10;
 
 /// A curve from a sample.
 #[derive(Debug, Clone)]
-pub struct Sampled {
+pub struct SampledCurve {
     references: u64,
     rate: f64,
     /// References of the sample by their distance within it, and those without one; for all, then for each group left out.
@@ -33,7 +33,7 @@ struct Part {
     rate: f64,
 }
 
-impl Sampled {
+impl SampledCurve {
     /// References in the string, sampled or not.
     pub fn references(&self) -> u64 {
         self.references
@@ -122,7 +122,7 @@ fn threshold(rate: f64) -> u64 {
 }
 
 /// The curve of a sample of `rate` of all pages, from references in memory.
-pub fn shards(references: &[u32], rate: f64) -> Sampled {
+pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     let mut sample = Sample::new(rate);
     for piece in references.chunks(1 << 14) {
         sample.take(piece.iter().copied().map(u64::from));
@@ -135,9 +135,9 @@ pub fn shards_of_file(
     path: &Path,
     format: Option<Format>,
     rate: f64,
-) -> Result<Sampled, TraceError> {
+) -> Result<SampledCurve, ReferenceError> {
     let mut sample = Sample::new(rate);
-    let trouble = |reason| TraceError {
+    let trouble = |reason| ReferenceError {
         path: path.to_owned(),
         reason,
     };
@@ -180,10 +180,10 @@ impl Sample {
         }
     }
 
-    fn finish(self) -> Sampled {
+    fn finish(self) -> SampledCurve {
         let mut parts = vec![self.part(None)];
         parts.extend((0..GROUPS).map(|group| self.part(Some(group))));
-        Sampled {
+        SampledCurve {
             references: self.references,
             rate: self.rate,
             parts,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 /// Bytes read at a time.
-const BUFFER: usize = 1 << 18;
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// Opens a file for reading what is in it, compressed or not.
 pub(super) fn open(mut file: File) -> io::Result<Box<dyn BufRead>> {
@@ -18,7 +18,7 @@ pub(super) fn open(mut file: File) -> io::Result<Box<dyn BufRead>> {
     }
     file.rewind()?;
     let buffered = |reader: Box<dyn Read>| -> Box<dyn BufRead> {
-        Box::new(BufReader::with_capacity(BUFFER, reader))
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
     };
     Ok(match head[..length] {
         [0x1f, 0x8b, ..] => buffered(Box::new(flate2::read::MultiGzDecoder::new(file))),
@@ -26,6 +26,6 @@ pub(super) fn open(mut file: File) -> io::Result<Box<dyn BufRead>> {
             buffered(Box::new(liblzma::read::XzDecoder::new_multi_decoder(file)))
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => buffered(Box::new(zstd::Decoder::new(file)?)),
-        _ => Box::new(BufReader::with_capacity(BUFFER, file)),
+        _ => Box::new(BufReader::with_capacity(BUFFER_BYTES, file)),
     })
 }

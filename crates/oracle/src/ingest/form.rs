@@ -10,7 +10,7 @@ use crate::error::Trouble;
 /// Ids that are handed on at a time.
 pub(super) const PIECE: usize = 1 << 14;
 /// Bytes of an entry of oracleGeneral.
-const ENTRY: usize = 24;
+const ENTRY_BYTES: usize = 24;
 /// Bits of an address within a page.
 const PAGE_BITS: u32 = 12;
 
@@ -47,8 +47,9 @@ pub(super) fn tell(head: &[u8]) -> Result<Format, Trouble> {
         return Ok(Format::Pagetide);
     }
     // An entry's time is at most its successor's, and sizes are not zero: what else would look like this?
-    let (entries, _) = head[..head.len().min(64 * ENTRY)].as_chunks::<ENTRY>();
-    let time = |entry: &[u8; ENTRY]| u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
+    let (entries, _) = head[..head.len().min(64 * ENTRY_BYTES)].as_chunks::<ENTRY_BYTES>();
+    let time =
+        |entry: &[u8; ENTRY_BYTES]| u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
     let in_order = entries
         .windows(2)
         .all(|pair| time(&pair[0]) <= time(&pair[1]));
@@ -76,12 +77,12 @@ pub(super) fn pagetide(input: impl BufRead, take: Take<'_>) -> Result<(), Troubl
 
 /// oracleGeneral: u32 time, u64 id, u32 size, i64 next access, little-endian, without gaps.
 pub(super) fn oracle_general(mut input: impl Read, take: Take<'_>) -> Result<(), Trouble> {
-    let mut bytes = vec![0; PIECE * ENTRY];
+    let mut bytes = vec![0; PIECE * ENTRY_BYTES];
     let mut ids = Vec::with_capacity(PIECE);
     let mut entries = 0;
     loop {
         let filled = read_full(&mut input, &mut bytes)?;
-        let (whole, rest) = bytes[..filled].as_chunks::<ENTRY>();
+        let (whole, rest) = bytes[..filled].as_chunks::<ENTRY_BYTES>();
         ids.clear();
         ids.extend(whole.iter().map(|entry| {
             u64::from_le_bytes([
@@ -164,13 +165,18 @@ fn lines(
     mut parse: impl FnMut(&[u8], &mut Vec<u64>) -> Result<(), &'static str>,
 ) -> Result<(), Trouble> {
     /// Longest line that makes sense; a file without line ends is not read whole.
-    const LONGEST: u64 = 4096;
+    const LONGEST_LINE_BYTES: u64 = 4096;
     let mut ids = Vec::with_capacity(PIECE + 1);
     let mut line = Vec::new();
     let mut count = 0;
     loop {
         line.clear();
-        if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        if input
+            .by_ref()
+            .take(LONGEST_LINE_BYTES)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
             break;
         }
         count += 1;

@@ -1,11 +1,11 @@
 //! `pagetide calibrate`: a variant against harmless ones, to measure an arena's noise and its false alarms.
 
 use anyhow::Result;
-use pagetide_arena::VariantSpec;
-use pagetide_campaign::{Options, Until, maker, run as run_campaign};
+use pagetide_campaign::{Options, maker, run as run_campaign};
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
+use pagetide_store::shell;
 
 use crate::campaign_args::CampaignArgs;
 use crate::command::run::typed;
@@ -56,16 +56,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let request = args.campaign.request()?;
     let mut campaign = request.of_scenarios(&args.scenarios, &vocabulary())?;
-    if campaign.variants.len() > 1 {
-        return Err(Usage::error(
-            "a calibration makes its own harmless variants of one: give one --kernel and no --vs",
-        ));
-    }
-    let base = campaign.variants[0].clone();
-    campaign.variants.extend(harmless(&base));
-    campaign.name = format!("calibrate-{}", campaign.name);
     let seeds = campaign.sampling.until.cap();
-    campaign.sampling.until = Until::Blocks(seeds.saturating_mul(args.campaigns));
+    campaign.calibrate(args.campaigns)?;
 
     let interrupt = Interrupt::listen()?;
     let progress = Progress::new(interrupt.clone());
@@ -76,7 +68,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: false,
-        command: typed(),
+        command: shell(&typed()),
         maker: &maker,
     };
     let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &progress);
@@ -91,21 +83,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let note = CalibrationNote::of(&comparison, arena.kind(), seeds)?;
     note.write(&store)?;
     show(&note, out)
-}
-
-/// Variants that differ from a base in nothing that matters, and are not equal to it to the bit: a boot argument that
-/// nobody reads, and another setting's own default.
-fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
-    let mut unread = base.clone();
-    unread.name = "argument nobody reads".to_owned();
-    unread.boot.push("pagetide.unread=1".to_owned());
-    let mut default = base.clone();
-    default.name = "vm.stat_interval as it is".to_owned();
-    let settings = &mut default.settings;
-    settings
-        .entry("vm.stat_interval".to_owned())
-        .or_insert_with(|| "1".to_owned());
-    [unread, default]
 }
 
 fn show(note: &CalibrationNote, out: Output) -> Result<End> {

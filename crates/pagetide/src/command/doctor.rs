@@ -4,7 +4,6 @@ use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
-use pagetide_store::Store;
 use serde::Serialize;
 
 use crate::arenas::examine;
@@ -12,7 +11,7 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Say what this machine can do per arena, and what mends what is missing
+/// Say what this machine can do in each arena, and how to fix what is missing
 ///
 /// Exits with 2 where no arena works.
 #[derive(clap::Args, Debug)]
@@ -42,10 +41,7 @@ impl Row for PieceRow {
 
 /// Examines.
 pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
-    let store = match &places.store {
-        Some(folder) => folder.clone(),
-        None => Store::default_folder()?,
-    };
+    let store = places.store_folder()?;
     let pieces: Vec<PieceRow> = examine(&places.cache_folder()?, &store)
         .into_iter()
         .map(PieceRow)

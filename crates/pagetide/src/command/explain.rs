@@ -4,7 +4,7 @@ use anyhow::Result;
 use pagetide_compare::explain::explain;
 use pagetide_report::why::explanations;
 
-use crate::command::compare::{AcceptArgs, sides};
+use crate::command::compare::AcceptArgs;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
@@ -22,9 +22,9 @@ Examples:
 pub struct Args {
     /// The baseline, or a campaign
     a: Option<String>,
-    /// What is set against it
+    /// What is compared with it
     b: Option<String>,
-    /// Explain what differs in more than the variant
+    /// Explain even if more than the variant differs
     #[arg(long, requires = "b")]
     anyway: bool,
     #[command(flatten)]
@@ -34,8 +34,8 @@ pub struct Args {
 /// Explains.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let allowed = args.accept.allowed(args.anyway);
-    let mut comparison = sides(&store, args.a.as_deref(), args.b.as_deref(), allowed)?;
+    let names = args.accept.names(&args.a, &args.b, args.anyway);
+    let mut comparison = names.compare(&store)?;
     comparison.explanations = explain(&store, &comparison)?;
     if out.json {
         out.json(&comparison.explanations)?;

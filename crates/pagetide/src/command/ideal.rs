@@ -1,12 +1,12 @@
 //! `pagetide ideal`: how far from the best possible?
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use pagetide_oracle::{Format, Trace, ask, choices, curve, known, workers};
+use pagetide_campaign::pair;
+use pagetide_oracle::{Format, ReferenceString, ask, choices, curve, known, workers};
 use pagetide_quantity::{Bytes, PAGE_SIZE};
-use pagetide_report::terminal::ideal::{IdealView, Measured, policies};
+use pagetide_report::terminal::ideal::{IdealView, Measurement, policies, references_of};
 use pagetide_scenario::Context;
 
 use crate::exit::{End, Usage};
@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", requires = "curve")]
     sample: Option<f64>,
     /// Parameter of the scenario, such as refs=100000
-    #[arg(long, short, value_name = "KEY=VALUE")]
-    param: Vec<String>,
+    #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair)]
+    param: Vec<(String, String)>,
     /// Seed of the scenario's references
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -83,11 +83,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let question = Question::of(args, what, places)?;
     if args.curve {
-        return curves(&question.trace, out);
+        return curves(&question.string, out);
     }
     let choices = choices(&args.policy, args.sweep.as_deref())?;
-    let (trace, sizes) = (&question.trace, &question.sizes);
-    let answer = ask(trace, &choices, sizes, args.windows, workers())?;
+    let (string, sizes) = (&question.string, &question.sizes);
+    let answer = ask(string, &choices, sizes, args.windows, workers())?;
     let shown = IdealView::of(answer, question.measured);
     if out.json {
         out.json(&shown)?;
@@ -99,16 +99,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 
 /// The references, and the sizes that are asked for.
 struct Question {
-    trace: Trace,
+    string: ReferenceString,
+    /// Pages.
     sizes: Vec<u32>,
     /// Faults of the kernel, where a record is asked about, and its variant.
-    measured: Option<Measured>,
+    measured: Option<Measurement>,
 }
 
 fn pages(memory: Bytes) -> u32 {
-    u32::try_from(memory.0 / PAGE_SIZE)
-        .unwrap_or(u32::MAX)
-        .max(1)
+    u32::try_from(memory.pages().0).unwrap_or(u32::MAX).max(1)
 }
 
 /// The sizes that were given, in pages.
@@ -119,65 +118,45 @@ fn sizes(args: &Args) -> Vec<u32> {
 
 impl Question {
     fn of(args: &Args, what: &str, places: &StoreArgs) -> Result<Self> {
-        let mut sizes = sizes(args);
+        let sizes = sizes(args);
         if Path::new(what).is_file() {
-            let trace = Trace::read(Path::new(what), args.format, args.hold.0 / 4)?;
             if sizes.is_empty() && !args.curve {
                 return Err(Usage::error(format!(
                     "{what} says nothing of memory: give --memory SIZE, --pages N or --curve"
                 )));
             }
             return Ok(Self {
-                trace,
+                string: ReferenceString::read(Path::new(what), args.format, args.hold.0 / 4)?,
                 sizes,
                 measured: None,
             });
         }
-        if let Ok(definition) = pagetide_scenario::find(what) {
-            let memory = args
-                .memory
-                .first()
-                .copied()
-                .unwrap_or(definition.default_memory);
-            let memory = args
-                .pages
-                .first()
-                .map_or(memory, |n| Bytes(u64::from(*n) * PAGE_SIZE));
-            if sizes.is_empty() {
-                sizes.push(pages(memory));
-            }
-            let trace = scenario(args, what, memory)?;
-            return Ok(Self {
-                trace,
-                sizes,
-                measured: None,
-            });
-        }
-        let store = places.store()?;
-        let row = store.find(what).with_context(|| {
-            format!("`{what}` is no file, no scenario (`pagetide list scenarios`) and no record")
-        })?;
-        let reader = store.load(&row.id)?;
-        let record = reader.record();
-        let subject = &record.subject;
-        if sizes.is_empty() {
-            sizes.push(pages(subject.memory.bytes()));
-        }
-        let trace = known(
-            &subject.scenario,
-            subject.as_written,
-            &subject.params,
-            subject.seed,
-        )?;
-        let measured = record
-            .metric("faults")
-            .and_then(|metric| metric.value.number())
-            .map(|faults| Measured {
-                variant: subject.variant.name.clone(),
-                faults,
-            });
+        let (string, own, measured) = if let Ok(definition) = pagetide_scenario::find(what) {
+            let memory = match (args.memory.first(), args.pages.first()) {
+                (_, Some(pages)) => Bytes(u64::from(*pages) * PAGE_SIZE),
+                (Some(memory), None) => *memory,
+                (None, None) => definition.default_memory,
+            };
+            (scenario(args, what, memory)?, memory, None)
+        } else {
+            let store = places.store()?;
+            let row = store.find(what).with_context(|| {
+                format!(
+                    "`{what}` is no file, no scenario (`pagetide list scenarios`) and no record"
+                )
+            })?;
+            let record = store.load(&row.id)?.into_record();
+            let memory = record.subject.memory.bytes();
+            let string = references_of(&record.subject)?;
+            (string, memory, Measurement::of(&record))
+        };
+        let sizes = if sizes.is_empty() {
+            vec![pages(own)]
+        } else {
+            sizes
+        };
         Ok(Self {
-            trace,
+            string,
             sizes,
             measured,
         })
@@ -185,26 +164,20 @@ impl Question {
 }
 
 /// The references of a scenario at this memory.
-fn scenario(args: &Args, name: &str, memory: Bytes) -> Result<Trace> {
-    let mut given = BTreeMap::new();
-    for pair in &args.param {
-        let (key, value) = pair.split_once('=').ok_or_else(|| {
-            Usage::error(format!("`{pair}` is no parameter: write it as KEY=VALUE"))
-        })?;
-        given.insert(key.trim().to_owned(), value.trim().to_owned());
-    }
+fn scenario(args: &Args, name: &str, memory: Bytes) -> Result<ReferenceString> {
     let context = Context {
         memory,
         swap_size: Bytes(memory.0.saturating_mul(1000)),
         cpus: 1,
     };
+    let given = args.param.iter().cloned().collect();
     let params = pagetide_scenario::resolve(name, false, None, &given, &context)?;
     let definition = pagetide_scenario::find(name)?;
     Ok(known(definition.name, false, &params, args.seed)?)
 }
 
-fn curves(trace: &Trace, out: Output) -> Result<End> {
-    let Some(points) = curve::points(trace, out.json) else {
+fn curves(string: &ReferenceString, out: Output) -> Result<End> {
+    let Some(points) = curve::points(string, out.json) else {
         return Err(Usage::error(
             "the string is too long for an exact curve in this much memory: raise --hold, or estimate it with --sample 0.01",
         ));

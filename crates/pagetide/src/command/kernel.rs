@@ -2,19 +2,18 @@
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
-use pagetide_kernel::{Cache, FORMS, Freshness, Kernel, KernelRef, Need};
-use pagetide_quantity::Bytes;
+use pagetide_kernel::{Freshness, KernelListing, KernelRef, forms};
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
 
-use crate::exit::{End, Usage};
+use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
 
 /// Fetch, list, show and remove kernels
 #[derive(clap::Args, Debug)]
-#[command(after_long_help = forms())]
+#[command(after_long_help = format!("A kernel is named as:\n{}", forms()))]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -24,10 +23,10 @@ pub struct Args {
 enum What {
     /// Fetch kernels into the cache
     Add {
-        /// How the kernel is named; without any, the three that a first run compares
+        /// Name of the kernel [default: the three that a first run compares]
         #[arg(value_name = "KERNEL")]
         kernels: Vec<String>,
-        /// Ask the archive again, although it is here
+        /// Ask the archive again, even if the kernel is in the cache
         #[arg(long)]
         refresh: bool,
     },
@@ -41,22 +40,13 @@ enum What {
     },
     /// Show a kernel: where it came from, and what it can do
     Show {
-        /// How the kernel is named
+        /// Name of the kernel
         #[arg(value_name = "KERNEL")]
         kernel: String,
-        /// Read all of it again and compare it with its digest
+        /// Read the whole kernel again and compare it with its digest
         #[arg(long)]
         verify: bool,
     },
-}
-
-/// What kernels may be called, for help.
-fn forms() -> String {
-    let mut text = "A kernel is named as:\n".to_owned();
-    for (form, meaning) in FORMS {
-        put!(text, "  {form}\n      {meaning}\n");
-    }
-    text
 }
 
 /// Does it.
@@ -71,17 +61,13 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
                     .map(|name| name.parse())
                     .collect::<Result<Vec<KernelRef>, _>>()?
             };
-            let freshness = if refresh {
-                Freshness::Refresh
-            } else {
-                Freshness::Pinned
-            };
+            let freshness = Freshness::new(refresh);
             let cache = places.kernels()?;
             let mut added = Vec::new();
             let mut missing = Vec::new();
             for reference in references {
                 match cache.resolve(&reference, freshness, &mut |step| say(&step.to_string())) {
-                    Ok(kernel) => added.push(KernelRow::of(&cache, &kernel)?),
+                    Ok(kernel) => added.push(KernelRow(cache.listing(&kernel)?)),
                     Err(why) => missing.push((reference, why)),
                 }
             }
@@ -97,7 +83,7 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
         What::Remove { kernels } => {
             let cache = places.kernels()?;
             for name in kernels {
-                let kernel = find(&cache, &name)?;
+                let kernel = cache.present(&name)?;
                 cache.remove(&kernel.digest)?;
                 if !out.json {
                     out.quoting(&format!(
@@ -110,56 +96,19 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
         }
         What::Show { kernel, verify } => {
             let cache = places.kernels()?;
-            let kernel = find(&cache, &kernel)?;
-            if verify {
-                cache.verify(&kernel)?;
+            let portrait = cache.portrait(&cache.present(&kernel)?, verify)?;
+            if out.json {
+                out.json(&portrait)?;
+            } else {
+                out.quoting(&format!("{portrait}\n"))?;
             }
-            show(&cache, &kernel, verify, out)?;
         }
     }
     Ok(End::Done)
 }
 
-/// The kernel of a name, which must be in the cache already.
-fn find(cache: &Cache, name: &str) -> Result<Kernel> {
-    if let Some(kernel) = cache.find(name)? {
-        return Ok(kernel);
-    }
-    let reference: KernelRef = name.parse()?;
-    cache.pinned(&reference).ok_or_else(|| {
-        Usage::error(format!(
-            "kernel `{name}` is not in the cache: `pagetide kernel list` shows those that are, `pagetide kernel add \
-             {name}` fetches it"
-        ))
-    })
-}
-
 #[derive(Serialize)]
-struct KernelRow {
-    release: String,
-    digest: String,
-    names: Vec<String>,
-    packages: Vec<String>,
-    modules: usize,
-    size: Bytes,
-}
-
-impl KernelRow {
-    fn of(cache: &Cache, kernel: &Kernel) -> Result<Self> {
-        let mut names = cache.references_to(&kernel.digest);
-        if names.is_empty() {
-            names.push(kernel.origin.reference.clone());
-        }
-        Ok(Self {
-            release: kernel.release.clone(),
-            digest: kernel.digest.to_string(),
-            names,
-            packages: kernel.origin.packages.clone(),
-            modules: kernel.modules,
-            size: Bytes(kernel.size()?),
-        })
-    }
-}
+struct KernelRow(KernelListing);
 
 impl Row for KernelRow {
     const HEADS: &'static [(&'static str, Align)] = &[
@@ -171,12 +120,14 @@ impl Row for KernelRow {
     ];
 
     fn cells(&self) -> Vec<String> {
+        let kernel = &self.0;
+        let digest = &kernel.digest;
         vec![
-            self.release.clone(),
-            self.digest.get(..12).unwrap_or(&self.digest).to_owned(),
-            self.names.join(", "),
-            self.modules.to_string(),
-            self.size.to_string(),
+            kernel.release.clone(),
+            digest.get(..12).unwrap_or(digest).to_owned(),
+            kernel.names.join(", "),
+            kernel.modules.to_string(),
+            kernel.size.to_string(),
         ]
     }
 }
@@ -187,62 +138,7 @@ pub fn list(places: &StoreArgs, out: Output) -> Result<()> {
     let rows = cache
         .list()?
         .iter()
-        .map(|kernel| KernelRow::of(&cache, kernel))
+        .map(|kernel| Ok(KernelRow(cache.listing(kernel)?)))
         .collect::<Result<Vec<_>>>()?;
     out.list(&rows, "no kernels: `pagetide kernel add` fetches some")
-}
-
-/// What a scenario or variant may need of a kernel, in the order shown.
-const NEEDS: [Need; 13] = [
-    Need::Initramfs,
-    Need::Devtmpfs,
-    Need::PortAccess,
-    Need::Swap,
-    Need::Zram,
-    Need::NullBlk,
-    Need::Nbd,
-    Need::LruGen,
-    Need::Thp,
-    Need::Zswap,
-    Need::Ext4,
-    Need::Tracing,
-    Need::Packet,
-];
-
-fn show(cache: &Cache, kernel: &Kernel, verified: bool, out: Output) -> Result<()> {
-    let listed = KernelRow::of(cache, kernel)?;
-    let lacks = kernel.lacks(&NEEDS)?;
-    if out.json {
-        let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
-        return out.json(&serde_json::json!({
-            "kernel": listed,
-            "banner": kernel.banner,
-            "build-id": kernel.build_id.known(),
-            "lacks": lacks,
-            "verified": verified,
-        }));
-    }
-    let mut text = format!(
-        "release   {}\nbanner    {}\nbuild id  {}\ndigest    {}\nnamed     {}\nsize      {}, {} modules\n",
-        kernel.release,
-        kernel.banner,
-        kernel.build_id.known().unwrap_or("not in the image"),
-        kernel.digest,
-        listed.names.join(", "),
-        listed.size,
-        kernel.modules,
-    );
-    for package in &kernel.origin.packages {
-        put!(text, "package   {package}\n");
-    }
-    for missing in &lacks {
-        put!(text, "lacks     {missing}\n");
-    }
-    if lacks.is_empty() {
-        text.push_str("lacks     nothing that a scenario needs\n");
-    }
-    if verified {
-        text.push_str("verified  content and digest agree\n");
-    }
-    out.quoting(&text)
 }

@@ -5,12 +5,10 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
-use pagetide_quantity::Nanos;
-use pagetide_report::date::ago;
-use pagetide_report::draw::{Align, Ink, clean};
-use pagetide_report::terminal::{RecordRow, Row};
+use pagetide_report::draw::Align;
+use pagetide_report::terminal::{CampaignRow, RecordRow, Row};
 use pagetide_scenario::Definition;
-use pagetide_scenario::guide::{self, Paragraph};
+use pagetide_scenario::guide;
 use pagetide_store::{Filter, Store, StoreError};
 use serde::Serialize;
 
@@ -36,34 +34,34 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Workloads, with what each asks
+    /// Workloads, and the question that each asks
     Scenarios {
         /// With parameters, metrics, origin and what was wrong with the original
         #[arg(long)]
         long: bool,
-        /// This one alone
+        /// Only this one
         scenario: Option<String>,
     },
     /// Kernels in the cache
     Kernels,
     /// Records in the store, the newest last
     Records {
-        /// Of this scenario alone
+        /// Only of this scenario
         #[arg(long, value_name = "NAME")]
         scenario: Option<String>,
-        /// Of this variant alone
+        /// Only of this variant
         #[arg(long, value_name = "NAME")]
         variant: Option<String>,
-        /// Of this campaign alone
+        /// Only of this campaign
         #[arg(long, value_name = "NAME")]
         campaign: Option<String>,
-        /// Of this kernel release alone
+        /// Only of this kernel release
         #[arg(long, value_name = "RELEASE")]
         release: Option<String>,
-        /// Invalid ones alone
+        /// Only invalid ones
         #[arg(long)]
         invalid: bool,
-        /// At most so many, the newest
+        /// At most this many, the newest
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
     },
@@ -104,71 +102,34 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
 }
 
 #[derive(Serialize)]
-struct Scenario {
-    name: &'static str,
-    summary: &'static str,
-    docs: &'static str,
-    origin: &'static str,
-    repaired: &'static str,
-    params: &'static [pagetide_scenario::Param],
-    metrics: &'static [pagetide_quantity::MetricDef],
-    has_as_written: bool,
-}
+struct ScenarioRow(&'static Definition);
 
-impl Row for Scenario {
+impl Row for ScenarioRow {
     const HEADS: &'static [(&'static str, Align)] =
         &[("scenario", Align::Left), ("what it asks", Align::Left)];
 
     fn cells(&self) -> Vec<String> {
-        vec![self.name.to_owned(), self.summary.to_owned()]
+        vec![self.0.name.to_owned(), self.0.summary.to_owned()]
     }
 }
 
 fn scenarios(long: bool, only: Option<&str>, out: Output) -> Result<()> {
     let only = only.map(pagetide_scenario::find).transpose()?;
-    let definitions: Vec<&Definition> = match only {
+    let definitions: Vec<&'static Definition> = match only {
         Some(definition) => vec![definition],
         None => pagetide_scenario::list().to_vec(),
     };
     if (long || only.is_some()) && !out.json {
-        let texts = definitions.iter().map(|d| describe(d, out));
+        let text = |definition| {
+            let paragraphs = guide::describe(definition).into_iter();
+            let lines = paragraphs.map(|part| (part.indent, part.text));
+            pagetide_report::terminal::paragraphs(lines, &out.look)
+        };
+        let texts = definitions.into_iter().map(text);
         return out.text(&texts.collect::<String>());
     }
-    let rows: Vec<Scenario> = definitions
-        .into_iter()
-        .map(|definition| Scenario {
-            name: definition.name,
-            summary: definition.summary,
-            docs: definition.docs,
-            origin: definition.origin,
-            repaired: definition.repaired,
-            params: definition.params,
-            metrics: definition.metrics,
-            has_as_written: definition.has_as_written,
-        })
-        .collect();
+    let rows: Vec<ScenarioRow> = definitions.into_iter().map(ScenarioRow).collect();
     out.list(&rows, "there are no scenarios")
-}
-
-/// A scenario in full, wrapped to the terminal.
-fn describe(definition: &Definition, out: Output) -> String {
-    let mut text = String::new();
-    for Paragraph {
-        indent,
-        text: words,
-    } in guide::describe(definition)
-    {
-        if indent == 0 {
-            put!(text, "{}\n", out.look.ink(Ink::Strong, &words));
-            continue;
-        }
-        let room = out.look.width.clamp(40, 100).saturating_sub(indent);
-        for line in clean::wrap(&words, room, out.look.ascii) {
-            put!(text, "{:indent$}{line}\n", "");
-        }
-    }
-    text.push('\n');
-    text
 }
 
 fn records(store: &Store, filter: &Filter, out: Output) -> Result<()> {
@@ -185,38 +146,6 @@ fn records(store: &Store, filter: &Filter, out: Output) -> Result<()> {
     Ok(())
 }
 
-#[derive(Serialize)]
-struct CampaignRow {
-    name: String,
-    place: String,
-    variants: Vec<String>,
-    cells: usize,
-    trials: usize,
-    started: Option<Nanos>,
-}
-
-impl Row for CampaignRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("campaign", Align::Left),
-        ("where", Align::Left),
-        ("variants", Align::Left),
-        ("cells", Align::Right),
-        ("trials", Align::Right),
-        ("started", Align::Right),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        vec![
-            self.name.clone(),
-            self.place.clone(),
-            self.variants.join(", "),
-            self.cells.to_string(),
-            self.trials.to_string(),
-            self.started.map_or_else(|| "-".to_owned(), ago),
-        ]
-    }
-}
-
 fn campaigns(store: &Store, out: Output) -> Result<()> {
     let mut rows = Vec::new();
     for id in store.campaigns()? {
@@ -230,14 +159,7 @@ fn campaigns(store: &Store, out: Output) -> Result<()> {
             }
             Err(error) => return Err(error.into()),
         };
-        rows.push(CampaignRow {
-            name: id,
-            place: "store".to_owned(),
-            variants: note.variants,
-            cells: note.cells.len(),
-            trials: note.entries.len(),
-            started: Some(note.started),
-        });
+        rows.push(CampaignRow::from(note));
     }
     for (path, campaign) in file::find(Path::new(CAMPAIGNS), &vocabulary()) {
         let cells = campaign.cells().count();

@@ -16,7 +16,7 @@ Example:
 pub struct Args {
     /// Which comparison
     #[arg(value_enum)]
-    which: Which,
+    which: ModelName,
     /// References of each test
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     refs: u64,
@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Which {
+enum ModelName {
     /// The virtual scan of 2.4.19 against the reverse mapping of rmap14a, under VM Regress
     Rmap,
 }
@@ -41,7 +41,7 @@ struct Model {
 
 /// Runs the model.
 pub fn run(args: &Args, out: Output) -> Result<End> {
-    let Which::Rmap = args.which;
+    let ModelName::Rmap = args.which;
     let mut parameters = Parameters::default();
     parameters.frames = args.frames.unwrap_or(parameters.frames);
     let tests = tests(&parameters, args.refs)?;

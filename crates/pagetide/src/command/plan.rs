@@ -1,9 +1,10 @@
 //! `pagetide plan`: what a campaign would run, and how long that would take.
 
 use anyhow::Result;
-use pagetide_campaign::{Basis, CellForecast, Forecast, RunError, forecast, inert};
-use pagetide_report::date::about;
+use pagetide_campaign::{Basis, CellForecast, forecast, inert};
 use pagetide_report::draw::Align;
+use pagetide_report::draw::clean::harmless;
+use pagetide_report::json;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use crate::command::run::wanted;
 use crate::exit::End;
 use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
-use crate::output::{Output, harmless, say};
+use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 
 /// Say what a campaign would run and how long it would take; runs nothing
@@ -29,7 +30,7 @@ pub struct Args {
         value_name = "CAMPAIGN.toml|SCENARIO"
     )]
     what: Vec<String>,
-    /// As if everything were run again
+    /// Plan as if there were no records
     #[arg(long, help_heading = "Running")]
     fresh: bool,
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub struct Args {
 }
 
 /// Cells that a table shows; of a larger plan the first ones.
-const SHOWN: usize = 100;
+const SHOWN_CELLS: usize = 100;
 
 #[derive(Serialize)]
 struct CellRow(CellForecast);
@@ -56,16 +57,11 @@ impl Row for CellRow {
 
     fn cells(&self) -> Vec<String> {
         let cell = &self.0;
-        let each = match cell.basis {
-            Basis::Measured => cell.each.to_string(),
-            Basis::Reckoned => format!("~{}", cell.each),
-            Basis::Assumed => format!("{}?", cell.each),
-        };
         vec![
             cell.label.clone(),
             cell.trials.to_string(),
             cell.found.to_string(),
-            each,
+            cell.each(),
         ]
     }
 }
@@ -89,7 +85,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if out.json {
         // A first pass refuses what cannot run, so that no half of a document is written.
         cast(&mut |_| {})?;
-        json(cast, out)?;
+        let stdout = std::io::stdout().lock();
+        json::streamed(stdout, "cells", |put| cast(&mut |cell| put(&cell)))??;
         return Ok(End::Done);
     }
     let (mut rows, mut more) = (Vec::new(), 0_u64);
@@ -97,33 +94,19 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let whole = cast(&mut |cell| {
         reckoned |= cell.basis == Basis::Reckoned;
         assumed |= cell.basis == Basis::Assumed;
-        if rows.len() < SHOWN {
+        if rows.len() < SHOWN_CELLS {
             rows.push(CellRow(cell));
         } else {
             more += 1;
         }
     })?;
-    let most = if whole.at_most { "at most " } else { "" };
-    let mut text = format!(
-        "{}: {most}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n\n",
-        whole.name,
-        whole.trials,
-        whole.arena,
-        whole.found,
-        whole.side_by_side,
-        whole.variants.join(", ")
-    );
-    text = harmless(&text);
+    let mut text = harmless(&whole.head());
+    text.push('\n');
     text.push_str(&pagetide_report::terminal::list(&rows, &out.look));
     if more > 0 {
         put!(text, "and {more} more cells: --json has all of them\n");
     }
-    let boots = match whole.boots {
-        0 => String::new(),
-        1 => ", the boot of one guest with them".to_owned(),
-        n => format!(", the boots of {n} guests with them"),
-    };
-    put!(text, "\n{most}{} until the end{boots}\n", about(whole.left));
+    put!(text, "\n{}", whole.end());
     if reckoned {
         text.push_str(
             "~ has never run here: reckoned from its sizes and the speed of this machine\n",
@@ -134,28 +117,4 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     out.text(&text)?;
     Ok(End::Done)
-}
-
-/// Writes the plan as one JSON object, each cell as it comes.
-fn json(
-    cast: impl Fn(&mut dyn FnMut(CellForecast)) -> Result<Forecast, RunError>,
-    out: Output,
-) -> Result<()> {
-    out.text("{\n  \"cells\": [")?;
-    let (mut first, mut written) = (true, Ok(()));
-    let whole = cast(&mut |cell| {
-        if written.is_ok() {
-            let comma = if std::mem::take(&mut first) { "" } else { "," };
-            let cell = serde_json::to_string(&cell).unwrap_or_default();
-            written = out.text(&format!("{comma}\n    {cell}"));
-        }
-    })?;
-    written?;
-    let rest = pagetide_report::json::pretty(&whole);
-    out.text(&format!(
-        "\n  ],\n{}",
-        rest.trim_start()
-            .trim_start_matches('{')
-            .trim_start_matches('\n')
-    ))
 }

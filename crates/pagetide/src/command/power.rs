@@ -9,11 +9,11 @@ use crate::lab::StoreArgs;
 use crate::output::Output;
 
 /// Probability with which an effect is to be found.
-const WANTED: f64 = 0.8;
+const PROBABILITY: f64 = 0.8;
 
 /// Say what effect so many seeds would find, and how many seeds an effect needs
 ///
-/// By the noise of a campaign in the store (how much its effect differs from seed to seed), or by an assumed one.
+/// It uses the noise of a campaign in the store (how much its effect differs from seed to seed), or an assumed noise.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -21,7 +21,7 @@ Examples:
   pagetide power quick --seeds 12 --effect 2
   pagetide power --noise 1.5 --seeds 8")]
 pub struct Args {
-    /// Campaign whose noise is taken [default: the one that ran last]
+    /// Campaign whose noise is used [default: the one that ran last]
     campaign: Option<String>,
     /// Seeds of each variant
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=400))]
@@ -45,7 +45,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let question = PowerQuestion {
         seeds: args.seeds.into(),
         effect: args.effect / 100.0,
-        probability: WANTED,
+        probability: PROBABILITY,
         primaries: args.primaries.map(usize::from),
     };
     let rows = match args.noise {
@@ -66,7 +66,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         "What {} seeds find, and what an effect of {} % needs, each with {:.0} % probability:\n\n",
         args.seeds,
         args.effect,
-        WANTED * 100.0
+        PROBABILITY * 100.0
     );
     text.push_str(&list(&rows, &out.look));
     out.text(&text)?;

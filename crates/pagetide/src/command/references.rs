@@ -4,12 +4,12 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use pagetide_reference::{Form, Pattern, Source, StringFacts};
+use pagetide_reference::{Form, Pattern, Source};
+use pagetide_store::whole_file;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
-use crate::whole_file;
 
 /// Write the references of a pattern, or read a file of references back and convert it
 #[derive(clap::Args, Debug)]
@@ -43,7 +43,7 @@ pub struct Args {
     /// The compact form, for file:PATH in scenarios
     #[arg(long)]
     binary: bool,
-    /// Write into this file, in the compact form unless another is asked for
+    /// Write into this file, in the compact form unless another is chosen
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -52,17 +52,7 @@ pub struct Args {
 fn patterns() -> String {
     let mut text = "Patterns:\n".to_owned();
     for about in pagetide_reference::catalogue() {
-        put!(text, "  {}\n      {}\n", about.name, about.summary);
-        for parameter in about.parameters {
-            put!(
-                text,
-                "      {}: {} ({}, default {})\n",
-                parameter.name,
-                parameter.help,
-                parameter.bounds(),
-                parameter.default
-            );
-        }
+        put!(text, "{about}");
     }
     text.push_str(
         "\nExamples:\n  pagetide references smooth-sin --pages 25000 --refs 2000000 --counts\n  \
@@ -89,54 +79,23 @@ pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
     if args.as_written {
         pattern = pattern.as_written();
     }
-    let source = source(args, pattern)?;
+    let source = Source::of(pattern, args.pages, args.refs, args.seed)?;
     let Some(form) = wanted else {
-        show(&source.facts()?, out)?;
+        let facts = source.facts()?;
+        if out.json {
+            out.json(&facts)?;
+        } else {
+            out.text(&format!(
+                "{facts}; --text, --counts or -o FILE write them\n"
+            ))?;
+        }
         return Ok(End::Done);
     };
     match &args.output {
         Some(path) => {
-            whole_file::write(path, |out| Ok(source.write(form, out)?))?;
+            whole_file::write(path, |out| anyhow::Ok(source.write(form, out)?))?;
         }
         None => source.write(form, &mut BufWriter::new(io::stdout().lock()))?,
     }
     Ok(End::Done)
-}
-
-/// The string that is asked for.
-fn source(args: &Args, pattern: Pattern) -> Result<Source> {
-    if let Some(path) = pattern.path() {
-        let source = Source::file(path, args.pages)?;
-        return match args.refs {
-            Some(refs) if refs != source.refs() => Err(Usage::error(format!(
-                "{} holds {} references, not {refs}: leave --refs out",
-                path.display(),
-                source.refs()
-            ))),
-            _ => Ok(source),
-        };
-    }
-    let (Some(pages), Some(refs)) = (args.pages, args.refs) else {
-        return Err(Usage::error(
-            "a pattern needs a range and a length: give --pages N and --refs M",
-        ));
-    };
-    Ok(Source::pattern(pattern, pages, refs, args.seed)?)
-}
-
-/// Shows what there is to say about a string.
-fn show(facts: &StringFacts, out: Output) -> Result<()> {
-    if out.json {
-        return out.json(facts);
-    }
-    out.text(&format!(
-        "{}: {} references over {} pages, {} of them referenced, at most {} times\nmade by {}; --text, --counts or \
-         -o FILE write them\n",
-        facts.pattern,
-        facts.refs,
-        facts.pages,
-        facts.pages_referenced,
-        facts.most_references_of_a_page,
-        facts.generator
-    ))
 }

@@ -4,18 +4,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use pagetide_campaign::shell;
-use pagetide_compare::{CompareError, Comparison, compare_two, show_campaign};
+use pagetide_compare::Names;
 use pagetide_quantity::Bytes;
-use pagetide_report::About;
-use pagetide_report::html::{self, Assets, PageSummary, single};
-use pagetide_store::{Store, StoreError};
+use pagetide_report::html::{self, Assets, PageSummary};
+use pagetide_store::whole_file;
 use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
-use crate::whole_file;
 
 /// Write a page with verdicts, figures and provenance, to open in a browser or to mail
 ///
@@ -33,7 +30,7 @@ pub struct Args {
     /// A campaign or a record; with B, the baseline
     #[arg(value_name = "WHAT|A")]
     a: Option<String>,
-    /// What is set against A
+    /// What is compared with A
     b: Option<String>,
     /// File to write; - for standard output
     #[arg(
@@ -47,7 +44,7 @@ pub struct Args {
     /// Replace the file if it is there
     #[arg(long, short, help_heading = "Output")]
     force: bool,
-    /// Compare what differs in more than the variant
+    /// Compare even if more than the variant differs
     #[arg(long, requires = "b")]
     anyway: bool,
 }
@@ -65,7 +62,12 @@ struct Summary<'a> {
 /// Writes it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let (comparison, about) = subject(args, &store)?;
+    let names = Names {
+        a: args.a.clone(),
+        b: args.b.clone(),
+        allowed: args.anyway.into(),
+    };
+    let (comparison, about) = html::subject(&store, &names)?;
     if args.output == Path::new("-") {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let written = html::of_store(&store, &comparison, &about, Assets::Inside, &mut stdout)?;
@@ -73,8 +75,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         left_out(&written);
         return Ok(End::Done);
     }
-    let written = into_file(&args.output, args.force, |out| {
-        Ok(html::of_store(
+    if args.output.exists() && !args.force {
+        return Err(Usage::error(format!(
+            "{} is there already: name another file with -o, or replace it with --force",
+            args.output.display()
+        )));
+    }
+    let written = whole_file::write(&args.output, |out| {
+        anyhow::Ok(html::of_store(
             &store,
             &comparison,
             &about,
@@ -104,72 +112,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         ))?;
     }
     Ok(End::Done)
-}
-
-/// What the page is about, with its title and the command that makes it again.
-fn subject(args: &Args, store: &Store) -> Result<(Comparison, About)> {
-    let about = |title: String, command: String| About {
-        title,
-        command,
-        ..About::default()
-    };
-    let words = |command: &str| {
-        let mut words = vec!["pagetide".to_owned(), command.to_owned()];
-        words.extend(args.a.iter().chain(&args.b).cloned());
-        if args.anyway {
-            words.push("--anyway".to_owned());
-        }
-        shell(&words)
-    };
-    match (&args.a, &args.b) {
-        (Some(a), Some(b)) => {
-            let mut comparison = compare_two(store, a, b, args.anyway)?;
-            let title = html::with_names(&mut comparison);
-            Ok((comparison, about(title, words("report"))))
-        }
-        (Some(name), None) if name.contains(':') => Err(Usage::error(format!(
-            "`{name}` is one side: name the other as well, as in `pagetide report {name} OTHER`"
-        ))),
-        (name, _) => match show_campaign(store, name.as_deref()) {
-            Ok(comparison) => {
-                let title = comparison.campaign.clone();
-                Ok((
-                    comparison,
-                    about(title.unwrap_or_else(|| "Campaign".into()), words("report")),
-                ))
-            }
-            Err(error @ CompareError::NoCampaign { .. }) => {
-                let prefix = name.as_deref().unwrap_or_default();
-                match store.find(prefix) {
-                    Ok(row) => {
-                        let record = store.load(&row.id)?.into_record();
-                        let title = html::title(&record);
-                        Ok((single(&record), about(title, record.maker.command)))
-                    }
-                    // It was meant as a campaign, or as a record: say both.
-                    Err(StoreError::Unknown { .. }) => Err(anyhow::Error::new(error)
-                        .context(format!("`{prefix}` is no record either"))),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            Err(error) => Err(error.into()),
-        },
-    }
-}
-
-/// Lets `write` fill a file that is either whole or not there. A file in its place is kept unless `force`.
-fn into_file(
-    path: &Path,
-    force: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<PageSummary>,
-) -> Result<PageSummary> {
-    if path.exists() && !force {
-        return Err(Usage::error(format!(
-            "{} is there already: name another file with -o, or replace it with --force",
-            path.display()
-        )));
-    }
-    whole_file::write(path, write)
 }
 
 /// Tells what is not on the page; the page says so too.

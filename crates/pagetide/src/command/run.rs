@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 use pagetide_campaign::{
-    CONTROL, Campaign, Options, PATCHED, StateWriter, inert, maker, run as run_campaign, shell,
+    CONTROL, Campaign, Options, PATCHED, StateWriter, inert, maker, run as run_campaign,
 };
-use pagetide_compare::{Column, Comparison, compare_note, compare_two, medians, show_campaign};
-use pagetide_report::terminal::layout;
-use pagetide_store::Store;
-use pagetide_store::{CampaignNote, RunEnd};
+use pagetide_compare::{compare_note, medians, show_campaign};
+use pagetide_report::terminal::{layout, next};
+use pagetide_store::{CampaignNote, RunEnd, Store, shell};
 
 use crate::building;
 use crate::campaign_args::CampaignArgs;
@@ -20,9 +19,9 @@ use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
 
-/// Run a campaign file, or scenarios under variants given here, and judge what came out
+/// Run a campaign file, or scenarios under variants given here, and judge the results
 ///
-/// A campaign that was interrupted goes on where it was: what has a record is not run again.
+/// An interrupted campaign continues: trials that have a record are not run again.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -41,14 +40,14 @@ a built tree, a bzImage, or a kernel in the cache by release or digest (`pagetid
 
 Ctrl-C stops the running trials; what is stored stays, and the same command goes on from there.")]
 pub struct Args {
-    /// A campaign file (ending in .toml) or names of scenarios [default with --patch: five that feel what
-    /// reclaim, swap and compaction choose]
+    /// A campaign file (ending in .toml) or names of scenarios [default with --patch: five that depend on
+    /// what reclaim, swap and compaction choose]
     #[arg(
         required_unless_present_any = ["patch", "command"],
         value_name = "CAMPAIGN.toml|SCENARIO"
     )]
     what: Vec<String>,
-    /// Run everything again, although there are records
+    /// Run everything again, including trials that have a record
     #[arg(long, help_heading = "Running")]
     fresh: bool,
     #[command(flatten)]
@@ -72,19 +71,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         .check(cells.iter().map(|cell| cell.scenario.as_str()))?;
     let mut arena_args = args.arena.clone();
     let compared = campaign.variants.len() > 1;
-    let built = building::build(
-        &mut campaign,
-        places,
-        &mut arena_args,
-        &interrupt,
-        &|text| {
-            progress.say(text);
-        },
-    )?;
+    let built = building::build(&mut campaign, places, &mut arena_args, &interrupt, &tell)?;
     for same in &built.same {
         progress.say(same);
     }
-    if compared && is_settled(&campaign, &built) {
+    if compared && built.settles(&campaign) {
         return Ok(if built.failed > 0 {
             End::Unable
         } else {
@@ -105,7 +96,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let options = Options {
         jobs: args.arena.jobs.map(usize::from),
         fresh: args.fresh,
-        command: typed(),
+        command: shell(&typed()),
         maker: &maker,
     };
     let state = StateWriter::new(places.store()?, &campaign.name, &progress);
@@ -127,54 +118,31 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let note = outcome.note;
     let mut is_open = false;
-    let end = if note.variants.len() > 1 {
-        let comparison = compare_note(&store, &note)?;
+    let end = if note.variants.len() > 1 || args.judged.is_paper() {
+        let comparison = match note.variants.len() {
+            1 => show_campaign(&store, Some(&note.id()))?,
+            _ => compare_note(&store, &note)?,
+        };
         is_open = comparison.open() > 0;
-        args.judged
-            .show(&store, &comparison, note.id(), typed(), out)?
-    } else if args.judged.is_paper() {
-        let comparison = show_campaign(&store, Some(&note.id()))?;
-        let end = args
-            .judged
-            .show(&store, &comparison, note.id(), typed(), out)?;
-        one_variant(end, &comparison)
+        let (title, command) = (note.id(), shell(&typed()));
+        args.judged.show(&store, &comparison, title, command, out)?
     } else {
         show_medians(&store, &note, out)?
     };
     if args.judged.is_table(out) {
-        if let Some(text) = beyond_layout(&store, &note)? {
+        if let Some(text) = layout::of_campaign(&store, &note, CONTROL, PATCHED)? {
             out.text(&text)?;
         }
-        out.text(&afterwards(&store, &note, is_open))?;
+        out.text(&next(&store, &note, is_open, &typed()))?;
     }
     Ok(if built.failed > 0 { End::Unable } else { end })
-}
-
-/// Whether building has answered all there was to ask: only the baseline is left, or a control beside it.
-fn is_settled(campaign: &Campaign, built: &building::Outcome) -> bool {
-    let others = campaign.variants.iter().skip(1);
-    (!built.same.is_empty() || built.failed > 0)
-        && others.filter(|variant| variant.name != CONTROL).count() == 0
-}
-
-/// How a command ends that showed a single variant: nothing was judged, only invalid trials count.
-pub fn one_variant(end: End, comparison: &Comparison) -> End {
-    let invalid = |column: &Column| column.invalid > 0;
-    match comparison.columns.as_slice() {
-        [_, _, ..] => end,
-        columns if columns.iter().any(invalid) => End::Open,
-        _ => End::Done,
-    }
 }
 
 /// Shows the primary metrics of a campaign with a single variant, and its invalid trials.
 fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> {
     let (medians, invalid) = medians(store, note)?;
     for trial in &invalid {
-        say(&format!(
-            "invalid: {} with seed {}: {}",
-            trial.cell, trial.seed, trial.why
-        ));
+        say(&trial.to_string());
     }
     out.list(&medians, "no trial gave a number")?;
     Ok(if invalid.is_empty() {
@@ -182,17 +150,6 @@ fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> 
     } else {
         End::Open
     })
-}
-
-/// Says of a patch whether it does more than code that merely moves.
-fn beyond_layout(store: &Store, note: &CampaignNote) -> Result<Option<String>> {
-    let has = |name: &str| note.variants.iter().any(|variant| variant == name);
-    if !has(PATCHED) || !has(CONTROL) {
-        return Ok(None);
-    }
-    let side = |name: &str| format!("{}:{name}", note.id());
-    let comparison = compare_two(store, &side(CONTROL), &side(PATCHED), true)?;
-    Ok(Some(layout::sentences(&comparison)))
 }
 
 /// The campaign that the words stand for, which may be those of a program of the user's own.
@@ -212,74 +169,7 @@ pub fn wanted(
 }
 
 /// The command line as it was typed.
-pub fn typed() -> String {
-    typed_with(&[])
-}
-
-/// The same with more options, which stand before the words of a program.
-fn typed_with(options: &[&str]) -> String {
-    let mut all = vec!["pagetide".to_owned()];
-    all.extend(std::env::args().skip(1));
-    let end = all.iter().position(|word| word == "--");
-    let at = end.unwrap_or(all.len());
-    all.splice(at..at, options.iter().map(ToString::to_string));
-    shell(&all)
-}
-
-/// A command line of this program.
-fn words(words: &[&str]) -> String {
-    let mut all = vec!["pagetide".to_owned()];
-    all.extend(words.iter().map(ToString::to_string));
-    shell(&all)
-}
-
-/// Where the records lie, and two things to try next, which fit what came out.
-fn afterwards(store: &Store, note: &CampaignNote, is_open: bool) -> String {
-    let id = note.id();
-    let records = store.folder().join("records");
-    let mut text = format!(
-        "\nRecords: {} ({} trials, campaign {id})\nNext:\n",
-        records.display(),
-        note.entries.len()
-    );
-    let next = match note.variants.as_slice() {
-        [first, .., last] => [
-            (
-                words(&[
-                    "compare",
-                    &format!("{id}:{first}"),
-                    &format!("{id}:{last}"),
-                    "--all",
-                    "--pictures",
-                ]),
-                "every metric, and the latencies as pictures",
-            ),
-            // Whoever asked for that already has seen as many as may be.
-            if is_open && note.looks.is_empty() {
-                (
-                    typed_with(&["--until-sure"]),
-                    "more seeds, until each primary metric is decided",
-                )
-            } else {
-                (
-                    words(&["report", &id, "-o", &format!("{id}.html")]),
-                    "the same as a page, with its figures",
-                )
-            },
-        ],
-        _ => [
-            (
-                typed_with(&["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"]),
-                "the same with MGLRU off against on",
-            ),
-            (
-                words(&["list", "records", "--campaign", &id]),
-                "the records, for `pagetide show`",
-            ),
-        ],
-    };
-    for (command, why) in next {
-        put!(text, "  {command}\n      {why}\n");
-    }
-    text
+pub fn typed() -> Vec<String> {
+    let words = std::env::args().skip(1);
+    ["pagetide".to_owned()].into_iter().chain(words).collect()
 }

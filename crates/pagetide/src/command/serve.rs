@@ -12,8 +12,8 @@ use crate::output::{Output, say};
 
 /// Show the store in a browser: browse, compare, follow a metric, watch, stop and resume campaigns
 ///
-/// It listens on loopback and answers only whoever has the token in the address it prints, which is a new one at each
-/// start. For a distant machine use a tunnel, as in `ssh -L 8640:localhost:8640 HOST`. Ctrl-C ends it; campaigns go on.
+/// It listens on loopback and answers only requests with the token in the address it prints. Each start makes a new
+/// token. For a distant machine use a tunnel, as in `ssh -L 8640:localhost:8640 HOST`. Ctrl-C ends it; campaigns go on.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

@@ -3,10 +3,9 @@
 use std::io::{IsTerminal, copy};
 
 use anyhow::Result;
-use pagetide_compare::observation::partner;
+use pagetide_compare::observation::observed;
 use pagetide_compare::{ObservationError, observation};
-use pagetide_record::{Pass, RecordReader};
-use pagetide_report::terminal::show::{presence, show};
+use pagetide_report::terminal::show::{has_section, presence, show};
 use pagetide_report::{terminal, timeline, trace};
 
 use crate::exit::{End, Usage};
@@ -23,7 +22,7 @@ Examples:
   pagetide show 3f2a --timeline > timeline.json
   pagetide show 3f2a --series pages-2 > pages.csv")]
 pub struct Args {
-    /// Its identity, or the start of it
+    /// Identity of the record, or its first digits
     record: String,
     /// What reclaim did, row for row, where the time went and what observing changed, from the trace of the observed pass
     /// of this trial
@@ -50,7 +49,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let row = store.find(&args.record)?;
     let reader = store.load(&row.id)?;
     if let Some(name) = &args.series {
-        has(&reader, "series", name)?;
+        has_section(&reader, "series", name)?;
         let series = reader.series(name)?;
         if args.parquet {
             if std::io::stdout().is_terminal() {
@@ -64,16 +63,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             pagetide_report::csv::series(std::io::stdout().lock(), &series)?;
         }
     } else if let Some(name) = &args.blob {
-        has(&reader, "blob", name)?;
+        has_section(&reader, "blob", name)?;
         copy(&mut reader.blob(name)?, &mut std::io::stdout().lock())?;
     } else if args.timeline {
-        let observed = match row.subject().pass {
-            Pass::Observed => Some(reader),
-            Pass::Timed => partner(&store, &row)?
-                .map(|row| store.load(&row.id))
-                .transpose()?,
-        };
-        let Some(observed) = observed else {
+        let Some(observed) = observed(&store, &row)? else {
             return Err(Usage::error(format!(
                 "record {} has no observed pass: run the same campaign with --observe",
                 row.id
@@ -106,25 +99,4 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         out.text(&show(reader.record(), &presence(&reader)?, &out.look))?;
     }
     Ok(End::Done)
-}
-
-/// Refuses a section that the record has not.
-fn has(reader: &RecordReader, kind: &str, name: &str) -> Result<()> {
-    let names: Vec<&str> = reader
-        .record()
-        .sections
-        .iter()
-        .filter(|section| section.kind == kind)
-        .map(|section| section.name.as_str())
-        .collect();
-    if names.contains(&name) {
-        return Ok(());
-    }
-    let known = match names.as_slice() {
-        [] => "it has none".to_owned(),
-        names => format!("it has {}", names.join(", ")),
-    };
-    Err(Usage::error(format!(
-        "the record has no {kind} `{name}`: {known}"
-    )))
 }

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::requests::Request;
-use pagetide_quantity::Nanos;
+use pagetide_quantity::{Nanos, floor};
 
 /// A drive's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -180,9 +180,7 @@ impl Disk {
 
 /// Whole nanoseconds of a number that is never negative; what exceeds 64 bits is held at the largest.
 fn nanos(value: f64) -> Nanos {
-    // The conversion saturates, and nothing here is negative or no number.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    Nanos(value.round() as u64)
+    Nanos(floor(value.round()))
 }
 
 #[cfg(test)]

@@ -102,13 +102,13 @@ pub struct DirectionSums {
 }
 
 /// When a request was issued, and whether it writes.
-type Open = (u64, bool);
+type OpenRequest = (u64, bool);
 
 /// Adds up block events, device by device.
 #[derive(Debug, Clone, Default)]
 pub struct BlockObserver {
     devices: BTreeMap<Device, DirectionSums>,
-    open: HashMap<(u64, u64), Open>,
+    open: HashMap<(u64, u64), OpenRequest>,
     /// Discards and flushes on their way.
     others: HashSet<(u64, u64)>,
     uncompleted: u64,

@@ -14,7 +14,7 @@ use crate::trace::{
 /// Why an event cannot be had from a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "why")]
-pub enum Missing {
+pub enum Absence {
     /// The kernel has no such event, or the event lacks what is needed.
     NotOnThisKernel(String),
     /// It was not asked for when the trace was taken.
@@ -68,7 +68,7 @@ enum Plan {
 pub struct Decoder {
     plans: IdTable<(Get, Plan)>,
     decodable: BTreeSet<String>,
-    missing: BTreeMap<String, Missing>,
+    missing: BTreeMap<String, Absence>,
     undecoded: u64,
     sites: SleepSites,
 }
@@ -89,7 +89,7 @@ impl Decoder {
             let why = format!("this kernel has no event {bare}");
             decoder
                 .missing
-                .insert(bare.to_owned(), Missing::NotOnThisKernel(why));
+                .insert(bare.to_owned(), Absence::NotOnThisKernel(why));
         }
         for format in formats {
             let pid = FieldAccess::first_of(format, &["common_pid"]);
@@ -114,15 +114,15 @@ impl Decoder {
     fn lacks(&mut self, format: &EventFormat, field: &str) {
         let why = format!("this kernel's event {} has no field {field}", format.name);
         self.missing
-            .insert(format.name.clone(), Missing::NotOnThisKernel(why));
+            .insert(format.name.clone(), Absence::NotOnThisKernel(why));
     }
 
     /// Why an event is not decoded; `None` where it is.
-    pub fn missing(&self, event: &str) -> Option<Missing> {
+    pub fn missing(&self, event: &str) -> Option<Absence> {
         if self.decodable.contains(event) {
             return None;
         }
-        let unasked = || Missing::NotObserved(format!("{event} was not traced"));
+        let unasked = || Absence::NotObserved(format!("{event} was not traced"));
         Some(self.missing.get(event).cloned().unwrap_or_else(unasked))
     }
 

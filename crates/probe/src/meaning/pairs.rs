@@ -32,7 +32,7 @@ impl PairKind {
 
 /// One open pair.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenPair {
     kind: PairKind,
     since: u64,
 }
@@ -51,7 +51,7 @@ pub struct PairTimes {
 /// Pairs begins and ends by task, innermost first. Memory depends on how many tasks have something open.
 #[derive(Debug, Clone)]
 pub struct Pairs {
-    open: HashMap<u32, Vec<Open>>,
+    open: HashMap<u32, Vec<OpenPair>>,
     paired: Vec<PairTimes>,
 }
 
@@ -75,7 +75,7 @@ impl Pairs {
         self.open
             .entry(pid)
             .or_default()
-            .push(Open { kind, since: time });
+            .push(OpenPair { kind, since: time });
     }
 
     /// Something ends; gives how long it took, or `None` where its begin is missing. What was opened within it and not

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::crosscheck::{Counterparts, CrossCheck};
-use super::decoder::{Decoder, Missing};
+use super::decoder::{Absence, Decoder};
 use super::event::Reclaimer;
 use super::observer::{MemcgReclaim, ReclaimObserver, ReclaimSums, SECTORS_A_PAGE, TaskReclaim};
 use super::pairs::PairKind;
@@ -339,8 +339,8 @@ impl RowMaker<'_> {
         }
         for event in spec.events {
             match self.decoder.missing(event) {
-                Some(Missing::NotOnThisKernel(why)) => return Value::NotOnThisKernel(why),
-                Some(Missing::NotObserved(why)) => return Value::NotObserved(why),
+                Some(Absence::NotOnThisKernel(why)) => return Value::NotOnThisKernel(why),
+                Some(Absence::NotObserved(why)) => return Value::NotObserved(why),
                 None => {}
             }
         }

@@ -5,7 +5,8 @@ use std::io::{self, BufRead, Write};
 use super::error::{Place, ReadError};
 use crate::pattern::{MAX_PAGES, MAX_REFS};
 
-/// First bytes of a file. The first is no ASCII, so no text begins so; the last is changed by whoever changes line ends.
+/// First bytes of a file. The first is not ASCII, so no text begins with it; the last one shows if line ends were
+/// converted.
 pub(super) const MAGIC: [u8; 8] = *b"\x89PTREFS\n";
 
 /// The only version so far.
@@ -16,10 +17,10 @@ pub(super) const HEADER: usize = 24;
 pub(super) const TRAILER: usize = 4;
 
 /// Most bytes of one step: two numbers of at most five bytes.
-const LONGEST_STEP: usize = 10;
+const LONGEST_STEP_BYTES: usize = 10;
 
 /// Bytes read at once.
-const BUFFER: usize = 8192;
+const BUFFER_BYTES: usize = 8192;
 
 /// Writes `refs` references over `pages` pages in the binary form.
 ///
@@ -57,7 +58,7 @@ pub fn write_binary(
     let mut out = ChecksumWriter {
         out,
         sum: crc32fast::Hasher::new(),
-        buffer: Vec::with_capacity(BUFFER),
+        buffer: Vec::with_capacity(BUFFER_BYTES),
     };
     out.buffer.extend(MAGIC);
     out.buffer.extend([VERSION, 0, 0, 0]);
@@ -92,7 +93,7 @@ pub fn write_binary(
     out.finish()
 }
 
-/// A writer that sums up what passes.
+/// A writer that computes the checksum of what passes through.
 struct ChecksumWriter<W> {
     out: W,
     sum: crc32fast::Hasher,
@@ -141,15 +142,15 @@ impl Step {
         if let Some(more) = self.times.checked_sub(2) {
             out.number(more);
         }
-        if out.buffer.len() + LONGEST_STEP > BUFFER {
+        if out.buffer.len() + LONGEST_STEP_BYTES > BUFFER_BYTES {
             out.drain()?;
         }
         Ok(())
     }
 
-    /// The step at the start of `bytes`, all that is left or at least [`LONGEST_STEP`], and its length in bytes.
+    /// The step at the start of `bytes`, all that is left or at least [`LONGEST_STEP_BYTES`], and its length in bytes.
     pub(super) fn take(bytes: &[u8], place: Place) -> Result<(Self, usize), ReadError> {
-        Self::read(bytes).ok_or(if bytes.len() < LONGEST_STEP {
+        Self::read(bytes).ok_or(if bytes.len() < LONGEST_STEP_BYTES {
             ReadError::Truncated { place }
         } else {
             ReadError::Damaged {
@@ -177,7 +178,7 @@ impl Step {
     }
 }
 
-/// Retries reading as long as signals interrupt it, so that `fill_buf` has something or a true error.
+/// Retries a read that a signal interrupted, so that `fill_buf` returns data or a real error.
 pub(super) fn wait(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         match input.fill_buf() {
@@ -269,7 +270,7 @@ impl<R: BufRead> Steps<R> {
         let mut steps = Self {
             input,
             sum: crc32fast::Hasher::new(),
-            buffer: Vec::with_capacity(BUFFER),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
             used: 0,
             given: 0,
             header: Header { pages: 0, refs: 0 },
@@ -293,7 +294,7 @@ impl<R: BufRead> Steps<R> {
         }
         self.given += 1;
         if self.step.times == 0 {
-            self.have(LONGEST_STEP)?;
+            self.have(LONGEST_STEP_BYTES)?;
             let rest = &self.buffer[self.used..];
             let (step, length) = Step::take(rest, Place::Reference(self.given))?;
             if step.times > self.header.refs - self.given + 1 {
@@ -336,14 +337,14 @@ impl<R: BufRead> Steps<R> {
             if more.is_empty() {
                 break;
             }
-            let length = more.len().min(BUFFER);
+            let length = more.len().min(BUFFER_BYTES);
             self.buffer.extend_from_slice(&more[..length]);
             self.input.consume(length);
         }
         Ok(())
     }
 
-    /// Compares the checksum and sees that nothing follows it.
+    /// Compares the checksum and makes sure that nothing follows it.
     fn end(&mut self) -> Result<(), ReadError> {
         self.have(TRAILER + 1)?;
         self.sum.update(&self.buffer[..self.used]);
@@ -356,7 +357,7 @@ impl<R: BufRead> Steps<R> {
     }
 }
 
-/// Judges what follows the steps: exactly a checksum, and the right one.
+/// Checks that exactly the right checksum follows the steps.
 pub(super) fn check_trailer(rest: &[u8], sum: u32, place: Place) -> Result<(), ReadError> {
     let Some(stored) = rest.first_chunk() else {
         return Err(ReadError::Truncated { place });

@@ -6,7 +6,7 @@ use super::Form;
 use super::error::{Place, ReadError};
 use crate::pattern::MAX_REFS;
 
-/// Longest line that can hold two numbers, with room for blanks; a longer one is no line of numbers.
+/// Longest line that can hold two numbers, with room for spaces; a longer one is refused.
 const LONGEST_LINE: u64 = 80;
 
 /// Writes one page index a line, in order.

@@ -11,7 +11,7 @@ use crate::number::whole_u32;
 )]
 const PI: f64 = 3.14159265358979;
 
-/// The counts of smooth-sin over a range, computed page by page and held nowhere.
+/// The counts of smooth-sin over a range, computed page by page and never stored.
 ///
 /// With step = 1, 2, 4, …: s[i] = step + step·sin(3πi/range), until Σ⌊s[i]⌋ > refs/2; then 1 is added to s[0], s[1], …
 /// in turn until the sum is refs. The sum can be above refs already when doubling ends (1000 pages and 77,000

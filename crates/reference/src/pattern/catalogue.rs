@@ -2,6 +2,8 @@
 //!
 //! Parsing, bounds, help, the man page and GUIDE's table all read it.
 
+use std::fmt::{self, Display};
+
 use super::parse::PatternError;
 
 /// What a pattern is, for help and documentation.
@@ -48,9 +50,9 @@ pub enum ParameterKind {
 }
 
 impl Parameter {
-    /// Refuses a value that is no number, has a fraction where none belongs, or is out of bounds.
+    /// Refuses NaN, a fraction where a whole number is needed, and a value out of bounds.
     pub(super) fn check(&self, pattern: &'static str, value: f64) -> Result<(), PatternError> {
-        // A no-number is inside of nothing, so the test is for being inside.
+        // NaN is within no range, so the test asks for being within.
         let inside = (self.min..=self.max).contains(&value);
         let whole = libm::trunc(value).to_bits() == value.to_bits();
         if inside && (whole || self.kind == ParameterKind::Real) {
@@ -71,6 +73,24 @@ impl Parameter {
             ParameterKind::Whole => format!("a whole number from {} to {}", self.min, self.max),
             ParameterKind::Real => format!("a number from {} to {}", self.min, self.max),
         }
+    }
+}
+
+impl Display for About {
+    /// Name, summary and parameters, a line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {}\n      {}", self.name, self.summary)?;
+        for parameter in self.parameters {
+            writeln!(
+                f,
+                "      {}: {} ({}, default {})",
+                parameter.name,
+                parameter.help,
+                parameter.bounds(),
+                parameter.default
+            )?;
+        }
+        Ok(())
     }
 }
 

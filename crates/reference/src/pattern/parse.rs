@@ -1,4 +1,4 @@
-//! From text to a pattern, with a near suggestion for what is not known.
+//! Parses patterns; unknown names are answered with the nearest known one.
 
 use pagetide_quantity::hint;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::Pattern;
 use super::catalogue::{About, Parameter, ParameterKind, catalogue};
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PatternError {
     /// No pattern has this name.
@@ -87,7 +87,7 @@ impl FromStr for Pattern {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
-        // A path is taken as it stands: spaces at its end may belong to it.
+        // A path is taken literally: trailing spaces may belong to it.
         if let Some(path) = text.strip_prefix("file:") {
             return if path.is_empty() {
                 Err(PatternError::NoPath)

@@ -81,6 +81,12 @@ pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     out
 }
 
+/// Text whose lines stay lines, and in which everything else that could steer a terminal is shown as an escape.
+pub fn harmless(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(escaped).collect();
+    lines.join("\n")
+}
+
 /// Text for formats that carry it whole: control characters as escapes, but not cut.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -3,9 +3,9 @@
 use std::io::IsTerminal;
 
 /// Width where there is no terminal to ask.
-const WIDTH: usize = 100;
+const WIDTH_CHARS: usize = 100;
 /// Nothing is laid out narrower than this.
-const NARROWEST: usize = 40;
+const NARROWEST_CHARS: usize = 40;
 
 /// How text is drawn. Made once from the environment, or by hand in tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,8 @@ impl Look {
             width: terminal
                 .filter(|width| *width > 0)
                 .or(columns)
-                .unwrap_or(WIDTH)
-                .max(NARROWEST),
+                .unwrap_or(WIDTH_CHARS)
+                .max(NARROWEST_CHARS),
             colour: terminal.is_some() && set("NO_COLOR").is_none() && !dumb,
             ascii: ascii || dumb || !unicode,
         }
@@ -149,7 +149,7 @@ mod tests {
     fn the_width_is_the_terminals_then_columns_then_a_default() {
         assert_eq!(look(&[("COLUMNS", "60")], Some(120)).width, 120);
         assert_eq!(look(&[("COLUMNS", "60")], None).width, 60);
-        assert_eq!(look(&[], Some(0)).width, WIDTH);
-        assert_eq!(look(&[], Some(3)).width, NARROWEST);
+        assert_eq!(look(&[], Some(0)).width, WIDTH_CHARS);
+        assert_eq!(look(&[], Some(3)).width, NARROWEST_CHARS);
     }
 }

@@ -12,7 +12,7 @@ const BARS: f64 = 500.0;
 const LINE: f64 = 22.0;
 const BAR: f64 = 12.0;
 /// Longest name.
-const NAME: usize = 34;
+const NAME_CHARS: usize = 34;
 
 /// Draws all places: SVG that stands for itself and follows the reader's choice of light or dark.
 pub fn atlas(places: &[Place]) -> String {
@@ -76,7 +76,7 @@ fn bar(body: &mut String, place: &Place, most: f64, y: f64) {
         mean(place.lru),
         place.trials,
         text(&place.kernel, 60),
-        text(&place.variant, NAME)
+        text(&place.variant, NAME_CHARS)
     );
     put!(
         body,

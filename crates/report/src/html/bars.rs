@@ -14,11 +14,11 @@ use crate::draw::clean;
 /// Confidence of each bar's interval.
 const LEVEL: f64 = 0.95;
 /// Records that are opened for one side.
-const TRIALS: usize = 64;
+const MOST_TRIALS: usize = 64;
 /// Begin of the names of metrics that tell a way's time.
 const TIME: &str = "time-";
 /// Longest name.
-const NAME: usize = 60;
+const NAME_CHARS: usize = 60;
 
 /// Values of all trials, by way and column.
 type Ways = BTreeMap<String, Vec<Vec<f64>>>;
@@ -55,7 +55,7 @@ pub(crate) fn bars(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) 
             .iter()
             .filter_map(|way| {
                 Some(BarGroup {
-                    label: clean(way, NAME, false),
+                    label: clean(way, NAME_CHARS, false),
                     sides: ways.get(way)?.iter().map(|values| bar(values)).collect(),
                 })
             })
@@ -83,7 +83,7 @@ fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways
     let (mut mean, mut tail) = (Ways::new(), Ways::new());
     let columns = group.sides.len();
     for (column, side) in group.sides.iter().enumerate() {
-        for trial in side.trials.iter().take(TRIALS) {
+        for trial in side.trials.iter().take(MOST_TRIALS) {
             let reader = match (input.open)(&trial.record) {
                 Ok(reader) => reader,
                 Err(why) => {

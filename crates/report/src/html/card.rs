@@ -12,7 +12,7 @@ use crate::draw::clean;
 use crate::terminal::effect;
 
 /// Longest name.
-const NAME: usize = 120;
+const NAME_CHARS: usize = 120;
 /// Width of the pictures.
 const WIDTH: f64 = 220.0;
 /// Rows of the plot; the others are counted.
@@ -26,7 +26,7 @@ pub fn card(comparison: &Comparison) -> String {
     let many = comparison.columns.len() > 2;
     for other in about::others(comparison) {
         let name = if many {
-            format!("{}: ", text(about::name(comparison, other), NAME))
+            format!("{}: ", text(about::name(comparison, other), NAME_CHARS))
         } else {
             String::new()
         };
@@ -57,9 +57,9 @@ pub fn card(comparison: &Comparison) -> String {
         put!(
             out,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"number\">{}</td><td><span class=\"badge {3}\">{3}</span></td></tr>\n",
-            text(&parts.join(" · "), NAME),
+            text(&parts.join(" · "), NAME_CHARS),
             strip::bare(row.judgement, row.metric.unit, &scales, WIDTH, &label),
-            text(&change, NAME),
+            text(&change, NAME_CHARS),
             row.judgement.verdict
         );
     }
@@ -79,8 +79,8 @@ pub fn title(record: &Record) -> String {
     let subject = &record.subject;
     format!(
         "{}: {}, seed {}",
-        clean(&subject.cell_label(), NAME, false),
-        clean(&subject.variant.name, NAME, false),
+        clean(&subject.cell_label(), NAME_CHARS, false),
+        clean(&subject.variant.name, NAME_CHARS, false),
         subject.seed
     )
 }
@@ -118,9 +118,9 @@ pub fn with_names(comparison: &mut Comparison) -> String {
             comparison.columns[at].name = again;
         }
     }
-    let name = |at: usize| clean(about::name(comparison, at), NAME, false);
+    let name = |at: usize| clean(about::name(comparison, at), NAME_CHARS, false);
     let cell = match &comparison.cells[..] {
-        [only] if single => format!(", {}", clean(&only.label, NAME, false)),
+        [only] if single => format!(", {}", clean(&only.label, NAME_CHARS, false)),
         _ => String::new(),
     };
     format!("{} against {}{cell}", name(BASELINE + 1), name(BASELINE))

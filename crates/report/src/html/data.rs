@@ -21,7 +21,7 @@ pub(crate) struct Cell {
     /// Its place on the page.
     pub place: usize,
     /// Logs of accesses, at most one for each variant.
-    pub traces: Vec<Trace>,
+    pub traces: Vec<AccessLog>,
     /// Series.
     pub tables: Vec<Table>,
     /// Histograms over all trials of a variant.
@@ -29,7 +29,7 @@ pub(crate) struct Cell {
     /// Bars with intervals.
     pub bars: Vec<Bars>,
     /// Where time went.
-    pub wholes: Vec<Whole>,
+    pub wholes: Vec<TimeTotal>,
 }
 
 /// Bars of one quantity: groups side by side, in each a bar for every variant.
@@ -69,7 +69,7 @@ pub(crate) struct Bar {
 
 /// A time and the parts that add up to it.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Whole {
+pub(crate) struct TimeTotal {
     /// Place of the variant.
     pub column: usize,
     /// Whose time; empty where there is one process.
@@ -84,7 +84,7 @@ pub(crate) struct Whole {
 
 /// Every access of a trial.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Trace {
+pub(crate) struct AccessLog {
     /// Place of the variant.
     pub column: usize,
     /// Identity of the record.

@@ -7,25 +7,25 @@ use pagetide_compare::Cell as Group;
 use pagetide_quantity::{Bytes, Histogram};
 use pagetide_record::RecordReader;
 
+use super::accesses::{self, Room};
 use super::bars::bars;
 use super::blob::Blobs;
 use super::data::{Cell, Page, Shares, Table};
 use super::parts::wholes;
 use super::states::Faults;
-use super::trace::{self, Room};
 use super::{HtmlError, Input, or_omit, table};
 use crate::draw::clean;
 
 /// Longest name.
-const NAME: usize = 120;
+const NAME_CHARS: usize = 120;
 /// Deflated bytes that all accesses may take; as base64 a third more, which leaves a file of 12 MiB its other parts.
-const ACCESSES: f64 = 8.2 * 1024.0 * 1024.0;
+const ACCESS_BYTES: f64 = 8.2 * 1024.0 * 1024.0;
 /// Pages of single accesses that are kept in all cells together.
-const PAGES: u64 = 1 << 18;
+const MOST_PAGES: u64 = 1 << 18;
 /// Deflated bytes of series; what comes after is left out and said.
 const SERIES: Bytes = Bytes(6 << 20);
 /// Records whose histograms are added up for one side.
-const TRIALS: usize = 64;
+const MOST_TRIALS: usize = 64;
 /// Name of the log of accesses.
 const LOG: &str = "access-log";
 
@@ -45,7 +45,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
     figures.page.columns = comparison
         .columns
         .iter()
-        .map(|column| clean(&column.name, NAME, false))
+        .map(|column| clean(&column.name, NAME_CHARS, false))
         .collect();
     let shown: Vec<Vec<BulkRecord>> = comparison
         .cells
@@ -60,12 +60,12 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         .iter()
         .filter(|all| all.iter().any(|shown| shown.entries > 0));
     let room = Room {
-        for_each: (ACCESSES / all.max(1) as f64).min(8.0),
-        pages: PAGES / (cells.count() as u64).max(1),
+        for_each: (ACCESS_BYTES / all.max(1) as f64).min(8.0),
+        pages: MOST_PAGES / (cells.count() as u64).max(1),
     };
     for (place, (group, shown)) in comparison.cells.iter().zip(&shown).enumerate() {
         let mut cell = Cell {
-            label: clean(&group.label, NAME, false),
+            label: clean(&group.label, NAME_CHARS, false),
             place,
             ..Cell::default()
         };
@@ -168,12 +168,12 @@ fn traces(
         return Ok(());
     }
     let faults = Faults::of(side.reader.record());
-    let mut trace = trace::pack(side.entries, room, faults, blobs, open)?;
-    trace.column = side.column;
-    trace.record.clone_from(&side.id);
-    trace.seed = side.reader.record().subject.seed;
-    figures.accesses += trace.n;
-    cell.traces.push(trace);
+    let mut log = accesses::pack(side.entries, room, faults, blobs, open)?;
+    log.column = side.column;
+    log.record.clone_from(&side.id);
+    log.seed = side.reader.record().subject.seed;
+    figures.accesses += log.n;
+    cell.traces.push(log);
     Ok(())
 }
 
@@ -218,7 +218,7 @@ fn series(
 fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Shares> {
     let mut all: BTreeMap<(String, usize), (Histogram, usize)> = BTreeMap::new();
     for (column, side) in group.sides.iter().enumerate() {
-        for trial in side.trials.iter().take(TRIALS) {
+        for trial in side.trials.iter().take(MOST_TRIALS) {
             let reader = match (input.open)(&trial.record) {
                 Ok(reader) => reader,
                 Err(why) => {
@@ -236,7 +236,7 @@ fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Ve
     all.into_iter()
         .filter(|(_, (histogram, _))| histogram.count > 0)
         .map(|((name, column), (histogram, trials))| Shares {
-            name: clean(&name, NAME, false),
+            name: clean(&name, NAME_CHARS, false),
             column,
             trials,
             count: histogram.count,

@@ -16,9 +16,9 @@ use crate::terminal::effect;
 /// Width of the pictures.
 const WIDTH: f64 = 380.0;
 /// Longest name in a row.
-const NAME: usize = 120;
+const NAME_CHARS: usize = 120;
 /// Rows in sight; the others are behind a summary.
-const SHOWN: usize = 24;
+const SHOWN_ROWS: usize = 24;
 
 /// A metric that decides, and what is judged of it.
 pub(crate) struct Row<'a> {
@@ -45,9 +45,9 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
         "<h3 id=\"forest\">What decides, from the best to the worst</h3>\n<p class=\"params\">{}Change against {}, with its \
          interval. A filled diamond is a sure verdict, a ring is not sure; shaded is what does not matter.</p>\n",
         names.shared_text(),
-        text(about::name(input.comparison, BASELINE), NAME)
+        text(about::name(input.comparison, BASELINE), NAME_CHARS)
     );
-    let (first, rest) = rows.split_at(rows.len().min(SHOWN));
+    let (first, rest) = rows.split_at(rows.len().min(SHOWN_ROWS));
     table(input, scales, first, names, out);
     if !rest.is_empty() {
         put!(out, "<details><summary>{} more</summary>\n", rest.len());
@@ -109,7 +109,7 @@ fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, ou
         let variant = if many {
             format!(
                 "{} · ",
-                text(about::name(input.comparison, row.other), NAME)
+                text(about::name(input.comparison, row.other), NAME_CHARS)
             )
         } else {
             String::new()
@@ -123,15 +123,15 @@ fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, ou
             "<tr><th scope=\"row\"><a href=\"#cell-{0}\">{variant}{1}</a>{2}</th><td>{3}</td>\
              <td class=\"number\">{5} <span class=\"interval-text\">{6}</span></td><td><span class=\"badge {4}\">{4}</span>{7}</td></tr>\n",
             row.place,
-            text(&row.metric.name, NAME),
+            text(&row.metric.name, NAME_CHARS),
             match names.cell(row.place) {
                 "" => String::new(),
-                cell => format!("<small>{}</small>", text(cell, NAME)),
+                cell => format!("<small>{}</small>", text(cell, NAME_CHARS)),
             },
             strip::svg(row.judgement, unit, scales, WIDTH, &label),
             row.judgement.verdict,
-            text(&change, NAME),
-            text(&interval, NAME),
+            text(&change, NAME_CHARS),
+            text(&interval, NAME_CHARS),
             why_not(row.judgement)
         );
     }

@@ -4,7 +4,7 @@ use pagetide_compare::Observation;
 use pagetide_probe::meaning::{Part, TaskTime};
 
 use super::Input;
-use super::data::Whole;
+use super::data::TimeTotal;
 
 /// What a part is called.
 const fn name(part: Part) -> &'static str {
@@ -24,15 +24,15 @@ const fn name(part: Part) -> &'static str {
 }
 
 /// The wholes of a cell: for each observed variant the main process and, where there are more, all others together.
-pub(crate) fn wholes(input: &Input<'_>, cell: usize, columns: usize) -> Vec<Whole> {
+pub(crate) fn wholes(input: &Input<'_>, cell: usize, columns: usize) -> Vec<TimeTotal> {
     (0..columns)
         .filter_map(|column| Some((column, input.sources.observed.get(&(cell, column))?)))
         .flat_map(|(column, seen)| of(column, seen))
         .collect()
 }
 
-fn of(column: usize, seen: &Observation) -> Vec<Whole> {
-    let whole = |label: String, tasks: &[TaskTime]| Whole {
+fn of(column: usize, seen: &Observation) -> Vec<TimeTotal> {
+    let whole = |label: String, tasks: &[TaskTime]| TimeTotal {
         column,
         label,
         record: seen.record.clone(),

@@ -7,7 +7,7 @@ use super::escape::{LONG, lines, text};
 use crate::about;
 
 /// Longest kernel log.
-const LOG: usize = 20_000;
+const LOG_CHARS: usize = 20_000;
 
 /// Machine, kernels, settings, command, digests.
 pub(crate) fn section(input: &Input<'_>, out: &mut String) {
@@ -123,7 +123,7 @@ fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
         put!(
             out,
             "<details><summary>Kernel log of its first trial</summary><pre tabindex=\"0\">{}</pre></details>\n",
-            lines(&results.kernel_log, LOG)
+            lines(&results.kernel_log, LOG_CHARS)
         );
     }
 }

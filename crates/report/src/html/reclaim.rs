@@ -12,9 +12,9 @@ use crate::about;
 use crate::draw::quantity::{Scale, count};
 
 /// Longest name in a table.
-const NAME: usize = 160;
+const NAME_CHARS: usize = 160;
 /// Longest explanation.
-const WHY: usize = 300;
+const WHY_CHARS: usize = 300;
 
 /// What was observed of a cell: the rows that differ, and the others behind a summary.
 pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
@@ -30,7 +30,7 @@ pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     );
     let names: Vec<String> = seen
         .iter()
-        .map(|(column, _)| text(about::name(input.comparison, *column), NAME))
+        .map(|(column, _)| text(about::name(input.comparison, *column), NAME_CHARS))
         .collect();
     // All observations have the same rows; those of the first stand for all.
     let rows = seen.first().map_or(&[][..], |(_, first)| &first.table.rows);
@@ -99,8 +99,8 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
         put!(
             out,
             "<tr><th scope=\"row\" title=\"{}\">{}</th>",
-            text(&told(row), WHY),
-            text(&row.name, NAME)
+            text(&told(row), WHY_CHARS),
+            text(&row.name, NAME_CHARS)
         );
         for (_, observation) in seen {
             match observation.table.row(row.id) {
@@ -138,8 +138,8 @@ pub(crate) fn glossary(input: &Input<'_>, out: &mut String) {
         put!(
             out,
             "<dt>{}</dt><dd>{}</dd>\n",
-            text(&row.name, NAME),
-            text(meaning(row.id), WHY)
+            text(&row.name, NAME_CHARS),
+            text(meaning(row.id), WHY_CHARS)
         );
     }
     out.push_str("</dl></details>\n");
@@ -158,7 +158,7 @@ fn cell(row: &Row, out: &mut String) {
     put!(
         out,
         "<td{class}>{}{mark}</td>",
-        text(&shown(&row.value), WHY)
+        text(&shown(&row.value), WHY_CHARS)
     );
 }
 
@@ -187,11 +187,11 @@ fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut Str
                 let reason = check.reason.as_deref().unwrap_or("no reason is known");
                 Some(format!(
                     "<li>{name}, {}: {} in the trace, {} in vmstat ({}): {}</li>\n",
-                    text(&row.name, NAME),
+                    text(&row.name, NAME_CHARS),
                     count(check.traced),
                     count(check.counter),
-                    text(&check.counters.join(" + "), WHY),
-                    text(reason, WHY)
+                    text(&check.counters.join(" + "), WHY_CHARS),
+                    text(reason, WHY_CHARS)
                 ))
             })
         })

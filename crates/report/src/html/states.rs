@@ -7,9 +7,9 @@ use pagetide_record::Record;
 use serde::Serialize;
 
 /// A stall takes so many times as long as the median major fault.
-const STALL: u64 = 10;
+const STALL_FACTOR: u64 = 10;
 /// Logs beyond this are not sorted: four bytes an access.
-const MOST: u64 = 1 << 24;
+const MOST_ACCESSES: u64 = 1 << 24;
 
 /// From which time on an access is of a state, and how many are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -66,7 +66,7 @@ impl Sorter {
             ..faults
         };
         let all = faults.major.saturating_add(faults.minor.unwrap_or(0));
-        (entries <= MOST && all <= entries).then(|| Self {
+        (entries <= MOST_ACCESSES && all <= entries).then(|| Self {
             faults,
             times: Vec::with_capacity(usize::try_from(entries).unwrap_or(0)),
         })
@@ -106,7 +106,7 @@ fn split(times: &mut [u32], major: u64, minor: Option<u64>) -> States {
     });
     let stall_from = match count(major) {
         0 => u64::MAX >> 12,
-        n => (STALL * u64::from(times[n / 2])).max(major_from),
+        n => (STALL_FACTOR * u64::from(times[n / 2])).max(major_from),
     };
     let least = |limit: u64| times.partition_point(|time| u64::from(*time) >= limit) as u64;
     let (stalls, majors) = (least(stall_from), least(major_from));

@@ -11,7 +11,7 @@ use crate::draw::clean;
 /// Most rows of a series that go into the page; of more, every second, third, … row does.
 pub(crate) const ROWS: usize = 1 << 18;
 /// Longest name.
-const NAME: usize = 80;
+const NAME_CHARS: usize = 80;
 
 /// Writes a series.
 pub(crate) fn pack(series: &Series, blobs: &mut Blobs<'_>) -> io::Result<Table> {
@@ -36,14 +36,14 @@ pub(crate) fn pack(series: &Series, blobs: &mut Blobs<'_>) -> io::Result<Table> 
             }
         };
         columns.push(TableColumn {
-            name: clean(&head.name, NAME, false),
+            name: clean(&head.name, NAME_CHARS, false),
             unit: head.unit,
             float,
             blob: blobs.put(&bytes)?,
         });
     }
     Ok(Table {
-        name: clean(&series.name, NAME, false),
+        name: clean(&series.name, NAME_CHARS, false),
         rows: series.rows().div_ceil(stride),
         stride,
         columns,

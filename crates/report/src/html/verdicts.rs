@@ -16,13 +16,13 @@ use crate::draw::{Ink, Look};
 use crate::terminal::{effect, notes, summary};
 
 /// Longest name in a table.
-const NAME: usize = 80;
+const NAME_CHARS: usize = 80;
 /// Width of the pictures of intervals.
 const WIDTH: f64 = 260.0;
 /// Seeds beyond which nobody runs a campaign.
 const MANY: u64 = 1000;
 /// Invalid trials listed one by one.
-const INVALID: usize = 200;
+const SHOWN_INVALID: usize = 200;
 
 /// What was found: a sentence for each variant, then all that decides in one picture.
 pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
@@ -33,7 +33,7 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
         put!(
             out,
             "<h2 id=\"verdict-title\">What was measured</h2>\n<p class=\"sentence\">{}: one variant, so nothing is judged.</p>\n",
-            text(about::name(comparison, BASELINE), NAME)
+            text(about::name(comparison, BASELINE), NAME_CHARS)
         );
     } else {
         out.push_str("<h2 id=\"verdict-title\">Verdict</h2>\n");
@@ -167,8 +167,8 @@ pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
                     out,
                     " <span class=\"badge {0}\">{1} {0} {2}</span>",
                     judgement.verdict,
-                    text(&row.name, NAME),
-                    text(&effect::change(judgement, row.unit, false), NAME)
+                    text(&row.name, NAME_CHARS),
+                    text(&effect::change(judgement, row.unit, false), NAME_CHARS)
                 );
             }
         }
@@ -229,7 +229,7 @@ fn list(rows: &[&MetricRow], out: &mut String) {
         put!(
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td></tr>\n",
-            text(&row.name, NAME),
+            text(&row.name, NAME_CHARS),
             text(&shown, 300)
         );
     }
@@ -272,7 +272,7 @@ fn table(input: &Input<'_>, cell: &Cell, other: usize, scales: &Scales, out: &mu
 }
 
 fn body(input: &Input<'_>, rows: &[&MetricRow], other: usize, scales: &Scales, out: &mut String) {
-    let name = |index: usize| text(about::name(input.comparison, index), NAME);
+    let name = |index: usize| text(about::name(input.comparison, index), NAME_CHARS);
     put!(
         out,
         "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{1} against {0}\"><table class=\"verdicts\"><thead><tr>\
@@ -289,23 +289,23 @@ fn body(input: &Input<'_>, rows: &[&MetricRow], other: usize, scales: &Scales, o
 }
 
 fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: &mut String) {
-    let name = |index: usize| text(about::name(input.comparison, index), NAME);
+    let name = |index: usize| text(about::name(input.comparison, index), NAME_CHARS);
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().flatten().copied());
     let value = |index: usize| match medians.get(index).copied().flatten() {
-        Some(median) => text(&scale.show(median, false), NAME),
+        Some(median) => text(&scale.show(median, false), NAME_CHARS),
         None => text(
             row.values
                 .get(index)
                 .and_then(|values| values.absent.as_deref())
                 .unwrap_or("–"),
-            NAME,
+            NAME_CHARS,
         ),
     };
     put!(
         out,
         "<tr><th scope=\"row\">{}</th><td class=\"number\" data-name=\"{}\">{}</td><td class=\"number\" data-name=\"{}\">{}</td>",
-        text(&row.name, NAME),
+        text(&row.name, NAME_CHARS),
         name(BASELINE),
         value(BASELINE),
         name(other),
@@ -329,9 +329,9 @@ fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: 
         out,
         "<td class=\"number\" data-name=\"change\">{}</td><td>{}<span class=\"interval-text\">{}{level}</span></td><td class=\"number\">{}</td>\
          <td><span class=\"badge {}\">{}</span>{}</td></tr>\n",
-        text(&change, NAME),
+        text(&change, NAME_CHARS),
         strip::svg(judgement, row.unit, scales, WIDTH, &label),
-        text(&interval, NAME),
+        text(&interval, NAME_CHARS),
         judgement.n,
         judgement.verdict,
         judgement.verdict,
@@ -377,12 +377,12 @@ pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
         all.len(),
         if all.len() == 1 { "trial" } else { "trials" }
     );
-    for invalid in all.iter().take(INVALID) {
+    for invalid in all.iter().take(SHOWN_INVALID) {
         put!(
             out,
             "<li><strong>{} · {} · seed {}</strong> <code>{}</code>: {}</li>\n",
-            text(invalid.column, NAME),
-            text(invalid.label, NAME),
+            text(invalid.column, NAME_CHARS),
+            text(invalid.label, NAME_CHARS),
             invalid.trial.seed,
             text(
                 invalid
@@ -395,8 +395,8 @@ pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
             text(&invalid.trial.why, 1000)
         );
     }
-    if all.len() > INVALID {
-        put!(out, "<li>and {} more</li>\n", all.len() - INVALID);
+    if all.len() > SHOWN_INVALID {
+        put!(out, "<li>and {} more</li>\n", all.len() - SHOWN_INVALID);
     }
     out.push_str("</ul>\n");
 }

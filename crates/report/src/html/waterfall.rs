@@ -1,6 +1,6 @@
 //! Where a difference in time comes from, as bars that begin where the one before ended: from A's time to B's.
 
-use pagetide_compare::explain::{Answer, Explained};
+use pagetide_compare::explain::{Answer, CellExplanation};
 use pagetide_quantity::Unit;
 
 use super::Input;
@@ -22,7 +22,7 @@ struct Step {
 }
 
 /// The bars of one explanation; nothing where nothing is explained.
-pub(crate) fn plot(input: &Input<'_>, explained: &Explained, out: &mut String) {
+pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut String) {
     let explanation = &explained.explanation;
     if !matches!(explanation.answer, Answer::Explained | Answer::NotFound)
         || explanation.findings.is_empty()
@@ -118,7 +118,7 @@ fn picture(step: &Step, x: &dyn Fn(f64) -> f64) -> String {
 }
 
 /// Findings in their order, and what is left.
-fn steps(explained: &Explained) -> Vec<Step> {
+fn steps(explained: &CellExplanation) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;
     let mut all = Vec::new();

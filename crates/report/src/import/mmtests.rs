@@ -17,9 +17,9 @@ use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 use super::{Batch, ImportError, record};
 
 /// Largest file that is read.
-const LARGEST: u64 = 64 << 20;
+const MOST_BYTES: u64 = 64 << 20;
 /// Most counters of a test; the kernel has some two hundred.
-const COUNTERS: usize = 4096;
+const MOST_COUNTERS: usize = 4096;
 
 /// Growth of vmstat that is shown as metrics: name, counters that are summed, direction.
 const VMSTAT: [(&str, &[&str], Direction); 9] = [
@@ -159,16 +159,16 @@ fn text(path: &Path) -> Result<String, ImportError> {
     let mut bytes = Vec::new();
     let read = if path.extension().is_some_and(|end| end == "gz") {
         flate2::read::MultiGzDecoder::new(file)
-            .take(LARGEST + 1)
+            .take(MOST_BYTES + 1)
             .read_to_end(&mut bytes)
     } else {
-        file.take(LARGEST + 1).read_to_end(&mut bytes)
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)
     };
     read.map_err(io)?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MOST_BYTES {
         return Err(ImportError::TooLarge {
             path: path.to_owned(),
-            limit: LARGEST,
+            limit: MOST_BYTES,
         });
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -210,7 +210,7 @@ fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
             && let Some((name, value)) = line.trim().split_once(' ')
             && let Ok(value) = value.trim().parse::<u64>()
             && let Some(test) = tests.get_mut(&current)
-            && (test.vmstat.len() < COUNTERS || test.vmstat.contains_key(name))
+            && (test.vmstat.len() < MOST_COUNTERS || test.vmstat.contains_key(name))
         {
             test.vmstat.entry(name.to_owned()).or_default()[side] = Some(value);
         }

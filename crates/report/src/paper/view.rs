@@ -2,7 +2,7 @@
 
 use pagetide_compare::{Cell, Comparison};
 
-use super::{Extras, HEAD};
+use super::{Extras, HEAD_CHARS};
 use crate::about::{self, Centre};
 use crate::draw::clean;
 
@@ -34,7 +34,7 @@ impl View<'_> {
         self.comparison
             .columns
             .iter()
-            .map(|column| clean(&column.name, HEAD, true))
+            .map(|column| clean(&column.name, HEAD_CHARS, true))
             .collect()
     }
 

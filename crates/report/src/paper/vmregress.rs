@@ -108,7 +108,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
         let sizes = sizes(comparison, &group);
         let mut head = vec![String::new()];
         for (index, column) in comparison.columns.iter().enumerate() {
-            head.push(clean(&column.name, super::HEAD, true));
+            head.push(clean(&column.name, super::HEAD_CHARS, true));
             if index > 0 {
                 head.push("difference".to_owned());
             }

@@ -2,7 +2,10 @@
 
 use pagetide_oracle::curve::Point;
 use pagetide_oracle::rmap::{ABOUT, Test};
-use pagetide_oracle::{About, Answer, Line, POLICIES, headroom};
+use pagetide_oracle::{
+    About, Answer, Line, POLICIES, ReferenceString, UnknownReferences, headroom, known,
+};
+use pagetide_record::{Record, Subject};
 use serde::Serialize;
 
 use crate::draw::{Align, Look, clean, count, grouped};
@@ -94,11 +97,31 @@ impl Row for Point {
 }
 
 /// What a record measured.
-pub struct Measured {
+pub struct Measurement {
     /// Its variant.
     pub variant: String,
     /// References that did not find their page.
     pub faults: f64,
+}
+
+impl Measurement {
+    /// The faults that a record counted; `None` where it counted none.
+    pub fn of(record: &Record) -> Option<Self> {
+        Some(Self {
+            variant: record.subject.variant.name.clone(),
+            faults: record.metric("faults")?.value.number()?,
+        })
+    }
+}
+
+/// The references of a record's trial.
+pub fn references_of(subject: &Subject) -> Result<ReferenceString, UnknownReferences> {
+    known(
+        &subject.scenario,
+        subject.as_written,
+        &subject.params,
+        subject.seed,
+    )
 }
 
 /// An answer with what a record measured, if one was asked about.
@@ -114,7 +137,7 @@ pub struct IdealView {
 
 impl IdealView {
     /// Sets what was measured against the best possible.
-    pub fn of(answer: Answer, measured: Option<Measured>) -> Self {
+    pub fn of(answer: Answer, measured: Option<Measurement>) -> Self {
         let opt = answer.lines.iter().find(|line| line.policy == "opt");
         let measured = measured.zip(opt.map(|line| line.faults as f64));
         Self {

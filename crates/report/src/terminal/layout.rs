@@ -1,14 +1,31 @@
 //! Whether a patch does more than code that merely moves.
 
-use pagetide_compare::Comparison;
+use pagetide_compare::{CompareError, Comparison, compare_two};
+use pagetide_store::{CampaignNote, Store};
 use pagetide_verdict::Verdict;
 
 use crate::about;
 use crate::terminal::summary;
 
+/// What a campaign shows of its variant `patched` against its variant `control`; `None` where it has not both.
+pub fn of_campaign(
+    store: &Store,
+    note: &CampaignNote,
+    control: &str,
+    patched: &str,
+) -> Result<Option<String>, CompareError> {
+    let has = |name: &str| note.variants.iter().any(|variant| variant == name);
+    if !has(patched) || !has(control) {
+        return Ok(None);
+    }
+    let side = |name: &str| format!("{}:{name}", note.id());
+    let comparison = compare_two(store, &side(control), &side(patched), true)?;
+    Ok(Some(sentences(&comparison)))
+}
+
 /// Says what a comparison of a patched kernel with its control shows: the first column is the control, whose source has a
 /// nop in the patch's place, the second the patched kernel.
-pub fn sentences(comparison: &Comparison) -> String {
+fn sentences(comparison: &Comparison) -> String {
     let claims = comparison
         .cells
         .iter()

@@ -1,5 +1,7 @@
 //! Lists as tables: scenarios, kernels, records, campaigns. The JSON twin comes from the same structs.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 
 use crate::draw::clean::wrap;
@@ -8,9 +10,9 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean, width};
 use crate::json;
 
 /// Longest text in a cell; the rest is in the JSON twin.
-const LONGEST: usize = 200;
+const LONGEST_CHARS: usize = 200;
 /// Columns are not made narrower than this, however narrow the terminal.
-const NARROWEST: usize = 8;
+const NARROWEST_CHARS: usize = 8;
 
 /// A thing that can stand in a list.
 pub trait Row: Serialize {
@@ -19,6 +21,23 @@ pub trait Row: Serialize {
 
     /// One text for each column. Any text: it is cleaned here.
     fn cells(&self) -> Vec<String>;
+}
+
+/// Draws paragraphs, wrapped to the terminal, and an empty line: each has an indent, and those without one are heads.
+pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> String {
+    let mut text = String::new();
+    for (indent, words) in all {
+        if indent == 0 {
+            let _ = writeln!(text, "{}", look.ink(Ink::Strong, &words));
+            continue;
+        }
+        let room = look.width.clamp(40, 100).saturating_sub(indent);
+        for line in wrap(&words, room, look.ascii) {
+            let _ = writeln!(text, "{:indent$}{line}", "");
+        }
+    }
+    text.push('\n');
+    text
 }
 
 /// Draws a list as a table as wide as the terminal; long cells wrap, those of the widest columns first.
@@ -32,7 +51,7 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
             let cells = row.cells();
             cells
                 .iter()
-                .map(|text| clean(text, LONGEST, look.ascii))
+                .map(|text| clean(text, LONGEST_CHARS, look.ascii))
                 .collect()
         }))
         .collect();
@@ -46,7 +65,7 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
         .saturating_sub(GAP * widths.len().saturating_sub(1));
     while widths.iter().sum::<usize>() > room {
         match widths.iter_mut().max() {
-            Some(widest) if *widest > NARROWEST => *widest -= 1,
+            Some(widest) if *widest > NARROWEST_CHARS => *widest -= 1,
             _ => break,
         }
     }

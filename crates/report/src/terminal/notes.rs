@@ -15,7 +15,7 @@ use crate::terminal::summary::percent;
 /// Most metrics named one by one in a note.
 const NAMED: usize = 6;
 /// Longest name.
-const NAME: usize = 28;
+const NAME_CHARS: usize = 28;
 
 /// Names by what is said of them, in the order of the names' first appearance.
 #[derive(Default)]
@@ -63,7 +63,7 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
     let mut undecided = Vec::new();
     let (mut margins, mut remarks) = (NamesByNote::default(), NamesByNote::default());
     for row in rows {
-        let name = clean(&row.name, NAME, look.ascii);
+        let name = clean(&row.name, NAME_CHARS, look.ascii);
         for (why, columns) in absences(row) {
             let why = clean(why, 200, look.ascii);
             // A kernel that lacks what another has is named.
@@ -72,7 +72,7 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
             } else {
                 let names: Vec<String> = columns
                     .iter()
-                    .map(|index| clean(about::name(comparison, *index), NAME, look.ascii))
+                    .map(|index| clean(about::name(comparison, *index), NAME_CHARS, look.ascii))
                     .collect();
                 format!(" of {}", few(&names))
             };
@@ -84,7 +84,7 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
             };
             let full = if comparison.columns.len() > 2 {
                 let column = about::name(comparison, index);
-                format!("{name} of {}", clean(column, NAME, look.ascii))
+                format!("{name} of {}", clean(column, NAME_CHARS, look.ascii))
             } else {
                 name.clone()
             };

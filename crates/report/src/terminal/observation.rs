@@ -28,13 +28,13 @@ const SECTIONS: [(Section, &str); 4] = [
     ),
 ];
 /// Most counters shown of the observer's effect.
-const EFFECTS: usize = 12;
+const MOST_EFFECTS: usize = 12;
 /// Below this difference, in percent, an effect is not worth a line.
-const EFFECT: f64 = 1.0;
+const EFFECT_PERCENT: f64 = 1.0;
 /// Most places of sleeps shown for a part.
-const SITES: usize = 5;
+const MOST_SITES: usize = 5;
 /// Most processes shown one by one.
-const TASKS: usize = 4;
+const MOST_TASKS: usize = 4;
 
 /// Draws an observation. `heads` says what was observed.
 pub fn observation(seen: &Observation, heads: &str, look: &Look) -> String {
@@ -211,7 +211,7 @@ impl Page {
         let mut grid = Grid::new([Align::Left].into_iter().chain([Align::Right; 11]));
         let mut columns: Vec<(String, u64, Parts)> = Vec::new();
         let name = |task: &TaskTime| format!("process {}", task.pid);
-        if seen.tasks.len() <= TASKS {
+        if seen.tasks.len() <= MOST_TASKS {
             columns.extend(
                 seen.tasks
                     .iter()
@@ -286,8 +286,8 @@ impl Page {
         }
         let mut sites: Vec<_> = by_site.into_iter().collect();
         sites.sort_by_key(|(_, (_, time, _))| std::cmp::Reverse(*time));
-        let more = sites.len().saturating_sub(SITES);
-        for (site, (waits, time, longest)) in sites.into_iter().take(SITES) {
+        let more = sites.len().saturating_sub(MOST_SITES);
+        for (site, (waits, time, longest)) in sites.into_iter().take(MOST_SITES) {
             let place = match (site, &seen.no_stacks) {
                 (Some(site), _) => format!("in {site}"),
                 (None, Some(why)) => format!("cause not recorded, for {why}"),
@@ -390,10 +390,11 @@ impl Page {
             ]
             .map(Cell::plain),
         );
-        let worth = |percent: Option<f64>| percent.is_none_or(|percent| percent.abs() >= EFFECT);
+        let worth =
+            |percent: Option<f64>| percent.is_none_or(|percent| percent.abs() >= EFFECT_PERCENT);
         let all = seen.effect.iter().filter(|effect| worth(effect.percent));
-        let more = all.clone().count().saturating_sub(EFFECTS);
-        for effect in all.take(EFFECTS) {
+        let more = all.clone().count().saturating_sub(MOST_EFFECTS);
+        for effect in all.take(MOST_EFFECTS) {
             let number = |value: i64| signed(value as f64, 0, self.look.ascii);
             grid.row(
                 [

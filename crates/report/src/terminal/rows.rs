@@ -1,15 +1,17 @@
 //! Results as lists: medians, power, calibrations, histories and records.
 
-use pagetide_compare::history::{CellHistory, Change, Stretch};
+use std::fmt::Write as _;
+
+use pagetide_compare::history::{CellHistory, Change, FEWEST, History, Stretch};
 use pagetide_compare::{CalibrationNote, Comparison, MOST_SEEDS, MetricMedian, MetricPower};
-use pagetide_quantity::Unit;
+use pagetide_quantity::{Nanos, Unit};
 use pagetide_record::Pass;
-use pagetide_store::Row as Indexed;
+use pagetide_store::{CampaignNote, Row as Indexed};
 use pagetide_verdict::judgement::EffectKind;
 use serde::Serialize;
 
 use crate::date::ago;
-use crate::draw::{Align, Look, quantity};
+use crate::draw::{Align, Ink, Look, quantity};
 use crate::terminal::list::{Row, list};
 
 impl Row for MetricMedian {
@@ -161,8 +163,33 @@ impl Row for HistoryRow {
     }
 }
 
+/// The history of a metric, cell by cell.
+pub fn history(history: &History, metric: &str, look: &Look) -> String {
+    let mut text = String::new();
+    for cell in &history.cells {
+        let head = format!("{} · {metric}", cell.label);
+        text.push_str(&look.ink(Ink::Strong, &head));
+        text.push('\n');
+        text.push_str(&stretches(cell, look));
+        if cell.points < FEWEST {
+            let _ = writeln!(
+                text,
+                "{} kernels or runs are too few to find a change among, which takes {FEWEST}: `pagetide compare` judges two",
+                cell.points
+            );
+        } else if cell.changes.is_empty() {
+            text.push_str("no change found\n");
+        }
+        if cell.left_out > 0 {
+            let _ = writeln!(text, "{} older records are left out", cell.left_out);
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// The history of a cell as a table of stretches between changes.
-pub fn history(cell: &CellHistory, look: &Look) -> String {
+fn stretches(cell: &CellHistory, look: &Look) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, look);
         HistoryRow([
@@ -184,6 +211,58 @@ fn shown(change: &Change, unit: Unit, look: &Look) -> String {
         format!("by {}", quantity::show(unit, change.effect, look.ascii))
     };
     format!("{effect} (p = {:.3})", change.p)
+}
+
+/// A campaign, of the store or of a file.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CampaignRow {
+    /// Its identity or name.
+    pub name: String,
+    /// Where it is: `store`, or the path of its file.
+    pub place: String,
+    /// Names of its variants.
+    pub variants: Vec<String>,
+    /// Number of its cells.
+    pub cells: usize,
+    /// Number of its trials.
+    pub trials: usize,
+    /// When it was started first, nanoseconds since 1970; `None` for a file.
+    pub started: Option<Nanos>,
+}
+
+impl From<CampaignNote> for CampaignRow {
+    fn from(note: CampaignNote) -> Self {
+        Self {
+            name: note.id(),
+            place: "store".to_owned(),
+            cells: note.cells.len(),
+            trials: note.entries.len(),
+            started: Some(note.started),
+            variants: note.variants,
+        }
+    }
+}
+
+impl Row for CampaignRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("campaign", Align::Left),
+        ("where", Align::Left),
+        ("variants", Align::Left),
+        ("cells", Align::Right),
+        ("trials", Align::Right),
+        ("started", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.place.clone(),
+            self.variants.join(", "),
+            self.cells.to_string(),
+            self.trials.to_string(),
+            self.started.map_or_else(|| "-".to_owned(), ago),
+        ]
+    }
 }
 
 /// A record in the store's index.

@@ -6,7 +6,7 @@ use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
 
 /// Longest name of a variant.
-const NAME: usize = 24;
+const NAME_CHARS: usize = 24;
 
 /// A row for each variant; none where references are not known.
 pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
@@ -42,7 +42,11 @@ pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid
             room.map_or_else(Cell::empty, |room| number(value(room)))
         };
         grid.row([
-            faint(clean(about::name(comparison, column), NAME, look.ascii)),
+            faint(clean(
+                about::name(comparison, column),
+                NAME_CHARS,
+                look.ascii,
+            )),
             number(scale.faults),
             number(scale.opt),
             number(scale.lru),

@@ -9,15 +9,15 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
 use crate::terminal::verdicts::EXACT_CAVEAT;
 
 /// Most counters of a source.
-const COUNTERS: usize = 12;
+const MOST_COUNTERS: usize = 12;
 /// Most lines of the kernel's log.
-const LOG: usize = 12;
+const LOG_LINES: usize = 12;
 /// Most lines of what a program wrote.
-const OUTPUT: usize = 20;
+const OUTPUT_LINES: usize = 20;
 /// Most lines of one value.
-const LINES: usize = 6;
+const VALUE_LINES: usize = 6;
 /// Most settings, facts and parameters listed.
-const LISTED: usize = 80;
+const MOST_LISTED: usize = 80;
 
 /// Which pages of a mapping were present.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,36 @@ pub fn presence(reader: &RecordReader) -> Result<Vec<Presence>, FileError> {
         maps.push(Presence { name, pages });
     }
     Ok(maps)
+}
+
+/// A record has no such section.
+#[derive(Debug, thiserror::Error)]
+#[error("the record has no {kind} `{name}`: {known}")]
+pub struct NoSection {
+    kind: &'static str,
+    name: String,
+    /// What it has.
+    known: String,
+}
+
+/// Makes sure that a record has a section of this kind and name.
+pub fn has_section(reader: &RecordReader, kind: &'static str, name: &str) -> Result<(), NoSection> {
+    let sections = reader.record().sections.iter();
+    let names: Vec<&str> = sections
+        .filter(|section| section.kind == kind)
+        .map(|section| section.name.as_str())
+        .collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    Err(NoSection {
+        kind,
+        name: name.to_owned(),
+        known: match names.as_slice() {
+            [] => "it has none".to_owned(),
+            names => format!("it has {}", names.join(", ")),
+        },
+    })
 }
 
 /// Draws a record. `presence` comes from [`presence()`].
@@ -114,10 +144,10 @@ impl Page {
             .max()
             .unwrap_or(0);
         let room = self.look.width.saturating_sub(2 + head + 2).max(12);
-        let more = all.len().saturating_sub(LISTED);
-        for (name, value) in all.iter().take(LISTED) {
+        let more = all.len().saturating_sub(MOST_LISTED);
+        for (name, value) in all.iter().take(MOST_LISTED) {
             // The kernel separates the parts of a setting by tabs.
-            let value = self.clean(&value.replace('\t', " "), room * LINES);
+            let value = self.clean(&value.replace('\t', " "), room * VALUE_LINES);
             for (index, line) in wrap(&value, room, self.look.ascii).into_iter().enumerate() {
                 let name = if index == 0 {
                     self.clean(name, 36)
@@ -182,10 +212,10 @@ impl Page {
             let title = format!("Counters of {}", self.clean(source, 40));
             self.title(&title);
             let ascii = self.look.ascii;
-            let shown = changed.iter().take(COUNTERS);
+            let shown = changed.iter().take(MOST_COUNTERS);
             self.pairs(shown.map(|change| (change.name, change.text(ascii))));
-            if changed.len() > COUNTERS {
-                let more = changed.len() - COUNTERS;
+            if changed.len() > MOST_COUNTERS {
+                let more = changed.len() - MOST_COUNTERS;
                 self.line(
                     Ink::Faint,
                     &format!("  and {more} more; --json has them all"),
@@ -332,10 +362,10 @@ impl Page {
             if lines.is_empty() {
                 continue;
             }
-            let left_out = lines.len().saturating_sub(OUTPUT);
+            let left_out = lines.len().saturating_sub(OUTPUT_LINES);
             if left_out > 0 {
                 self.title(&format!(
-                    "{title}, the last {OUTPUT} of {} lines (--json has all that was kept)",
+                    "{title}, the last {OUTPUT_LINES} of {} lines (--json has all that was kept)",
                     lines.len()
                 ));
             } else {
@@ -354,7 +384,7 @@ impl Page {
             return;
         }
         self.title("Kernel log, last lines");
-        for line in &lines[lines.len().saturating_sub(LOG)..] {
+        for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
             let text = self.clean(line, self.look.width - 2);
             self.line(Ink::Faint, &format!("  {text}"));
         }

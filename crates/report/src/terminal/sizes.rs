@@ -8,8 +8,8 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
 use crate::terminal::effect;
 
 /// Longest label and longest name.
-const LABEL: usize = 70;
-const NAME: usize = 30;
+const LABEL_CHARS: usize = 70;
+const NAME_CHARS: usize = 30;
 
 /// One table for each metric and variant; empty where no two cells differ in their memory alone.
 pub fn across_sizes(comparison: &Comparison, look: &Look) -> String {
@@ -17,9 +17,13 @@ pub fn across_sizes(comparison: &Comparison, look: &Look) -> String {
     for across in sizes(comparison) {
         let head = format!(
             "{} of {} by size of memory, {}",
-            clean(&across.metric, NAME, look.ascii),
-            clean(about::name(comparison, across.column), NAME, look.ascii),
-            clean(&across.label, LABEL, look.ascii)
+            clean(&across.metric, NAME_CHARS, look.ascii),
+            clean(
+                about::name(comparison, across.column),
+                NAME_CHARS,
+                look.ascii
+            ),
+            clean(&across.label, LABEL_CHARS, look.ascii)
         );
         put!(out, "\n{}\n", look.ink(Ink::Strong, &head));
         out.push_str(&rows(comparison, &across, look).draw(look, 2));

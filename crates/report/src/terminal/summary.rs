@@ -9,7 +9,7 @@ use crate::draw::clean;
 use crate::terminal::effect;
 
 /// Longest name in the sentence.
-const NAME: usize = 40;
+const NAME_CHARS: usize = 40;
 
 /// The verdicts' words in the order of the sentence.
 const WORDS: [&str; 8] = [
@@ -35,7 +35,7 @@ struct Finding<'a> {
 pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
     sentence_of(comparison, variant, ascii, &|cell| {
         let label = comparison.cells.get(cell).map_or("", |group| &group.label);
-        format!(" of {}", clean(label, NAME, ascii))
+        format!(" of {}", clean(label, NAME_CHARS, ascii))
     })
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn sentence_of(
     ascii: bool,
     of_cell: &dyn Fn(usize) -> String,
 ) -> String {
-    let name = |index: usize| clean(about::name(comparison, index), NAME, ascii);
+    let name = |index: usize| clean(about::name(comparison, index), NAME_CHARS, ascii);
     let any = comparison
         .cells
         .iter()
@@ -94,7 +94,7 @@ pub(crate) fn sentence_of(
                 part,
                 " ({}{}{}, {}",
                 if n > 1 { "most: " } else { "" },
-                clean(&most.row.name, NAME, ascii),
+                clean(&most.row.name, NAME_CHARS, ascii),
                 of_cell(most.cell),
                 effect::change(most.judgement, unit, ascii),
             );

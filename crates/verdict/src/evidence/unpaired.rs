@@ -1,5 +1,5 @@
-//! Groups that belong to nothing common: the Mann-Whitney test with the Hodges-Lehmann shift. Values stand in the order in
-//! which they were measured, so that trials which resemble the one before can be told.
+//! Unpaired groups: the Mann-Whitney test with the Hodges-Lehmann shift. Values stand in the order in which they were
+//! measured, so that serial correlation can be detected.
 
 use super::paired::shown;
 use super::{Evidence, Look, choose_kind, summary, working};
@@ -126,7 +126,7 @@ pub(super) fn from_working(
 fn allow_for(evidence: &mut Evidence, found: Dependence) {
     let factor = found.inflation.sqrt();
     let centre = evidence.estimate;
-    // Ends may lie so far apart that what is wider is no number any more.
+    // The ends may lie so far apart that a wider interval overflows.
     let widen = |end: f64| (centre + factor * (end - centre)).clamp(f64::MIN, f64::MAX);
     evidence.interval = evidence.interval.map(|interval| interval.map(widen));
     // A rank test's p-value stops at complete separation and does not know how far apart the groups are; the widened

@@ -14,7 +14,7 @@ struct Point {
     trial: usize,
 }
 
-/// Distributions of which a quantile is wanted, again and again for other choices of trials.
+/// Distributions whose quantile is asked for repeatedly, for different choices of trials.
 ///
 /// The walk to the quantile begins at the nearer end, so that a quantile far out is found in a few steps.
 pub(super) struct Pool {
@@ -161,7 +161,7 @@ mod tests {
             let pool = Pool::new(Side::A, std::slice::from_ref(&trial), &[], quantile, false);
             assert!((pool.unwrap().smooth(|_| true) - mean).abs() < 1e-12);
         }
-        // Counts are as good as repeated values, and a ratio's mean is geometric.
+        // Counts stand for repeated values, and the mean of ratios is geometric.
         let pair = |low: u64, high: u64| {
             let bin = |value, count| Bin { value, count };
             vec![bin(1.0, low), bin(4.0, high)]

@@ -3,7 +3,7 @@
 use crate::number::floor_u64;
 use crate::rng::Xoshiro;
 
-/// The most ways that are all taken; beyond, some are drawn at random.
+/// Most ways that are enumerated; if there are more, some are drawn at random.
 const ENUMERATED: u64 = 4_096;
 /// The most ways drawn at random: a 95 % interval then has 50 beyond each end, known to about 1/50 of its width.
 const MOST_DRAWN: u32 = 1_999;
@@ -20,7 +20,7 @@ pub(super) struct Shape {
 pub(super) struct Ways {
     shape: Shape,
     kind: Kind,
-    /// How many there are, if that is few enough to take all.
+    /// How many there are, if they are few enough to be enumerated.
     all: Option<u64>,
     draws: u32,
     seed: u64,
@@ -66,7 +66,7 @@ impl Ways {
         }
     }
 
-    /// Whether all ways there are, are visited.
+    /// Whether every way is visited.
     pub fn are_all(&self) -> bool {
         self.all.is_some()
     }

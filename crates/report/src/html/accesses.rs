@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 
 use super::blob::{Blobs, deflate, planes, varint, zigzag};
-use super::data::Trace;
+use super::data::AccessLog;
 use super::states::{Faults, Sorter};
 
 /// Accesses in a chunk.
@@ -56,15 +56,15 @@ pub(crate) struct Room {
     pub pages: u64,
 }
 
-/// Reads a log twice, chunk by chunk, and writes its blobs; `open` begins reading anew. With the number of faults it is told
-/// what each access met.
+/// Reads a log twice, chunk by chunk, and writes its blobs; `open` begins reading anew. With the number of faults it is
+/// told what each access met.
 pub(crate) fn pack(
     entries: u64,
     room: Room,
     faults: Option<Faults>,
     blobs: &mut Blobs<'_>,
     open: impl Fn() -> io::Result<Box<dyn Read>>,
-) -> io::Result<Trace> {
+) -> io::Result<AccessLog> {
     let block = entries.div_ceil(BLOCKS).max(BLOCK).next_power_of_two();
     let stride = entries.div_ceil(room.pages.max(1)).max(1);
     let mut look = Look::new(block);
@@ -79,7 +79,7 @@ pub(crate) fn pack(
         look.end_block();
     }
     let bits = look.choose(room.for_each);
-    let mut trace = Trace {
+    let mut trace = AccessLog {
         n: look.n,
         bits,
         min: look.min.min(look.max),
@@ -90,7 +90,7 @@ pub(crate) fn pack(
         chunk: CHUNK as u64,
         stride,
         states: states.map(Sorter::states),
-        ..Trace::default()
+        ..AccessLog::default()
     };
     let mut pages: Vec<u64> = Vec::new();
     let mut at = 0_u64;
@@ -248,8 +248,8 @@ impl Look {
     }
 }
 
-/// Times of a chunk: number of frequent values, these ascending as differences (LEB128), a byte for each access (255: not
-/// frequent), and the other values in five planes of bytes.
+/// Times of a chunk: number of frequent values, these ascending as differences (LEB128), a byte for each access (255:
+/// not frequent), and the other values in five planes of bytes.
 fn coded(times: &[u64]) -> Vec<u8> {
     let mut counts: HashMap<u64, u32> = HashMap::new();
     for nanos in times {
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(rounded(80_123, 0), 80_123);
     }
 
-    fn packed(entries: &[u64], for_each: f64, pages: u64) -> (Trace, Vec<u8>) {
+    fn packed(entries: &[u64], for_each: f64, pages: u64) -> (AccessLog, Vec<u8>) {
         let bytes: Vec<u8> = entries
             .iter()
             .flat_map(|entry| entry.to_le_bytes())

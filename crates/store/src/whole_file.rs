@@ -9,30 +9,45 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Has `write` fill the file. A regular file in its place is replaced at the end; what is no regular file (a device, a
-/// pipe) is written to as it is.
-pub fn write<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-    let attempt = || format!("writing {}", path.display());
+/// A file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("writing {}", .path.display())]
+pub struct WriteError {
+    /// The file.
+    pub path: PathBuf,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
+/// Has `fill` write the contents of the file. A regular file in its place is replaced at the end; what is no regular
+/// file (a device, a pipe) is written to as it is.
+pub fn write<T, E: From<WriteError>>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+) -> Result<T, E> {
+    let wrong = |source| WriteError {
+        path: path.to_owned(),
+        source,
+    };
     // A link is followed, as by everything that writes in place.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if target.exists() && !target.is_file() {
         let file = File::options().write(true).open(&target);
-        let mut out = BufWriter::new(file.with_context(attempt)?);
-        let written = write(&mut out)?;
-        out.flush().with_context(attempt)?;
-        return Ok(written);
+        let mut out = BufWriter::new(file.map_err(wrong)?);
+        let filled = fill(&mut out)?;
+        out.flush().map_err(wrong)?;
+        return Ok(filled);
     }
-    let part = Part::beside(&target).with_context(attempt)?;
+    let part = Part::beside(&target).map_err(wrong)?;
     let mut out = BufWriter::new(&part.file);
-    let written = write(&mut out)?;
-    out.flush().with_context(attempt)?;
+    let filled = fill(&mut out)?;
+    out.flush().map_err(wrong)?;
     drop(out);
-    part.name(&target).with_context(attempt)?;
-    Ok(written)
+    part.name(&target).map_err(wrong)?;
+    Ok(filled)
 }
 
 /// A file in the making; dropped before it is named, it is gone.

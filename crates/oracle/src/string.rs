@@ -7,12 +7,12 @@ use std::path::Path;
 
 use pagetide_reference::References;
 
-use crate::error::{TraceError, Trouble};
+use crate::error::{ReferenceError, Trouble};
 use crate::ingest::{self, Format};
 use crate::number::{at, low32};
 
 /// References that are handed on at a time where they lie in a file.
-const BLOCK: usize = 1 << 20;
+const BLOCK_REFERENCES: usize = 1 << 20;
 
 /// Where the references lie.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ enum Place {
 
 /// A string of references. Pages are numbered from 0 without gaps, or nearly so.
 #[derive(Debug)]
-pub struct Trace {
+pub struct ReferenceString {
     place: Place,
     references: u64,
     pages: u32,
@@ -33,7 +33,7 @@ pub struct Trace {
     lead: u32,
 }
 
-impl Trace {
+impl ReferenceString {
     /// Takes references to pages below `pages`; the caller sees to it that they are.
     pub fn of(references: Vec<u32>, pages: u32) -> Self {
         let mut seen = vec![false; at(pages)];
@@ -68,8 +68,13 @@ impl Trace {
 
     /// Reads one of our own files with its page numbers as they are, which have to be below `pages`; `lead` as for
     /// [`after_fill`](Self::after_fill).
-    pub fn read_pages(path: &Path, pages: u32, lead: u32, most: u64) -> Result<Self, TraceError> {
-        let trouble = |reason| TraceError {
+    pub fn read_pages(
+        path: &Path,
+        pages: u32,
+        lead: u32,
+        most: u64,
+    ) -> Result<Self, ReferenceError> {
+        let trouble = |reason| ReferenceError {
             path: path.to_owned(),
             reason,
         };
@@ -89,16 +94,16 @@ impl Trace {
             }
         };
         read(&mut writer).map_err(trouble)?;
-        let trace = writer.finish(pages).map_err(trouble)?;
-        Ok(Self { lead, ..trace })
+        let string = writer.finish(pages).map_err(trouble)?;
+        Ok(Self { lead, ..string })
     }
 
     /// Reads a file of any known format, compressed or not; `format` is told from its contents if not given.
     ///
     /// Page numbers are dense afterwards, in order of first use. More than `most` references are kept in a file
     /// without a name in the folder for temporary files instead of memory.
-    pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, TraceError> {
-        let trouble = |reason| TraceError {
+    pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, ReferenceError> {
+        let trouble = |reason| ReferenceError {
             path: path.to_owned(),
             reason,
         };
@@ -143,11 +148,11 @@ impl Trace {
                 take(&references[range]);
             }
             Place::Disk(file) => {
-                let mut bytes = vec![0; BLOCK * 4];
-                let mut block = Vec::with_capacity(BLOCK);
+                let mut bytes = vec![0; BLOCK_REFERENCES * 4];
+                let mut block = Vec::with_capacity(BLOCK_REFERENCES);
                 let mut from = first;
                 while from < last {
-                    let length = at(low32((last - from).min(BLOCK as u64)));
+                    let length = at(low32((last - from).min(BLOCK_REFERENCES as u64)));
                     file.read_exact_at(&mut bytes[..length * 4], from * 4)?;
                     block.clear();
                     block.extend(
@@ -190,7 +195,9 @@ impl Writer {
             return Err(Trouble::TooLong);
         }
         self.memory.extend_from_slice(dense);
-        if self.references > self.most && (self.disk.is_none() || self.memory.len() >= BLOCK) {
+        if self.references > self.most
+            && (self.disk.is_none() || self.memory.len() >= BLOCK_REFERENCES)
+        {
             self.spill()?;
         }
         Ok(())
@@ -201,7 +208,7 @@ impl Writer {
             Some(file) => file,
             none => none.insert(nameless_file()?),
         };
-        for block in self.memory.chunks(BLOCK) {
+        for block in self.memory.chunks(BLOCK_REFERENCES) {
             let bytes: Vec<u8> = block.iter().flat_map(|page| page.to_le_bytes()).collect();
             file.write_all(&bytes)?;
         }
@@ -209,14 +216,14 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(mut self, distinct: u32) -> Result<Trace, Trouble> {
+    fn finish(mut self, distinct: u32) -> Result<ReferenceString, Trouble> {
         if self.references == 0 {
             return Err(Trouble::Empty);
         }
         if self.disk.is_some() {
             self.spill()?;
         }
-        Ok(Trace {
+        Ok(ReferenceString {
             place: match self.disk {
                 Some(file) => Place::Disk(file),
                 None => Place::Memory(self.memory),

@@ -1,0 +1,168 @@
+//! Which cause is named, and how far it is believed.
+
+use pagetide_compare::explain::{Account, Answer, Basis, Mechanism};
+use pagetide_probe::meaning::Part;
+
+use crate::account::{account, explain, first, reading};
+
+#[test]
+fn shares_are_not_told_where_effects_oppose_each_other() {
+    // Fewer pages come back, each of which takes longer.
+    let mut a = reading(8_000.0, 1.0, 100e3);
+    let mut b = reading(2_000.0, 1.0, 150e3);
+    a.settings.insert("swap".into(), "ssd:80us".into());
+    b.settings.insert("swap".into(), "ssd:120us".into());
+    let found = explain(&a, &b);
+    assert_eq!(found.findings.len(), 2, "{found:#?}");
+    assert!(found.findings[0].effect < found.difference());
+    assert!(found.findings.iter().all(|finding| finding.share.is_none()));
+    let found = explain(&a, &reading(2_000.0, 1.0, 100e3));
+    assert!(
+        found
+            .findings
+            .iter()
+            .all(|f| f.share.is_some_and(|share| share <= 1.0)),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_few_ticks_are_no_computing() {
+    let of = |user: f64| {
+        account(
+            &[("pgfault", 10_000.0)],
+            &[(Part::Compute, user), (Part::Fault, 280e6)],
+        )
+    };
+    let found = explain(&of(20e6), &of(0.0));
+    assert!(
+        found
+            .findings
+            .iter()
+            .all(|finding| finding.mechanism != Mechanism::Compute),
+        "{found:#?}"
+    );
+    let found = explain(&of(150e6), &of(10e6));
+    assert_eq!(
+        found.findings[0].mechanism,
+        Mechanism::Compute,
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn less_free_memory_is_named_before_the_choice_of_victims() {
+    let mut a = reading(2_000.0, 1.0, 100e3);
+    let mut b = reading(8_000.0, 1.0, 100e3);
+    a.levels.insert("free-at-start".into(), 24e6);
+    b.levels.insert("free-at-start".into(), 19e6);
+    assert_eq!(first(&a, &b).0, Mechanism::SharedMemory);
+    b.levels.insert("free-at-start".into(), 24e6 + 4096.0);
+    assert_eq!(first(&a, &b).0, Mechanism::EvictionChoice);
+}
+
+#[test]
+fn scattered_swap_is_named_where_read_ahead_is_set_alike() {
+    let mut a = reading(8_000.0, 8.0, 100e3);
+    let mut b = reading(8_000.0, 2.0, 100e3);
+    a.levels.insert("contiguity".into(), 0.95);
+    b.levels.insert("contiguity".into(), 0.3);
+    assert_eq!(first(&a, &b).0, Mechanism::SwapLayout);
+    a.settings.insert("vm.page-cluster".into(), "3".into());
+    b.settings.insert("vm.page-cluster".into(), "1".into());
+    assert_eq!(first(&a, &b).0, Mechanism::ReadAhead);
+}
+
+#[test]
+fn compressed_swap_without_waits_still_tells_refaults_by_the_faults_and_the_reclaim_they_cost() {
+    let of = |pages: f64| {
+        account(
+            &[
+                ("pgfault", 10_000.0 + pages),
+                ("pgmajfault", pages),
+                ("pswpin", pages),
+                ("pgpgin", pages * 4.0),
+                ("workingset_refault_anon", pages),
+                ("pgsteal_anon", 5_000.0 + pages),
+                ("pgsteal_direct", 5_000.0 + pages),
+                ("pgscan_direct", 10_000.0 + 2.0 * pages),
+                ("allocstall_movable", 100.0 + pages / 50.0),
+            ],
+            &[
+                (Part::Compute, 50e6),
+                (Part::Fault, 20e6 + pages * 20e3),
+                (Part::Reclaim, (5_000.0 + pages) * 30e3),
+            ],
+        )
+    };
+    let found = explain(&of(2_000.0), &of(9_000.0));
+    assert_eq!(found.findings[0].mechanism, Mechanism::EvictionChoice);
+    assert!(found.findings[0].share.unwrap() > 0.95, "{found:#?}");
+}
+
+#[test]
+fn without_observed_passes_only_waiting_is_attributed_and_the_rest_are_leads() {
+    let bare = |account: Account, system: f64| {
+        let mut account = account;
+        account.passes.clear();
+        account.levels.insert("user".into(), 50e6);
+        account.levels.insert("system".into(), system);
+        account.elapsed -= 20e6;
+        account.elapsed += system;
+        account
+            .settings
+            .insert("swap".into(), format!("ssd:{}us", system / 1e6));
+        account
+    };
+    let a = bare(reading(8_000.0, 1.0, 100e3), 20e6);
+    let mut b = bare(reading(8_000.0, 1.0, 300e3), 90e6);
+    b.growth.insert("compact_stall".into(), 70.0);
+    let mut a = a;
+    a.growth.insert("compact_stall".into(), 10.0);
+    let found = explain(&a, &b);
+    assert_eq!(found.basis, Basis::Counters);
+    assert_eq!(found.findings[0].mechanism, Mechanism::DeviceLatency);
+    // Nobody can tell what the kernel did with its time.
+    assert!((found.unexplained - 70e6).abs() < 1e6, "{found:#?}");
+    assert!(
+        found
+            .leads
+            .iter()
+            .any(|lead| lead.mechanism == Mechanism::Compaction)
+    );
+    assert!(
+        found
+            .findings
+            .iter()
+            .all(|finding| finding.mechanism != Mechanism::Compaction)
+    );
+}
+
+#[test]
+fn a_difference_that_no_counter_speaks_for_is_not_explained() {
+    let a = reading(8_000.0, 1.0, 100e3);
+    let mut b = a.clone();
+    let times = &mut b.passes[0].observed.times;
+    times.insert(Part::Unexplained, 500e6);
+    let found = explain(&a, &b);
+    assert_eq!(found.answer, Answer::NotFound);
+    assert!(found.findings.is_empty());
+    assert!((found.unexplained - 500e6).abs() < 1.0);
+}
+
+#[test]
+fn lines_that_all_go_the_other_way_are_no_reason() {
+    let a = reading(8_000.0, 1.0, 100e3);
+    let mut b = reading(9_000.0, 1.0, 100e3);
+    // Faster by what no counter speaks for, although more pages came back.
+    let mut slower = a.clone();
+    slower.passes[0]
+        .observed
+        .times
+        .insert(Part::Unexplained, 900e6);
+    b.passes[0].observed.times.insert(Part::Unexplained, 0.0);
+    let found = explain(&slower, &b);
+    assert_eq!(found.answer, Answer::NotFound, "{found:#?}");
+    assert!(found.findings.is_empty());
+    assert!((found.minor + found.unexplained - found.difference()).abs() < 1.0);
+}

@@ -1,0 +1,84 @@
+//! What stands below the verdicts of a run: where its records lie, and what to try next.
+
+use std::fmt::Write as _;
+
+use pagetide_store::{CampaignNote, Store, shell};
+
+/// Where the records of a campaign lie, and two things to try next that fit what came out. `typed` is the command line
+/// that ran it; `is_open` says whether more seeds might decide something.
+pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[String]) -> String {
+    let id = note.id();
+    let again = |options: &[&str]| shell(&with(typed, options));
+    let steps = match note.variants.as_slice() {
+        [first, .., last] => {
+            let [a, b] = [first, last].map(|variant| format!("{id}:{variant}"));
+            let compare = ["pagetide", "compare", &a, &b, "--all", "--pictures"];
+            let page = format!("{id}.html");
+            [
+                (
+                    shell(&compare),
+                    "every metric, and the latencies as pictures",
+                ),
+                // Whoever asked for that already has seen as many as may be.
+                if is_open && note.looks.is_empty() {
+                    (
+                        again(&["--until-sure"]),
+                        "more seeds, until each primary metric is decided",
+                    )
+                } else {
+                    (
+                        shell(&["pagetide", "report", &id, "-o", &page]),
+                        "the same as a page, with its figures",
+                    )
+                },
+            ]
+        }
+        _ => [
+            (
+                again(&["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"]),
+                "the same with MGLRU off against on",
+            ),
+            (
+                shell(&["pagetide", "list", "records", "--campaign", &id]),
+                "the records, for `pagetide show`",
+            ),
+        ],
+    };
+    let records = store.folder().join("records");
+    let mut text = format!(
+        "\nRecords: {} ({} trials, campaign {id})\nNext:\n",
+        records.display(),
+        note.entries.len()
+    );
+    for (command, why) in steps {
+        let _ = writeln!(text, "  {command}\n      {why}");
+    }
+    text
+}
+
+/// A command line with more options, which stand before the words of a program.
+fn with<'a>(typed: &'a [String], options: &[&'a str]) -> Vec<&'a str> {
+    let mut all: Vec<&str> = typed.iter().map(String::as_str).collect();
+    let at = all.iter().position(|word| *word == "--");
+    let at = at.unwrap_or(all.len());
+    all.splice(at..at, options.iter().copied());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_go_before_the_words_of_a_program() {
+        let typed = ["pagetide", "run", "--", "sort", "-n"].map(str::to_owned);
+        assert_eq!(
+            shell(&with(&typed, &["--until-sure"])),
+            "pagetide run --until-sure -- sort -n"
+        );
+        assert_eq!(
+            shell(&with(&typed[..2], &["--seeds", "9"])),
+            "pagetide run --seeds 9"
+        );
+    }
+}

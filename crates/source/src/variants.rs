@@ -1,0 +1,128 @@
+//! The kernels of several variants, built one after the other and told apart.
+
+use pagetide_kernel::Digest;
+
+use crate::error::SourceError;
+use crate::recipe::Recipe;
+use crate::step::{BuildStep, Watch};
+use crate::workshop::{BuiltKernel, Workshop};
+
+/// A variant whose kernel may have to be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Name of the variant.
+    pub name: String,
+    /// Its kernel: a recipe, or any other name of a kernel, which is left as it is.
+    pub kernel: String,
+    /// Whether it differs from the first variant in its kernel alone.
+    pub is_kernel_alone: bool,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The variant runs on the kernel of this name.
+    Kernel(String),
+    /// Its kernel is that of the first variant to the last byte, so there is nothing to run; in a sentence.
+    Same(String),
+    /// Its kernel cannot be built, as was said.
+    Failed {
+        /// Whether it is a control, which nobody asked for by name.
+        is_control: bool,
+    },
+}
+
+/// A variant without which nothing can be compared cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[error("variant {name} cannot be built")]
+pub struct OrderError {
+    /// The variant.
+    pub name: String,
+    /// Why.
+    pub source: SourceError,
+}
+
+impl Workshop {
+    /// Builds the kernels of variants, the first of which is the baseline, and tells `say` of each step and of what is
+    /// not built. Fails where the baseline cannot be built, or the only variant to compare with it, or where
+    /// `is_stopped`; any other variant that cannot be built is left out.
+    pub fn deliver(
+        &mut self,
+        orders: &[Order],
+        is_stopped: &dyn Fn() -> bool,
+        say: &dyn Fn(&str),
+    ) -> Result<Vec<Delivery>, OrderError> {
+        let mut watch = |step: &BuildStep| say(&step.to_string());
+        self.check_all(orders, &mut watch)?;
+        let mut baseline: Option<Digest> = None;
+        let mut all = Vec::new();
+        for (place, order) in orders.iter().enumerate() {
+            let name = &order.name;
+            if !Recipe::is_recipe(&order.kernel) {
+                all.push(Delivery::Kernel(order.kernel.clone()));
+                continue;
+            }
+            let recipe: Result<Recipe, _> = order.kernel.parse();
+            let is_control = recipe.as_ref().is_ok_and(|recipe| recipe.control);
+            match recipe.and_then(|recipe| self.build(&recipe, &mut watch)) {
+                Ok(made)
+                    if order.is_kernel_alone && baseline.as_ref() == Some(&made.kernel.digest) =>
+                {
+                    all.push(Delivery::Same(no_change(name, &made)));
+                }
+                Ok(made) => {
+                    for missing in &made.not_built {
+                        say(&format!("{name}: {missing}"));
+                    }
+                    if place == 0 {
+                        baseline = Some(made.kernel.digest);
+                    }
+                    all.push(Delivery::Kernel(made.name));
+                }
+                // Without a baseline there is nothing to compare with, and who stopped wants nothing more.
+                Err(source) if place == 0 || is_stopped() => {
+                    let name = name.clone();
+                    return Err(OrderError { name, source });
+                }
+                Err(why) => {
+                    say(&format!("variant {name} is left out: {why}"));
+                    all.push(Delivery::Failed { is_control });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Before minutes are spent on the baseline, it must be there, and so must a patch to compare with it. Of several
+    /// patches one that does not fit is left out later, and the others go on.
+    fn check_all(&self, orders: &[Order], watch: &mut Watch) -> Result<(), OrderError> {
+        let is_judged = |order: &&Order| !order.kernel.ends_with(",control");
+        let judged = orders.iter().skip(1).filter(is_judged);
+        let must = if judged.count() > 1 { 1 } else { orders.len() };
+        for order in orders.iter().take(must) {
+            if Recipe::is_recipe(&order.kernel) {
+                let recipe = order.kernel.parse::<Recipe>();
+                recipe
+                    .and_then(|recipe| self.check(&recipe, watch))
+                    .map_err(|source| OrderError {
+                        name: order.name.clone(),
+                        source,
+                    })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says that a patch changes no code, and why where that is known.
+fn no_change(name: &str, made: &BuiltKernel) -> String {
+    let mut text = format!(
+        "{name}: no change in code: its kernel is the baseline's to the last byte ({}), so there is nothing to run",
+        made.kernel.digest.short()
+    );
+    for missing in &made.not_built {
+        text.push_str("; ");
+        text.push_str(missing);
+    }
+    text
+}
