@@ -12,11 +12,14 @@
 mod support;
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagetide_probe::meaning::RECLAIM_EVENTS;
 use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
 use pagetide_quantity::Nanos;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Passes of a process left out at its start, while memory and swap fill.
 const WARM_UP: usize = 4;
@@ -56,6 +59,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         support::workload();
         return Ok(());
     }
+    // Swap, cgroup and tracing instance are to be undone also where it is ended early.
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let stopped = || stop.load(Ordering::Relaxed);
     let passes = std::env::args()
         .nth(1)
         .map_or(Ok(500), |text| text.parse::<usize>())?;
@@ -80,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let running = support::Background::new(capture, Duration::from_millis(100));
     let each = u64::try_from(WARM_UP + COUNTED)?;
     let (mut taken, mut killed, mut in_vain) = (Vec::new(), 0, 0);
-    while taken.len() < passes && in_vain < KILLED {
+    while taken.len() < passes && in_vain < KILLED && !stopped() {
         let (passes, was_killed) =
             support::passes(pressure.start_toggling(&instance, 96, each), PATIENCE);
         // Whole groups of four, so that traced and untraced passes are as many.
@@ -89,6 +98,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         taken.extend(counted.iter().flatten().copied());
         killed += usize::from(was_killed);
         in_vain = if counted.is_empty() { in_vain + 1 } else { 0 };
+    }
+    if stopped() {
+        return Err("stopped before there were enough passes".into());
     }
     if taken.is_empty() {
         println!(

@@ -301,23 +301,36 @@ const PAGES_BACK: [&str; 4] = ["refaults", "major-faults", "swapped-in", "pages-
 /// The share of blocks that were got.
 const SUCCESS: &str = "success";
 
-/// What accounts for a metric that is no time, and which way its counters go with it (0: either way, for blocks are missed by
-/// compacting less, and by compacting in vain).
-fn behind(claim: &Claim, sides: [SideView<'_>; 2]) -> Option<(Mechanism, f64)> {
+/// How names begin of what reading a mapping back from swap took.
+const READ_BACK: &str = "swap-in";
+/// The share of neighbouring pages that are neighbours on the device.
+const CONTIGUITY: &str = "contiguity";
+
+/// Whether pages surely lie otherwise on the device, and what reading them back took went with it.
+fn is_laid_out(claim: &Claim, claims: &[Claim]) -> bool {
+    let goes_along = |other: &Claim| other.difference() * claim.difference() < 0.0;
+    let mut layout = claims.iter().filter(|other| other.metric == CONTIGUITY);
+    claim.metric.starts_with(READ_BACK) && layout.any(goes_along)
+}
+
+/// What accounts for a metric that is not of a whole trial's time, and which way its counters go with it (0: either way, for
+/// blocks are missed by compacting less, and by compacting in vain).
+fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(Mechanism, f64)> {
     let counts_pages = PAGES_BACK.iter().any(|end| claim.metric.ends_with(end));
     match claim.unit {
+        _ if is_laid_out(claim, claims) => Some((Mechanism::SwapLayout, claim.difference())),
         Unit::Count | Unit::Pages if counts_pages => Some((demand(sides), claim.difference())),
         Unit::Share if claim.metric == SUCCESS => Some((Mechanism::Compaction, 0.0)),
         _ => None,
     }
 }
 
-/// Where no time surely differs but a count of pages that were needed again does, or the share of blocks that were got: whose
-/// doing that is, with what changed along.
+/// Where no whole time surely differs but a count of pages that were needed again does, the share of blocks that were got, or
+/// what reading a mapping back took: whose doing that is, with what changed along.
 fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let mut counts: Vec<&Claim> = claims.iter().collect();
     counts.sort_by_key(|claim| !claim.primary);
-    let found = |claim: &&Claim| Some((claim.metric.clone(), behind(claim, sides)?));
+    let found = |claim: &&Claim| Some((claim.metric.clone(), behind(claim, claims, sides)?));
     let (metric, (mechanism, way)) = counts.iter().find_map(found)?;
     let [a, b] = sides;
     let evidence = evidence(mechanism, way, a, b);

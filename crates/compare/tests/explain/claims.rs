@@ -244,3 +244,37 @@ fn the_mean_of_all_seeds_is_told_with_what_each_says() {
     b.passes.iter_mut().for_each(|pass| pass.seed += 10);
     assert_eq!(seeds(&explain(&a, &b)), (vec![], 2));
 }
+
+#[test]
+fn a_mapping_read_back_sooner_from_a_device_where_it_lies_together_is_the_layouts_doing() {
+    let claim = |metric: &str, unit, means: [f64; 2]| Claim {
+        metric: metric.into(),
+        unit,
+        primary: true,
+        verdict: Verdict::Improved,
+        means,
+        effect: means[1] - means[0],
+        kind: EffectKind::Difference,
+    };
+    let side = |contiguity: f64| {
+        let mut side = copying(400.0, 100e3);
+        side.levels.insert("contiguity".into(), contiguity);
+        side
+    };
+    let (a, b) = (side(0.93), side(0.99));
+    let sooner = claim("swap-in", Unit::Nanos, [1e6, 4e5]);
+    let together = claim("contiguity", Unit::Share, [0.93, 0.99]);
+    let found = Explanation::of(&a, &b, &[sooner.clone(), together.clone()]);
+    let [lead] = &found.leads[..] else {
+        panic!("{found:#?}");
+    };
+    assert_eq!(lead.mechanism, Mechanism::SwapLayout);
+    assert_eq!(lead.of.as_deref(), Some("swap-in"));
+    assert_eq!(lead.evidence[0].name, "contiguity on the device");
+    // Not so where the layout is not sure to differ, or went the other way.
+    let apart = claim("contiguity", Unit::Share, [0.99, 0.93]);
+    for claims in [vec![sooner.clone()], vec![sooner, apart]] {
+        let found = Explanation::of(&a, &b, &claims);
+        assert!(found.leads.is_empty(), "{:#?}", found.leads);
+    }
+}
