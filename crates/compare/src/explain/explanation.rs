@@ -192,6 +192,10 @@ impl Explanation {
         if whole * claim.difference() <= 0.0 {
             all.answer = Answer::Contrary;
             all.unexplained = whole;
+            // The time explains nothing, but what decides may be no time.
+            if !claim.primary {
+                all.leads.extend(of_count(claims, [of_a, of_b]));
+            }
             return all;
         }
         let each: Vec<Effects> = a

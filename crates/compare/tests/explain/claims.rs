@@ -132,6 +132,15 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
     let found = Explanation::of(&a, &b, &[claim("run", Unit::Nanos, [times[1], times[0]])]);
     assert_eq!(found.answer, Answer::Contrary);
     assert!(found.findings.is_empty());
+    assert!(found.leads.is_empty());
+    // Where that time does not decide, what moved a count that does is told all the same.
+    let aside = Claim {
+        primary: false,
+        ..claim("run", Unit::Nanos, [times[1], times[0]])
+    };
+    let found = Explanation::of(&a, &b, &[aside, refaults.clone()]);
+    assert_eq!(found.answer, Answer::Contrary);
+    assert_eq!(found.leads[0].of.as_deref(), Some("refaults"));
     // The metric is a part of the time that is explained.
     let part = claim(
         "swap-in",
