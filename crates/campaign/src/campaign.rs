@@ -9,6 +9,8 @@ use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::program::{OwnProgram, ProgramPlace};
+use crate::request::RequestError;
 use pagetide_arena::VariantSpec;
 use pagetide_compare::ALPHA;
 use pagetide_verdict::signed_rank::smallest_p;
@@ -129,6 +131,21 @@ pub struct ScenarioSpec {
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %); the others have their defaults.
     pub margins: BTreeMap<String, f64>,
+    /// A program of the user's own, until its files are found and it is parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<OwnProgram>,
+}
+
+impl ScenarioSpec {
+    /// Takes a program of the user's own as parameters, now that its files have their place.
+    pub fn settle(&mut self, place: &ProgramPlace) -> Result<(), RequestError> {
+        if let Some(program) = self.program.take() {
+            let params = program.spec.params(place)?.into_iter();
+            self.params
+                .extend(params.map(|(name, value)| (name, vec![value])));
+        }
+        Ok(())
+    }
 }
 
 /// How many trials a campaign runs.

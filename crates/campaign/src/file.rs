@@ -27,6 +27,7 @@
 
 mod error;
 mod kernel;
+mod program;
 pub mod reference;
 mod table;
 mod vocabulary;
@@ -51,7 +52,7 @@ pub use vocabulary::{ScenarioWords, Vocabulary};
 use pagetide_quantity::nearest;
 
 use kernel::{KernelKeys, kernel_of};
-use reference::{SAMPLING, SCENARIO, TOP, VARIANT};
+use reference::{PROGRAM_KEYS, SAMPLING, SCENARIO, TOP, VARIANT};
 use table::{Item, Source, Table};
 
 /// More blocks than anybody runs; a slip of the finger should not plan years.
@@ -115,12 +116,26 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
     }
     let shared = FileDefaults::read(&top)?;
     let variants = variants(&top, vocabulary)?;
-    let scenarios = top
-        .need("scenario", "a [[scenario]] table with a name")?
-        .tables(&SCENARIO)?
+    let programs = match top.get("program") {
+        Some(item) => item.tables(&PROGRAM_KEYS)?,
+        None => Vec::new(),
+    };
+    let named = match top.get("scenario") {
+        None if !programs.is_empty() => Vec::new(),
+        _ => top
+            .need(
+                "scenario",
+                "a [[scenario]] table with a name, or a [[program]] table with a command",
+            )?
+            .tables(&SCENARIO)?,
+    };
+    let named = named
         .iter()
-        .map(|table| scenario(table, &shared, vocabulary))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|table| scenario(table, &shared, vocabulary));
+    let programs = programs
+        .iter()
+        .map(|table| program::program(table, &shared, vocabulary));
+    let scenarios = named.chain(programs).collect::<Result<Vec<_>, _>>()?;
     metrics_above(&top, &scenarios, vocabulary)?;
     let arena = arena(&top, vocabulary)?;
     let observe = observe(&top, variants.len())?;
@@ -495,6 +510,7 @@ fn scenario(
         primary: own.primary.or_else(of_all),
         margins,
         name,
+        program: None,
     })
 }
 

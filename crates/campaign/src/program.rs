@@ -3,14 +3,43 @@
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_store::shell;
+use serde::{Deserialize, Serialize};
 
 use crate::request::RequestError;
 
 /// Name of the scenario that runs a program of the user's own.
 pub const PROGRAM: &str = "program";
 
+/// A program of the user's own, as it was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnProgram {
+    /// What it is and what it finds.
+    pub files: ProgramFiles,
+    /// How it is run.
+    pub spec: ProgramSpec,
+}
+
+/// The command and the files of a program. Files and folders are written `PATH` or `PATH:INSIDE`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramFiles {
+    /// The command; its first word names the program.
+    pub command: Vec<String>,
+    /// Folder, archive or packages with all that it finds.
+    pub root: Option<String>,
+    /// Files, with the libraries that they need.
+    pub files: Vec<String>,
+    /// Folders with all that they hold.
+    pub dirs: Vec<String>,
+    /// File that is read as standard input.
+    pub input: Option<String>,
+    /// Folder inside in which it starts.
+    pub folder: Option<String>,
+    /// Free space for what is written.
+    pub space: Option<Bytes>,
+}
+
 /// How a program of the user's own is run, apart from its files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
     /// Variables of its environment, `NAME=VALUE` each.
     pub env: Vec<String>,

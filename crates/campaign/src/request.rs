@@ -340,6 +340,7 @@ impl Request {
             files_on: self.adjustment.files_on.unwrap_or_default(),
             primary: None,
             margins: BTreeMap::new(),
+            program: None,
         })
     }
 

@@ -7,7 +7,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use pagetide_campaign::file::{parse, read};
-use pagetide_campaign::{Campaign, FileError, Observe, ScenarioWords, Until, Vocabulary};
+use pagetide_campaign::{
+    Campaign, FileError, Observe, ProgramPlace, ScenarioWords, Until, Vocabulary,
+};
 use pagetide_quantity::Bytes;
 use pagetide_record::ArenaKind;
 use proptest::prelude::*;
@@ -441,4 +443,116 @@ fn a_variant_has_a_kernel_or_a_patch() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("patch") && error.contains('4'), "{error}");
+}
+
+const WITH_PROGRAM: &str = r#"name = "own"
+swap = "none"
+[[variant]]
+name = "only"
+[[program]]
+command = "sort -R --random-source='a b' x{seed}"
+root = "deb:coreutils/bookworm"
+file = ["a", "b:/etc/b"]
+dir = "d"
+env = { LEVEL = 3, NAME = "a b" }
+folder = "/tmp"
+input = "in"
+space = "48M"
+expect-exit = 1
+time-limit = "30s"
+limit = "8M"
+high = "6M"
+swap-max = "1M"
+metric = 'ops=([0-9]+):higher'
+memory = ["16M", "24M"]
+margins = { ops = 0.01 }
+[[program]]
+command = ["echo", "it's"]
+"#;
+
+#[test]
+fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
+    let campaign = parse("own.toml", WITH_PROGRAM, &vocabulary()).unwrap();
+    let [sort, echo] = &campaign.scenarios[..] else {
+        panic!("two programs");
+    };
+    let program = sort.program.as_ref().unwrap();
+    let files = &program.files;
+    let words: Vec<&str> = files.command.iter().map(String::as_str).collect();
+    assert_eq!(words, ["sort", "-R", "--random-source=a b", "x{seed}"]);
+    assert_eq!(files.root.as_deref(), Some("deb:coreutils/bookworm"));
+    assert_eq!(
+        (files.files.len(), &files.dirs[..]),
+        (2, &["d".to_owned()][..])
+    );
+    assert_eq!(files.space, Some(Bytes::from_mib(48)));
+    assert_eq!(program.spec.env, ["LEVEL=3", "NAME=a b"]);
+    assert_eq!(program.spec.expect_exit, Some(1));
+    assert_eq!(program.spec.limit, Some(Bytes::from_mib(8)));
+    assert_eq!(sort.primary.as_deref(), Some(&["ops".to_owned()][..]));
+    assert_eq!((sort.memory.len(), sort.swap.len()), (2, 1));
+    // Its files are found later; then it is a scenario like any other.
+    let mut settled = sort.clone();
+    let place = ProgramPlace {
+        root: "ab".to_owned(),
+        command: vec!["/usr/bin/sort".to_owned()],
+        ..ProgramPlace::default()
+    };
+    settled.settle(&place).unwrap();
+    assert!(settled.program.is_none());
+    assert_eq!(settled.params["time-limit"], ["30s"]);
+    assert_eq!(settled.params["command"], ["/usr/bin/sort"]);
+    let words = &echo.program.as_ref().unwrap().files.command;
+    assert_eq!(words[..], ["echo", "it's"]);
+}
+
+#[test]
+fn mistakes_in_a_program_are_told_with_their_line_and_where_a_key_belongs() {
+    let said = |from: &str, to: &str| {
+        let text = WITH_PROGRAM.replacen(from, to, 1);
+        parse("own.toml", &text, &vocabulary())
+            .unwrap_err()
+            .to_string()
+    };
+    for (from, to, words) in [
+        (
+            "command = \"sort",
+            "comand = \"sort",
+            "did you mean `command`",
+        ),
+        (
+            "folder = \"/tmp\"",
+            "params = { a = 1 }",
+            "it belongs under [[scenario]]",
+        ),
+        (
+            "swap = \"none\"",
+            "limit = \"8M\"",
+            "it belongs under [[program]]",
+        ),
+        ("'a b' x", "'a b x", "quotes do not match"),
+        ("expect-exit = 1", "expect-exit = 300", "from 0 to 255"),
+        (
+            "time-limit = \"30s\"",
+            "time-limit = \"soon\"",
+            "`time-limit` cannot be `soon`",
+        ),
+        ("limit = \"8M\"", "limit = 8", "give a size such as \"32M\""),
+        (
+            "metric = 'ops=([0-9]+):higher'",
+            "metric = 'ops'",
+            "NAME=REGEX:higher",
+        ),
+        (
+            "command = [\"echo\", \"it's\"]",
+            "command = []",
+            "give a command",
+        ),
+    ] {
+        let why = said(from, to);
+        assert!(
+            why.starts_with("own.toml:") && why.contains(words),
+            "{words}: {why}"
+        );
+    }
 }

@@ -25,6 +25,7 @@ mod power;
 mod scale;
 mod select;
 pub mod sizes;
+pub mod squeezed;
 mod tails;
 mod turns;
 pub mod version;

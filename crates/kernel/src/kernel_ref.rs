@@ -119,7 +119,7 @@ impl Suite {
         &self.0
     }
 
-    fn parse(text: &str, whole: &str) -> Result<Self, KernelError> {
+    pub(crate) fn parse(text: &str, whole: &str) -> Result<Self, KernelError> {
         let valid = !text.is_empty()
             && text
                 .bytes()

@@ -45,6 +45,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Run(Box<command::run::Args>),
+    Squeeze(Box<command::squeeze::Args>),
     Compare(command::compare::Args),
     Explain(command::explain::Args),
     Report(command::report::Args),

@@ -20,6 +20,7 @@ pub mod report;
 pub mod run;
 pub mod serve;
 pub mod show;
+pub mod squeeze;
 pub mod store;
 
 use anyhow::Result;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Report(args) => report::run(&args, &places, out),
         Command::Serve(args) => serve::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
+        Command::Squeeze(args) => squeeze::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),
         Command::List(args) => list::run(args, &places, out),

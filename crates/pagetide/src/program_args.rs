@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use pagetide_campaign::{ProgramPlace, ProgramSpec};
+use pagetide_campaign::{ProgramFiles, ProgramPlace, ProgramSpec};
+use pagetide_kernel::{Freshness, PackageSet, Step, Stop};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_root::{Contents, RootError, Roots};
 use pagetide_scenario::Measure;
 
 use crate::exit::Usage;
+use crate::interrupt::Interrupt;
 use crate::lab::StoreArgs;
 
 /// What a command line may say of a program.
@@ -19,10 +21,15 @@ pub struct ProgramArgs {
     /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed
     #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
-    /// Folder or tar archive (plain, gzip or zstd) that becomes its file system, libraries included; from this machine
-    /// only what --file and --dir name is added
-    #[arg(long, value_name = "DIR|TAR", requires = "command")]
-    pub root: Option<PathBuf>,
+    /// Folder or tar archive (plain, gzip or zstd) that becomes its file system, libraries included, or Debian packages with all
+    /// that they depend on (nothing is installed, none of their scripts runs); from this machine only what --file and --dir name
+    /// is added
+    #[arg(
+        long,
+        value_name = "DIR|TAR|deb:PACKAGE[,…][/SUITE]",
+        requires = "command"
+    )]
+    pub root: Option<String>,
     /// File to put into its file system, with the libraries that the file needs: a relative path goes below the working
     /// folder, an absolute one to the same place as here, or either to INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
@@ -80,30 +87,58 @@ impl ProgramArgs {
         })
     }
 
-    /// Makes the program's root in the cache; `say` is told of long steps.
-    pub fn install(&self, places: &StoreArgs, say: &dyn Fn(&str)) -> Result<ProgramPlace> {
-        let args = self.clone();
-        let contents = Contents {
-            command: args.command,
-            root: args.root,
-            files: args.file,
-            dirs: args.dir,
-            input: args.input,
-            folder: args.folder,
-            space: args.space,
-        };
-        let wrong = |why| match why {
-            RootError::Image { .. } => anyhow::Error::new(why),
-            why => Usage::error(why.to_string()),
-        };
-        let roots = Roots::of(&places.cache_folder()?);
-        let made = contents.install(&roots, say).map_err(wrong)?;
-        Ok(ProgramPlace {
-            root: made.root.digest,
-            command: made.command,
-            input: made.input.map(|path| path.to_string()),
-            folder: made.folder.map(|path| path.to_string()),
-            library_folders: made.library_folders,
-        })
+    /// The command and its files.
+    pub fn files(&self) -> ProgramFiles {
+        ProgramFiles {
+            command: self.command.clone(),
+            root: self.root.clone(),
+            files: self.file.clone(),
+            dirs: self.dir.clone(),
+            input: self.input.clone(),
+            folder: self.folder.clone(),
+            space: self.space,
+        }
     }
+}
+
+/// Makes the root of a program in the cache; `say` is told of long steps.
+pub fn install(
+    files: &ProgramFiles,
+    places: &StoreArgs,
+    interrupt: &Interrupt,
+    say: &dyn Fn(&str),
+) -> Result<ProgramPlace> {
+    let files = files.clone();
+    let (root, packages) = match files.root {
+        Some(text) if PackageSet::is_one(&text) => {
+            let set = PackageSet::parse(&text)?;
+            let cache = places.kernels()?.stopping_by(Stop::by(interrupt.flag()));
+            let mut watch = |step: &Step| say(&step.to_string());
+            (None, cache.packages(&set, Freshness::Pinned, &mut watch)?)
+        }
+        root => (root.map(PathBuf::from), Vec::new()),
+    };
+    let contents = Contents {
+        command: files.command,
+        root,
+        packages,
+        files: files.files,
+        dirs: files.dirs,
+        input: files.input,
+        folder: files.folder,
+        space: files.space,
+    };
+    let wrong = |why| match why {
+        RootError::Image { .. } => anyhow::Error::new(why),
+        why => Usage::error(why.to_string()),
+    };
+    let roots = Roots::of(&places.cache_folder()?);
+    let made = contents.install(&roots, say).map_err(wrong)?;
+    Ok(ProgramPlace {
+        root: made.root.digest,
+        command: made.command,
+        input: made.input.map(|path| path.to_string()),
+        folder: made.folder.map(|path| path.to_string()),
+        library_folders: made.library_folders,
+    })
 }

@@ -12,6 +12,7 @@ pub mod rows;
 pub mod scale;
 pub mod show;
 pub mod sizes;
+pub mod squeeze;
 pub mod summary;
 pub mod tails;
 pub mod verdicts;

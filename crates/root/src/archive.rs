@@ -3,7 +3,7 @@
 //! No name of the archive is used on this machine: the bytes of its files go into numbered files of a folder of ours, and its names
 //! only into the [`Tree`].
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,27 @@ impl Tree {
         } else {
             self.unpack(file, path, spool)
         }
+    }
+
+    /// Adds what Debian packages hold, given as a tar archive each, as a system has it whose `/bin`, `/lib` and so on are links into
+    /// `/usr` (the merged `/usr` of Debian 12 and later): there is then one place for each, whichever a package names.
+    pub fn packages(&mut self, archives: &[PathBuf], spool: &Path) -> Result<(), RootError> {
+        if archives.is_empty() {
+            return Ok(());
+        }
+        for name in ["bin", "sbin", "lib", "lib64"] {
+            self.folder(&Inside::new(&format!("/usr/{name}"), "")?)?;
+            self.link(
+                &Inside::new(&format!("/{name}"), "")?,
+                &format!("usr/{name}"),
+            )?;
+        }
+        for (number, archive) in archives.iter().enumerate() {
+            let own = spool.join(format!("package-{number}"));
+            fs::create_dir(&own).map_err(io("making", &own))?;
+            self.archive(archive, &own)?;
+        }
+        Ok(())
     }
 
     /// Adds what a tar stream holds; `name` is for messages.

@@ -18,6 +18,8 @@ pub struct Contents {
     pub command: Vec<String>,
     /// Folder or tar archive with everything, so that only what is named is taken from this machine.
     pub root: Option<PathBuf>,
+    /// Tar archives of Debian packages, which together are a root with everything, beside `root` or in its place.
+    pub packages: Vec<PathBuf>,
     /// Files, with the libraries that they need.
     pub files: Vec<String>,
     /// Folders with all that they hold.
@@ -53,8 +55,11 @@ impl Contents {
         let mut tree = Tree::default();
         // What is unpacked there must be there when the image is made.
         let spool = roots.spool()?;
-        if let Some(root) = &self.root {
+        let is_alone = self.root.is_some() || !self.packages.is_empty();
+        if is_alone {
             host = host.alone();
+        }
+        if let Some(root) = &self.root {
             if root.is_dir() {
                 let path = root.to_str().unwrap_or_default();
                 host.dir(&mut tree, path, Some("/"))?;
@@ -62,6 +67,7 @@ impl Contents {
                 tree.archive(root, spool.path())?;
             }
         }
+        tree.packages(&self.packages, spool.path())?;
         for text in &self.dirs {
             let (path, inside) = places(text);
             host.dir(&mut tree, path, inside)?;
@@ -76,7 +82,7 @@ impl Contents {
         };
         let mut command = self.command.clone();
         if let Some(word) = command.first_mut() {
-            let path = if self.root.is_some() {
+            let path = if is_alone {
                 tree.program(word)?
             } else {
                 host.program(&mut tree, word)?

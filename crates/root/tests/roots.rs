@@ -294,6 +294,41 @@ fn an_archive_becomes_a_tree_whatever_compresses_it() {
 }
 
 #[test]
+fn packages_meet_in_one_usr_whichever_folder_they_name() {
+    use tar::EntryType as Kind;
+    let folder = tempfile::tempdir().unwrap();
+    let spool = folder.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    let write = |name: &str, entries: &[(&str, Kind, &str)]| {
+        let path = folder.path().join(name);
+        fs::write(&path, archive(entries)).unwrap();
+        path
+    };
+    let packages = [
+        write(
+            "old.tar",
+            &[
+                ("lib", Kind::Directory, ""),
+                ("lib/x/ld.so", Kind::Regular, "loader"),
+                ("bin/sh", Kind::Symlink, "dash"),
+            ],
+        ),
+        write("new.tar", &[("usr/bin/dash", Kind::Regular, "shell")]),
+    ];
+    let mut tree = Tree::default();
+    tree.packages(&packages, &spool).unwrap();
+    for (path, real) in [
+        ("/lib/x/ld.so", "/usr/lib/x/ld.so"),
+        ("/bin/sh", "/usr/bin/dash"),
+    ] {
+        let found = tree.follow(&inside(path)).unwrap();
+        assert_eq!(found, inside(real));
+        assert!(tree.get(&found).is_some(), "{real}");
+    }
+    assert!(tree.get(&inside("/lib64")).is_some());
+}
+
+#[test]
 fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
     use tar::EntryType as Kind;
     for (name, kind, text) in [

@@ -52,6 +52,7 @@ pub mod sequential;
 pub mod serial;
 pub mod sign_flip;
 pub mod signed_rank;
+pub mod squeeze;
 pub mod student;
 pub mod tail;
 mod tie;

@@ -66,6 +66,7 @@ pub const TOP: TableKeys = TableKeys {
         "sampling" = "table": "How many trials: see [sampling].";
         "variant" = "tables": "What is compared: see [[variant]].";
         "scenario" = "tables": "Under which workloads: see [[scenario]].";
+        "program" = "tables": "Programs of your own as workloads: see [[program]].";
     },
 };
 
@@ -116,8 +117,35 @@ pub const SCENARIO: TableKeys = TableKeys {
     },
 };
 
+/// `[[program]]`.
+pub const PROGRAM_KEYS: TableKeys = TableKeys {
+    place: "[[program]]",
+    meaning: "A program of your own as a workload, unmodified. Paths of this machine are written PATH or PATH:INSIDE.",
+    keys: keys! {
+        "command" = "\"sort numbers\", or a list": "The command, quoted as for a shell, or its words. {seed} in it is the trial's seed. Must be there.";
+        "root" = "\"deb:sqlite3/bookworm\"": "Folder, tar archive, or Debian packages with all that it finds, its libraries too. Without it: its executable and libraries are taken from this machine.";
+        "file" = "\"PATH\", or a list": "Files that it finds, with the libraries they need.";
+        "dir" = "\"PATH\", or a list": "Folders that it finds, with all that they hold.";
+        "env" = "{ NAME = \"VALUE\" }": "Variables of its environment, beside PATH, HOME, USER, LANG and TZ.";
+        "folder" = "\"/work\"": "Folder inside in which it starts. Without it: /work.";
+        "input" = "\"PATH\"": "File of this machine that it reads as its standard input. Without it: nothing to read.";
+        "space" = "\"64M\"": "Free space for what it writes. Without it: as much as its files take, at least 32M.";
+        "expect-exit" = "number": "Status with which it must end. Without it: 0.";
+        "time-limit" = "\"60s\"": "It is ended after so much time of the guest. Without it: 600s.";
+        "limit" = "\"32M\"": "Limit of its memory group (memory.max). Without it and the next two: no group.";
+        "high" = "\"24M\"": "Memory above which its group is slowed down and reclaimed (memory.high).";
+        "swap-max" = "\"8M\"": "Most swap that its group may take (memory.swap.max).";
+        "metric" = "'ops=([0-9.]+) per second:higher', or a list": "Numbers to read from its output, which then decide. Without it: the elapsed time decides.";
+        "memory" = "\"64M\", or a list": "As above all tables.";
+        "swap" = "\"zram\", or a list": "As above all tables.";
+        "swap-size" = "\"256M\"": "As above all tables.";
+        "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
+        "margins" = "{ elapsed = 0.02 }": "As above all tables.";
+    },
+};
+
 /// All tables, in the order in which a file has them.
-pub const TABLES: [TableKeys; 4] = [TOP, SAMPLING, VARIANT, SCENARIO];
+pub const TABLES: [TableKeys; 5] = [TOP, SAMPLING, VARIANT, SCENARIO, PROGRAM_KEYS];
 
 /// Where a key belongs that has no place in `here`.
 pub fn place_of(key: &str, here: &str) -> Option<&'static str> {

@@ -269,6 +269,30 @@ impl Apt {
             .run(program, Some(&config), arguments, at, lock.into())
     }
 
+    /// Fetches packages and all that they depend on into a folder (with a folder `partial` in it), checked against the archive's
+    /// signature, as if nothing were installed. Nothing is installed.
+    pub fn fetch_with_dependencies(
+        &self,
+        names: &[String],
+        into: &Path,
+    ) -> Result<(), KernelError> {
+        let archives = format!("Dir::Cache::archives={}", into.display());
+        let mut arguments = vec![
+            "-q",
+            "-y",
+            "--no-install-recommends",
+            "--download-only",
+            "-o",
+            &archives,
+            "install",
+            "--",
+        ];
+        arguments.extend(names.iter().map(String::as_str));
+        let attempt = format!("fetch {}", names.join(", "));
+        self.run(&attempt, "apt-get", &arguments, into)?;
+        Ok(())
+    }
+
     /// The suites asked for that no site had at the last update.
     fn without(&self) -> Vec<String> {
         let had = fs::read_to_string(self.path("sources.list")).unwrap_or_default();

@@ -68,8 +68,9 @@ impl Row for CellRow {
 
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let mut campaign = wanted(&args.what, &args.campaign, &args.program, places, &say)?;
     let interrupt = Interrupt::listen()?;
+    let (campaign, program) = (&args.campaign, &args.program);
+    let mut campaign = wanted(&args.what, campaign, program, places, &interrupt, &say)?;
     let mut arena_args = args.arena.clone();
     // What boots, and how often, is known only of kernels that are there.
     building::build(&mut campaign, places, &mut arena_args, &interrupt, &say)?;

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
-use crate::program_args::ProgramArgs;
+use crate::program_args::{ProgramArgs, install};
 use crate::progress::Progress;
 use crate::vocabulary::vocabulary;
 
@@ -65,7 +65,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let interrupt = Interrupt::listen()?;
     let progress = Progress::new(interrupt.clone());
     let tell = |text: &str| progress.say(text);
-    let mut campaign = wanted(&args.what, &args.campaign, &args.program, places, &tell)?;
+    let mut campaign = wanted(
+        &args.what,
+        &args.campaign,
+        &args.program,
+        places,
+        &interrupt,
+        &tell,
+    )?;
     let cells: Vec<_> = campaign.cells().collect();
     args.judged
         .check(cells.iter().map(|cell| cell.scenario.as_str()))?;
@@ -158,13 +165,22 @@ pub fn wanted(
     args: &CampaignArgs,
     program: &ProgramArgs,
     places: &StoreArgs,
+    interrupt: &Interrupt,
     say: &dyn Fn(&str),
 ) -> Result<Campaign> {
     let (request, vocabulary) = (args.request()?, vocabulary());
     if program.command.is_empty() {
-        return Ok(request.campaign(what, &vocabulary)?);
+        let mut campaign = request.campaign(what, &vocabulary)?;
+        for scenario in &mut campaign.scenarios {
+            if let Some(program) = &scenario.program {
+                let place = install(&program.files, places, interrupt, say)?;
+                scenario.settle(&place)?;
+            }
+        }
+        return Ok(campaign);
     }
-    let (spec, place) = (program.spec()?, program.install(places, say)?);
+    let spec = program.spec()?;
+    let place = install(&program.files(), places, interrupt, say)?;
     Ok(request.of_program(what, &spec, &place, &vocabulary)?)
 }
 

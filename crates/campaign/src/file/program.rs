@@ -1,0 +1,143 @@
+//! `[[program]]`: a program of the user's own in a campaign file.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use toml::de::DeValue;
+
+use super::FileDefaults;
+use super::error::FileError;
+use super::table::{Item, Table};
+use super::vocabulary::Vocabulary;
+use crate::campaign::ScenarioSpec;
+use crate::program::{OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
+
+/// The scenario of a `[[program]]`, whose files are not looked for yet.
+pub fn program(
+    table: &Table<'_>,
+    shared: &FileDefaults,
+    vocabulary: &Vocabulary,
+) -> Result<ScenarioSpec, FileError> {
+    let own = FileDefaults::read(table)?;
+    let files = ProgramFiles {
+        command: command(table)?,
+        root: text(
+            table,
+            "root",
+            "a folder, a tar archive or deb:PACKAGE in quotes",
+        )?,
+        files: texts(table, "file", "a path in quotes, or a list of them")?,
+        dirs: texts(table, "dir", "a path in quotes, or a list of them")?,
+        input: text(table, "input", "a path in quotes")?,
+        folder: text(table, "folder", "a path inside in quotes")?,
+        space: parsed(table, "space", "a size such as \"64M\"")?,
+    };
+    let spec = ProgramSpec {
+        env: environment(table)?,
+        expect_exit: match table.get("expect-exit") {
+            Some(item) => u8::try_from(item.whole(0..=255)?).ok(),
+            None => None,
+        },
+        time_limit: parsed(table, "time-limit", "a time such as \"60s\"")?,
+        limit: parsed(table, "limit", "a size such as \"32M\"")?,
+        high: parsed(table, "high", "a size such as \"24M\"")?,
+        swap_max: parsed(table, "swap-max", "a size such as \"8M\"")?,
+        metrics: metrics(table)?,
+    };
+    let known = vocabulary.scenario(PROGRAM);
+    let is_known = |name: &String| known.is_some_and(|words| words.metrics.contains(name));
+    let above = shared.primary.iter().flatten();
+    let above: Vec<String> = above.filter(|name| is_known(name)).cloned().collect();
+    let mut margins = shared.margins.clone();
+    margins.extend(own.margins);
+    Ok(ScenarioSpec {
+        name: PROGRAM.to_owned(),
+        as_written: false,
+        params: BTreeMap::new(),
+        memory: if own.memory.is_empty() {
+            shared.memory.clone()
+        } else {
+            own.memory
+        },
+        swap: if own.swap.is_empty() {
+            shared.swap.clone()
+        } else {
+            own.swap
+        },
+        swap_size: own.swap_size.or(shared.swap_size),
+        files_on: own.files_on.or(shared.files_on).unwrap_or_default(),
+        primary: spec.primary().or((!above.is_empty()).then_some(above)),
+        margins,
+        program: Some(OwnProgram { files, spec }),
+    })
+}
+
+/// The command: one text, quoted as for a shell, or a list of words.
+fn command(table: &Table<'_>) -> Result<Vec<String>, FileError> {
+    let wanted = "the command in quotes, or a list of its words";
+    let item = table.need("command", "command = \"sort numbers\"")?;
+    let words: Vec<String> = if let DeValue::Array(_) = item.value {
+        texts(table, "command", wanted)?
+    } else {
+        let split = shlex::split(&item.string(wanted)?);
+        split.ok_or_else(|| item.value(&"its quotes do not match; close each that is opened"))?
+    };
+    if words.is_empty() {
+        return Err(item.value(&"give a command, such as \"sort numbers\""));
+    }
+    Ok(words)
+}
+
+/// The environment.
+fn environment(table: &Table<'_>) -> Result<Vec<String>, FileError> {
+    let Some(item) = table.get("env") else {
+        return Ok(Vec::new());
+    };
+    let pairs = item.table(None)?;
+    pairs
+        .items()
+        .map(|item| {
+            let value = item.text().ok_or_else(|| item.kind("text or a number"))?;
+            Ok(format!("{}={value}", item.key))
+        })
+        .collect()
+}
+
+/// Numbers to read from its output.
+fn metrics(table: &Table<'_>) -> Result<Vec<String>, FileError> {
+    let wanted = "a metric in quotes, such as 'ops=([0-9.]+) per second:higher', or a list of them";
+    let found = texts(table, "metric", wanted)?;
+    if let Some(item) = table.get("metric")
+        && found
+            .iter()
+            .any(|text| !text.contains('=') || !text.contains(':'))
+    {
+        return Err(item.value(&"write NAME=REGEX:higher or NAME=REGEX:lower"));
+    }
+    Ok(found)
+}
+
+fn text(table: &Table<'_>, key: &str, wanted: &'static str) -> Result<Option<String>, FileError> {
+    table.get(key).map(|item| item.string(wanted)).transpose()
+}
+
+fn texts(table: &Table<'_>, key: &str, wanted: &'static str) -> Result<Vec<String>, FileError> {
+    let items = table.get(key).map(|item| item.list()).unwrap_or_default();
+    items.iter().map(|item| item.string(wanted)).collect()
+}
+
+fn parsed<T: FromStr>(
+    table: &Table<'_>,
+    key: &str,
+    wanted: &'static str,
+) -> Result<Option<T>, FileError>
+where
+    T::Err: ToString,
+{
+    let read = |item: Item<'_>| {
+        let text = item.string(wanted)?;
+        text.parse()
+            .map_err(|why: T::Err| item.value(&why.to_string()))
+    };
+    table.get(key).map(read).transpose()
+}

@@ -1,0 +1,376 @@
+//! The smallest memory at which a workload is not much slower than with plenty: the search of
+//! [`pagetide_verdict::squeeze`], run through an arena into the store.
+//!
+//! Every size is a cell of one campaign, in the order in which it was tried, plenty first. What has a record is not run again, so
+//! a search that was stopped goes on where it was.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use pagetide_arena::{Arena, ArenaError};
+use pagetide_compare::squeezed::{Knob, Means, Measured, Resident, Runs, Squeezed};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_record::subject::exact_time;
+use pagetide_record::{MemorySpec, Pass};
+use pagetide_store::{CampaignNote, Store};
+pub use pagetide_verdict::squeeze::{Answer, Design, Point};
+use pagetide_verdict::squeeze::{Outcome, Search, Step, knee};
+
+use crate::campaign::{Campaign, ScenarioSpec, Until};
+use crate::event::{Event, Tally, Watch};
+use crate::run::{Options, Run, RunError, locked, prepared};
+
+/// Most runs of a search, one of which is observed.
+pub const MOST_RUNS: u32 = 15;
+/// A program that takes so many times as long as with plenty is ended: that it is too slow is known by then.
+pub const CUT: f64 = 5.0;
+
+/// What is searched.
+#[derive(Clone, Debug)]
+pub struct Squeeze {
+    /// One variant and one scenario, with plenty.
+    pub campaign: Campaign,
+    /// What is varied.
+    pub knob: Knob,
+    /// The metric that decides.
+    pub metric: String,
+    /// Parameters that depend on the memory: they keep the values they have with plenty.
+    pub pins: Vec<String>,
+    /// Parameter that ends a run after some time, where the scenario has one, and its value.
+    pub time_limit: Option<(String, Nanos)>,
+    /// Sizes, share and seeds.
+    pub design: Design,
+}
+
+/// How a search ended.
+#[derive(Debug)]
+pub enum SqueezeOutcome {
+    /// It came to its end.
+    Found(Box<Squeezed>),
+    /// It was stopped after so many runs.
+    Stopped(u32),
+}
+
+/// Searches to the end, or until told to stop; `say` is told of every size.
+pub fn squeeze(
+    asked: &Squeeze,
+    arena: &dyn Arena,
+    store: &mut Store,
+    options: &Options<'_>,
+    watch: &dyn Watch,
+    say: &dyn Fn(&Point),
+) -> Result<SqueezeOutcome, RunError> {
+    let _lock = store.lock_campaign(&asked.campaign.name)?;
+    let mut walk = Walk::begin(asked, arena)?;
+    while let Some(step) = walk.search.next() {
+        if !walk.step(&step, arena, store, options, watch)? {
+            return Ok(SqueezeOutcome::Stopped(walk.search.made()));
+        }
+        if let Some(point) = walk.search.curve().iter().find(|p| p.size == step.size) {
+            say(point);
+        }
+    }
+    let answer = walk.search.answer();
+    let enough = match &answer {
+        Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
+            Some(enough.size)
+        }
+        Answer::PlentyDied { .. } | Answer::NothingTried => None,
+    };
+    let mut resident = None;
+    if let Some(size) = enough {
+        let observed = Some(walk.cell(size));
+        if !walk.run(observed, arena, store, options, watch)? {
+            return Ok(SqueezeOutcome::Stopped(walk.search.made()));
+        }
+        resident = walk.resident(store)?;
+    }
+    let curve = walk.search.curve();
+    let runs = walk.search.made() + u32::from(enough.is_some());
+    Ok(SqueezeOutcome::Found(Box::new(Squeezed {
+        cell: walk.label.clone(),
+        knob: asked.knob,
+        metric: asked.metric.clone(),
+        design: *walk.search.design(),
+        answer,
+        runs,
+        knee: knee(&curve),
+        cautions: walk.cautions(&curve),
+        curve: curve
+            .into_iter()
+            .map(|point| Measured {
+                means: walk.means.get(&point.size).cloned().unwrap_or_default(),
+                point,
+            })
+            .collect(),
+        resident,
+        campaign: walk.note.id(),
+    })))
+}
+
+/// A search on its way.
+struct Walk<'a> {
+    asked: &'a Squeeze,
+    base: ScenarioSpec,
+    search: Search,
+    /// Sizes that were tried, each a cell.
+    sizes: Vec<u64>,
+    /// Trials, by cell and block.
+    trials: Vec<(usize, u32)>,
+    means: BTreeMap<u64, Means>,
+    /// Time after which runs with less than plenty are ended.
+    cut: Option<Nanos>,
+    note: CampaignNote,
+    /// The cell with plenty, for people.
+    label: String,
+}
+
+impl<'a> Walk<'a> {
+    fn begin(asked: &'a Squeeze, arena: &dyn Arena) -> Result<Self, RunError> {
+        let mut walk = Self {
+            base: asked.campaign.scenarios[0].clone(),
+            search: Search::new(asked.design),
+            sizes: vec![asked.design.plenty],
+            trials: Vec::new(),
+            means: BTreeMap::new(),
+            cut: None,
+            note: CampaignNote::default(),
+            label: String::new(),
+            asked,
+        };
+        // The workload stays the same at every size: what follows from the memory is taken from plenty.
+        let campaign = walk.campaign();
+        let Some(cell) = campaign.cells().next() else {
+            return Ok(walk);
+        };
+        let trial = campaign.trial(&cell, 0, (0, 0), Pass::Timed);
+        let plenty = prepared(arena, &trial)?;
+        let subject = plenty.subject();
+        for name in &asked.pins {
+            if let Some(value) = subject.params.get(name) {
+                walk.base.params.insert(name.clone(), vec![value.clone()]);
+            }
+        }
+        walk.base.swap_size = Some(subject.swap_size);
+        walk.label = subject.cell_label();
+        Ok(walk)
+    }
+
+    /// The scenario with so much.
+    fn scenario(&self, size: u64) -> ScenarioSpec {
+        let mut spec = self.base.clone();
+        match self.asked.knob {
+            Knob::Memory => {
+                spec.memory = vec![match spec.memory.first() {
+                    Some(MemorySpec::Total(_)) => MemorySpec::Total(Bytes(size)),
+                    _ => MemorySpec::Free(Bytes(size)),
+                }];
+            }
+            Knob::Limit => {
+                spec.params
+                    .insert("limit".to_owned(), vec![size.to_string()]);
+            }
+        }
+        if let (Some(cut), Some((name, _))) = (self.cut, &self.asked.time_limit)
+            && size < self.asked.design.plenty
+        {
+            spec.params.insert(name.clone(), vec![exact_time(cut)]);
+        }
+        spec
+    }
+
+    /// The campaign of all sizes that were tried.
+    fn campaign(&self) -> Campaign {
+        let mut campaign = self.asked.campaign.clone();
+        campaign.scenarios = self.sizes.iter().map(|size| self.scenario(*size)).collect();
+        campaign.sampling.until = Until::Blocks(self.asked.design.seeds);
+        campaign
+    }
+
+    /// The place of a size among the cells.
+    fn cell(&self, size: u64) -> usize {
+        self.sizes.iter().position(|s| *s == size).unwrap_or(0)
+    }
+
+    /// Makes the runs of a step. False where it was stopped.
+    fn step(
+        &mut self,
+        step: &Step,
+        arena: &dyn Arena,
+        store: &mut Store,
+        options: &Options<'_>,
+        watch: &dyn Watch,
+    ) -> Result<bool, RunError> {
+        if !self.sizes.contains(&step.size) {
+            self.sizes.push(step.size);
+            // A size at which it cannot run at all is too small.
+            let campaign = self.campaign();
+            let cells: Vec<_> = campaign.cells().collect();
+            if let Some(cell) = cells.last() {
+                let trial = campaign.trial(cell, 0, (0, 0), Pass::Timed);
+                if let Err(RunError::Refused { source, .. }) = prepared(arena, &trial) {
+                    self.sizes.pop();
+                    let why = format!("cannot run: {source}");
+                    self.search
+                        .add(step.size, step.seeds[0], Outcome::Died(why));
+                    return Ok(true);
+                }
+            }
+        }
+        let cell = self.cell(step.size);
+        self.trials
+            .extend(step.seeds.iter().map(|seed| (cell, *seed)));
+        if !self.run(None, arena, store, options, watch)? {
+            return Ok(false);
+        }
+        let runs = Runs::of(store, &self.note, cell, &self.asked.metric)?;
+        if let Some(why) = runs.accident {
+            return Err(RunError::Arena(ArenaError::broken(why)));
+        }
+        for (seed, outcome) in runs.outcomes {
+            self.search.add(step.size, seed, outcome);
+        }
+        if step.size == self.asked.design.plenty {
+            self.learn(&runs.means);
+        }
+        self.means.insert(step.size, runs.means);
+        Ok(true)
+    }
+
+    /// Takes from the runs with plenty where to begin and when to end the others.
+    fn learn(&mut self, means: &Means) {
+        if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
+            self.search.hint(pagetide_quantity::floor(peak));
+        }
+        if let (Some(elapsed), Some((_, given))) = (means.elapsed, &self.asked.time_limit) {
+            // Whole milliseconds, so that it reads well.
+            let cut = pagetide_quantity::floor(elapsed * CUT).next_multiple_of(1_000_000);
+            self.cut = Some(Nanos(cut.min(given.0)));
+        }
+    }
+
+    /// Runs what has no record: all trials so far, and one observed. False where it was stopped.
+    fn run(
+        &mut self,
+        observed: Option<usize>,
+        arena: &dyn Arena,
+        store: &mut Store,
+        options: &Options<'_>,
+        watch: &dyn Watch,
+    ) -> Result<bool, RunError> {
+        let campaign = self.campaign();
+        let cells: Vec<_> = campaign.cells().collect();
+        let counting = Counting {
+            inner: watch,
+            is_first: self.sizes.len() == 1,
+            before: Mutex::new(None),
+        };
+        let mut run = Run::begin(&campaign, arena, store, options, &counting)?;
+        let timed = self
+            .trials
+            .iter()
+            .map(|(cell, block)| campaign.planned(&cells, *cell, 0, (*block, 0), Pass::Timed));
+        let observed =
+            observed.map(|cell| campaign.planned(&cells, cell, 0, (0, 0), Pass::Observed));
+        let all: Vec<_> = timed.chain(observed).collect();
+        let is_whole = run.trials(|| all.iter().cloned())?;
+        self.note = run.note;
+        Ok(is_whole)
+    }
+
+    /// What was in memory in the run that was made last, which was observed; nothing where it came to no end.
+    fn resident(&self, store: &Store) -> Result<Option<Resident>, RunError> {
+        let Some(entry) = self.note.entries.last() else {
+            return Ok(None);
+        };
+        let rows = store.by_keys(std::slice::from_ref(&entry.key))?;
+        match rows.iter().find(|row| row.is_valid()) {
+            Some(row) => Ok(Resident::of(&store.load(&row.id)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// What to know before relying on the answer.
+    fn cautions(&self, curve: &[Point]) -> Vec<String> {
+        let mut cautions = Vec::new();
+        let plenty = self.means.get(&self.asked.design.plenty);
+        let moved = plenty.map_or(0.0, |means| {
+            means.refaults.unwrap_or(0.0) + means.swapped_out.unwrap_or(0.0)
+        });
+        if moved >= 1.0 {
+            let size = MemorySpec::Free(Bytes(self.asked.design.plenty));
+            cautions.push(format!(
+                "{size} was not plenty: pages were evicted there and came back, or went to swap ({moved:.0}); raise --memory"
+            ));
+        }
+        let slower = |pair: &&[Point]| match (pair[0].slowdown, pair[1].slowdown) {
+            (Some(small), Some(large)) => {
+                pair[0].is_full && large > small + self.asked.design.within
+            }
+            _ => false,
+        };
+        if let Some(pair) = curve.windows(2).find(slower) {
+            cautions.push(format!(
+                "the curve does not only fall: with {} it was slower than with {}",
+                MemorySpec::Free(Bytes(pair[1].size)),
+                MemorySpec::Free(Bytes(pair[0].size)),
+            ));
+        }
+        cautions
+    }
+}
+
+/// Says of a search how far it is: of the most runs it may take, not of the runs of a step.
+struct Counting<'a> {
+    inner: &'a dyn Watch,
+    is_first: bool,
+    /// Wall-clock time that the trials of this step are to take, and how many they are.
+    before: Mutex<Option<(Nanos, usize)>>,
+}
+
+impl Counting<'_> {
+    fn tally(&self, tally: Tally) -> Tally {
+        let total = tally.total.max(MOST_RUNS as usize);
+        let mut before = locked(&self.before);
+        let todo = tally.total - tally.done();
+        let (left, of) = *before.get_or_insert((tally.left, todo.max(1)));
+        // What comes after this step takes as long for each run, by this step's own estimate.
+        let later = (total - tally.total) as u64;
+        Tally {
+            total,
+            left: Nanos(tally.left.0 + later * (left.0 / of as u64)),
+            ..tally
+        }
+    }
+}
+
+impl Watch for Counting<'_> {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            // Each step plans anew, which is news the first time.
+            Event::Planned(tally) if self.is_first => {
+                self.inner.event(&Event::Planned(self.tally(*tally)));
+            }
+            Event::Planned(_) => {}
+            Event::Stored {
+                number,
+                trial,
+                id,
+                tally,
+                ..
+            } => self.inner.event(&Event::Stored {
+                number: *number,
+                trial,
+                id,
+                // That a run dies with too little is no news here: the curve says so.
+                invalid: None,
+                tally: self.tally(*tally),
+            }),
+            other => self.inner.event(other),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.inner.is_stopped()
+    }
+}

@@ -1,0 +1,291 @@
+//! What the records of one size say, for the search of the smallest that is enough.
+
+use std::collections::BTreeMap;
+
+use pagetide_quantity::{Bytes, Direction, Metric, Series};
+use pagetide_record::RecordReader;
+use pagetide_store::{CampaignNote, Row, Store};
+use pagetide_verdict::number;
+use pagetide_verdict::squeeze::{Answer, Design, Outcome, Point};
+use serde::Serialize;
+
+use crate::error::CompareError;
+
+/// What stands in the reason of a trial that was ended at its time limit.
+const AT_TIME_LIMIT: &str = "was ended at its time limit";
+/// What stands in the reason of a trial whose program was killed at the limit of its memory group.
+const AT_LIMIT: &str = "at the limit of its memory group";
+/// What stands in the reason of a trial that the machine had not enough memory for.
+const OUT_OF_MEMORY: &str = "for lack of memory after";
+/// Fewest samples of memory over time of which one is told as the one with most in use.
+const FEWEST_SAMPLES: usize = 10;
+
+/// What is searched: the memory of the machine, or the limit of a memory group within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knob {
+    /// Memory free to the workload.
+    Memory,
+    /// `memory.max` of the program's group.
+    Limit,
+}
+
+/// A finished search, or what there is of one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Squeezed {
+    /// Label of the cell with plenty.
+    pub cell: String,
+    /// What was searched.
+    pub knob: Knob,
+    /// The metric that decides.
+    pub metric: String,
+    /// Sizes, share, seeds and runs.
+    pub design: Design,
+    /// What came of it.
+    pub answer: Answer,
+    /// Runs that were made, the observed one included.
+    pub runs: u32,
+    /// The sizes that were tried, ascending.
+    pub curve: Vec<Measured>,
+    /// The size at which the curve bends most.
+    pub knee: Option<u64>,
+    /// What is in memory at the smallest size that is enough, from an observed run.
+    pub resident: Option<Resident>,
+    /// What to know before relying on the answer.
+    pub cautions: Vec<String>,
+    /// Identity of the campaign that has the records.
+    pub campaign: String,
+}
+
+/// A size that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// What the search knows of it.
+    #[serde(flatten)]
+    pub point: Point,
+    /// What its runs say.
+    #[serde(flatten)]
+    pub means: Means,
+}
+
+/// Means over the runs of a size that came to an end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Means {
+    /// Time from the start of the scenario to its end, in nanoseconds.
+    pub elapsed: Option<f64>,
+    /// Evicted pages that came back.
+    pub refaults: Option<f64>,
+    /// Pages that went to swap.
+    pub swapped_out: Option<f64>,
+    /// Share of the time for which some task waited for memory.
+    pub psi_some: Option<f64>,
+    /// Share of the time for which all tasks waited for memory.
+    pub psi_full: Option<f64>,
+    /// Most that the program's memory group held.
+    pub group_peak: Option<f64>,
+}
+
+/// The runs of one size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Runs {
+    /// What came of each seed, by the number of its block.
+    pub outcomes: BTreeMap<u32, Outcome>,
+    /// Whether a run was spoilt by the machine around it, and why.
+    pub accident: Option<String>,
+    /// Means over them.
+    pub means: Means,
+}
+
+impl Runs {
+    /// Reads the timed runs of a cell of a campaign.
+    pub fn of(
+        store: &Store,
+        note: &CampaignNote,
+        cell: usize,
+        metric: &str,
+    ) -> Result<Self, CompareError> {
+        let mut runs = Self::default();
+        let mut valid: Vec<(u32, Row)> = Vec::new();
+        for entry in note.entries.iter().filter(|entry| entry.cell == cell) {
+            let rows = store.by_keys(std::slice::from_ref(&entry.key))?;
+            let sound = rows.iter().position(|row| !row.accident).unwrap_or(0);
+            let Some(row) = rows.into_iter().nth(sound) else {
+                continue;
+            };
+            match row.invalid.clone() {
+                None => valid.push((entry.unit, row)),
+                Some(why) if row.accident => runs.accident = Some(why.to_string()),
+                Some(why) => {
+                    let died = Outcome::Died(short(&why));
+                    runs.outcomes.insert(entry.unit, died);
+                }
+            }
+        }
+        let Some((_, first)) = valid.first() else {
+            return Ok(runs);
+        };
+        let scenario = first.cell.subject.scenario.clone();
+        let places: Vec<i64> = valid.iter().map(|(_, row)| row.row).collect();
+        let metrics = store.metrics(&scenario, &places)?;
+        for (unit, row) in &valid {
+            let outcome = cost(&metrics, row.row, metric);
+            runs.outcomes.insert(*unit, outcome);
+        }
+        let mean = |name: &str, share: bool| {
+            let values: Vec<f64> = valid
+                .iter()
+                .filter_map(|(_, row)| {
+                    let value = value(&metrics, row.row, name)?.value.number()?;
+                    let whole = if share { row.elapsed.0 as f64 } else { 1.0 };
+                    (whole > 0.0).then_some(value / whole)
+                })
+                .collect();
+            number::mean(&values).ok()
+        };
+        let elapsed: Vec<f64> = valid.iter().map(|(_, row)| row.elapsed.0 as f64).collect();
+        runs.means = Means {
+            elapsed: number::mean(&elapsed).ok(),
+            refaults: mean("refaults", false),
+            swapped_out: mean("swapped-out", false),
+            psi_some: mean("psi-memory-some", true),
+            psi_full: mean("psi-memory-full", true),
+            group_peak: mean("group-peak", false),
+        };
+        Ok(runs)
+    }
+}
+
+fn value<'a>(metrics: &'a [(i64, Metric)], row: i64, name: &str) -> Option<&'a Metric> {
+    let found = metrics.iter().find(|(of, m)| *of == row && m.name == name);
+    found.map(|(_, metric)| metric)
+}
+
+/// The metric of a run as a cost.
+fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
+    let Some(metric) = value(metrics, row, name) else {
+        return Outcome::Died(format!("it has no metric {name}"));
+    };
+    match metric.value.number() {
+        Some(number) if number > 0.0 && metric.direction == Direction::Higher => {
+            Outcome::Cost(1.0 / number)
+        }
+        Some(number) if number > 0.0 => Outcome::Cost(number),
+        Some(number) => Outcome::Died(format!(
+            "its {name} is {number}, of which there is no share"
+        )),
+        None => Outcome::Died(format!("it gave no {name}")),
+    }
+}
+
+/// A reason in a few words, without its remedy, which is about another question.
+fn short(why: &str) -> String {
+    for (part, words) in [
+        (AT_LIMIT, "was killed at its limit"),
+        (OUT_OF_MEMORY, "was killed for lack of memory"),
+    ] {
+        if why.contains(part) {
+            return words.to_owned();
+        }
+    }
+    let why = why.split_once(": ").map_or(why, |(what, _)| what);
+    why.trim_start_matches("the program ").to_owned()
+}
+
+impl Measured {
+    /// Whether a run was ended because it took too long.
+    pub fn was_cut(&self) -> bool {
+        let died = self.point.died.as_deref();
+        died.is_some_and(|why| why.contains(AT_TIME_LIMIT))
+    }
+}
+
+/// What is in memory, beyond what was there before the workload began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Resident {
+    /// Anonymous memory.
+    pub anon: Bytes,
+    /// Page cache, shared memory included.
+    pub file: Bytes,
+    /// The kernel's own for it: slabs and page tables.
+    pub kernel: Bytes,
+    /// What else is taken, such as the content of zram.
+    pub rest: Bytes,
+}
+
+impl Resident {
+    /// Of an observed record: the sample with most memory in use. `None` where it has too few samples.
+    pub fn of(reader: &RecordReader) -> Option<Self> {
+        let series = reader.series("meminfo").ok()?;
+        if series.rows() < FEWEST_SAMPLES {
+            return None;
+        }
+        let used = |row| Some(-change(&series, "MemFree", row)?);
+        let rows = (0..series.rows()).filter_map(|row| Some((row, used(row)?)));
+        let (row, used) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let of = |name| change(&series, name, row).unwrap_or(0.0);
+        let (anon, file) = (of("AnonPages"), of("Cached"));
+        let kernel = of("Slab") + of("PageTables");
+        Some(Self {
+            anon: bytes(anon),
+            file: bytes(file),
+            kernel: bytes(kernel),
+            rest: bytes(used - anon - file - kernel),
+        })
+    }
+}
+
+/// A column at a row, less what it began with.
+fn change(series: &Series, name: &str, row: usize) -> Option<f64> {
+    let column = series.column(name)?;
+    Some(column.get(row)? - column.get(0)?)
+}
+
+fn bytes(value: f64) -> Bytes {
+    Bytes(pagetide_quantity::floor(value.max(0.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_quantity::Unit;
+    use pagetide_record::Invalid;
+
+    #[test]
+    fn a_reason_is_told_without_its_remedy() {
+        let why = "the kernel killed sort after 2 s at the limit of its memory group, not of the machine: raise --limit";
+        assert_eq!(short(why), "was killed at its limit");
+        let invalid = Invalid::OutOfMemory {
+            process: "sort".into(),
+            after: pagetide_quantity::Nanos(1),
+        };
+        assert_eq!(short(&invalid.to_string()), "was killed for lack of memory");
+        let invalid = Invalid::OutOfLimit {
+            process: "sort".into(),
+            after: pagetide_quantity::Nanos(1),
+        };
+        assert_eq!(short(&invalid.to_string()), "was killed at its limit");
+        assert_eq!(
+            short("the program was ended at its time limit of 5 s: give a smaller task"),
+            "was ended at its time limit of 5 s"
+        );
+    }
+
+    #[test]
+    fn more_of_a_rate_costs_less_and_nothing_has_no_share() {
+        let metric = |direction, value| {
+            let metric = Metric {
+                name: "x".into(),
+                unit: Unit::Count,
+                direction,
+                primary: true,
+                value: pagetide_quantity::Value::Number(value),
+            };
+            [(1, metric)]
+        };
+        let of = |direction, value| cost(&metric(direction, value), 1, "x");
+        assert_eq!(of(Direction::Higher, 4.0), Outcome::Cost(0.25));
+        assert_eq!(of(Direction::Lower, 4.0), Outcome::Cost(4.0));
+        assert!(matches!(of(Direction::Lower, 0.0), Outcome::Died(_)));
+        assert!(matches!(cost(&[], 1, "x"), Outcome::Died(_)));
+    }
+}

@@ -1,0 +1,181 @@
+//! How much memory does it need? Where the truth is known, and where there is no answer.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use common::{KERNEL, Lab, one_sentence};
+use serde_json::Value;
+
+const MIB: f64 = 1048576.0;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// `squeeze` with these options and a command.
+fn squeeze<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["squeeze", "--kernel", KERNEL];
+    all.extend(options);
+    if !command.is_empty() {
+        all.push("--");
+        all.extend(command);
+    }
+    all
+}
+
+fn size(end: &Value) -> f64 {
+    end["size"].as_f64().unwrap_or_else(|| panic!("{end}"))
+}
+
+const SMALL: [&str; 4] = ["--memory", "24M", "--swap", "none"];
+
+#[test]
+fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=12M", "count=3"];
+    let mut options = SMALL.to_vec();
+    options.push("--json");
+    let (out, _) = lab.ends(0, squeeze(&options, &dd));
+    let found = json(&out);
+    let answer = &found["answer"];
+    assert_eq!(answer["kind"], "between", "{answer}");
+    let (small, enough) = (&answer["too_small"], &answer["enough"]);
+    assert!(size(small) < size(enough));
+    // The buffer, and beside it the program itself and its page tables.
+    let most = 12.0 * MIB * 1.08;
+    assert!((12.0 * MIB..most).contains(&size(enough)), "{answer}");
+    assert!(size(enough) / size(small) < 1.05, "{answer}");
+    assert!(
+        enough["is_sure"] == true && small["is_sure"] == true,
+        "{answer}"
+    );
+    let died = small["died"].as_str().unwrap();
+    assert!(died.contains("limit of its memory group"), "{died}");
+    assert!(found["runs"].as_u64().unwrap() <= 15, "{found}");
+    // The first row is the smallest size; plenty has every seed and is no slower than itself.
+    let curve = found["curve"].as_array().unwrap();
+    assert_eq!(curve[0]["died"], "was killed at its limit", "{curve:?}");
+    let plenty = curve.last().unwrap();
+    assert_eq!(
+        (size(plenty), plenty["seeds"].as_u64()),
+        (24.0 * MIB, Some(3))
+    );
+    assert_eq!(plenty["slowdown"], 0.0);
+    // The same question is answered from the records, to the letter.
+    let before = lab.ends(0, ["list", "records", "--json"]).0;
+    assert_eq!(lab.ends(0, squeeze(&options, &dd)).0, out);
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);
+    let (text, _) = lab.ends(0, squeeze(&SMALL, &dd));
+    let sentence = text.lines().next().unwrap();
+    for words in [
+        "of limit is enough",
+        "at most 5 % slower than with 24.00 MiB",
+        "killed dd",
+    ] {
+        assert!(sentence.contains(words), "{words}: {sentence}");
+    }
+}
+
+#[test]
+fn where_memory_never_matters_or_even_plenty_fails_that_is_the_answer() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let mut options = SMALL.to_vec();
+    options.extend(["--least", "8M", "--seeds", "1"]);
+    let (text, _) = lab.ends(0, squeeze(&options, &["echo", "small"]));
+    assert!(text.contains("the smallest size that was tried"), "{text}");
+    assert!(text.contains("--least"), "{text}");
+    let (text, _) = lab.ends(3, squeeze(&options, &["sh", "-c", "exit 3"]));
+    assert!(text.starts_with("Even with 24.00 MiB"), "{text}");
+    assert!(text.contains("status 3"), "{text}");
+}
+
+/// A number that stands behind a word in the part of `/proc/zoneinfo` about a zone.
+fn of_zone(text: &str, zone: &str, word: &str) -> f64 {
+    let (_, part) = text.split_once(&format!("zone {zone:>8}\n")).unwrap();
+    let line = part
+        .lines()
+        .find(|line| line.trim_start_matches(" pages").split_whitespace().next() == Some(word));
+    let line = line.unwrap_or_else(|| panic!("no {word} in {part}"));
+    line.split_whitespace().last().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
+    let Some(lab) = Lab::that_runs() else { return };
+    // Every page is as likely as any other: the working set is all of the store.
+    let mut options = vec![
+        "kv",
+        "-p",
+        "size=16M",
+        "-p",
+        "exponent=0",
+        "-p",
+        "snapshot=false",
+    ];
+    options.extend([
+        "--memory", "22M", "--least", "18M", "--swap", "ssd", "--seeds", "1",
+    ]);
+    options.push("--json");
+    let found = json(&lab.ends(0, squeeze(&options, &[])).0);
+    let answer = &found["answer"];
+    assert_eq!(answer["kind"], "between", "{answer}");
+    let (small, enough) = (size(&answer["too_small"]), size(&answer["enough"]));
+
+    // How much is needed by the kernel's own figures: the store and its page tables, what is kept free where background reclaim
+    // begins, and what of the first zone is kept for others.
+    let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
+    let ids: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["id"].as_str())
+        .collect();
+    let records: Vec<Value> = ids
+        .iter()
+        .map(|id| json(&lab.ends(0, ["show", id, "--json"]).0))
+        .collect();
+    for found in [small, enough] {
+        let is_it = |record: &&Value| {
+            let memory = record["subject"]["memory"].as_str().unwrap();
+            let bytes = match memory.split_at(memory.len() - 1) {
+                (digits, "K") => digits.parse::<f64>().unwrap() * 1024.0,
+                (digits, _) => digits.parse::<f64>().unwrap() * MIB,
+            };
+            (bytes - found).abs() < 1.0 && record["subject"]["pass"] == "timed"
+        };
+        let record = records.iter().find(is_it).unwrap();
+        let zones = record["results"]["texts"]["zoneinfo-before"]
+            .as_str()
+            .unwrap();
+        let free = of_zone(zones, "DMA", "free") + of_zone(zones, "DMA32", "free");
+        let protected = zones.split_once("protection: (0, ").unwrap().1;
+        let protected: f64 = protected.split(',').next().unwrap().parse().unwrap();
+        let kept = of_zone(zones, "DMA", "low") + of_zone(zones, "DMA32", "low") + protected;
+        let spare = (free - kept) * 4096.0 - 16.0 * MIB * (1.0 + 1.0 / 512.0);
+        let truth = found - spare;
+        assert!((found / truth - 1.0).abs() < 0.02, "{found} {truth}");
+    }
+}
+
+#[test]
+fn what_is_no_single_question_is_refused_before_anything_runs() {
+    let lab = Lab::new();
+    let refused = |options: &[&str], command: &[&str], words: &[&str]| {
+        let (_, err) = lab.ends(4, squeeze(options, command));
+        one_sentence(&err, words);
+    };
+    refused(
+        &["kv", "--vs", "vm.swappiness=1"],
+        &[],
+        &["one variant", "2 and 1"],
+    );
+    refused(&["kv", "-p", "size=8M", "-p", "size=9M"], &[], &["1 and 2"]);
+    refused(&["kv", "--by", "limit"], &[], &["kv", "--by memory"]);
+    refused(&["--limit", "8M"], &["true"], &["--limit", "--memory"]);
+    refused(&["--seeds", "9"], &["true"], &["--seeds 1 to 4"]);
+    refused(&["kv", "--least", "64M"], &[], &["--least", "--memory"]);
+    refused(&["kv", "--until-sure"], &[], &["--until-sure"]);
+    let (_, err) = lab.ends(4, squeeze(&["--within", "lots", "kv"], &[]));
+    assert!(err.contains("5%"), "{err}");
+}

@@ -1,0 +1,178 @@
+//! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
+
+use pagetide_compare::squeezed::{Knob, Measured, Resident, Squeezed};
+use pagetide_quantity::{Bytes, Unit};
+use pagetide_verdict::squeeze::{Answer, Fit};
+
+use crate::draw::quantity::{show, signed};
+use crate::draw::{Align, Ink, Look, grouped};
+use crate::terminal::list::{Row, list};
+
+/// All of it, as a person reads it.
+pub fn squeeze(squeezed: &Squeezed, look: &Look) -> String {
+    let mut out = String::new();
+    put!(
+        out,
+        "{}\n",
+        look.ink(Ink::Strong, &sentence(squeezed, look.ascii))
+    );
+    put!(
+        out,
+        "
+{} of {}, {}
+",
+        squeezed.metric,
+        squeezed.cell,
+        runs(squeezed.runs)
+    );
+    out.push_str(&list(&squeezed.curve, look));
+    if let Some(knee) = squeezed.knee {
+        put!(
+            out,
+            "\nThe curve bends most at {}.\n",
+            size(knee, look.ascii)
+        );
+    }
+    if let Some(resident) = &squeezed.resident {
+        put!(out, "{}\n", in_memory(squeezed, resident, look.ascii));
+    }
+    for caution in &squeezed.cautions {
+        put!(out, "Caution: {caution}.\n");
+    }
+    out
+}
+
+fn runs(number: u32) -> String {
+    match number {
+        1 => "1 run".to_owned(),
+        number => format!("{number} runs"),
+    }
+}
+
+/// A size in the unit that is nearest.
+fn size(bytes: u64, ascii: bool) -> String {
+    show(Unit::Bytes, bytes as f64, ascii)
+}
+
+/// The answer in one sentence.
+pub fn sentence(squeezed: &Squeezed, ascii: bool) -> String {
+    let design = &squeezed.design;
+    let within = format!(
+        "at most {} % slower than with {}",
+        number(design.within * 100.0),
+        size(design.plenty, ascii)
+    );
+    let what = match squeezed.knob {
+        Knob::Memory => "memory",
+        Knob::Limit => "limit",
+    };
+    let of = |end: &pagetide_verdict::squeeze::End| {
+        let sure = if end.is_sure || design.seeds < 2 {
+            ""
+        } else {
+            " (one seed alone)"
+        };
+        format!("{}{sure}", size(end.size, ascii))
+    };
+    match &squeezed.answer {
+        Answer::PlentyDied { why } => format!(
+            "Even with {} it does not come to an end that counts ({why}): mend that, or raise --memory.",
+            size(design.plenty, ascii)
+        ),
+        Answer::NothingTried => {
+            "Nothing smaller than plenty could be tried: lower --least, or raise --memory."
+                .to_owned()
+        }
+        Answer::Never { enough } => format!(
+            "{} of {what} is enough, the smallest size that was tried: it is {within}. Whether less is enough is not known: \
+             lower --least.",
+            of(enough)
+        ),
+        Answer::AtMost { enough } => format!(
+            "{} of {what} is enough: it is {within}. Whether less is enough the seeds leave open.",
+            of(enough)
+        ),
+        Answer::Between { too_small, enough } => {
+            let why = match &too_small.died {
+                Some(why) => format!("with {} it {why}", of(too_small)),
+                None => format!("{} is too little", of(too_small)),
+            };
+            format!("{} of {what} is enough: it is {within}; {why}.", of(enough))
+        }
+    }
+}
+
+/// A number without needless zeros.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What is in memory at the smallest size that is enough.
+fn in_memory(squeezed: &Squeezed, resident: &Resident, ascii: bool) -> String {
+    let size = |bytes: Bytes| size(bytes.0, ascii);
+    let at = match &squeezed.answer {
+        Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
+            size(Bytes(enough.size))
+        }
+        Answer::PlentyDied { .. } | Answer::NothingTried => String::new(),
+    };
+    format!(
+        "At {at}, when most is in use: {} anonymous, {} of files, {} of the kernel's for them, {} other (zram, processors' own \
+         lists); of the whole machine, seed 1.",
+        size(resident.anon),
+        size(resident.file),
+        size(resident.kernel),
+        size(resident.rest)
+    )
+}
+
+fn percent(value: f64, ascii: bool) -> String {
+    let digits = if value.abs() < 0.1 { 2 } else { 0 };
+    format!("{} %", signed(value * 100.0, digits, ascii))
+}
+
+impl Row for Measured {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("memory", Align::Right),
+        ("slower", Align::Right),
+        ("95 %", Align::Left),
+        ("seeds", Align::Right),
+        ("refaults", Align::Right),
+        ("swapped out", Align::Right),
+        ("PSI some", Align::Right),
+        ("PSI full", Align::Right),
+        ("", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let (point, means) = (&self.point, &self.means);
+        let count = |value: Option<f64>| value.map_or_else(String::new, |value| grouped(value, 0));
+        let share = |value: Option<f64>| {
+            value.map_or_else(String::new, |value| {
+                format!("{} %", grouped(value * 100.0, 1))
+            })
+        };
+        let said = match (point.fit, &point.died) {
+            (_, Some(why)) => why.clone(),
+            (Fit::Within, _) => "enough".to_owned(),
+            (Fit::TooSlow | Fit::Died, _) => "too slow".to_owned(),
+            (Fit::Open, _) => "open".to_owned(),
+        };
+        vec![
+            size(point.size, true),
+            point
+                .slowdown
+                .map_or_else(String::new, |value| percent(value, true)),
+            point.interval.map_or_else(String::new, |[low, high]| {
+                format!("{} to {}", percent(low, true), percent(high, true))
+            }),
+            point.seeds.to_string(),
+            count(means.refaults),
+            count(means.swapped_out),
+            share(means.psi_some),
+            share(means.psi_full),
+            said,
+        ]
+    }
+}
