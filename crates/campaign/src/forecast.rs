@@ -227,6 +227,7 @@ impl Look<'_> {
             }
             let subject = Subject {
                 pass,
+                trace_ring: self.campaign.ring_of(pass),
                 ..baseline.subject().clone()
             };
             let rows = self.rows(&subject)?;

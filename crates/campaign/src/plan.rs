@@ -165,12 +165,17 @@ impl Campaign {
             swap_size: cell.swap_size,
             files_on: cell.files_on,
             pass,
-            trace_ring: match pass {
-                Pass::Timed => TraceRing::default(),
-                Pass::Observed => self.trace_ring,
-            },
+            trace_ring: self.ring_of(pass),
             unit: block,
             repetition,
+        }
+    }
+
+    /// The ring buffer of a pass; a timed one has none.
+    pub(crate) fn ring_of(&self, pass: Pass) -> TraceRing {
+        match pass {
+            Pass::Timed => TraceRing::default(),
+            Pass::Observed => self.trace_ring,
         }
     }
 

@@ -67,6 +67,11 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     let on = |subject: &Subject| format!("on {}", subject.files_on);
     look("files", on(a), on(b));
     look("pass", a.pass.to_string(), b.pass.to_string());
+    look(
+        "trace ring",
+        a.trace_ring.to_string(),
+        b.trace_ring.to_string(),
+    );
     look("arena", a.arena.kind.to_string(), b.arena.kind.to_string());
     if a.arena.kind == b.arena.kind {
         look(
@@ -98,7 +103,7 @@ mod tests {
         b.variant.name = "other".into();
         assert_eq!(differences(&a, &b), []);
         assert_eq!(a.cell(), b.cell());
-        let changes: [(&str, Change); 10] = [
+        let changes: [(&str, Change); 11] = [
             ("scenario is not set against x", |s| {
                 s.scenario = "x".into();
             }),
@@ -122,6 +127,9 @@ mod tests {
             }),
             ("pass is timed against observed", |s| {
                 s.pass = pagetide_record::Pass::Observed;
+            }),
+            ("trace ring is 4M against 64K", |s| {
+                s.trace_ring = "64K".parse().unwrap();
             }),
             ("arena is exact against vm", |s| {
                 s.arena.kind = pagetide_record::ArenaKind::Vm;

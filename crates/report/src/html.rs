@@ -7,7 +7,7 @@
 //! Bulk is streamed: of a log of accesses one chunk is in memory at a time (see [`accesses`]). Begin reading at
 //! [`write`].
 
-mod accesses;
+pub(crate) mod accesses;
 mod atlas;
 mod axis;
 mod bars;

@@ -9,6 +9,7 @@
 pub mod contswap;
 mod extras;
 pub mod filecopy;
+pub mod graphs;
 pub mod highalloc;
 mod kind;
 pub mod swapbench;

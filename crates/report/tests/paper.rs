@@ -3,11 +3,13 @@
 mod data;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use pagetide_compare::{Cell, Comparison, MetricRow, Overall, Values};
 use pagetide_probe::meaning::{ReclaimTable, Row, RowId, RowUnit, Section, Value as RowValue};
-use pagetide_quantity::{Direction, Nanos, Unit};
+use pagetide_quantity::{Direction, Nanos, Series, Unit};
 use pagetide_record::SwapSpec;
+use pagetide_report::paper::graphs::{PageState, RunData, accesses, graphs};
 use pagetide_report::paper::{CpuTime, Extras, ProcessTimes, paper, vmregress};
 use pagetide_report::terminal::show::Presence;
 
@@ -314,4 +316,75 @@ fn hostile_names_stay_text_in_the_originals_tables() {
     }
     let text = paper(&poisoned, &Extras::default()).unwrap();
     assert!(text.is_ascii() && !text.contains('\u{1b}') && text.len() < 5_000);
+}
+
+/// A run of VM Regress.
+fn run() -> RunData {
+    // 600 pages, the first half present; page n is used n / 100 + 1 times; references go up through all pages twice.
+    let pages = (0..600_u32)
+        .map(|page| PageState {
+            present: page < 300,
+            age: f64::from(600 - page),
+            uses: f64::from(page / 100 + 1),
+        })
+        .collect();
+    let log: Vec<u8> = (0..1200_u64)
+        .flat_map(|number| {
+            let page = number % 600;
+            // Absent pages take 80 us, others 200 ns.
+            let time = if page < 300 { 200 } else { 80_000 };
+            (page << 36 | time).to_le_bytes()
+        })
+        .collect();
+    let samples = 0..11_i64;
+    RunData {
+        accesses: accesses(log.as_slice(), 1200).unwrap(),
+        pages,
+        vmstat: Some(
+            Series::new("vmstat")
+                .int("time", Unit::Nanos, samples.clone().map(|n| n * 1_000_000))
+                .int(
+                    "nr_free_pages",
+                    Unit::Pages,
+                    samples.clone().map(|n| 1000 - 90 * n),
+                )
+                .int(
+                    "pswpin",
+                    Unit::Pages,
+                    samples.map(|n| if n < 8 { 0 } else { 50 * n }),
+                ),
+        ),
+    }
+}
+
+#[test]
+fn five_graphs_are_drawn_and_each_shows_what_is_there() {
+    let text = graphs(&run());
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn of_what_is_not_there_a_line_says_why() {
+    let text = graphs(&RunData::default());
+    for words in [
+        "no log of every access",
+        "state of pages",
+        "run with --observe",
+    ] {
+        assert!(text.contains(words), "no `{words}` in {text}");
+    }
+    assert!(!text.contains('|'), "{text}");
+    // A log that is shorter than its size says is an error, and no picture of half of it.
+    assert!(accesses([0; 12].as_slice(), 2).is_err());
+}
+
+#[test]
+fn of_a_long_log_every_so_manyth_access_is_drawn_at_its_own_time() {
+    let entries = 1_u64 << 21;
+    let endless = std::io::repeat(0).take(entries * 8);
+    let drawn = accesses(endless, entries).unwrap();
+    assert_eq!(drawn.len(), 1 << 20);
+    assert_eq!(drawn[1].number, 2);
 }

@@ -105,23 +105,13 @@ pub fn evidence(
             all.settings(&["swap"]);
             all.wait("time a wait for a device");
         }
-        Mechanism::SeenWaits => {
-            all.sites(Part::IoWait);
-            all.time(Part::IoWait, "time blocked outside reclaim");
-            all.sleeps(Part::IoWait);
+        Mechanism::SeenWaits | Mechanism::UnknownWaits => {
+            let seen = mechanism == Mechanism::SeenWaits;
+            all.blocked(Part::IoWait, "time blocked outside reclaim", seen);
         }
-        Mechanism::SeenReclaimWaits => {
-            all.sites(Part::ReclaimWait);
-            all.time(Part::ReclaimWait, "time blocked within reclaim");
-            all.sleeps(Part::ReclaimWait);
-        }
-        Mechanism::UnknownWaits => {
-            all.time(Part::IoWait, "time blocked outside reclaim");
-            all.sleeps(Part::IoWait);
-        }
-        Mechanism::ReclaimWaits => {
-            all.time(Part::ReclaimWait, "time blocked within reclaim");
-            all.sleeps(Part::ReclaimWait);
+        Mechanism::SeenReclaimWaits | Mechanism::ReclaimWaits => {
+            let seen = mechanism == Mechanism::SeenReclaimWaits;
+            all.blocked(Part::ReclaimWait, "time blocked within reclaim", seen);
         }
         Mechanism::DirtyLimits => {
             all.time(Part::DirtyLimit, "time held by the dirty limits");
@@ -377,6 +367,15 @@ impl<'a> Collector<'a> {
                     .push(number(name, unit, values, Source::Observed));
             }
         }
+    }
+
+    /// Time and sleeps of a part, first where they were if that was seen.
+    fn blocked(&mut self, part: Part, name: &str, seen: bool) {
+        if seen {
+            self.sites(part);
+        }
+        self.time(part, name);
+        self.sleeps(part);
     }
 
     /// Where tasks slept in a part, by their stacks: the places whose time changed the most with the effect, and of the first how

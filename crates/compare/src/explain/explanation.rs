@@ -260,7 +260,7 @@ impl Explanation {
                         each: of_pairs,
                         share: Some(effect / whole),
                         evidence,
-                    })
+                    });
                 }
                 _ => self.minor += effect,
             }

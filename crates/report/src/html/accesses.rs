@@ -19,7 +19,7 @@ const BLOCKS: u64 = 2048;
 /// Fewest accesses in a block.
 const BLOCK: u64 = 256;
 /// Bits of an entry that hold the time; the page is above them.
-const TIME_BITS: u32 = 36;
+pub(crate) const TIME_BITS: u32 = 36;
 /// Marks a time that is not among a chunk's frequent ones.
 const OTHER: u8 = 255;
 /// Significant bits that are tried, one after the other; 0 keeps all.

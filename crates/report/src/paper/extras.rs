@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::observation::partner;
 use pagetide_compare::{Cell, Comparison, ObservationError, observation};
 use pagetide_probe::meaning::ReclaimTable;
 use pagetide_quantity::{ColumnData, Nanos};
 use pagetide_record::{FileError, RecordReader};
-use pagetide_store::{Store, StoreError};
+use pagetide_store::{Row, Store, StoreError};
 
+use super::graphs::{self, RunData};
 use super::{Paper, vmregress};
 use crate::about;
 use crate::terminal::show::presence;
@@ -187,10 +189,42 @@ fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let last = maps.last().map_or(&[][..], std::slice::from_ref);
     let id = first.record.get(..12).unwrap_or(&first.record);
     let text = vmregress::report(reader.record(), last);
+    let graphs = graphs::graphs(&run_data(store, &reader, &first.record)?);
     Ok(Some(format!(
-        "{text}\nIts graphs, on a page: pagetide report {id} -o run.html\n"
+        "{text}{graphs}\nThe same in detail, on a page: pagetide report {id} -o run.html\n"
     )))
 }
+
+/// What the graphs of a run are drawn from.
+fn run_data(store: &Store, reader: &RecordReader, record: &str) -> Result<RunData, ExtrasError> {
+    let mut data = RunData::default();
+    let mut sections = reader.record().sections.iter();
+    let log = sections.find(|section| section.kind == "blob" && section.name == LOG);
+    if let Some(log) = log {
+        let accesses = graphs::accesses(reader.blob(LOG)?, log.size.0 / 8);
+        data.accesses = accesses.map_err(|source| ExtrasError::Log {
+            record: record.to_owned(),
+            source,
+        })?;
+    }
+    let states = reader
+        .series_names()
+        .filter(|name| name.starts_with("pages-"));
+    if let Some(name) = states.last() {
+        data.pages = graphs::pages(&reader.series(name)?).unwrap_or_default();
+    }
+    let observed = partner(store, &store.find(record)?)?.filter(Row::is_valid);
+    if let Some(observed) = observed {
+        let observed = store.load(&observed.id)?;
+        if observed.series_names().any(|name| name == "vmstat") {
+            data.vmstat = Some(observed.series("vmstat")?);
+        }
+    }
+    Ok(data)
+}
+
+/// Name of the log of accesses.
+const LOG: &str = "access-log";
 
 /// What the tables show beside metrics could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -201,4 +235,12 @@ pub enum ExtrasError {
     /// A record could not be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A record's log of accesses could not be read.
+    #[error("the log of accesses of record {record} cannot be read ({source}): run the trial anew")]
+    Log {
+        /// The record.
+        record: String,
+        /// What was wrong.
+        source: std::io::Error,
+    },
 }

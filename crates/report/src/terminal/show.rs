@@ -332,6 +332,7 @@ impl Page {
             FilesSpec::Ssd => String::new(),
             FilesSpec::Disk(disk) => disk.to_string(),
         };
+        let ring = (!subject.trace_ring.is_default()).then(|| subject.trace_ring.to_string());
         self.pairs([
             ("pagetide", maker.version.clone()),
             ("command", maker.command.clone()),
@@ -347,6 +348,7 @@ impl Page {
             ("memory", subject.memory.to_string()),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
             ("files on", files_on),
+            ("trace ring", ring.unwrap_or_default()),
             ("elapsed", results.elapsed.to_string()),
             ("CPU halted", halts),
             ("digest", record.digest.clone()),

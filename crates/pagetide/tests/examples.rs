@@ -1,0 +1,215 @@
+//! The example commands of the help texts, README, GUIDE and docs: each is understood, each run can be planned, and the short ones
+//! end alive at their defaults.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Lab, text};
+use pagetide_testing::{Need, skip};
+
+/// What examples speak of and a test has not: a patch of the reader's, a kernel tree, a root, a Python of another release.
+const NOT_HERE: [&str; 5] = ["--patch", "~/", ".tar", "/usr/lib/python", "https://"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The words of a command line, quotes taken off and a comment left out.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                word.get_or_insert_default();
+                quote = Some(c);
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ') => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Every example, once, without the program's name: from the help of every command, and from blocks of commands in the documents.
+fn examples(lab: &Lab) -> Vec<Vec<String>> {
+    let (help, _) = lab.ends(0, ["--help"]);
+    let commands = help
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|line| line.starts_with(' '))
+        // What a command is for may go on in lines of its own.
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next());
+    let mut lines: Vec<String> = Vec::new();
+    for command in commands.filter(|command| *command != "help") {
+        let (help, _) = lab.ends(0, [command, "--help"]);
+        let examples = help
+            .lines()
+            .skip_while(|line| !line.starts_with("Examples:"));
+        let examples = examples.skip(1).take_while(|line| !line.is_empty());
+        lines.extend(examples.map(|line| line.trim().to_owned()));
+    }
+    let root = repository();
+    let documents = [
+        "README.md",
+        "GUIDE.md",
+        "docs/scenarios.md",
+        "docs/campaigns.md",
+    ];
+    for document in documents {
+        let text = fs::read_to_string(root.join(document)).unwrap();
+        let mut is_code = false;
+        for line in text.replace("\\\n", " ").lines() {
+            if line.starts_with("```") {
+                is_code = line == "```sh";
+            } else if is_code {
+                lines.push(line.to_owned());
+            }
+        }
+    }
+    let mut all: Vec<Vec<String>> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("pagetide "))
+        // The pipe's other end and where output goes are the shell's.
+        .map(|line| {
+            line.split([' '])
+                .take_while(|word| !["|", ">", "&&"].contains(word))
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .map(|line| words(&line))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Places an option before the command of a program of one's own, where there is one.
+fn with(example: &[String], options: &[&str]) -> Vec<String> {
+    let end = example
+        .iter()
+        .position(|word| word == "--")
+        .unwrap_or(example.len());
+    let (before, after) = example.split_at(end);
+    let options = options.iter().map(|option| (*option).to_owned());
+    before
+        .iter()
+        .cloned()
+        .chain(options)
+        .chain(after.iter().cloned())
+        .collect()
+}
+
+/// Runs that need nothing which a test has not.
+fn runs(lab: &Lab) -> Vec<Vec<String>> {
+    let here = |example: &Vec<String>| {
+        !example
+            .iter()
+            .any(|word| NOT_HERE.iter().any(|part| word.contains(part)))
+    };
+    let runs = examples(lab)
+        .into_iter()
+        .filter(|example| example[0] == "run");
+    runs.filter(here).collect()
+}
+
+/// A laboratory with what examples name: the campaigns, and a file of numbers.
+fn prepared() -> Lab {
+    let lab = Lab::new();
+    std::os::unix::fs::symlink(
+        repository().join("campaigns"),
+        lab.folder().join("campaigns"),
+    )
+    .unwrap();
+    let numbers: String = (0..20_000_u32)
+        .map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761)))
+        .collect();
+    fs::write(lab.folder().join("numbers"), numbers).unwrap();
+    lab
+}
+
+#[test]
+fn every_example_is_a_command_with_options_that_there_are() {
+    let lab = prepared();
+    let examples = examples(&lab);
+    assert!(examples.len() > 60, "only {}", examples.len());
+    for example in &examples {
+        // After everything else was read, help is told; a word that is no option is told before.
+        let output = lab.pagetide(with(example, &["--help"])).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{example:?}: {}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn every_run_among_the_examples_can_be_planned() {
+    let lab = prepared();
+    let runs = runs(&lab);
+    assert!(runs.len() > 10, "only {runs:?}");
+    for example in &runs {
+        let mut plan = example.clone();
+        "plan".clone_into(&mut plan[0]);
+        // Which table is shown in the end is no matter of the plan.
+        while let Some(at) = plan.iter().position(|word| word == "--as") {
+            plan.drain(at..at + 2);
+        }
+        let output = lab.pagetide(&plan).output().unwrap();
+        let said = text(&output.stderr);
+        if said.contains("cannot be had") || said.contains("is not to be had") {
+            skip(Need::Kernels, said);
+            continue;
+        }
+        assert!(output.status.success(), "{plan:?}: {said}");
+    }
+}
+
+#[test]
+#[ignore = "takes ten minutes: cargo test --workspace --test examples -- --ignored"]
+fn runs_among_the_examples_end_alive_at_their_defaults() {
+    let Some(_) = Lab::that_runs() else { return };
+    let lab = prepared();
+    let mut ran = 0;
+    for example in runs(&lab) {
+        // Campaigns take minutes to hours and have tests of their own; other kernels may not be at hand.
+        let long =
+            |word: &String| word.ends_with(".toml") || word == "--kernel" || word == "--sizes";
+        if example.iter().any(long) {
+            continue;
+        }
+        let mut one = with(
+            &example,
+            &["--first-seed", "1", "--observe=none", "--exit-zero"],
+        );
+        match one.iter().position(|word| word == "--seeds") {
+            Some(at) => "1".clone_into(&mut one[at + 1]),
+            None => one = with(&one, &["--seeds", "1"]),
+        }
+        let (out, err) = lab.ends(0, &one);
+        assert!(
+            !out.contains("ran out of memory"),
+            "{example:?}: {out}{err}"
+        );
+        ran += 1;
+    }
+    assert!(ran >= 4, "only {ran}");
+    let (list, _) = lab.ends(0, ["list", "records", "--json"]);
+    let records: Vec<serde_json::Value> = serde_json::from_str(&list).unwrap();
+    for record in &records {
+        assert!(record["invalid"].is_null(), "{record}");
+    }
+}
