@@ -540,6 +540,19 @@ await check("hostile names and a megabyte of text are text", async () => {
   await done();
 });
 
+await check("a side that died says so first, with its reason said once", async () => {
+  const { page, done } = await open("dead.html", { viewport: { width: 1440, height: 900 } });
+  const verdict = page.locator("#verdict");
+  assert.match(await verdict.locator(".sentence").first().textContent(), /6\.12\.0 against 6\.1\.0/);
+  const reason = verdict.locator(".sentence", { hasText: "no trial of 4 is valid. 4 of them: " });
+  assert.equal(await reason.count(), 1);
+  const box = await reason.boundingBox();
+  assert.ok(box.y + box.height < 900, "in the first screen");
+  assert.equal(await page.locator("ul.invalid li").count(), 1);
+  assert.match(await page.locator("ul.invalid li").textContent(), /4 trials \(seeds 1, 2, 3, 4\)/);
+  await done();
+});
+
 await check("the policy of the page forbids other scripts", async () => {
   const { page } = await open("report.html");
   const ran = await page.evaluate(() => {

@@ -210,8 +210,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
 
 /// What the run itself says.
 fn follow(row: &mut CampaignRow, state: &RunState) {
-    row.said = state
-        .said
+    row.said = once(&state.said)
         .iter()
         .map(|line| clean(line, LINE_CHARS, false))
         .collect();
@@ -264,6 +263,31 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
             false,
         );
     }
+}
+
+/// What was said of several seeds in the same words, said once with their number.
+fn once(lines: &[String]) -> Vec<String> {
+    /// What stands before and after a seed.
+    fn parts(line: &str) -> Option<(&str, &str)> {
+        let (before, rest) = line.split_once(", seed ")?;
+        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        Some((before, after))
+    }
+    let mut all: Vec<(&str, usize)> = Vec::new();
+    for line in lines {
+        let same =
+            |known: &str| known == line || (parts(line).is_some() && parts(known) == parts(line));
+        match all.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, count)) => *count += 1,
+            None => all.push((line, 1)),
+        }
+    }
+    all.into_iter()
+        .map(|(line, count)| match parts(line) {
+            Some((before, after)) if count > 1 => format!("{before}, {count} trials{after}"),
+            _ => line.to_owned(),
+        })
+        .collect()
 }
 
 /// Asks the process that runs a campaign to stop, as Ctrl-C does.
@@ -403,5 +427,30 @@ async fn act(
             "Not done",
             "Doing this panicked, please report it.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::once;
+
+    #[test]
+    fn what_all_seeds_died_of_is_said_once() {
+        let said = [
+            "invalid: filecopy under b, seed 4: setting x reads `0`",
+            "invalid: filecopy under b, seed 4: setting x reads `0`",
+            "invalid: filecopy under b, seed 15: setting x reads `0`",
+            "invalid: filecopy under b, seed 6: out of memory",
+            "a word of its own",
+        ]
+        .map(str::to_owned);
+        assert_eq!(
+            once(&said),
+            [
+                "invalid: filecopy under b, 3 trials: setting x reads `0`",
+                "invalid: filecopy under b, seed 6: out of memory",
+                "a word of its own",
+            ]
+        );
     }
 }

@@ -350,7 +350,9 @@ fn cell(history: &CellHistory) -> CellPage {
         names: frame.names(),
         changes,
         notes,
-        nothing: if history.points < FEWEST {
+        nothing: if history.points == 1 {
+            "One kernel or run alone has no change.".to_owned()
+        } else if history.points < FEWEST {
             format!(
                 "{} kernels or runs are too few to find a change among, which takes {FEWEST}: a comparison judges two.",
                 history.points

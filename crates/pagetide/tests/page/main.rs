@@ -167,6 +167,9 @@ fn the_page_does_in_a_browser_what_it_says() {
     sample::fill_hostile(dir);
     let words = ["report", "6.1.0", "6.12.0", "-o", "hostile.html"];
     with_store(&lab, &dir.join("hostile"), &words);
+    sample::fill_dead(dir);
+    let words = ["report", "6.1.0", "6.12.0", "-o", "dead.html"];
+    with_store(&lab, &dir.join("dead"), &words);
     drive(chromium, "page.mjs", &[dir, &shots("page")]);
 }
 

@@ -343,6 +343,25 @@ pub fn fill_campaign(dir: &Path) {
     store.note(&note).expect("a note can be kept");
 }
 
+/// A store in `DIR/dead` in which no trial of the second kernel is valid, all for one reason.
+pub fn fill_dead(dir: &Path) {
+    let mut store = Store::open(&dir.join("dead")).expect("a store can be opened");
+    for seed in 1..=4 {
+        for side in 0..2 {
+            let mut record = begun("linear", side, seed);
+            record.results.metrics = vec![Metric::new(&ACCESS, 1e9 + seed as f64)];
+            if side == 1 {
+                let lost = Invalid::LostEvents { events: 12 };
+                record.results.invalid.push(lost);
+            }
+            let writer = store.writer().expect("a record can be begun");
+            store
+                .add(writer, &mut record)
+                .expect("a record can be added");
+        }
+    }
+}
+
 /// A store of two kernels, `DIR/store`, and what the download of the first trace must hold, `DIR/accesses.txt`.
 pub fn fill(dir: &Path) {
     let mut store = Store::open(&dir.join("store")).expect("a store can be opened");

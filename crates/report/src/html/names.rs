@@ -45,7 +45,11 @@ impl Names {
         });
         // A scenario with its parameters: what all its cells have the same of is no part of their names.
         let mut told: Vec<(&str, Option<&str>)> = Vec::new();
-        for (name, params) in split.iter().filter_map(|parts| scenario(parts.first()?)) {
+        let firsts = split.iter().filter_map(|parts| parts.first());
+        for (name, params) in firsts
+            .filter(|part| !common.contains(part))
+            .filter_map(|part| scenario(part))
+        {
             match told.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, all)) if *all != Some(params) => *all = None,
                 Some(_) => {}
@@ -138,6 +142,10 @@ mod tests {
     fn parameters_that_differ_stay_in_the_names() {
         let names = Names::of_many(&["loop pages=8M · 16M · zram", "loop pages=9M · 16M · zram"]);
         assert_eq!(names.short, ["loop pages=8M", "loop pages=9M"]);
+        // What all cells share is not said twice.
+        let names = Names::of_many(&["loop pages=8M · zram", "loop pages=8M · ssd:80us"]);
+        assert_eq!(names.short, ["zram", "ssd:80us"]);
+        assert_eq!(names.shared, "All cells: loop pages=8M. ");
         // Nothing is left of names that are wholly the same: then they stay whole.
         let names = Names::of_many(&["loop · 16M", "loop · 16M"]);
         assert_eq!(names.short, ["loop · 16M", "loop · 16M"]);

@@ -5,7 +5,7 @@ use pagetide_verdict::{Judgement, Verdict};
 
 use super::Input;
 use super::axis::Scales;
-use super::escape::{LONG, text};
+use super::escape::{LONG, prose, text};
 use super::names::Names;
 use super::strip::{self, PAD};
 use super::{because, forest};
@@ -30,10 +30,21 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     let names = Names::of(comparison);
     out.push_str("<section id=\"verdict\" aria-labelledby=\"verdict-title\">\n");
     if about::others(comparison).next().is_none() {
+        let dead = about::invalid(comparison);
+        let is_dead = comparison.columns.iter().all(|column| column.valid == 0);
+        let sentence = match dead.first().filter(|_| is_dead) {
+            Some(first) => format!(
+                "<strong class=\"badge invalid\">Not valid.</strong> {}",
+                prose(&first.trial.why, 1000)
+            ),
+            None => format!(
+                "{}: one variant, so nothing is judged.",
+                text(about::name(comparison, BASELINE), NAME_CHARS)
+            ),
+        };
         put!(
             out,
-            "<h2 id=\"verdict-title\">What was measured</h2>\n<p class=\"sentence\">{}: one variant, so nothing is judged.</p>\n",
-            text(about::name(comparison, BASELINE), NAME_CHARS)
+            "<h2 id=\"verdict-title\">What was measured</h2>\n<p class=\"sentence\">{sentence}</p>\n"
         );
     } else {
         out.push_str("<h2 id=\"verdict-title\">Verdict</h2>\n");
@@ -42,21 +53,57 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
             name => format!(" of {name}"),
         };
         for index in about::others(comparison) {
-            put!(
-                out,
-                "<p class=\"sentence\">{} {}</p>\n",
-                lead(comparison, index),
-                text(
-                    &summary::sentence_of(comparison, index, false, &of_cell),
-                    LONG
-                )
-            );
+            let sentence = summary::sentence_of(comparison, index, false, &of_cell);
+            let sentence = text(&sentence, LONG);
+            let judged = cells_judged(comparison, index);
+            if judged {
+                let lead = lead(comparison, index);
+                put!(out, "<p class=\"sentence\">{lead} {sentence}</p>\n");
+            } else {
+                put!(
+                    out,
+                    "<p class=\"sentence\"><strong class=\"badge invalid\">{sentence}</strong></p>\n"
+                );
+            }
         }
+        dead(comparison, out);
     }
     forest::plot(input, scales, &names, out);
     beside_all(input, out);
     because::section(input, &names, out);
     out.push_str("</section>\n");
+}
+
+/// Whether anything of a variant is judged.
+fn cells_judged(comparison: &Comparison, other: usize) -> bool {
+    let mut rows = comparison.cells.iter().flat_map(|cell| &cell.metrics);
+    rows.any(|row| about::judgement(row, other).is_some())
+}
+
+/// The variants of which no trial is valid, each with the reason that most of its trials have.
+fn dead(comparison: &Comparison, out: &mut String) {
+    let invalid = about::invalid(comparison);
+    for column in &comparison.columns {
+        if column.valid > 0 || column.invalid == 0 {
+            continue;
+        }
+        let reasons = || {
+            let own = invalid.iter().filter(|one| one.column == column.name);
+            own.map(|one| one.trial.why.as_str())
+        };
+        let count = |why: &str| reasons().filter(|other| *other == why).count();
+        let Some(most) = reasons().max_by_key(|why| count(why)) else {
+            continue;
+        };
+        put!(
+            out,
+            "<p class=\"sentence\">{}: no trial of {} is valid. {} of them: {} <a href=\"#invalid\">All reasons</a></p>\n",
+            text(&column.name, NAME_CHARS),
+            column.invalid,
+            count(most),
+            prose(most, 1000)
+        );
+    }
 }
 
 /// The answer on one variant in a few words, coloured as its verdicts are.
@@ -204,7 +251,9 @@ fn values(cell: &Cell, out: &mut String) {
     } else {
         (primary, rest)
     };
-    list(&first, out);
+    if !first.is_empty() {
+        list(&first, out);
+    }
     if !second.is_empty() {
         put!(
             out,
@@ -377,26 +426,41 @@ pub(crate) fn invalid(input: &Input<'_>, out: &mut String) {
         all.len(),
         if all.len() == 1 { "trial" } else { "trials" }
     );
-    for invalid in all.iter().take(SHOWN_INVALID) {
+    // What several seeds died of is said once.
+    let mut reasons: Vec<(&about::Invalid<'_>, Vec<u64>)> = Vec::new();
+    for invalid in &all {
+        let same = |known: &about::Invalid<'_>| {
+            (known.column, known.label, &known.trial.why)
+                == (invalid.column, invalid.label, &invalid.trial.why)
+        };
+        match reasons.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, seeds)) => seeds.push(invalid.trial.seed),
+            None => reasons.push((invalid, vec![invalid.trial.seed])),
+        }
+    }
+    for (invalid, seeds) in reasons.iter().take(SHOWN_INVALID) {
+        let which = match &seeds[..] {
+            [seed] => {
+                let record = &invalid.trial.record;
+                let short = text(record.get(..12).unwrap_or(record), 12);
+                format!("seed {seed}</strong> <code>{short}</code>")
+            }
+            many => {
+                let seeds: Vec<String> = many.iter().map(u64::to_string).collect();
+                let seeds = text(&seeds.join(", "), 200);
+                format!("{} trials</strong> (seeds {seeds})", many.len())
+            }
+        };
         put!(
             out,
-            "<li><strong>{} · {} · seed {}</strong> <code>{}</code>: {}</li>\n",
+            "<li><strong>{} · {} · {which}: {}</li>\n",
             text(invalid.column, NAME_CHARS),
             text(invalid.label, NAME_CHARS),
-            invalid.trial.seed,
-            text(
-                invalid
-                    .trial
-                    .record
-                    .get(..12)
-                    .unwrap_or(&invalid.trial.record),
-                12
-            ),
-            text(&invalid.trial.why, 1000)
+            prose(&invalid.trial.why, 1000)
         );
     }
-    if all.len() > SHOWN_INVALID {
-        put!(out, "<li>and {} more</li>\n", all.len() - SHOWN_INVALID);
+    if reasons.len() > SHOWN_INVALID {
+        put!(out, "<li>and {} more</li>\n", reasons.len() - SHOWN_INVALID);
     }
     out.push_str("</ul>\n");
 }
