@@ -422,7 +422,7 @@ fn a_campaign_is_removed_with_the_records_that_no_other_has() {
     assert_eq!(left, kept);
     assert!(matches!(
         store.removal(&["quick".to_owned()]),
-        Err(StoreError::Unknown { .. })
+        Err(StoreError::Neither { .. })
     ));
     assert!(store.verify().unwrap().damaged.is_empty());
 }
