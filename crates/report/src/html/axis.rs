@@ -205,7 +205,7 @@ mod tests {
             let ticks = axis.ticks(0.2);
             assert!(ticks.len() >= 3, "{percent}: {ticks:?}");
             for (at, name) in &ticks {
-                let number = name.replace('−', "-");
+                let number = name.replace('−', "-").replace(',', "");
                 let number: f64 = number.trim_end_matches(" %").parse().expect("a number");
                 assert!(
                     (axis.place(1.0 + number / 100.0) - at).abs() < 1e-9,
