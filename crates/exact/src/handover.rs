@@ -42,7 +42,7 @@ impl Handover {
                 }
                 match pieces.last_mut() {
                     Some((start, length)) if *start + *length == from => {
-                        *length += PAGE_BYTES as u64
+                        *length += PAGE_BYTES as u64;
                     }
                     _ => pieces.push((from, PAGE_BYTES as u64)),
                 }

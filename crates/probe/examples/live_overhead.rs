@@ -54,16 +54,21 @@ fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
     Some([percent(middle), percent(low), percent(high)])
 }
 
+/// A flag that signals set: swap, cgroup and tracing instance are to be undone also where it is ended early.
+fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     if support::is_child() {
         support::workload();
         return Ok(());
     }
-    // Swap, cgroup and tracing instance are to be undone also where it is ended early.
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = stop_flag()?;
     let stopped = || stop.load(Ordering::Relaxed);
     let passes = std::env::args()
         .nth(1)

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what is not as expected fails the test")]
 
+use std::fmt::Write;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -204,12 +205,10 @@ fn make_the_golden_stacks() {
     }];
     let met = {
         let mut met = trace.clone();
-        let list: String = trace
-            .meta
-            .functions
-            .iter()
-            .map(|function| format!("{:x} t {}\n", function.address - 1, function.name))
-            .collect();
+        let mut list = String::new();
+        for function in &trace.meta.functions {
+            writeln!(list, "{:x} t {}", function.address - 1, function.name).unwrap();
+        }
         met.name_functions(list.as_bytes()).unwrap();
         met.meta.functions
     };

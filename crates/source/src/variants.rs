@@ -39,7 +39,7 @@ pub struct OrderError {
     /// The variant.
     pub name: String,
     /// Why.
-    pub source: SourceError,
+    pub source: Box<SourceError>,
 }
 
 impl Workshop {
@@ -82,6 +82,7 @@ impl Workshop {
                 // Without a baseline there is nothing to compare with, and who stopped wants nothing more.
                 Err(source) if place == 0 || is_stopped() => {
                     let name = name.clone();
+                    let source = Box::new(source);
                     return Err(OrderError { name, source });
                 }
                 Err(why) => {
@@ -106,7 +107,7 @@ impl Workshop {
                     .and_then(|recipe| self.check(&recipe, watch))
                     .map_err(|source| OrderError {
                         name: order.name.clone(),
-                        source,
+                        source: Box::new(source),
                     })?;
             }
         }

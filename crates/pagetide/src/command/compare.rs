@@ -45,10 +45,10 @@ pub struct AcceptArgs {
 
 impl AcceptArgs {
     /// These names; with `anyway` also of what differs in more than the variant.
-    pub fn names(&self, a: &Option<String>, b: &Option<String>, anyway: bool) -> Names {
+    pub fn names(&self, a: Option<&str>, b: Option<&str>, anyway: bool) -> Names {
         Names {
-            a: a.clone(),
-            b: b.clone(),
+            a: a.map(str::to_owned),
+            b: b.map(str::to_owned),
             allowed: Allowance {
                 anyway,
                 accepted: self.accept.clone(),
@@ -60,7 +60,9 @@ impl AcceptArgs {
 /// Compares.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let names = args.accept.names(&args.a, &args.b, args.anyway);
+    let names = args
+        .accept
+        .names(args.a.as_deref(), args.b.as_deref(), args.anyway);
     // The papers' tables judge nothing, so that one variant will do.
     let comparison = if args.judged.is_paper() {
         names.show(&store)?

@@ -34,7 +34,9 @@ pub struct Args {
 /// Explains.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
-    let names = args.accept.names(&args.a, &args.b, args.anyway);
+    let names = args
+        .accept
+        .names(args.a.as_deref(), args.b.as_deref(), args.anyway);
     let mut comparison = names.compare(&store)?;
     comparison.explanations = explain(&store, &comparison)?;
     if out.json {

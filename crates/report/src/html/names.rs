@@ -48,7 +48,7 @@ impl Names {
         let firsts = split.iter().filter_map(|parts| parts.first());
         for (name, params) in firsts
             .filter(|part| !common.contains(part))
-            .filter_map(|part| scenario(part))
+            .map(|part| scenario(part))
         {
             match told.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, all)) if *all != Some(params) => *all = None,
@@ -63,7 +63,7 @@ impl Names {
                 let own = parts.iter().filter(|part| !common.contains(part));
                 let own: Vec<&str> = own
                     .map(|part| match scenario(part) {
-                        Some((name, params)) if told.contains(&(name, Some(params))) => name,
+                        (name, params) if told.contains(&(name, Some(params))) => name,
                         _ => part,
                     })
                     .collect();
@@ -106,11 +106,8 @@ impl Names {
 }
 
 /// The scenario and its parameters in the first part of a label.
-fn scenario(part: &str) -> Option<(&str, &str)> {
-    match part.split_once(' ') {
-        Some((name, params)) => Some((name, params)),
-        None => Some((part, "")),
-    }
+fn scenario(part: &str) -> (&str, &str) {
+    part.split_once(' ').unwrap_or((part, ""))
 }
 
 #[cfg(test)]
