@@ -12,8 +12,16 @@ use std::path::{Path, PathBuf};
 use common::{Lab, text};
 use pagetide_testing::{Need, skip};
 
-/// What examples speak of and a test has not: a patch of the reader's, a kernel tree, a root, a Python of another release.
-const NOT_HERE: [&str; 5] = ["--patch", "~/", ".tar", "/usr/lib/python", "https://"];
+/// What examples speak of and a test has not: a patch of the reader's, a kernel tree, a root, a Python of another release, the time
+/// to build a kernel.
+const NOT_HERE: [&str; 6] = [
+    "--patch",
+    "~/",
+    ".tar",
+    "/usr/lib/python",
+    "https://",
+    "papers/changes/",
+];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -39,13 +39,17 @@ pub struct OrderError {
     /// The variant.
     pub name: String,
     /// Why.
-    pub source: Box<SourceError>,
+    pub source: SourceError,
 }
 
 impl Workshop {
     /// Builds the kernels of variants, the first of which is the baseline, and tells `say` of each step and of what is
     /// not built. Fails where the baseline cannot be built, or the only variant to compare with it, or where
     /// `is_stopped`; any other variant that cannot be built is left out.
+    #[allow(
+        clippy::result_large_err,
+        reason = "it is made once, and ends the command"
+    )]
     pub fn deliver(
         &mut self,
         orders: &[Order],
@@ -82,7 +86,6 @@ impl Workshop {
                 // Without a baseline there is nothing to compare with, and who stopped wants nothing more.
                 Err(source) if place == 0 || is_stopped() => {
                     let name = name.clone();
-                    let source = Box::new(source);
                     return Err(OrderError { name, source });
                 }
                 Err(why) => {
@@ -96,6 +99,10 @@ impl Workshop {
 
     /// Before minutes are spent on the baseline, it must be there, and so must a patch to compare with it. Of several
     /// patches one that does not fit is left out later, and the others go on.
+    #[allow(
+        clippy::result_large_err,
+        reason = "it is made once, and ends the command"
+    )]
     fn check_all(&self, orders: &[Order], watch: &mut Watch) -> Result<(), OrderError> {
         let is_judged = |order: &&Order| !order.kernel.ends_with(",control");
         let judged = orders.iter().skip(1).filter(is_judged);
@@ -107,7 +114,7 @@ impl Workshop {
                     .and_then(|recipe| self.check(&recipe, watch))
                     .map_err(|source| OrderError {
                         name: order.name.clone(),
-                        source: Box::new(source),
+                        source,
                     })?;
             }
         }
