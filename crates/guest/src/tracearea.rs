@@ -5,7 +5,7 @@
 //! sub-buffers, little-endian. Pieces of the CPU [`SYMBOLS`] hold the kernel's list of functions instead, if the trace has stacks. The frame [`FRAME`] says how much of the area is used.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 
 use pagetide_probe::trace::{KALLSYMS, TraceMeta};
@@ -82,10 +82,15 @@ impl TraceArea {
         self.put(bytes)
     }
 
-    /// Appends the kernel's list of functions; false where it does not fit, so that stacks go without names.
+    /// Appends the kernel's list of functions; false where it has none (no `CONFIG_KALLSYMS`) or it does not fit, so that stacks go
+    /// without names.
     pub fn append_symbols(&mut self) -> Result<bool, GuestError> {
         let fault = || io("reading", KALLSYMS);
-        let mut list = File::open(KALLSYMS).map_err(fault())?;
+        let mut list = match File::open(KALLSYMS) {
+            Ok(list) => list,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(fault()(error)),
+        };
         // The kernel gives a page at a time.
         let mut part = [0; 4096];
         loop {
