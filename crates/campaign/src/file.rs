@@ -258,20 +258,8 @@ impl FileDefaults {
                 "swap",
                 "\"zram\", \"ssd\", \"ssd:LATENCY\", \"disk\", \"disk:SEEK,RATE\" or \"none\"",
             )?,
-            swap_size: match table.get("swap-size") {
-                None => None,
-                Some(item) => {
-                    let text = item.string("a size such as \"256M\"")?;
-                    Some(text.parse().map_err(|why| item.value(&why))?)
-                }
-            },
-            files_on: match table.get("files-on") {
-                None => None,
-                Some(item) => {
-                    let text = item.string("\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?;
-                    Some(text.parse().map_err(|why| item.value(&why))?)
-                }
-            },
+            swap_size: table.parsed("swap-size", "a size such as \"256M\"")?,
+            files_on: table.parsed("files-on", "\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?,
             primary: match table.get("primary") {
                 None => None,
                 Some(item) => {
@@ -295,6 +283,35 @@ impl FileDefaults {
                     .collect::<Result<_, FileError>>()?,
             },
         })
+    }
+
+    /// What is said here, and what stands above for the rest; but what decides is no matter of all scenarios alike.
+    fn over(self, above: &Self) -> Self {
+        let mut margins = above.margins.clone();
+        margins.extend(self.margins);
+        Self {
+            memory: if self.memory.is_empty() {
+                above.memory.clone()
+            } else {
+                self.memory
+            },
+            swap: if self.swap.is_empty() {
+                above.swap.clone()
+            } else {
+                self.swap
+            },
+            swap_size: self.swap_size.or(above.swap_size),
+            files_on: self.files_on.or(above.files_on),
+            primary: self.primary,
+            margins,
+        }
+    }
+
+    /// The metrics said here to decide that a scenario has, where there are any.
+    fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
+        let names = self.primary.iter().flatten().filter(|name| has(name));
+        let names: Vec<String> = names.cloned().collect();
+        (!names.is_empty()).then_some(names)
     }
 }
 
@@ -392,14 +409,7 @@ fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>
         variants.push(VariantSpec {
             name,
             kernel: kernel_of(&table, &above, &kernel)?,
-            boot: match table.get("boot") {
-                None => Vec::new(),
-                Some(item) => item
-                    .list()
-                    .iter()
-                    .map(|item| item.string("a boot argument in quotes, or a list of them"))
-                    .collect::<Result<_, _>>()?,
-            },
+            boot: table.texts("boot", "a boot argument in quotes, or a list of them")?,
             settings: settings(&table, vocabulary)?,
         });
     }
@@ -475,40 +485,21 @@ fn scenario(
             known_metric(&item, &item.key)?;
         }
     }
-    let mut margins = shared.margins.clone();
-    margins.extend(own.margins);
     // What stands above all scenarios may name a metric that only some have; the others keep their own.
-    let of_all = || {
-        let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
-        let names: Vec<String> = shared
-            .primary
-            .iter()
-            .flatten()
-            .filter(|m| has(m))
-            .cloned()
-            .collect();
-        (!names.is_empty()).then_some(names)
-    };
+    let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
+    let own = own.over(shared);
     Ok(ScenarioSpec {
         as_written: match table.get("as-written") {
             Some(item) => item.truth()?,
             None => false,
         },
         params: params(table, &name, words)?,
-        memory: if own.memory.is_empty() {
-            shared.memory.clone()
-        } else {
-            own.memory
-        },
-        swap: if own.swap.is_empty() {
-            shared.swap.clone()
-        } else {
-            own.swap
-        },
-        swap_size: own.swap_size.or(shared.swap_size),
-        files_on: own.files_on.or(shared.files_on).unwrap_or_default(),
-        primary: own.primary.or_else(of_all),
-        margins,
+        memory: own.memory,
+        swap: own.swap,
+        swap_size: own.swap_size,
+        files_on: own.files_on.unwrap_or_default(),
+        primary: own.primary.or_else(|| shared.primary_of(has)),
+        margins: own.margins,
         name,
         program: None,
     })

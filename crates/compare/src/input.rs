@@ -1,6 +1,6 @@
 //! What is to be compared, before anything is judged: columns of index rows, sorted into cells.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pagetide_record::{ArenaKind, Pass};
 use pagetide_store::{CampaignNote, CellNote, Pairing, Row, Store};
@@ -172,9 +172,10 @@ impl Input {
             });
         }
         let pairs = matching.pairs;
-        for (own, column) in [(&a, &name_a), (&b, &name_b)] {
+        let (of_a, of_b): (BTreeSet<_>, BTreeSet<_>) = pairs.iter().copied().unzip();
+        for (own, matched, column) in [(&a, of_a, &name_a), (&b, of_b, &name_b)] {
             for (hash, rows) in own {
-                if !pairs.iter().any(|(x, y)| *x == hash || *y == hash) {
+                if !matched.contains(hash) {
                     cautions.push(Caution::OneSided {
                         column: column.clone(),
                         label: rows[0].cell.subject.cell_label(),

@@ -39,8 +39,7 @@ impl<'a> Matching<'a> {
             .filter(|((_, x), (_, y))| scenario(x) == scenario(y))
             .map(|((x, of_x), (y, of_y))| (x, y, between(of_x, of_y)))
             .collect();
-        let share_none = candidates.is_empty();
-        if share_none {
+        if candidates.is_empty() {
             let all = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
             let nearest = all
                 .map(|((x, of_x), (y, of_y))| (x, y, between(of_x, of_y)))

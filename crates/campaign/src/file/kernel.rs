@@ -21,14 +21,11 @@ impl KernelKeys {
     /// Reads the keys of a table.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
         Ok(Self {
-            source: match table.get("source") {
-                Some(item) => Some(item.string("a source in quotes, such as \"debian:6.12\"")?),
-                None => None,
-            },
-            config: match table.get("config") {
-                Some(item) => Some(item.path("a file with options in quotes")?),
-                None => None,
-            },
+            source: table.text("source", "a source in quotes, such as \"debian:6.12\"")?,
+            config: table
+                .get("config")
+                .map(|item| item.path("a file with options in quotes"))
+                .transpose()?,
             patches: match table.get("patch") {
                 None => Vec::new(),
                 Some(item) => item

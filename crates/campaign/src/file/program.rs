@@ -1,13 +1,12 @@
 //! `[[program]]`: a program of the user's own in a campaign file.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use toml::de::DeValue;
 
 use super::FileDefaults;
 use super::error::FileError;
-use super::table::{Item, Table};
+use super::table::Table;
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::{OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
@@ -21,16 +20,12 @@ pub fn program(
     let own = FileDefaults::read(table)?;
     let files = ProgramFiles {
         command: command(table)?,
-        root: text(
-            table,
-            "root",
-            "a folder, a tar archive or deb:PACKAGE in quotes",
-        )?,
-        files: texts(table, "file", "a path in quotes, or a list of them")?,
-        dirs: texts(table, "dir", "a path in quotes, or a list of them")?,
-        input: text(table, "input", "a path in quotes")?,
-        folder: text(table, "folder", "a path inside in quotes")?,
-        space: parsed(table, "space", "a size such as \"64M\"")?,
+        root: table.text("root", "a folder, a tar archive or deb:PACKAGE in quotes")?,
+        files: table.texts("file", "a path in quotes, or a list of them")?,
+        dirs: table.texts("dir", "a path in quotes, or a list of them")?,
+        input: table.text("input", "a path in quotes")?,
+        folder: table.text("folder", "a path inside in quotes")?,
+        space: table.parsed("space", "a size such as \"64M\"")?,
     };
     let spec = ProgramSpec {
         env: environment(table)?,
@@ -38,36 +33,26 @@ pub fn program(
             Some(item) => u8::try_from(item.whole(0..=255)?).ok(),
             None => None,
         },
-        time_limit: parsed(table, "time-limit", "a time such as \"60s\"")?,
-        limit: parsed(table, "limit", "a size such as \"32M\"")?,
-        high: parsed(table, "high", "a size such as \"24M\"")?,
-        swap_max: parsed(table, "swap-max", "a size such as \"8M\"")?,
+        time_limit: table.parsed("time-limit", "a time such as \"60s\"")?,
+        limit: table.parsed("limit", "a size such as \"32M\"")?,
+        high: table.parsed("high", "a size such as \"24M\"")?,
+        swap_max: table.parsed("swap-max", "a size such as \"8M\"")?,
         metrics: metrics(table)?,
     };
     let known = vocabulary.scenario(PROGRAM);
     let is_known = |name: &String| known.is_some_and(|words| words.metrics.contains(name));
-    let above = shared.primary.iter().flatten();
-    let above: Vec<String> = above.filter(|name| is_known(name)).cloned().collect();
-    let mut margins = shared.margins.clone();
-    margins.extend(own.margins);
+    let above = shared.primary_of(is_known);
+    let own = own.over(shared);
     Ok(ScenarioSpec {
         name: PROGRAM.to_owned(),
         as_written: false,
         params: BTreeMap::new(),
-        memory: if own.memory.is_empty() {
-            shared.memory.clone()
-        } else {
-            own.memory
-        },
-        swap: if own.swap.is_empty() {
-            shared.swap.clone()
-        } else {
-            own.swap
-        },
-        swap_size: own.swap_size.or(shared.swap_size),
-        files_on: own.files_on.or(shared.files_on).unwrap_or_default(),
-        primary: spec.primary().or((!above.is_empty()).then_some(above)),
-        margins,
+        memory: own.memory,
+        swap: own.swap,
+        swap_size: own.swap_size,
+        files_on: own.files_on.unwrap_or_default(),
+        primary: spec.primary().or(above),
+        margins: own.margins,
         program: Some(OwnProgram { files, spec }),
     })
 }
@@ -77,7 +62,7 @@ fn command(table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let wanted = "the command in quotes, or a list of its words";
     let item = table.need("command", "command = \"sort numbers\"")?;
     let words: Vec<String> = if let DeValue::Array(_) = item.value {
-        texts(table, "command", wanted)?
+        table.texts("command", wanted)?
     } else {
         let split = shlex::split(&item.string(wanted)?);
         split.ok_or_else(|| item.value(&"its quotes do not match; close each that is opened"))?
@@ -106,7 +91,7 @@ fn environment(table: &Table<'_>) -> Result<Vec<String>, FileError> {
 /// Numbers to read from its output.
 fn metrics(table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let wanted = "a metric in quotes, such as 'ops=([0-9.]+) per second:higher', or a list of them";
-    let found = texts(table, "metric", wanted)?;
+    let found = table.texts("metric", wanted)?;
     if let Some(item) = table.get("metric")
         && found
             .iter()
@@ -115,29 +100,4 @@ fn metrics(table: &Table<'_>) -> Result<Vec<String>, FileError> {
         return Err(item.value(&"write NAME=REGEX:higher or NAME=REGEX:lower"));
     }
     Ok(found)
-}
-
-fn text(table: &Table<'_>, key: &str, wanted: &'static str) -> Result<Option<String>, FileError> {
-    table.get(key).map(|item| item.string(wanted)).transpose()
-}
-
-fn texts(table: &Table<'_>, key: &str, wanted: &'static str) -> Result<Vec<String>, FileError> {
-    let items = table.get(key).map(|item| item.list()).unwrap_or_default();
-    items.iter().map(|item| item.string(wanted)).collect()
-}
-
-fn parsed<T: FromStr>(
-    table: &Table<'_>,
-    key: &str,
-    wanted: &'static str,
-) -> Result<Option<T>, FileError>
-where
-    T::Err: ToString,
-{
-    let read = |item: Item<'_>| {
-        let text = item.string(wanted)?;
-        text.parse()
-            .map_err(|why: T::Err| item.value(&why.to_string()))
-    };
-    table.get(key).map(read).transpose()
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::str::FromStr;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -94,6 +95,34 @@ impl<'a> Table<'a> {
     /// The item of this key.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
         self.items().find(|item| canonical(&item.key) == key)
+    }
+
+    /// Text, where the key is there.
+    pub fn text(&self, key: &str, wanted: &'static str) -> Result<Option<String>, FileError> {
+        self.get(key).map(|item| item.string(wanted)).transpose()
+    }
+
+    /// Text, or a list of texts; none where the key is not there.
+    pub fn texts(&self, key: &str, wanted: &'static str) -> Result<Vec<String>, FileError> {
+        let items = self.get(key).map(|item| item.list()).unwrap_or_default();
+        items.iter().map(|item| item.string(wanted)).collect()
+    }
+
+    /// A value that is written as text, where the key is there.
+    pub fn parsed<T: FromStr>(
+        &self,
+        key: &str,
+        wanted: &'static str,
+    ) -> Result<Option<T>, FileError>
+    where
+        T::Err: ToString,
+    {
+        let read = |item: Item<'_>| {
+            let text = item.string(wanted)?;
+            text.parse()
+                .map_err(|why: T::Err| item.value(&why.to_string()))
+        };
+        self.get(key).map(read).transpose()
     }
 
     /// The item of this key, which must be there.

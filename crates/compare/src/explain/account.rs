@@ -6,6 +6,9 @@ use std::ops::Deref;
 use pagetide_probe::meaning::{Part, RowId};
 use serde::Serialize;
 
+/// The level that tells the share of neighbouring pages which are neighbours on the swap device.
+pub(super) const CONTIGUITY: &str = "contiguity";
+
 /// Amounts by name.
 pub type Amounts = BTreeMap<String, f64>;
 

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use pagetide_probe::meaning::{Part, RowId};
 
 use super::account::{
-    Account, Ahead, CounterGrowth, PassAccount, SCANNED_DIRECT, STOLEN_DIRECT, SideView, mean_of,
+    Account, Ahead, CONTIGUITY, CounterGrowth, PassAccount, SCANNED_DIRECT, STOLEN_DIRECT,
+    SideView, mean_of,
 };
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
@@ -139,7 +140,7 @@ fn chain_of_waits(
     let same = |names: &[&str]| names.iter().all(|name| setting_is_same(accounts, name));
     let same_read_ahead = same(&["vm.page-cluster", "swap/vma_ra_enabled"]);
     let same_code = same(&[KERNEL, "lru_gen/enabled"]);
-    let contiguity = |side: usize| accounts[side].levels.get("contiguity");
+    let contiguity = |side: usize| accounts[side].levels.get(CONTIGUITY);
     let moved = match (contiguity(0), contiguity(1)) {
         (Some(a), Some(b)) => (a - b).abs() > 0.01,
         _ => false,

@@ -5,8 +5,8 @@ use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Ahead, Amounts, CounterGrowth, PassAccount, SCANNED, SCANNED_DIRECT, STALLS, STOLEN,
-    STOLEN_DIRECT, SideView,
+    Ahead, Amounts, CONTIGUITY, CounterGrowth, PassAccount, SCANNED, SCANNED_DIRECT, STALLS,
+    STOLEN, STOLEN_DIRECT, SideView,
 };
 use super::mechanism::Mechanism;
 
@@ -88,7 +88,7 @@ pub fn evidence(
         Mechanism::ReadAhead | Mechanism::SwapLayout => {
             all.pages_a_wait();
             if mechanism == Mechanism::SwapLayout {
-                all.inverse(|all| all.level("contiguity", "contiguity on the device", Unit::Share));
+                all.inverse(|all| all.level(CONTIGUITY, "contiguity on the device", Unit::Share));
                 all.level("mean-jump", "mean jump on the device", Unit::Pages);
             } else {
                 all.settings(&["vm.page-cluster", "swap/vma_ra_enabled"]);

@@ -7,7 +7,7 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::student;
 use serde::Serialize;
 
-use super::account::{Account, ObservedPass, PassAccount, SideView};
+use super::account::{Account, CONTIGUITY, ObservedPass, PassAccount, SideView};
 use super::claims::{Claim, explained};
 use super::effects::{Effects, demand, of_counters, of_traces};
 use super::evidence::{Evidence, Source, evidence};
@@ -307,8 +307,6 @@ const SUCCESS: &str = "success";
 
 /// How names begin of what reading a mapping back from swap took.
 const READ_BACK: &str = "swap-in";
-/// The share of neighbouring pages that are neighbours on the device.
-const CONTIGUITY: &str = "contiguity";
 
 /// Whether pages surely lie otherwise on the device, and what reading them back took went with it.
 fn is_laid_out(claim: &Claim, claims: &[Claim]) -> bool {

@@ -127,19 +127,7 @@ pub fn explain(a: &Account, b: &Account) -> Explanation {
         side
     });
     let means = [time(&a), time(&b)];
-    let claim = Claim {
-        metric: "run".into(),
-        unit: Unit::Nanos,
-        primary: true,
-        verdict: if means[1] < means[0] {
-            Verdict::Improved
-        } else {
-            Verdict::Regressed
-        },
-        means,
-        effect: means[1] / means[0],
-        kind: EffectKind::Ratio,
-    };
+    let claim = claim("run", Unit::Nanos, means);
     Explanation::of(&a, &b, &[claim])
 }
 
@@ -166,4 +154,31 @@ pub fn told(found: &Explanation, mechanism: Mechanism) -> Vec<(String, [f64; 2])
             (piece.name.clone(), numbers)
         })
         .collect()
+}
+
+/// A claim of a metric that decides, as a ratio of these means: lower is better.
+pub fn claim(metric: &str, unit: Unit, means: [f64; 2]) -> Claim {
+    Claim {
+        metric: metric.into(),
+        unit,
+        primary: true,
+        verdict: if means[1] < means[0] {
+            Verdict::Improved
+        } else {
+            Verdict::Regressed
+        },
+        means,
+        effect: means[1] / means[0],
+        kind: EffectKind::Ratio,
+    }
+}
+
+/// The same as a difference of these means, with this verdict.
+pub fn claim_of_difference(metric: &str, unit: Unit, verdict: Verdict, means: [f64; 2]) -> Claim {
+    Claim {
+        verdict,
+        effect: means[1] - means[0],
+        kind: EffectKind::Difference,
+        ..claim(metric, unit, means)
+    }
 }

@@ -9,7 +9,7 @@ use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::{Data, Family, MetricSample, Verdict, judge};
 
-use crate::account::{account, copying, explain, reading, time};
+use crate::account::{account, claim, claim_of_difference, copying, explain, reading, time};
 
 /// Trials of a workload of a machine on which nothing differs but chance: timed ones, and the observed ones of three
 /// seeds.
@@ -106,19 +106,6 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
             })
             .collect();
     }
-    let claim = |metric: &str, unit: Unit, means: [f64; 2]| Claim {
-        metric: metric.into(),
-        unit,
-        primary: true,
-        verdict: if means[1] < means[0] {
-            Verdict::Improved
-        } else {
-            Verdict::Regressed
-        },
-        means,
-        effect: means[1] / means[0],
-        kind: EffectKind::Ratio,
-    };
     let times = [time(&a), time(&b)];
     let refaults = claim("refaults", Unit::Count, [2_000.0, 8_000.0]);
     let tail = claim("access-p99", Unit::Nanos, [9_000.0, 20_000.0]);
@@ -163,14 +150,8 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
 
 #[test]
 fn a_count_that_surely_changed_is_explained_where_no_time_is() {
-    let claim = |metric: &str, means: [f64; 2]| Claim {
-        metric: metric.into(),
-        unit: Unit::Count,
-        primary: true,
-        verdict: Verdict::Regressed,
-        means,
-        effect: means[1] - means[0],
-        kind: EffectKind::Difference,
+    let claim = |metric: &str, means: [f64; 2]| {
+        claim_of_difference(metric, Unit::Count, Verdict::Regressed, means)
     };
     let (a, mut b) = (copying(0.0, 100e3), copying(400.0, 100e3));
     b.settings.insert("vm.swappiness".into(), "200".into());
@@ -256,14 +237,8 @@ fn the_mean_of_all_seeds_is_told_with_what_each_says() {
 
 #[test]
 fn a_mapping_read_back_sooner_from_a_device_where_it_lies_together_is_the_layouts_doing() {
-    let claim = |metric: &str, unit, means: [f64; 2]| Claim {
-        metric: metric.into(),
-        unit,
-        primary: true,
-        verdict: Verdict::Improved,
-        means,
-        effect: means[1] - means[0],
-        kind: EffectKind::Difference,
+    let claim = |metric: &str, unit, means: [f64; 2]| {
+        claim_of_difference(metric, unit, Verdict::Improved, means)
     };
     let side = |contiguity: f64| {
         let mut side = copying(400.0, 100e3);
