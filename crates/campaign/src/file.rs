@@ -365,16 +365,20 @@ fn margin(item: &Item<'_>) -> Result<f64, FileError> {
         _ => None,
     };
     let text = text.ok_or_else(|| item.kind(wanted))?;
+    share(&text)
+        .filter(|share| *share > 0.0 && *share < 10.0)
+        .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
+}
+
+/// Reads a share, `2%` or `0.02`; `None` where it is no finite number.
+pub(crate) fn share(text: &str) -> Option<f64> {
+    let text = text.trim();
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
-        None => (text.as_str(), 1.0),
+        None => (text, 1.0),
     };
-    number
-        .parse::<f64>()
-        .ok()
-        .map(|number| number / scale)
-        .filter(|share| share.is_finite() && *share > 0.0 && *share < 10.0)
-        .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
+    let number: f64 = number.parse().ok()?;
+    number.is_finite().then_some(number / scale)
 }
 
 fn variants(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, FileError> {

@@ -4,11 +4,13 @@
 //! Every size is a cell of one campaign, in the order in which it was tried, plenty first. What has a record is not run again, so
 //! a search that was stopped goes on where it was.
 
+mod request;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use pagetide_arena::{Arena, ArenaError};
-use pagetide_compare::squeezed::{Knob, Means, Measured, Resident, Runs, Squeezed};
+use pagetide_compare::squeezed::{CUT, Knob, Means, Measured, Resident, Runs, Squeezed};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_record::{MemorySpec, Pass};
@@ -20,10 +22,10 @@ use crate::campaign::{Campaign, ScenarioSpec, Until};
 use crate::event::{Event, Tally, Watch};
 use crate::run::{Options, Run, RunError, locked, prepared};
 
+pub use request::{ScenarioFacts, SqueezeError, SqueezeRequest, one_question, share};
+
 /// Most runs of a search, one of which is observed.
 pub const MOST_RUNS: u32 = 15;
-/// A program that takes so many times as long as with plenty is ended: that it is too slow is known by then.
-pub const CUT: f64 = 5.0;
 
 /// What is searched.
 #[derive(Clone, Debug)]

@@ -20,6 +20,9 @@ const OUT_OF_MEMORY: &str = "for lack of memory after";
 /// Fewest samples of memory over time of which one is told as the one with most in use.
 const FEWEST_SAMPLES: usize = 10;
 
+/// A program that takes so many times as long as with plenty is ended: that it is too slow is known by then.
+pub const CUT: f64 = 5.0;
+
 /// What is searched: the memory of the machine, or the limit of a memory group within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -25,6 +25,7 @@ mod lab;
 mod output;
 mod program_args;
 mod progress;
+mod session;
 mod vocabulary;
 
 use std::process::ExitCode;

@@ -1,19 +1,16 @@
 //! `pagetide calibrate`: a variant against harmless ones, to measure an arena's noise and its false alarms.
 
 use anyhow::Result;
-use pagetide_campaign::{Options, maker, run as run_campaign};
+use pagetide_campaign::run as run_campaign;
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
-use pagetide_store::shell;
 
 use crate::campaign_args::CampaignArgs;
-use crate::command::run::typed;
 use crate::exit::{End, Usage};
-use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::session::Session;
 use crate::vocabulary::vocabulary;
 
 /// Compare a variant with harmless ones: the arena's noise, and how often it raises a false alarm
@@ -59,23 +56,22 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let seeds = campaign.sampling.until.cap();
     campaign.calibrate(args.campaigns)?;
 
-    let interrupt = Interrupt::listen()?;
-    let progress = Progress::new(interrupt.clone());
-    let say = progress.clone();
-    let arena = places.arena(campaign.arena, &args.arena, &interrupt, move |text| {
-        say.say(text);
-    })?;
-    let options = Options {
-        jobs: args.arena.jobs.map(usize::from),
-        fresh: false,
-        command: shell(&typed()),
-        maker: &maker,
-    };
-    let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &progress);
-    progress.finish();
+    let session = Session::begin(places, &args.arena)?;
+    let arena = session.arena(campaign.arena)?;
+    let options = session.options(false);
+    let outcome = run_campaign(
+        &campaign,
+        arena.as_ref(),
+        &mut store,
+        &options,
+        &session.progress,
+    );
+    session.progress.finish();
     let outcome = outcome?;
     if outcome.stopped {
-        progress.say("stopped: the same command goes on from here");
+        session
+            .progress
+            .say("stopped: the same command goes on from here");
         return Ok(End::Unable);
     }
     let note = outcome.note;

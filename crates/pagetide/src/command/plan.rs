@@ -8,14 +8,12 @@ use pagetide_report::json;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
 
-use crate::building;
 use crate::campaign_args::CampaignArgs;
-use crate::command::run::wanted;
 use crate::exit::End;
-use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
+use crate::session::Session;
 
 /// Say what a campaign would run and how long it would take; runs nothing
 #[derive(clap::Args, Debug)]
@@ -68,13 +66,11 @@ impl Row for CellRow {
 
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let interrupt = Interrupt::listen()?;
-    let (campaign, program) = (&args.campaign, &args.program);
-    let mut campaign = wanted(&args.what, campaign, program, places, &interrupt, &say)?;
-    let mut arena_args = args.arena.clone();
+    let mut session = Session::begin(places, &args.arena)?;
+    let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
     // What boots, and how often, is known only of kernels that are there.
-    building::build(&mut campaign, places, &mut arena_args, &interrupt, &say)?;
-    let arena = places.arena(campaign.arena, &arena_args, &interrupt, say)?;
+    session.build(&mut campaign)?;
+    let arena = session.arena(campaign.arena)?;
     let store = places.store()?;
     for text in inert(&campaign, arena.as_ref())? {
         say(&text);

@@ -1,22 +1,18 @@
 //! `pagetide run`: a campaign file or scenarios, through the arena into the store, to a verdict.
 
 use anyhow::Result;
-use pagetide_campaign::{
-    CONTROL, Campaign, Options, PATCHED, StateWriter, inert, maker, run as run_campaign,
-};
+use pagetide_campaign::{CONTROL, PATCHED, inert, run as run_campaign};
 use pagetide_compare::{compare_note, medians, show_campaign};
 use pagetide_report::terminal::{layout, next};
-use pagetide_store::{CampaignNote, RunEnd, Store, shell};
+use pagetide_store::{CampaignNote, Store, shell};
 
-use crate::building;
 use crate::campaign_args::CampaignArgs;
 use crate::exit::End;
-use crate::interrupt::Interrupt;
 use crate::judged::JudgedArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
-use crate::program_args::{ProgramArgs, install};
-use crate::progress::Progress;
+use crate::program_args::ProgramArgs;
+use crate::session::{Session, typed};
 use crate::vocabulary::vocabulary;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results
@@ -62,25 +58,15 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let interrupt = Interrupt::listen()?;
-    let progress = Progress::new(interrupt.clone());
-    let tell = |text: &str| progress.say(text);
-    let mut campaign = wanted(
-        &args.what,
-        &args.campaign,
-        &args.program,
-        places,
-        &interrupt,
-        &tell,
-    )?;
+    let mut session = Session::begin(places, &args.arena)?;
+    let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
     let cells: Vec<_> = campaign.cells().collect();
     args.judged
         .check(cells.iter().map(|cell| cell.scenario.as_str()))?;
-    let mut arena_args = args.arena.clone();
     let compared = campaign.variants.len() > 1;
-    let built = building::build(&mut campaign, places, &mut arena_args, &interrupt, &tell)?;
+    let built = session.build(&mut campaign)?;
     for same in &built.same {
-        progress.say(same);
+        session.progress.say(same);
     }
     if compared && built.settles(&campaign) {
         return Ok(if built.failed > 0 {
@@ -89,34 +75,22 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             End::Done
         });
     }
-    let say = progress.clone();
-    let arena = places.arena(campaign.arena, &arena_args, &interrupt, move |text| {
-        say.say(text);
-    })?;
+    let arena = session.arena(campaign.arena)?;
     let mut store = places.store()?;
     if let Some(text) = campaign.power(&vocabulary()) {
-        progress.say(&text);
+        session.progress.say(&text);
     }
     for text in inert(&campaign, arena.as_ref())? {
-        progress.say(&text);
+        session.progress.say(&text);
     }
-    let options = Options {
-        jobs: args.arena.jobs.map(usize::from),
-        fresh: args.fresh,
-        command: shell(&typed()),
-        maker: &maker,
-    };
-    let state = StateWriter::new(places.store()?, &campaign.name, &progress);
-    let outcome = run_campaign(&campaign, arena.as_ref(), &mut store, &options, &state);
-    progress.finish();
-    state.ended(match &outcome {
-        Ok(outcome) if outcome.stopped => RunEnd::Stopped,
-        Ok(_) => RunEnd::Whole,
-        Err(error) => RunEnd::Unable(error.to_string()),
-    });
-    let outcome = outcome?;
+    let options = session.options(args.fresh);
+    let outcome = session.run(
+        &campaign.name,
+        |state| run_campaign(&campaign, arena.as_ref(), &mut store, &options, state),
+        |outcome| outcome.stopped,
+    )?;
     if outcome.stopped {
-        progress.say(&format!(
+        session.progress.say(&format!(
             "stopped: {} of {} trials have their records; the same command goes on from here",
             outcome.tally.done(),
             outcome.tally.total
@@ -157,35 +131,4 @@ fn show_medians(store: &Store, note: &CampaignNote, out: Output) -> Result<End> 
     } else {
         End::Open
     })
-}
-
-/// The campaign that the words stand for, which may be those of a program of the user's own.
-pub fn wanted(
-    what: &[String],
-    args: &CampaignArgs,
-    program: &ProgramArgs,
-    places: &StoreArgs,
-    interrupt: &Interrupt,
-    say: &dyn Fn(&str),
-) -> Result<Campaign> {
-    let (request, vocabulary) = (args.request()?, vocabulary());
-    if program.command.is_empty() {
-        let mut campaign = request.campaign(what, &vocabulary)?;
-        for scenario in &mut campaign.scenarios {
-            if let Some(program) = &scenario.program {
-                let place = install(&program.files, places, interrupt, say)?;
-                scenario.settle(&place)?;
-            }
-        }
-        return Ok(campaign);
-    }
-    let spec = program.spec()?;
-    let place = install(&program.files(), places, interrupt, say)?;
-    Ok(request.of_program(what, &spec, &place, &vocabulary)?)
-}
-
-/// The command line as it was typed.
-pub fn typed() -> Vec<String> {
-    let words = std::env::args().skip(1);
-    ["pagetide".to_owned()].into_iter().chain(words).collect()
 }

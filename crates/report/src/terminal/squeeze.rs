@@ -1,8 +1,8 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
 
-use pagetide_compare::squeezed::{Knob, Measured, Resident, Squeezed};
+use pagetide_compare::squeezed::{CUT, Knob, Measured, Resident, Squeezed};
 use pagetide_quantity::{Bytes, Unit};
-use pagetide_verdict::squeeze::{Answer, Fit};
+use pagetide_verdict::squeeze::{Answer, Fit, Point};
 
 use crate::draw::quantity::{show, signed};
 use crate::draw::{Align, Ink, Look, grouped};
@@ -39,7 +39,32 @@ pub fn squeeze(squeezed: &Squeezed, look: &Look) -> String {
     for caution in &squeezed.cautions {
         put!(out, "Caution: {caution}.\n");
     }
+    if squeezed.curve.iter().any(Measured::was_cut) {
+        put!(
+            out,
+            "A run is ended after {CUT} times the time with plenty.\n"
+        );
+    }
+    put!(
+        out,
+        "Records: `pagetide list records --campaign {}`\n",
+        squeezed.campaign
+    );
     out
+}
+
+/// What a size gave, in a line.
+pub fn told(point: &Point) -> String {
+    let size = Bytes(point.size);
+    let seeds = match point.seeds {
+        1 => "1 seed".to_owned(),
+        seeds => format!("{seeds} seeds"),
+    };
+    match (&point.died, point.slowdown) {
+        (Some(why), _) => format!("{size}: it {why} ({seeds})"),
+        (None, Some(slowdown)) => format!("{size}: {:+.1} % ({seeds})", slowdown * 100.0),
+        (None, None) => format!("{size}: nothing ({seeds})"),
+    }
 }
 
 fn runs(number: u32) -> String {

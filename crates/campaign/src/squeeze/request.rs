@@ -1,0 +1,234 @@
+//! What a search is asked for: checked, with its sizes settled.
+
+use pagetide_compare::squeezed::Knob;
+use pagetide_quantity::{Bytes, Nanos};
+
+use super::{Design, MOST_RUNS, Squeeze};
+use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
+use crate::program::PROGRAM;
+
+/// Seeds where none are asked for.
+const SEEDS: u32 = 3;
+/// Most seeds: more leave too few of the runs for sizes.
+const MOST_SEEDS: u32 = 4;
+/// Sizes are multiples of this.
+const STEP_BYTES: u64 = 64 << 10;
+/// The gap between two sizes, as a share, that is narrow enough.
+const RESOLUTION: f64 = 0.02;
+/// The smallest size that is tried is plenty divided by this, where none is named.
+const RANGE: u64 = 16;
+/// Time after which a program is ended where none is named; the scenario's own default.
+const TIME_LIMIT: Nanos = Nanos::from_secs(600);
+
+/// Reads a share such as `5%` or `0.05`.
+///
+/// # Errors
+///
+/// A sentence where it is none, or below 0.1 % or above 1000 %.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share = crate::file::share(text);
+    share
+        .filter(|share| (0.001..=10.0).contains(share))
+        .ok_or_else(|| "give a share from 0.1 % to 1000 %, such as 5%".to_owned())
+}
+
+/// What is asked of a search beside the campaign.
+#[derive(Clone, Debug)]
+pub struct SqueezeRequest {
+    /// How much slower it may be than with plenty, as a share.
+    pub within: f64,
+    /// What is searched; `None` for the limit of a program, the memory of a scenario.
+    pub knob: Option<Knob>,
+    /// Smallest size that is tried; `None` for a sixteenth of plenty.
+    pub least: Option<Bytes>,
+    /// The limit that was given for the program's memory group.
+    pub limit: Option<Bytes>,
+    /// Time after which the program is to be ended.
+    pub time_limit: Option<Nanos>,
+}
+
+/// What a scenario says of itself.
+#[derive(Clone, Debug)]
+pub struct ScenarioFacts<'a> {
+    /// The first metric that decides where none is named.
+    pub primary: Option<&'a str>,
+    /// Its parameters with their defaults.
+    pub defaults: Vec<(&'a str, &'a str)>,
+}
+
+/// Why a search cannot be what was asked for.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SqueezeError {
+    /// There are several questions.
+    #[error(
+        "squeeze answers for one variant and one workload at a time, and here are {variants} and {cells}: give one kernel, no --vs, \
+         and one value of each parameter"
+    )]
+    Several {
+        /// Number of variants.
+        variants: usize,
+        /// Number of cells.
+        cells: usize,
+    },
+    /// A plan of trials was given.
+    #[error(
+        "--until-sure and --observe have no place in a search, which decides itself what runs: leave them out"
+    )]
+    OwnPlan,
+    /// Too many seeds.
+    #[error(
+        "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MOST_SEEDS}"
+    )]
+    Seeds {
+        /// How many.
+        seeds: u32,
+    },
+    /// A scenario has no memory group.
+    #[error(
+        "--by limit is for a program of your own, and {scenario} runs without a memory group: use --by memory"
+    )]
+    NoGroup {
+        /// Its name.
+        scenario: String,
+    },
+    /// What is searched was given.
+    #[error(
+        "--limit is what is searched: say with --memory how much is plenty, and leave --limit out"
+    )]
+    LimitGiven,
+    /// No size lies between.
+    #[error(
+        "there is nothing between {least} and {plenty} to search: lower --least, or raise --memory"
+    )]
+    NothingBetween {
+        /// The smallest size.
+        least: Bytes,
+        /// Plenty.
+        plenty: Bytes,
+    },
+}
+
+/// Makes a campaign one question: so many seeds where none are said.
+///
+/// # Errors
+///
+/// Where it asks more than one, or has a plan of its own.
+pub fn one_question(campaign: &mut Campaign) -> Result<(), SqueezeError> {
+    if let Until::Enough(seeds) = &mut campaign.sampling.until {
+        *seeds = SEEDS;
+    }
+    let cells = campaign.scenarios.iter().map(ScenarioSpec::cell_count);
+    let (variants, cells) = (campaign.variants.len(), cells.sum());
+    if (variants, cells) != (1, 1) {
+        return Err(SqueezeError::Several { variants, cells });
+    }
+    let is_sequential = matches!(campaign.sampling.until, Until::Sure { .. });
+    if is_sequential || campaign.observe != Observe::None {
+        return Err(SqueezeError::OwnPlan);
+    }
+    let seeds = campaign.sampling.until.cap();
+    if seeds > MOST_SEEDS {
+        return Err(SqueezeError::Seeds { seeds });
+    }
+    Ok(())
+}
+
+impl SqueezeRequest {
+    /// The search of a campaign that is [`one_question`].
+    ///
+    /// # Errors
+    ///
+    /// Where what is asked for cannot be searched.
+    pub fn search(
+        &self,
+        campaign: Campaign,
+        facts: &ScenarioFacts<'_>,
+    ) -> Result<Squeeze, SqueezeError> {
+        let spec = &campaign.scenarios[0];
+        let is_program = spec.name == PROGRAM;
+        let knob = match self.knob {
+            Some(Knob::Limit) if !is_program => {
+                return Err(SqueezeError::NoGroup {
+                    scenario: spec.name.clone(),
+                });
+            }
+            None if is_program => Knob::Limit,
+            None => Knob::Memory,
+            Some(knob) => knob,
+        };
+        if knob == Knob::Limit && self.limit.is_some() {
+            return Err(SqueezeError::LimitGiven);
+        }
+        let memory = spec.memory.first().copied().unwrap_or_default().bytes().0;
+        let plenty = memory / STEP_BYTES * STEP_BYTES;
+        let least = self.least.map_or(plenty / RANGE, |least| least.0);
+        let least = least.next_multiple_of(STEP_BYTES).max(STEP_BYTES);
+        if least >= plenty {
+            return Err(SqueezeError::NothingBetween {
+                least: Bytes(least),
+                plenty: Bytes(plenty),
+            });
+        }
+        let named = spec.primary.as_ref().and_then(|names| names.first());
+        let metric = named.map_or(facts.primary, |name| Some(name));
+        let time_limit = self.time_limit.unwrap_or(TIME_LIMIT);
+        Ok(Squeeze {
+            knob,
+            metric: metric.unwrap_or_default().to_owned(),
+            pins: pins(spec, &facts.defaults),
+            time_limit: is_program.then(|| ("time-limit".to_owned(), time_limit)),
+            design: Design {
+                plenty,
+                least,
+                step: STEP_BYTES,
+                within: self.within,
+                seeds: campaign.sampling.until.cap(),
+                // One is observed.
+                runs: MOST_RUNS - 1,
+                resolution: RESOLUTION,
+            },
+            campaign,
+        })
+    }
+}
+
+/// Parameters whose text depends on the size of the machine.
+fn pins(spec: &ScenarioSpec, defaults: &[(&str, &str)]) -> Vec<String> {
+    let depends = |text: &str| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
+        words.any(|word| matches!(word, "memory" | "swap" | "scale"))
+    };
+    let text = |(name, default): &(&str, &str)| {
+        let given = spec.params.get(*name).and_then(|values| values.first());
+        given.map_or((*default).to_owned(), String::clone)
+    };
+    defaults
+        .iter()
+        .filter(|param| depends(&text(param)))
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_read_with_and_without_a_percent_sign() {
+        assert_eq!(share("5%"), Ok(0.05));
+        assert_eq!(share(" 0.25 "), Ok(0.25));
+        for wrong in ["", "%", "five", "-5%", "0", "NaN", "2000%"] {
+            assert!(share(wrong).unwrap_err().contains("such as 5%"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_follow_from_the_memory_are_pinned_and_others_are_not() {
+        let defaults = [("size", "0.5 * memory"), ("operations", "20000")];
+        let mut spec = ScenarioSpec::default();
+        assert_eq!(pins(&spec, &defaults), ["size"]);
+        spec.params
+            .insert("size".to_owned(), vec!["48M".to_owned()]);
+        assert!(pins(&spec, &defaults).is_empty());
+    }
+}
