@@ -10,6 +10,7 @@ use pagetide_campaign::squeeze::SqueezeError;
 use pagetide_campaign::{FileError, RepeatError, RequestError, RunError};
 use pagetide_compare::{CompareError, Comparison, FailOn};
 use pagetide_kernel::KernelError;
+use pagetide_lab::LabError;
 use pagetide_oracle::ParameterError;
 use pagetide_reference::{PatternError, StringError};
 use pagetide_report::html::SubjectError;
@@ -171,6 +172,7 @@ fn code(error: &Error) -> u8 {
             || is(cause, CompareError::is_by_words)
             || is(cause, FileError::is_by_words)
             || is(cause, KernelError::is_by_words)
+            || is(cause, LabError::is_by_words)
             || is(cause, RepeatError::is_by_words)
             || is(cause, RequestError::is_by_words)
             || is(cause, RunError::is_by_words)

@@ -1,18 +1,16 @@
 //! The laboratory a command works in: its store, its cache and its arena, opened when first needed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use pagetide_arena::{Arena, Options};
+use pagetide_arena::Options;
 use pagetide_kernel::{Cache, cache_root};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_record::ArenaKind;
 use pagetide_store::Store;
-
-use crate::arenas;
-use crate::interrupt::Interrupt;
 
 /// Which store to use.
 #[derive(Args, Clone, Debug, Default)]
@@ -74,25 +72,20 @@ impl StoreArgs {
     pub fn kernels(&self) -> Result<Cache> {
         Ok(Cache::open(self.cache_folder()?)?)
     }
+}
 
-    /// Opens the arena of this kind; `say` is told of long steps, `interrupt` ends them.
-    pub fn arena(
-        &self,
-        kind: ArenaKind,
-        args: &ArenaArgs,
-        interrupt: &Interrupt,
-        say: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Result<Box<dyn Arena>> {
-        let options = Options {
-            cache: self.cache_folder()?,
-            cache_limit: args.cache_limit,
-            trace_limit: args.trace_limit,
-            hang_wall: Duration::from_nanos(args.timeout.0),
-            jobs: args.jobs.map(usize::from),
-            refresh: args.refresh,
-            stop: interrupt.flag(),
-        };
-        arenas::open(kind, options, Box::new(say))
+impl ArenaArgs {
+    /// The same with the folder of the cache; `stop` ends what takes long.
+    pub fn options(&self, cache: PathBuf, stop: Arc<AtomicBool>) -> Options {
+        Options {
+            cache,
+            cache_limit: self.cache_limit,
+            trace_limit: self.trace_limit,
+            hang_wall: Duration::from_nanos(self.timeout.0),
+            jobs: self.jobs.map(usize::from),
+            refresh: self.refresh,
+            stop,
+        }
     }
 }
 

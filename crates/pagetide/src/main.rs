@@ -13,8 +13,6 @@ macro_rules! put {
     }};
 }
 
-mod arenas;
-mod building;
 mod campaign_args;
 mod cli;
 mod command;
@@ -26,7 +24,6 @@ mod output;
 mod program_args;
 mod progress;
 mod session;
-mod vocabulary;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,7 @@ use anyhow::Result;
 use pagetide_report::Look;
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::terminal::{Row, list, list_json};
+use serde::Serialize;
 
 /// Says one thing on standard error: progress, a warning, an error. Whatever it quotes cannot steer the terminal, and
 /// where nobody can read it nothing happens.
@@ -59,8 +60,26 @@ impl Output {
         }
     }
 
+    /// Writes a value as JSON, or else the text that a person reads instead.
+    pub fn show(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json {
+            self.json(value)
+        } else {
+            self.text(&text())
+        }
+    }
+
+    /// The same with a text without colours that quotes names of others.
+    pub fn show_quoting(
+        &self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        self.show(value, || harmless(&text()))
+    }
+
     /// Writes any value as JSON.
-    pub fn json(&self, value: &impl serde::Serialize) -> Result<()> {
+    pub fn json(&self, value: &impl Serialize) -> Result<()> {
         self.text(&pagetide_report::json::pretty(value))
     }
 }

@@ -1,18 +1,12 @@
 //! The options for a program of the user's own.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::Args;
-use pagetide_campaign::{ProgramFiles, ProgramPlace, ProgramSpec};
-use pagetide_kernel::{Freshness, PackageSet, Step, Stop};
+use pagetide_campaign::{ProgramFiles, ProgramSpec};
 use pagetide_quantity::{Bytes, Nanos};
-use pagetide_root::{Contents, RootError, Roots};
 use pagetide_scenario::Measure;
 
 use crate::exit::Usage;
-use crate::interrupt::Interrupt;
-use crate::lab::StoreArgs;
 
 /// What a command line may say of a program.
 #[derive(Args, Clone, Debug, Default)]
@@ -99,46 +93,4 @@ impl ProgramArgs {
             space: self.space,
         }
     }
-}
-
-/// Makes the root of a program in the cache; `say` is told of long steps.
-pub fn install(
-    files: &ProgramFiles,
-    places: &StoreArgs,
-    interrupt: &Interrupt,
-    say: &dyn Fn(&str),
-) -> Result<ProgramPlace> {
-    let files = files.clone();
-    let (root, packages) = match files.root {
-        Some(text) if PackageSet::is_one(&text) => {
-            let set = PackageSet::parse(&text)?;
-            let cache = places.kernels()?.stopping_by(Stop::by(interrupt.flag()));
-            let mut watch = |step: &Step| say(&step.to_string());
-            (None, cache.packages(&set, Freshness::Pinned, &mut watch)?)
-        }
-        root => (root.map(PathBuf::from), Vec::new()),
-    };
-    let contents = Contents {
-        command: files.command,
-        root,
-        packages,
-        files: files.files,
-        dirs: files.dirs,
-        input: files.input,
-        folder: files.folder,
-        space: files.space,
-    };
-    let wrong = |why| match why {
-        RootError::Image { .. } => anyhow::Error::new(why),
-        why => Usage::error(why.to_string()),
-    };
-    let roots = Roots::of(&places.cache_folder()?);
-    let made = contents.install(&roots, say).map_err(wrong)?;
-    Ok(ProgramPlace {
-        root: made.root.digest,
-        command: made.command,
-        input: made.input.map(|path| path.to_string()),
-        folder: made.folder.map(|path| path.to_string()),
-        library_folders: made.library_folders,
-    })
 }

@@ -1,24 +1,24 @@
 //! A command that runs trials: where they run, how it is stopped, and what it says meanwhile.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use pagetide_arena::Arena;
-use pagetide_campaign::{Campaign, Options, ProgramFiles, StateWriter, maker};
+use pagetide_campaign::{Campaign, Options, StateWriter, maker};
+use pagetide_lab::{Builds, Lab};
 use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
 
-use crate::building::{self, Outcome};
 use crate::campaign_args::CampaignArgs;
 use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
-use crate::program_args::{ProgramArgs, install};
+use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
-use crate::vocabulary::vocabulary;
 
 /// From the first word to the last trial.
 pub struct Session<'a> {
     places: &'a StoreArgs,
-    arena: ArenaArgs,
-    interrupt: Interrupt,
+    lab: Lab,
     /// What is shown while trials run.
     pub progress: Progress,
 }
@@ -27,62 +27,46 @@ impl<'a> Session<'a> {
     /// Listens for Ctrl-C from now on.
     pub fn begin(places: &'a StoreArgs, arena: &ArenaArgs) -> Result<Self> {
         let interrupt = Interrupt::listen()?;
+        let progress = Progress::new(interrupt.clone());
+        let told = progress.clone();
+        let options = arena.options(places.cache_folder()?, interrupt.flag());
         Ok(Self {
             places,
-            arena: arena.clone(),
-            progress: Progress::new(interrupt.clone()),
-            interrupt,
+            lab: Lab::new(options, Arc::new(move |text: &str| told.say(text))),
+            progress,
         })
     }
 
-    /// The campaign that the words stand for, which may be those of a program of the user's own, whose files are put in place.
+    /// The campaign that the words stand for, which may be those of a program of the user's own.
     pub fn campaign(
         &self,
         what: &[String],
         args: &CampaignArgs,
         program: &ProgramArgs,
     ) -> Result<Campaign> {
-        let say = |text: &str| self.progress.say(text);
-        let place = |files: &ProgramFiles| install(files, self.places, &self.interrupt, &say);
-        let (request, vocabulary) = (args.request()?, vocabulary());
+        let request = args.request()?;
         if program.command.is_empty() {
-            let mut campaign = request.campaign(what, &vocabulary)?;
-            for scenario in &mut campaign.scenarios {
-                if let Some(program) = &scenario.program {
-                    let place = place(&program.files)?;
-                    scenario.settle(&place)?;
-                }
-            }
-            return Ok(campaign);
+            return Ok(self.lab.campaign(&request, what)?);
         }
-        let spec = program.spec()?;
-        let place = place(&program.files())?;
-        Ok(request.of_program(what, &spec, &place, &vocabulary)?)
+        let (spec, files) = (program.spec()?, program.files());
+        let campaign = self.lab.campaign_of_program(request, what, &spec, &files);
+        Ok(campaign?)
     }
 
     /// Builds the kernels of a campaign that are built from source.
-    pub fn build(&mut self, campaign: &mut Campaign) -> Result<Outcome> {
-        let say = |text: &str| self.progress.say(text);
-        building::build(
-            campaign,
-            self.places,
-            &mut self.arena,
-            &self.interrupt,
-            &say,
-        )
+    pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds> {
+        Ok(self.lab.build(campaign)?)
     }
 
     /// Opens the arena of this kind.
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>> {
-        let progress = self.progress.clone();
-        let say = move |text: &str| progress.say(text);
-        self.places.arena(kind, &self.arena, &self.interrupt, say)
+        Ok(self.lab.arena(kind)?)
     }
 
     /// How trials run; `fresh` runs those again that have a record.
     pub fn options(&self, fresh: bool) -> Options<'static> {
         Options {
-            jobs: self.arena.jobs.map(usize::from),
+            jobs: self.lab.jobs(),
             fresh,
             command: shell(&typed()),
             maker: &maker,

@@ -11,7 +11,7 @@ use crate::exit::{End, Usage};
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::session::Session;
-use crate::vocabulary::vocabulary;
+use pagetide_lab::vocabulary;
 
 /// Compare a variant with harmless ones: the arena's noise, and how often it raises a false alarm
 ///
@@ -82,10 +82,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 }
 
 fn show(note: &CalibrationNote, out: Output) -> Result<End> {
-    if out.json {
-        out.json(note)?;
-    } else {
-        out.text(&calibration(note, &out.look))?;
-    }
+    out.show(note, || calibration(note, &out.look))?;
     Ok(End::Done)
 }

@@ -6,10 +6,10 @@ use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
 
-use crate::arenas::examine;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
+use pagetide_lab::arenas::examine;
 
 /// Say what this machine can do in each arena, and how to fix what is missing
 ///

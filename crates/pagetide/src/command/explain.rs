@@ -39,10 +39,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         .names(args.a.as_deref(), args.b.as_deref(), args.anyway);
     let mut comparison = names.compare(&store)?;
     comparison.explanations = explain(&store, &comparison)?;
-    if out.json {
-        out.json(&comparison.explanations)?;
-    } else {
-        out.text(&explanations(&comparison, &out.look))?;
-    }
+    out.show(&comparison.explanations, || {
+        explanations(&comparison, &out.look)
+    })?;
     Ok(End::Done)
 }

@@ -10,7 +10,7 @@ use pagetide_store::Filter;
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
-use crate::vocabulary::vocabulary;
+use pagetide_lab::vocabulary;
 
 /// Show a metric across kernels or dates, and where it changed
 ///

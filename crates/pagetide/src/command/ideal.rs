@@ -89,11 +89,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let (string, sizes) = (&question.string, &question.sizes);
     let answer = ask(string, &choices, sizes, args.windows, workers())?;
     let shown = IdealView::of(answer, question.measured);
-    if out.json {
-        out.json(&shown)?;
-    } else {
-        out.text(&shown.draw(&out.look))?;
-    }
+    out.show(&shown, || shown.draw(&out.look))?;
     Ok(End::Done)
 }
 

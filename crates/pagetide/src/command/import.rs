@@ -73,10 +73,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         None => name_of(path),
     };
     let summary = batch.add(&mut places.store()?, &name, claims)?;
-    if out.json {
-        out.json(&summary)?;
-    } else {
-        out.quoting(&format!("{summary}\n"))?;
-    }
+    out.show_quoting(&summary, || format!("{summary}\n"))?;
     Ok(End::Done)
 }

@@ -97,11 +97,7 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
         What::Show { kernel, verify } => {
             let cache = places.kernels()?;
             let portrait = cache.portrait(&cache.present(&kernel)?, verify)?;
-            if out.json {
-                out.json(&portrait)?;
-            } else {
-                out.quoting(&format!("{portrait}\n"))?;
-            }
+            out.show_quoting(&portrait, || format!("{portrait}\n"))?;
         }
     }
     Ok(End::Done)

@@ -16,7 +16,7 @@ use crate::command::kernel;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
-use crate::vocabulary::vocabulary;
+use pagetide_lab::vocabulary;
 
 /// Folder in which ready-to-run campaign files lie.
 const CAMPAIGNS: &str = "campaigns";

@@ -59,11 +59,7 @@ pub struct WordsArgs {}
 
 /// Prints what the words mean.
 pub fn words(out: Output) -> Result<End> {
-    if out.json {
-        out.json(&words::WORDS)?;
-    } else {
-        out.text(&words::text(out.look.width))?;
-    }
+    out.show(&words::WORDS, || words::text(out.look.width))?;
     Ok(End::Done)
 }
 

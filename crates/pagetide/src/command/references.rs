@@ -82,13 +82,9 @@ pub fn run(args: &Args, _: &StoreArgs, out: Output) -> Result<End> {
     let source = Source::of(pattern, args.pages, args.refs, args.seed)?;
     let Some(form) = wanted else {
         let facts = source.facts()?;
-        if out.json {
-            out.json(&facts)?;
-        } else {
-            out.text(&format!(
-                "{facts}; --text, --counts or -o FILE write them\n"
-            ))?;
-        }
+        out.show(&facts, || {
+            format!("{facts}; --text, --counts or -o FILE write them\n")
+        })?;
         return Ok(End::Done);
     };
     match &args.output {

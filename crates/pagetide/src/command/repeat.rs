@@ -4,10 +4,9 @@ use anyhow::Result;
 use pagetide_campaign::repeat;
 
 use crate::exit::End;
-use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::session::Session;
 
 /// Run the trial of a record again and say whether the record is identical, or where it first differs
 #[derive(clap::Args, Debug)]
@@ -33,18 +32,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let row = store.find(&args.record)?;
     let original = store.load(&row.id)?;
     let record = original.record();
-    let interrupt = Interrupt::listen()?;
-    let progress = Progress::new(interrupt.clone());
-    let say = progress.clone();
-    let kind = record.subject.arena.kind;
-    let arena = places.arena(kind, &args.arena, &interrupt, move |text| say.say(text))?;
-    let repetitions = repeat(&store, arena.as_ref(), record, args.times, &progress)?;
+    let session = Session::begin(places, &args.arena)?;
+    let arena = session.arena(record.subject.arena.kind)?;
+    let progress = &session.progress;
+    let repetitions = repeat(&store, arena.as_ref(), record, args.times, progress)?;
     progress.finish();
-    if out.json {
-        out.json(&repetitions)?;
-    } else {
-        out.quoting(&format!("{repetitions}\n"))?;
-    }
+    out.show_quoting(&repetitions, || format!("{repetitions}\n"))?;
     Ok(if repetitions.identical == repetitions.times {
         End::Done
     } else {

@@ -13,7 +13,7 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
-use crate::vocabulary::vocabulary;
+use pagetide_lab::vocabulary;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results
 ///

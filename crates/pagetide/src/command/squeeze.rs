@@ -125,11 +125,7 @@ impl Args {
 }
 
 fn show(squeezed: &Squeezed, out: Output) -> Result<End> {
-    if out.json {
-        out.json(squeezed)?;
-    } else {
-        out.quoting(&shown::squeeze(squeezed, &out.look))?;
-    }
+    out.show_quoting(squeezed, || shown::squeeze(squeezed, &out.look))?;
     Ok(match squeezed.answer {
         Answer::PlentyDied { .. } | Answer::NothingTried => End::Open,
         _ => End::Done,

@@ -46,11 +46,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         What::Verify => (store.verify()?, "whole"),
         What::Remove { names, dry_run } => return remove(&mut store, names, *dry_run, out),
     };
-    if out.json {
-        out.json(&found)?;
-    } else {
-        out.quoting(&found.text(did))?;
-    }
+    out.show_quoting(&found, || found.text(did))?;
     Ok(if found.damaged.is_empty() {
         End::Done
     } else {
@@ -63,10 +59,6 @@ fn remove(store: &mut Store, names: &[String], dry_run: bool, out: Output) -> Re
     if !dry_run {
         store.remove(&removal)?;
     }
-    if out.json {
-        out.json(&removal)?;
-    } else {
-        out.quoting(&removal.text(!dry_run))?;
-    }
+    out.show_quoting(&removal, || removal.text(!dry_run))?;
     Ok(End::Done)
 }

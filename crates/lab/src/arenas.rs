@@ -2,28 +2,26 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use pagetide_arena::doctor::{Diagnosis, Piece, State};
 use pagetide_arena::{Arena, Options};
 use pagetide_exact::Exact;
 use pagetide_record::ArenaKind;
 use pagetide_source::tools;
 
-use crate::exit::Usage;
-
-/// To whom an arena tells of long steps, such as fetching a kernel or booting one.
-pub type Say = Box<dyn Fn(&str) + Send + Sync>;
+use crate::error::LabError;
 
 /// The arenas that [`open`] opens.
 pub const KINDS: [ArenaKind; 1] = [ArenaKind::Exact];
 
 /// Opens the arena of this kind.
-pub fn open(kind: ArenaKind, options: Options, say: Say) -> Result<Box<dyn Arena>> {
+pub(crate) fn open(
+    kind: ArenaKind,
+    options: Options,
+    say: Box<dyn Fn(&str) + Send + Sync>,
+) -> Result<Box<dyn Arena>, LabError> {
     match kind {
         ArenaKind::Exact => Ok(Box::new(Exact::open(options, say)?)),
-        ArenaKind::Vm | ArenaKind::Host => Err(Usage::error(format!(
-            "the {kind} arena is not in this version yet: use the exact arena"
-        ))),
+        ArenaKind::Vm | ArenaKind::Host => Err(LabError::NoArena { kind }),
     }
 }
 

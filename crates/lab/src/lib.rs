@@ -1,0 +1,17 @@
+//! The laboratory of a command: everything between the words of a user and trials that can run.
+//!
+//! It knows which words there are, which arenas, how kernels are built from source and how a user's program gets its files.
+//! It knows nothing of verdicts, and nothing of command lines: whoever opens it says where things lie and whom to tell of long
+//! steps. Begin reading in [`Lab`].
+
+pub mod arenas;
+mod building;
+mod error;
+mod lab;
+mod program;
+mod vocabulary;
+
+pub use building::Builds;
+pub use error::LabError;
+pub use lab::{Lab, Say};
+pub use vocabulary::vocabulary;

@@ -1,0 +1,46 @@
+//! The files of a user's own program, made into a root in the cache.
+
+use std::path::PathBuf;
+
+use pagetide_campaign::{ProgramFiles, ProgramPlace};
+use pagetide_kernel::{Freshness, PackageSet, Step};
+use pagetide_root::{Contents, Roots};
+
+use crate::error::LabError;
+use crate::lab::Lab;
+
+/// Makes the root of a program in the cache; `say` is told of long steps.
+pub(crate) fn install(
+    lab: &Lab,
+    files: &ProgramFiles,
+    say: &dyn Fn(&str),
+) -> Result<ProgramPlace, LabError> {
+    let files = files.clone();
+    let cache = lab.cache()?;
+    let (root, packages) = match files.root {
+        Some(text) if PackageSet::is_one(&text) => {
+            let set = PackageSet::parse(&text)?;
+            let mut watch = |step: &Step| say(&step.to_string());
+            (None, cache.packages(&set, Freshness::Pinned, &mut watch)?)
+        }
+        root => (root.map(PathBuf::from), Vec::new()),
+    };
+    let contents = Contents {
+        command: files.command,
+        root,
+        packages,
+        files: files.files,
+        dirs: files.dirs,
+        input: files.input,
+        folder: files.folder,
+        space: files.space,
+    };
+    let made = contents.install(&Roots::of(lab.folder()), say)?;
+    Ok(ProgramPlace {
+        root: made.root.digest,
+        command: made.command,
+        input: made.input.map(|path| path.to_string()),
+        folder: made.folder.map(|path| path.to_string()),
+        library_folders: made.library_folders,
+    })
+}
