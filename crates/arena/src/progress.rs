@@ -22,7 +22,7 @@ pub trait Progress: Sync {
     /// Takes note of how far the trial is.
     fn step(&self, step: Step);
 
-    /// Whether the trial shall end now: the arena then kills what runs and returns [`ArenaError::Stopped`].
+    /// Whether the trial should end now: the arena then kills what runs and returns [`ArenaError::Stopped`].
     fn is_stopped(&self) -> bool;
 }
 

@@ -150,7 +150,7 @@ pub trait Watch: Sync {
     /// Takes note of an event.
     fn event(&self, event: &Event<'_>);
 
-    /// Whether the campaign shall end now (Ctrl-C): running trials are killed, what is stored stays.
+    /// Whether the campaign should end now (Ctrl-C): running trials are killed, what is stored stays.
     fn is_stopped(&self) -> bool {
         false
     }

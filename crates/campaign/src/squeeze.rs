@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use pagetide_arena::{Arena, ArenaError};
-use pagetide_compare::squeezed::{CUT, Knob, Means, Measured, Resident, Runs, Squeezed};
+use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, Runs, SqueezeResult, TriedSize};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_record::{MemorySpec, Pass};
@@ -48,7 +48,7 @@ pub struct Squeeze {
 #[derive(Debug)]
 pub enum SqueezeOutcome {
     /// It came to its end.
-    Found(Box<Squeezed>),
+    Found(Box<SqueezeResult>),
     /// It was stopped after so many runs.
     Stopped(u32),
 }
@@ -89,7 +89,7 @@ pub fn squeeze(
     }
     let curve = walk.search.curve();
     let runs = walk.search.made() + u32::from(enough.is_some());
-    Ok(SqueezeOutcome::Found(Box::new(Squeezed {
+    Ok(SqueezeOutcome::Found(Box::new(SqueezeResult {
         cell: walk.label.clone(),
         knob: asked.knob,
         metric: asked.metric.clone(),
@@ -100,7 +100,7 @@ pub fn squeeze(
         cautions: walk.cautions(&curve),
         curve: curve
             .into_iter()
-            .map(|point| Measured {
+            .map(|point| TriedSize {
                 means: walk.means.get(&point.size).cloned().unwrap_or_default(),
                 point,
             })

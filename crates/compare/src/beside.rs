@@ -21,7 +21,7 @@ use crate::input::Input;
 
 /// What stands beside the judgements of one column in one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Beside {
+pub struct ColumnNotes {
     /// Place of the cell.
     pub cell: usize,
     /// Place of the column.
@@ -37,7 +37,7 @@ pub struct Beside {
     pub deaths: Option<Deaths>,
 }
 
-impl Beside {
+impl ColumnNotes {
     /// Differences that nobody asked for and that can change the result.
     pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
@@ -88,10 +88,10 @@ pub(crate) fn look(
             let Some([a, b]) = likely_pair(sides) else {
                 continue;
             };
-            let mut beside = Beside {
+            let mut beside = ColumnNotes {
                 cell: place,
                 column,
-                ..Beside::default()
+                ..ColumnNotes::default()
             };
             match (records.get(&a).cloned(), records.get(&b).cloned()) {
                 (Ok(a), Ok(b)) => {
@@ -110,7 +110,7 @@ pub(crate) fn look(
     }
     deaths::decide(&mut all, comparison.alpha);
     all.retain(|beside| {
-        let Beside { also, inert, .. } = beside;
+        let ColumnNotes { also, inert, .. } = beside;
         !also.is_empty()
             || !inert.is_empty()
             || !beside.unknown.is_empty()
@@ -141,7 +141,7 @@ fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
 }
 
 /// Takes back claims that a difference nobody asked for may have made, and says what kept a side from being judged.
-fn judge_anew(cell: &mut Cell, beside: &Beside) {
+fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
     let died = beside.deaths.as_ref().map(|deaths| deaths.died);
     for row in &mut cell.metrics {

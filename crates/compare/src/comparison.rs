@@ -7,7 +7,7 @@ use pagetide_record::{Subject, Variant};
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
-use crate::beside::Beside;
+use crate::beside::ColumnNotes;
 use crate::difference::Difference;
 use crate::divergence::Change;
 use crate::explain::CellExplanation;
@@ -34,7 +34,7 @@ pub struct Comparison {
     pub cautions: Vec<Caution>,
     /// What else differs between columns and the baseline, settings that cannot act, and trials that died.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<ColumnNotes>,
     /// Why columns differ from the baseline, cell by cell; empty until [`crate::explain::explain`] was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
@@ -388,7 +388,7 @@ fn list(differences: &[Difference]) -> String {
 
 impl Comparison {
     /// What stands beside the judgements of this column in this cell.
-    pub fn beside(&self, cell: usize, column: usize) -> Option<&Beside> {
+    pub fn beside(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
         let mut beside = self.beside.iter();
         beside.find(|beside| (beside.cell, beside.column) == (cell, column))
     }

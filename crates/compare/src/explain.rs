@@ -16,7 +16,7 @@ mod explanation;
 mod gather;
 mod mechanism;
 
-pub use account::{Account, Ahead, Amounts, ObservedPass, PassAccount, SiteTime};
+pub use account::{Account, Amounts, CpuHolder, ObservedPass, PassAccount, SiteTime};
 pub use claims::{Claim, claims};
 pub use evidence::{Evidence, Reading, Source};
 pub use explanation::{Answer, Basis, Explanation, Finding, Lead};

@@ -22,15 +22,15 @@ pub struct AcrossSizes {
     /// The sizes, ascending: place of the cell, memory, and the judgement where there is one.
     pub sizes: Vec<(usize, MemorySpec, Option<Judgement>)>,
     /// Whether the sign holds.
-    pub sign: Holds,
+    pub sign: Constancy,
     /// Whether the size of the effect holds.
-    pub size: Holds,
+    pub size: Constancy,
 }
 
 /// Whether something is the same at every size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Holds {
+pub enum Constancy {
     /// It does.
     Yes,
     /// It surely does not.
@@ -97,7 +97,7 @@ fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
 /// The rule. The sign holds where every interval lies on the same side of no effect, and does not where two lie on
 /// opposite sides. The size holds where all intervals have a value in common, and does not where two have none and both
 /// judgements are sure. A size that is equivalent has no sign, so that it stays open.
-fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Holds, Holds) {
+fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Constancy, Constancy) {
     let mut intervals = Vec::new();
     for (_, _, judgement) in sizes {
         let interval = judgement.as_ref().and_then(|judgement| {
@@ -116,12 +116,12 @@ fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Holds, Holds) {
         });
         match interval {
             Some(interval) => intervals.push(interval),
-            None => return (Holds::Open, Holds::Open),
+            None => return (Constancy::Open, Constancy::Open),
         }
     }
     let kind = intervals[0].2;
     if intervals.iter().any(|(_, _, other, _)| *other != kind) {
-        return (Holds::Open, Holds::Open);
+        return (Constancy::Open, Constancy::Open);
     }
     let null = kind.null();
     let above = intervals.iter().filter(|(low, ..)| *low > null).count();
@@ -130,11 +130,11 @@ fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Holds, Holds) {
         .filter(|(_, high, ..)| *high < null)
         .count();
     let sign = if above == intervals.len() || below == intervals.len() {
-        Holds::Yes
+        Constancy::Yes
     } else if above > 0 && below > 0 {
-        Holds::No
+        Constancy::No
     } else {
-        Holds::Open
+        Constancy::Open
     };
     let low = intervals
         .iter()
@@ -150,11 +150,11 @@ fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Holds, Holds) {
             .any(|y| x.3 && y.3 && (x.1 < y.0 || y.1 < x.0))
     });
     let size = if apart {
-        Holds::No
+        Constancy::No
     } else if low <= high {
-        Holds::Yes
+        Constancy::Yes
     } else {
-        Holds::Open
+        Constancy::Open
     };
     (sign, size)
 }
@@ -186,7 +186,7 @@ mod tests {
         judge(&Family::new(1, vec![sample])).unwrap().remove(0)
     }
 
-    fn found(ranges: &[(f64, f64)]) -> (Holds, Holds) {
+    fn found(ranges: &[(f64, f64)]) -> (Constancy, Constancy) {
         let sizes = ranges
             .iter()
             .map(|&(low, high)| (0, MemorySpec::default(), Some(judged(low, high))));
@@ -197,17 +197,20 @@ mod tests {
     fn an_effect_holds_where_intervals_agree_and_not_where_they_are_apart() {
         assert_eq!(
             found(&[(0.80, 0.90), (0.82, 0.88)]),
-            (Holds::Yes, Holds::Yes)
+            (Constancy::Yes, Constancy::Yes)
         );
         // Faster at both sizes, but three times as much at the one.
         assert_eq!(
             found(&[(0.90, 0.92), (0.70, 0.72)]),
-            (Holds::Yes, Holds::No)
+            (Constancy::Yes, Constancy::No)
         );
         // Faster at the one size, slower at the other.
-        assert_eq!(found(&[(0.80, 0.90), (1.10, 1.20)]), (Holds::No, Holds::No));
+        assert_eq!(
+            found(&[(0.80, 0.90), (1.10, 1.20)]),
+            (Constancy::No, Constancy::No)
+        );
         // Nothing is sure at the one size.
-        assert_eq!(found(&[(0.80, 0.90), (0.70, 1.30)]).0, Holds::Open);
+        assert_eq!(found(&[(0.80, 0.90), (0.70, 1.30)]).0, Constancy::Open);
     }
 
     #[test]
@@ -216,6 +219,6 @@ mod tests {
             (0, MemorySpec::default(), Some(judged(0.8, 0.9))),
             (1, MemorySpec::default(), None),
         ];
-        assert_eq!(holds(&sizes), (Holds::Open, Holds::Open));
+        assert_eq!(holds(&sizes), (Constancy::Open, Constancy::Open));
     }
 }

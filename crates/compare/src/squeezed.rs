@@ -35,7 +35,7 @@ pub enum Knob {
 
 /// A finished search, or what there is of one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Squeezed {
+pub struct SqueezeResult {
     /// Label of the cell with plenty.
     pub cell: String,
     /// What was searched.
@@ -49,7 +49,7 @@ pub struct Squeezed {
     /// Runs that were made, the observed one included.
     pub runs: u32,
     /// The sizes that were tried, ascending.
-    pub curve: Vec<Measured>,
+    pub curve: Vec<TriedSize>,
     /// The size at which the curve bends most.
     pub knee: Option<u64>,
     /// What is in memory at the smallest size that is enough, from an observed run.
@@ -62,7 +62,7 @@ pub struct Squeezed {
 
 /// A size that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct TriedSize {
     /// What the search knows of it.
     #[serde(flatten)]
     pub point: Point,
@@ -194,7 +194,7 @@ fn short(why: &str) -> String {
     why.trim_start_matches("the program ").to_owned()
 }
 
-impl Measured {
+impl TriedSize {
     /// Whether a run was ended because it took too long.
     pub fn was_cut(&self) -> bool {
         let died = self.point.died.as_deref();

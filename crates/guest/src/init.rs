@@ -9,7 +9,7 @@ use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
 use pagetide_harness::judgement::{self, Readings, Report};
 use pagetide_harness::settings::{self, Settings};
 use pagetide_harness::swap::{Swap, fill, present};
-use pagetide_harness::{Afterwards, log, supervise};
+use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
@@ -90,7 +90,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     idle::start()?;
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
-    let settings = Settings::of_machine(Afterwards::Ends);
+    let settings = Settings::of_machine(MachineFate::Ends);
     let applied = settings.apply(&settings::fixed(boot.intended, managed()?));
     if let Some(why) = applied.refused.first() {
         return Err(io("preparing watermarks", why.to_string())(
@@ -165,7 +165,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
 
 /// Sets up the swap a trial asks for.
 fn swap(boot: &BootSpec) -> Result<Option<Swap>, GuestError> {
-    let (size, after) = (boot.swap_size, Afterwards::Ends);
+    let (size, after) = (boot.swap_size, MachineFate::Ends);
     Ok(match boot.swap {
         SwapSpec::None => None,
         SwapSpec::Zram => Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::Invalid;
 
-use crate::afterwards::Afterwards;
 use crate::error::HarnessError;
+use crate::fate::MachineFate;
 
 /// Short names of folders of settings.
 const FOLDERS: [(&str, &str); 6] = [
@@ -165,7 +165,7 @@ fn is_watermark(name: &str) -> bool {
 pub struct Settings {
     /// Folder below which `/proc` and `/sys` lie.
     root: PathBuf,
-    afterwards: Afterwards,
+    fate: MachineFate,
 }
 
 /// Settings that were applied. When dropped on a machine that goes on, they are restored.
@@ -182,15 +182,15 @@ pub struct AppliedSettings {
 
 impl Settings {
     /// The settings of the machine this runs on.
-    pub fn of_machine(afterwards: Afterwards) -> Self {
-        Self::below("/", afterwards)
+    pub fn of_machine(fate: MachineFate) -> Self {
+        Self::below("/", fate)
     }
 
     /// The settings whose files lie below a folder, as in a container or a test.
-    pub fn below(root: impl Into<PathBuf>, afterwards: Afterwards) -> Self {
+    pub fn below(root: impl Into<PathBuf>, fate: MachineFate) -> Self {
         Self {
             root: root.into(),
-            afterwards,
+            fate,
         }
     }
 
@@ -246,7 +246,7 @@ impl Settings {
 
     fn write(&self, name: &str, wanted: &str) -> Result<(), String> {
         let path = self.file(name).ok_or("its name is of no known form")?;
-        if self.afterwards == Afterwards::GoesOn && self.read(name).is_none() {
+        if self.fate == MachineFate::GoesOn && self.read(name).is_none() {
             return Err("it cannot be read, so it could not be restored".to_owned());
         }
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
@@ -254,7 +254,7 @@ impl Settings {
 
     /// What to write to restore these settings and those they may change.
     fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
-        if self.afterwards == Afterwards::Ends {
+        if self.fate == MachineFate::Ends {
             return Vec::new();
         }
         let set = settings.keys().map(String::as_str);
@@ -472,7 +472,7 @@ mod tests {
     #[test]
     fn a_machine_that_goes_on_gets_its_settings_back_when_the_guard_is_dropped() {
         let (folder, read) = tree();
-        let settings = Settings::below(folder.path(), Afterwards::GoesOn);
+        let settings = Settings::below(folder.path(), MachineFate::GoesOn);
         let applied = settings.apply(&wanted(&[
             ("vm.swappiness", "1"),
             ("thp/enabled", "never"),
@@ -496,7 +496,7 @@ mod tests {
         let (folder, read) = tree();
         let root = folder.path().to_owned();
         let ended = std::thread::spawn(move || {
-            let settings = Settings::below(root, Afterwards::GoesOn);
+            let settings = Settings::below(root, MachineFate::GoesOn);
             let _applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
             panic!("in the middle of a trial");
         });
@@ -507,16 +507,16 @@ mod tests {
     #[test]
     fn a_machine_that_ends_is_left_as_it_is() {
         let (folder, read) = tree();
-        let settings = Settings::below(folder.path(), Afterwards::Ends);
+        let settings = Settings::below(folder.path(), MachineFate::Ends);
         drop(settings.apply(&wanted(&[("vm.swappiness", "1")])));
         assert_eq!(read("vm.swappiness"), "1");
     }
 
     #[test]
     fn what_cannot_be_read_is_refused_only_where_it_would_have_to_be_restored() {
-        for (afterwards, refusals) in [(Afterwards::GoesOn, 1), (Afterwards::Ends, 0)] {
+        for (fate, refusals) in [(MachineFate::GoesOn, 1), (MachineFate::Ends, 0)] {
             let (folder, _) = tree();
-            let settings = Settings::below(folder.path(), afterwards);
+            let settings = Settings::below(folder.path(), fate);
             let applied = settings.apply(&wanted(&[("vm.compact_memory", "1")]));
             assert_eq!(applied.refused.len(), refusals, "{:?}", applied.refused);
             let written = folder.path().join("proc/sys/vm/compact_memory").exists();
@@ -527,7 +527,7 @@ mod tests {
     #[test]
     fn a_setting_that_cannot_be_restored_is_named() {
         let (folder, _) = tree();
-        let settings = Settings::below(folder.path(), Afterwards::GoesOn);
+        let settings = Settings::below(folder.path(), MachineFate::GoesOn);
         let mut applied = settings.apply(&wanted(&[("vm.swappiness", "1")]));
         let file = folder.path().join("proc/sys/vm/swappiness");
         fs::remove_file(&file).unwrap();

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
 
-use crate::afterwards::Afterwards;
 use crate::error::{HarnessError, io};
+use crate::fate::MachineFate;
 
 /// A swap area set up for a trial. When dropped on a machine that goes on, it is switched off.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Swap {
     device: String,
     /// Folder of the device's own files, where it is compressed memory.
     zram: Option<PathBuf>,
-    afterwards: Afterwards,
+    fate: MachineFate,
 }
 
 impl Swap {
@@ -27,7 +27,7 @@ impl Swap {
         device: &str,
         size: Bytes,
         compressor: &str,
-        afterwards: Afterwards,
+        fate: MachineFate,
     ) -> Result<Self, HarnessError> {
         present(device)?;
         let name = device.rsplit('/').next().unwrap_or(device);
@@ -42,23 +42,19 @@ impl Swap {
         let swap = Self {
             device: device.to_owned(),
             zram: Some(folder),
-            afterwards,
+            fate,
         };
         swap.switch_on(size)?;
         Ok(swap)
     }
 
     /// Swaps to the first `size` bytes of a disk. The pages of a simulated one must be allocated, see [`fill`].
-    pub fn on_disk(
-        device: &str,
-        size: Bytes,
-        afterwards: Afterwards,
-    ) -> Result<Self, HarnessError> {
+    pub fn on_disk(device: &str, size: Bytes, fate: MachineFate) -> Result<Self, HarnessError> {
         present(device)?;
         let swap = Self {
             device: device.to_owned(),
             zram: None,
-            afterwards,
+            fate,
         };
         swap.switch_on(size)?;
         Ok(swap)
@@ -88,7 +84,7 @@ impl Swap {
 
 impl Drop for Swap {
     fn drop(&mut self) {
-        if self.afterwards == Afterwards::Ends {
+        if self.fate == MachineFate::Ends {
             return;
         }
         let path = CString::new(self.device.as_str()).unwrap_or_default();
@@ -167,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_named() {
-        let on = |device| Swap::on_disk(device, Bytes::from_mib(1), Afterwards::GoesOn);
+        let on = |device| Swap::on_disk(device, Bytes::from_mib(1), MachineFate::GoesOn);
         let why = on("/dev/no-such-device").unwrap_err().to_string();
         assert!(why.contains("/dev/no-such-device"), "{why}");
     }

@@ -61,8 +61,8 @@ pub enum KernelError {
         /// What contradicts the format.
         what: String,
     },
-    /// A file given as a Debian package is none.
-    #[error("{} is no Debian package ({what}): give a .deb file", path.display())]
+    /// A file given as a Debian package is not one.
+    #[error("{} is not a Debian package ({what}): give a .deb file", path.display())]
     NotAPackage {
         /// The file.
         path: PathBuf,
@@ -93,8 +93,8 @@ pub enum KernelError {
         /// The member's name.
         member: String,
     },
-    /// A file given as a kernel image is none.
-    #[error("{} is no x86-64 Linux kernel image ({why}): give a bzImage built for x86-64", path.display())]
+    /// A file given as a kernel image is not one.
+    #[error("{} is not an x86-64 Linux kernel image ({why}): give a bzImage built for x86-64", path.display())]
     NotAKernel {
         /// The file.
         path: PathBuf,
@@ -164,16 +164,16 @@ pub enum KernelError {
     #[error("no place for the kernel cache is known: set PAGETIDE_CACHE or HOME")]
     NoCacheRoot,
     /// A kernel in the cache is not what its folder name says.
-    #[error("{} in the kernel cache is damaged ({what}): run again, and it is removed and had anew", path.display())]
+    #[error("{} in the kernel cache is damaged ({what}): run again, and it is removed and fetched again", path.display())]
     CacheDamaged {
         /// The kernel's folder or a file in it.
         path: PathBuf,
         /// What does not fit.
         what: String,
     },
-    /// A kernel in the cache was damaged and is removed, and where it came from does not give it again.
+    /// A kernel in the cache was damaged and is removed, and it cannot be fetched again from where it came from.
     #[error(
-        "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} does not give it again ({cause}): add another with `pagetide kernel add`"
+        "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} cannot provide it again ({cause}): add another with `pagetide kernel add`"
     )]
     Lost {
         /// The kernel's release.
@@ -182,7 +182,7 @@ pub enum KernelError {
         why: String,
         /// Where it came from.
         reference: String,
-        /// Why it is not to be had there.
+        /// Why it is not available there.
         cause: String,
     },
     /// A kernel that was built from source is no longer in the cache.
@@ -232,14 +232,14 @@ pub enum KernelError {
         /// Where they were looked for.
         looked: String,
     },
-    /// No package of that name, version or series is to be had.
-    #[error("{wanted} is not to be had from {place}: {hint}")]
+    /// No package of that name, version or series is available.
+    #[error("{wanted} is not available from {place}: {hint}")]
     NoPackage {
         /// The package, version or series.
         wanted: String,
         /// The suite or mirror asked.
         place: String,
-        /// What there is instead.
+        /// What is available instead.
         hint: String,
     },
 }

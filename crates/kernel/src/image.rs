@@ -217,7 +217,7 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
     elf.read_exact(&mut head)?;
     // 64-bit, little endian.
     if head[..6] != *b"\x7fELF\x02\x01" {
-        return Err(wrong("the payload is no 64-bit ELF file"));
+        return Err(wrong("the payload is not a 64-bit ELF file"));
     }
     let (headers_at, entry, count) = (u64_at(&head, 32), u16_at(&head, 54), u16_at(&head, 56));
     if headers_at != 64 || entry != 56 {

@@ -29,7 +29,7 @@ pub struct Origin {
 pub struct Kernel {
     /// Its name: the digest of image, configuration and modules.
     pub digest: Digest,
-    /// What `uname -r` prints on it.
+    /// What `uname -r` prints when it runs.
     pub release: String,
     /// The whole version line of its image, with builder and build date.
     pub banner: String,
@@ -140,7 +140,7 @@ impl Kernel {
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Whether the kernel gives what is needed; if not, the error is [`KernelError::Missing`] and names the option.
+    /// Whether the kernel provides what is needed; if not, the error is [`KernelError::Missing`] and names the option.
     pub fn require(&self, need: Need) -> Result<(), KernelError> {
         Ok(need.check(&self.release, &self.config()?)?)
     }

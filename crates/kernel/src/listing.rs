@@ -31,7 +31,7 @@ const NEEDS: [Need; 13] = [
 /// A kernel of the cache in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelListing {
-    /// What `uname -r` prints on it.
+    /// What `uname -r` prints when it runs.
     pub release: String,
     /// Its digest.
     pub digest: String,

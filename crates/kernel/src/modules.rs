@@ -156,7 +156,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
         .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;
     let info = Modinfo::parse(&bytes).map_err(|why| KernelError::Damaged {
         path: path.to_owned(),
-        what: format!("it is no kernel module: {why}"),
+        what: format!("it is not a kernel module: {why}"),
     })?;
     Ok((bytes, info))
 }

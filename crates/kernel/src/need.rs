@@ -153,7 +153,7 @@ impl Need {
         }
     }
 
-    /// Whether a kernel of this release and configuration gives it.
+    /// Whether a kernel of this release and configuration provides it.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
         if config.get(self.option()).is_on() {
             Ok(())

@@ -80,7 +80,7 @@ fn is_name(text: &str) -> bool {
 
 impl Cache {
     /// The contents of packages and of all that they depend on, a plain tar archive each, in a fixed order. What was fetched once
-    /// stays as it is until there shall be newer ones.
+    /// stays as it is until newer ones are asked for.
     pub fn packages(
         &self,
         set: &PackageSet,

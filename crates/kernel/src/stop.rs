@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::KernelError;
 
-/// A flag that is set when fetching and unpacking shall end. Cheap to clone and to ask; by default it is never set.
+/// A flag that is set when fetching and unpacking should end. Cheap to clone and to ask; by default it is never set.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Option<Arc<AtomicBool>>);
 

@@ -17,7 +17,7 @@ mod sleep;
 mod table;
 
 pub use attribution::{
-    Attribution, Part, Parts, QueueWait, Slept, TaskAccounting, TaskTime, Waits, attribute,
+    Attribution, Part, Parts, QueueWait, SiteSleeps, TaskAccounting, TaskTime, Waits, attribute,
     attribute_within,
 };
 pub use catalogue::{ATTRIBUTION_EVENTS, BLOCK_EVENTS, RECLAIM_EVENTS};

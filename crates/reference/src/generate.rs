@@ -11,7 +11,7 @@ pub mod zipf;
 pub(crate) mod zipf05;
 
 /// A source of page indices that never ends by itself.
-pub(crate) trait Generate {
+pub(crate) trait Generator {
     /// The next page index.
     fn next_page(&mut self) -> u32;
 }

@@ -3,9 +3,9 @@
 use std::iter::FusedIterator;
 
 use crate::file::PackedReferences;
-use crate::generate::Generate;
+use crate::generate::Generator;
 use crate::generate::cycle::Cycle;
-use crate::generate::hot_cold::Moving;
+use crate::generate::hot_cold::HotSet;
 use crate::generate::lognormal::Lognormal;
 use crate::generate::random::Random;
 use crate::generate::scan::Scan;
@@ -46,7 +46,7 @@ enum Source<'a> {
     Zipf05(Zipf05),
     Zipf(ZipfPages),
     Lognormal(Lognormal),
-    HotCold(Moving),
+    HotCold(HotSet),
     Scan(Scan),
     Packed(PackedReferences<'a>),
 }
@@ -97,7 +97,7 @@ impl<'a> References<'a> {
             Pattern::Zipf05 => Source::Zipf05(Zipf05::new(pages, seed)),
             Pattern::Zipf(zipf) => Source::Zipf(ZipfPages::new(zipf, pages, seed)),
             Pattern::Lognormal => Source::Lognormal(Lognormal::new(pages, seed)),
-            Pattern::HotCold(hot_cold) => Source::HotCold(Moving::new(hot_cold, pages, seed)),
+            Pattern::HotCold(hot_cold) => Source::HotCold(HotSet::new(hot_cold, pages, seed)),
             Pattern::ScanWithHotCore(scan) => Source::Scan(Scan::new(scan, pages, seed)),
             Pattern::Loop => Source::Cycle(Cycle::looping(pages, seed)),
             Pattern::File(_) => return None,

@@ -1,7 +1,7 @@
 //! What stands beside the verdicts of a cell, in sentences: the same for every format.
 
 use pagetide_compare::Comparison;
-use pagetide_compare::beside::{Beside, Deaths, OPTION, OtherDifference, Standing};
+use pagetide_compare::beside::{ColumnNotes, Deaths, OPTION, OtherDifference, Standing};
 
 use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
@@ -95,7 +95,7 @@ fn probability(p: f64) -> String {
     }
 }
 
-fn differing(beside: &Beside, of: &str, look: &Look) -> Vec<Sentence> {
+fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
     let of_standing = |wanted: Standing| -> Vec<&OtherDifference> {
         beside
             .also
@@ -179,7 +179,7 @@ fn differing(beside: &Beside, of: &str, look: &Look) -> Vec<Sentence> {
     all
 }
 
-fn idle(beside: &Beside, of: &str, look: &Look) -> Option<Sentence> {
+fn idle(beside: &ColumnNotes, of: &str, look: &Look) -> Option<Sentence> {
     let all: Vec<String> = beside
         .inert
         .iter()
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    fn comparison(beside: Beside) -> Comparison {
+    fn comparison(beside: ColumnNotes) -> Comparison {
         let column = |name: &str| Column {
             name: name.to_owned(),
             variant: None,
@@ -230,8 +230,8 @@ mod tests {
         }
     }
 
-    fn texts(beside: Beside) -> Vec<String> {
-        let comparison = comparison(Beside {
+    fn texts(beside: ColumnNotes) -> Vec<String> {
+        let comparison = comparison(ColumnNotes {
             column: 1,
             ..beside
         });
@@ -249,9 +249,9 @@ mod tests {
             verdict: Verdict::Improved,
             made_of: [Some("24 MB anonymous".to_owned()), None],
         };
-        let beside = Beside {
+        let beside = ColumnNotes {
             deaths: Some(deaths),
-            ..Beside::default()
+            ..ColumnNotes::default()
         };
         assert_eq!(
             texts(beside),
@@ -271,7 +271,7 @@ mod tests {
             b: "always".to_owned(),
             standing,
         };
-        let beside = Beside {
+        let beside = ColumnNotes {
             also: vec![
                 also("thp/enabled", Some(Kind::HugePages), Standing::Confounds),
                 also("lru_gen/enabled", None, Standing::Minor),
@@ -281,7 +281,7 @@ mod tests {
                 setting: "vm.swappiness".to_owned(),
                 why: "there is no swap".to_owned(),
             }],
-            ..Beside::default()
+            ..ColumnNotes::default()
         };
         let texts = texts(beside);
         assert!(

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
-    Account, Ahead, CellExplanation, Claim, Explanation, ObservedPass, PassAccount,
+    Account, CellExplanation, Claim, CpuHolder, Explanation, ObservedPass, PassAccount,
 };
 use pagetide_probe::meaning::Part;
 use pagetide_quantity::Unit;
@@ -56,7 +56,10 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
         (Part::Sleep, 2e9),
         (Part::Unexplained, waits * 1e3),
     ]);
-    let queue = BTreeMap::from([(Ahead::Kswapd, 40e6 + pages * 4e3), (Ahead::Other, 20e6)]);
+    let queue = BTreeMap::from([
+        (CpuHolder::Kswapd, 40e6 + pages * 4e3),
+        (CpuHolder::Other, 20e6),
+    ]);
     Account {
         trials: 6,
         singles: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// What a kernel for the exact arena needs and no more: it builds in minutes and boots without any hardware.
 pub const FRAGMENT: &str = include_str!("fragment.config");
 
-/// Options by name without `CONFIG_`, with their values; `n` for those that shall not be set.
+/// Options by name without `CONFIG_`, with their values; `n` for those that must not be set.
 pub type Options = BTreeMap<String, String>;
 
 /// Reads the lines `CONFIG_X=…` and `# CONFIG_X is not set`; a later line wins.

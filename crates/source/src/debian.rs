@@ -9,7 +9,7 @@ use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
 use crate::tree::write;
 
-/// The folder of the source of a series, and its version. It is fetched if it is not here, or if there shall be a newer one.
+/// The folder of the source of a series, and its version. It is fetched if it is not here, or if a newer one is asked for.
 pub fn open(
     cache: &Cache,
     suite: &str,

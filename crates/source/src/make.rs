@@ -1,4 +1,4 @@
-//! Running make: cut off from the network, ended with all its children when it shall stop or when we die.
+//! Running make: cut off from the network, ended with all its children when it should stop or when we die.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};

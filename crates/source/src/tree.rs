@@ -69,7 +69,7 @@ impl Tree {
         &self.folder
     }
 
-    /// The lock, for a child that shall hold it as well.
+    /// The lock, for a child that holds it as well.
     pub fn lock(&self) -> &Lock {
         &self.lock
     }
@@ -256,7 +256,7 @@ fn in_words(path: &str, why: &Misfit) -> String {
     }
 }
 
-/// Waits for the lock of a folder, or until it shall stop.
+/// Waits for the lock of a folder, or until told to stop.
 pub fn wait(
     folder: &Path,
     name: &str,

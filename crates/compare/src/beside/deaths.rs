@@ -7,7 +7,7 @@ use pagetide_verdict::proportion::fisher;
 use pagetide_verdict::sample::Count;
 use serde::Serialize;
 
-use super::Beside;
+use super::ColumnNotes;
 use crate::comparison::Side;
 use crate::error::CompareError;
 
@@ -90,7 +90,7 @@ pub(super) fn of_sides(
 }
 
 /// Decides all of them under one error rate.
-pub(super) fn decide(all: &mut [Beside], alpha: f64) {
+pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     let mut deaths: Vec<&mut Deaths> = all.iter_mut().filter_map(|b| b.deaths.as_mut()).collect();
     deaths.sort_by(|a, b| a.p.total_cmp(&b.p));
     let count = deaths.len();
@@ -168,13 +168,13 @@ mod tests {
 
     use super::*;
 
-    fn deaths(died: [u64; 2], trials: [u64; 2]) -> Beside {
+    fn deaths(died: [u64; 2], trials: [u64; 2]) -> ColumnNotes {
         let count = |place: usize| Count {
             successes: died[place],
             attempts: trials[place],
         };
         let p = fisher(count(0), count(1)).unwrap().p;
-        Beside {
+        ColumnNotes {
             deaths: Some(Deaths {
                 died,
                 trials,
@@ -183,11 +183,11 @@ mod tests {
                 verdict: Verdict::Inconclusive { n_needed: None },
                 made_of: [None, None],
             }),
-            ..Beside::default()
+            ..ColumnNotes::default()
         }
     }
 
-    fn verdicts(mut all: Vec<Beside>) -> Vec<String> {
+    fn verdicts(mut all: Vec<ColumnNotes>) -> Vec<String> {
         decide(&mut all, 0.05);
         let deaths = all.iter().filter_map(|beside| beside.deaths.as_ref());
         deaths.map(|deaths| deaths.verdict.to_string()).collect()

@@ -58,7 +58,7 @@ pub struct PassAccount {
     pub sites: Vec<SiteTime>,
     /// Waiting for a CPU, by what had it, in nanoseconds. The observer's own time, and waiting for other tasks of the workload
     /// (which counts as theirs), is neither here nor in `times`.
-    pub queue: BTreeMap<Ahead, f64>,
+    pub queue: BTreeMap<CpuHolder, f64>,
     /// What of that other tasks had, by their names, in nanoseconds.
     pub others: Amounts,
     /// Growth of the vmstat counters over this very pass.
@@ -89,7 +89,7 @@ pub struct SiteTime {
 /// What had the CPU for which a task of the workload waited, other than another such task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ahead {
+pub enum CpuHolder {
     /// kswapd.
     Kswapd,
     /// kcompactd.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use pagetide_probe::meaning::{Part, RowId};
 
 use super::account::{
-    Account, Ahead, CONTIGUITY, CounterGrowth, PassAccount, SCANNED_DIRECT, STOLEN_DIRECT,
+    Account, CONTIGUITY, CounterGrowth, CpuHolder, PassAccount, SCANNED_DIRECT, STOLEN_DIRECT,
     SideView, mean_of,
 };
 use super::decompose::{chain, fold, kinds};
@@ -450,7 +450,7 @@ struct Times {
 impl Times {
     fn of(observed: &PassAccount) -> Self {
         let mut parts = observed.times.clone();
-        let kcompactd = observed.queue.get(&Ahead::Kcompactd).copied();
+        let kcompactd = observed.queue.get(&CpuHolder::Kcompactd).copied();
         let kcompactd = kcompactd.unwrap_or(0.0);
         if let Some(time) = parts.get_mut(&Part::RunQueue) {
             *time -= kcompactd;

@@ -5,7 +5,7 @@ use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use super::account::{
-    Ahead, Amounts, CONTIGUITY, CounterGrowth, PassAccount, SCANNED, SCANNED_DIRECT, STALLS,
+    Amounts, CONTIGUITY, CounterGrowth, CpuHolder, PassAccount, SCANNED, SCANNED_DIRECT, STALLS,
     STOLEN, STOLEN_DIRECT, SideView,
 };
 use super::mechanism::Mechanism;
@@ -149,8 +149,8 @@ pub fn evidence(
         }
         Mechanism::Compaction => all.compaction(),
         Mechanism::BackgroundReclaim => {
-            all.queued(Ahead::Kswapd, "waiting for a CPU that kswapd had");
-            all.queued(Ahead::Other, &all.others());
+            all.queued(CpuHolder::Kswapd, "waiting for a CPU that kswapd had");
+            all.queued(CpuHolder::Other, &all.others());
             all.row(RowId::TimeKswapdAwake, "time kswapd was awake", Unit::Nanos);
             all.counters(Unit::Pages, &["pgscan_kswapd"]);
             all.counters(Unit::Pages, &["pgsteal_kswapd"]);
@@ -220,7 +220,7 @@ impl<'a> Collector<'a> {
         self.sense = 0.0;
         self.counters(Unit::Count, &["thp_fault_alloc"]);
         self.sense = 1.0;
-        self.queued(Ahead::Kcompactd, "waiting for a CPU that kcompactd had");
+        self.queued(CpuHolder::Kcompactd, "waiting for a CPU that kcompactd had");
         self.inverse(|all| all.level("success", "attempts that got their block", Unit::Share));
         self.level("unusable-1", "free memory in blocks too small", Unit::Share);
         self.settings(&["vm.compaction_proactiveness"]);
@@ -421,7 +421,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Waiting for a CPU in the observed passes.
-    fn queued(&mut self, ahead: Ahead, name: &str) {
+    fn queued(&mut self, ahead: CpuHolder, name: &str) {
         let values = self.sides.map(|side| {
             let queue = &side.observed?.queue;
             Some(queue.get(&ahead).copied().unwrap_or(0.0))

@@ -8,7 +8,7 @@ use pagetide_record::Record;
 use pagetide_store::Store;
 use serde::Serialize;
 
-use super::account::{Account, Ahead, Amounts, ObservedPass, PassAccount, SiteTime, together};
+use super::account::{Account, Amounts, CpuHolder, ObservedPass, PassAccount, SiteTime, together};
 use super::claims::{Claim, claims};
 use super::effects::KERNEL;
 use super::explanation::Explanation;
@@ -405,7 +405,7 @@ const OBSERVER: &str = "pagetide-watch";
 
 /// Waiting for a CPU by what had it; `None` is what is left out: the observer's time, and that of other tasks of the workload,
 /// which counts as theirs. Second: what of it other tasks had, by their names.
-fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<Ahead>, f64>, Amounts) {
+fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<CpuHolder>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
     let (mut all, mut others) = (BTreeMap::new(), Amounts::new());
     for queued in tasks.iter().flat_map(|task| &task.behind) {
@@ -413,8 +413,8 @@ fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<Ahead>, f64>, Amounts) {
         let ahead = match queued.name.as_str() {
             _ if own.contains(&queued.pid) => None,
             OBSERVER => None,
-            name if name.starts_with("kswapd") => Some(Ahead::Kswapd),
-            name if name.starts_with("kcompactd") => Some(Ahead::Kcompactd),
+            name if name.starts_with("kswapd") => Some(CpuHolder::Kswapd),
+            name if name.starts_with("kcompactd") => Some(CpuHolder::Kcompactd),
             name => {
                 // Workers are named after what they did last: `kworker/0:1H-kblockd`.
                 let name = if name.starts_with("kworker") {
@@ -423,7 +423,7 @@ fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<Ahead>, f64>, Amounts) {
                     name
                 };
                 *others.entry(name.to_owned()).or_default() += time;
-                Some(Ahead::Other)
+                Some(CpuHolder::Other)
             }
         };
         *all.entry(ahead).or_insert(0.0) += time;

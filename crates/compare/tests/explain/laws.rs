@@ -1,6 +1,6 @@
 //! What holds for any accounts.
 
-use pagetide_compare::explain::{Account, Ahead, Answer, Explanation};
+use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation};
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
 
@@ -25,9 +25,9 @@ fn any_seed() -> impl Strategy<Value = Account> {
         let observed = &mut account.passes[0].observed;
         observed.waits.insert(Part::IoWait, sleeps);
         let queue = observed.time(Part::RunQueue);
-        observed.queue.insert(Ahead::Kswapd, queue * 0.6);
+        observed.queue.insert(CpuHolder::Kswapd, queue * 0.6);
         if flags[1] {
-            observed.queue.insert(Ahead::Kcompactd, queue * 0.2);
+            observed.queue.insert(CpuHolder::Kcompactd, queue * 0.2);
         }
         // The same device with another queue, or another device.
         observed.read = flags[0].then(|| 80e3 + observed.growth["pswpin"]);

@@ -1,6 +1,6 @@
 //! Waiting: for swap, for write-back, for compaction.
 
-use pagetide_compare::explain::{Account, Ahead, Mechanism, Reading, SiteTime, Source};
+use pagetide_compare::explain::{Account, CpuHolder, Mechanism, Reading, SiteTime, Source};
 use pagetide_probe::meaning::{Part, RowId};
 
 use crate::account::{account, copying, explain, first, reading, told};
@@ -232,7 +232,7 @@ fn waiting_for_kcompactd_counts_as_compaction() {
             &[(Part::Compute, 50e6), (Part::RunQueue, time)],
         );
         let queue = &mut side.passes[0].observed.queue;
-        queue.insert(Ahead::Kcompactd, time);
+        queue.insert(CpuHolder::Kcompactd, time);
         side
     };
     let (mechanism, effect) = first(&of(1e6, 3.0), &of(41e6, 9.0));

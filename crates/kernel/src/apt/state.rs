@@ -66,7 +66,7 @@ impl Programs {
         self.finished(child)?.map_err(fault)
     }
 
-    /// What a program printed until its end; it is killed when it shall stop.
+    /// What a program printed until its end; it is killed when it should stop.
     fn finished(&self, mut child: Child) -> Result<io::Result<Output>, KernelError> {
         fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
             std::thread::spawn(move || {

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, ScenarioFacts, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
 };
-use pagetide_compare::squeezed::{Knob, Squeezed};
+use pagetide_compare::squeezed::{Knob, SqueezeResult};
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;
 
@@ -124,7 +124,7 @@ impl Args {
     }
 }
 
-fn show(squeezed: &Squeezed, out: Output) -> Result<End> {
+fn show(squeezed: &SqueezeResult, out: Output) -> Result<End> {
     out.show_quoting(squeezed, || shown::squeeze(squeezed, &out.look))?;
     Ok(match squeezed.answer {
         Answer::PlentyDied { .. } | Answer::NothingTried => End::Open,

@@ -64,7 +64,7 @@ pub struct TaskTime {
     pub waits: BTreeMap<Part, Waits>,
     /// What it slept on in those sleeps, by its stacks, longest first.
     #[serde(default)]
-    pub slept: Vec<Slept>,
+    pub slept: Vec<SiteSleeps>,
     /// Tasks that had the CPU while this one was ready to run, longest first. Adds up to [`Part::RunQueue`] as far as task switches
     /// were traced.
     #[serde(default)]
@@ -82,7 +82,7 @@ pub struct Waits {
 
 /// Sleeps of one task in one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slept {
+pub struct SiteSleeps {
     /// The part of its time.
     pub part: Part,
     /// Where; `None` where no stack tells.

@@ -2,7 +2,7 @@
 
 use super::binary::{HEADER, Header, Step, TRAILER, check_trailer};
 use super::error::{Place, ReadError};
-use crate::generate::Generate;
+use crate::generate::Generator;
 use crate::references::References;
 
 /// Bytes of the binary form, checked once from end to end, so that reading references from them cannot fail.
@@ -112,7 +112,7 @@ impl<'a> PackedReferences<'a> {
     }
 }
 
-impl Generate for PackedReferences<'_> {
+impl Generator for PackedReferences<'_> {
     #[inline]
     fn next_page(&mut self) -> u32 {
         if self.step.times == 0 {

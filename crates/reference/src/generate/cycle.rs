@@ -1,6 +1,6 @@
 //! The patterns `linear` and `loop`: one page after the other, around and around.
 
-use super::Generate;
+use super::Generator;
 use crate::rng::Rng;
 
 /// 0, 1, … range−1, 0, … for `linear`; the same from a page of the seed for `loop`.
@@ -26,7 +26,7 @@ impl Cycle {
     }
 }
 
-impl Generate for Cycle {
+impl Generator for Cycle {
     #[inline]
     fn next_page(&mut self) -> u32 {
         let page = self.next;

@@ -1,6 +1,6 @@
 //! The pattern `hot-cold`.
 
-use super::Generate;
+use super::Generator;
 use crate::number::{part_of, whole_u32, whole_u64};
 use crate::rng::Rng;
 
@@ -22,7 +22,7 @@ pub struct HotCold {
 /// A working set that moves (Denning, "The working set model for program behavior", 1968), simplified to one window:
 /// what distinguishes policies is how fast they let go of the pages that were hot.
 #[derive(Debug, Clone)]
-pub(crate) struct Moving {
+pub(crate) struct HotSet {
     pages: u32,
     hot: u32,
     /// A draw of 53 bits below this is a hot reference.
@@ -34,7 +34,7 @@ pub(crate) struct Moving {
     rng: Rng,
 }
 
-impl Moving {
+impl HotSet {
     pub(crate) fn new(parameters: &HotCold, pages: u32, seed: u64) -> Self {
         let hot = part_of(pages, parameters.hot);
         let shift = whole_u32(libm::round(f64::from(hot) * parameters.by)).max(1);
@@ -57,7 +57,7 @@ pub(super) fn threshold(share: f64) -> u64 {
     whole_u64(share * 9_007_199_254_740_992.0)
 }
 
-impl Generate for Moving {
+impl Generator for HotSet {
     #[inline]
     fn next_page(&mut self) -> u32 {
         if self.every > 0 {

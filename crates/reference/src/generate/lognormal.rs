@@ -1,6 +1,6 @@
 //! The pattern `lognormal`.
 
-use super::Generate;
+use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
@@ -53,7 +53,7 @@ impl Lognormal {
     }
 }
 
-impl Generate for Lognormal {
+impl Generator for Lognormal {
     #[inline]
     fn next_page(&mut self) -> u32 {
         loop {

@@ -1,6 +1,6 @@
 //! The pattern `random`.
 
-use super::Generate;
+use super::Generator;
 use crate::rng::Rng;
 
 /// One linear pass, so that every page exists, then uniform. Origin: VM Regress (2002).
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-impl Generate for Random {
+impl Generator for Random {
     #[inline]
     fn next_page(&mut self) -> u32 {
         if self.passed < self.pages {

@@ -1,6 +1,6 @@
 //! The pattern `scan-with-hot-core`.
 
-use super::Generate;
+use super::Generator;
 use super::cycle::Cycle;
 use super::hot_cold::threshold;
 use crate::number::part_of;
@@ -39,7 +39,7 @@ impl Scan {
     }
 }
 
-impl Generate for Scan {
+impl Generator for Scan {
     #[inline]
     fn next_page(&mut self) -> u32 {
         if self.rng.next_u64() >> 11 < self.threshold {

@@ -1,6 +1,6 @@
 //! The pattern `smooth-sin`: how often each page is referenced, and those references in page order.
 
-use super::Generate;
+use super::Generator;
 use crate::number::whole_u32;
 
 /// π as VM Regress wrote it. Two digits short of a double's precision, it decides which side of an integer some
@@ -139,7 +139,7 @@ impl SmoothSin {
     }
 }
 
-impl Generate for SmoothSin {
+impl Generator for SmoothSin {
     #[inline]
     fn next_page(&mut self) -> u32 {
         while self.left == 0 {

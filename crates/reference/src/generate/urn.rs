@@ -1,6 +1,6 @@
 //! The pattern `smooth-sin-random`: a multiset in random order, without ever holding the string.
 
-use super::Generate;
+use super::Generator;
 use crate::number::index;
 use crate::rng::Rng;
 
@@ -63,7 +63,7 @@ impl Urn {
     }
 }
 
-impl Generate for Urn {
+impl Generator for Urn {
     #[inline]
     fn next_page(&mut self) -> u32 {
         let mut rank = self.rng.below_u32(self.remaining);

@@ -1,6 +1,6 @@
 //! The pattern `zipf`.
 
-use super::Generate;
+use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
@@ -83,7 +83,7 @@ impl ZipfPages {
     }
 }
 
-impl Generate for ZipfPages {
+impl Generator for ZipfPages {
     #[inline]
     fn next_page(&mut self) -> u32 {
         let page = self.rank() - 1;

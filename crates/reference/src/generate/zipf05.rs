@@ -1,6 +1,6 @@
 //! The pattern `zipf05`.
 
-use super::Generate;
+use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
@@ -23,7 +23,7 @@ impl Zipf05 {
     }
 }
 
-impl Generate for Zipf05 {
+impl Generator for Zipf05 {
     #[inline]
     fn next_page(&mut self) -> u32 {
         loop {

@@ -1,7 +1,7 @@
 //! The effects of cells that differ in their memory alone, one row a size.
 
 use pagetide_compare::Comparison;
-use pagetide_compare::sizes::{AcrossSizes, Holds, sizes};
+use pagetide_compare::sizes::{AcrossSizes, Constancy, sizes};
 
 use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
@@ -57,14 +57,14 @@ fn rows(comparison: &Comparison, across: &AcrossSizes, look: &Look) -> Grid {
 /// Whether sign and size hold.
 fn sentence(across: &AcrossSizes) -> String {
     let sign = match across.sign {
-        Holds::Yes => "The sign holds at every size",
-        Holds::No => "The sign does not hold: sizes differ in it",
-        Holds::Open => "Whether the sign holds is open",
+        Constancy::Yes => "The sign holds at every size",
+        Constancy::No => "The sign does not hold: sizes differ in it",
+        Constancy::Open => "Whether the sign holds is open",
     };
     let size = match across.size {
-        Holds::Yes => "the intervals have a value in common, so one size of effect is possible",
-        Holds::No => "the size of the effect does not hold",
-        Holds::Open => "whether the size of the effect holds is open",
+        Constancy::Yes => "the intervals have a value in common, so one size of effect is possible",
+        Constancy::No => "the size of the effect does not hold",
+        Constancy::Open => "whether the size of the effect holds is open",
     };
     format!("{sign}; {size}.")
 }

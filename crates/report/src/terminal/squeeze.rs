@@ -1,6 +1,6 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
 
-use pagetide_compare::squeezed::{CUT, Knob, Measured, Resident, Squeezed};
+use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult, TriedSize};
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
 
@@ -9,7 +9,7 @@ use crate::draw::{Align, Ink, Look, grouped};
 use crate::terminal::list::{Row, list};
 
 /// All of it, as a person reads it.
-pub fn squeeze(squeezed: &Squeezed, look: &Look) -> String {
+pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     let mut out = String::new();
     put!(
         out,
@@ -39,7 +39,7 @@ pub fn squeeze(squeezed: &Squeezed, look: &Look) -> String {
     for caution in &squeezed.cautions {
         put!(out, "Caution: {caution}.\n");
     }
-    if squeezed.curve.iter().any(Measured::was_cut) {
+    if squeezed.curve.iter().any(TriedSize::was_cut) {
         put!(
             out,
             "A run is ended after {CUT} times the time with plenty.\n"
@@ -80,7 +80,7 @@ fn size(bytes: u64, ascii: bool) -> String {
 }
 
 /// The answer in one sentence.
-pub fn sentence(squeezed: &Squeezed, ascii: bool) -> String {
+pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     let design = &squeezed.design;
     let within = format!(
         "at most {} % slower than with {}",
@@ -134,7 +134,7 @@ fn number(value: f64) -> String {
 }
 
 /// What is in memory at the smallest size that is enough.
-fn in_memory(squeezed: &Squeezed, resident: &Resident, ascii: bool) -> String {
+fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> String {
     let size = |bytes: Bytes| size(bytes.0, ascii);
     let at = match &squeezed.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
@@ -157,7 +157,7 @@ fn percent(value: f64, ascii: bool) -> String {
     format!("{} %", signed(value * 100.0, digits, ascii))
 }
 
-impl Row for Measured {
+impl Row for TriedSize {
     const HEADS: &'static [(&'static str, Align)] = &[
         ("memory", Align::Right),
         ("slower", Align::Right),

@@ -13,7 +13,7 @@ use crate::harness::LockedBuffer;
 use crate::number;
 use crate::page_size::PageSize;
 use crate::params::params;
-use crate::scenario::fault::{Down, omit_others};
+use crate::scenario::fault::{Depth, omit_others};
 use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
 use crate::trial::{Trial, metrics};
 
@@ -22,7 +22,7 @@ params! {
     pub(crate) struct Alloc {
         /// Floor of free memory: fast (four times the high watermark stays free), low (between high and low), min (between low
         /// and min), zero (nothing stays free), or all, one after the other.
-        floor: Down = "all";
+        floor: Depth = "all";
         /// How often memory is allocated down to each floor and freed.
         passes: u32 = "2", min = "1", max = "100";
         /// Pages of the mapping: small (huge ones are advised against), huge (advised, aligned; where the kernel has several

@@ -21,7 +21,7 @@ use pagetide_quantity::Bytes;
 
 choice! {
     /// Down to which floor.
-    pub(crate) enum Down {
+    pub(crate) enum Depth {
         /// One after the other to all.
         All = "all",
         /// Above the high watermark.
@@ -35,7 +35,7 @@ choice! {
     }
 }
 
-impl Down {
+impl Depth {
     /// The floors meant.
     pub(crate) fn floors(self) -> impl Iterator<Item = Floor> {
         let wanted = match self {
@@ -56,7 +56,7 @@ params! {
     pub(crate) struct Fault {
         /// Floor of free memory: fast (four times the high watermark stays free), low (between high and low), min (between low
         /// and min), zero (nothing stays free), or all, one after the other.
-        floor: Down = "all";
+        floor: Depth = "all";
         /// Passes over the mapping; the first writes every page, later ones touch what is absent.
         passes: u32 = "3", min = "1", max = "100";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
@@ -87,7 +87,7 @@ macro_rules! floor_metrics {
 }
 
 /// Leaves out the metrics of floors that are not asked for.
-pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Down, prefixes: &[&str]) {
+pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Depth, prefixes: &[&str]) {
     for floor in FLOORS {
         if !down.floors().any(|wanted| wanted == floor) {
             for prefix in prefixes {

@@ -28,7 +28,7 @@ use crate::victim::{self, Victim, VictimReport};
 
 choice! {
     /// What is forgotten before each copy.
-    pub(crate) enum Forget {
+    pub(crate) enum DropScope {
         /// All that is cached.
         All = "all",
         /// The scenario's own files.
@@ -52,7 +52,7 @@ params! {
         /// Pause of the victim after every 32 accesses.
         pause: Nanos = "1ms", min = "10us", max = "10s";
         /// What is forgotten before each copy: all that the machine has cached (needs root), or own files only.
-        forget: Forget = "all";
+        forget: DropScope = "all";
         /// Whether each copy is compared with what was written to the original, byte by byte, after its time was taken.
         verify: bool = "true";
         /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
@@ -212,8 +212,8 @@ impl Scenario for Filecopy {
             // The order of the original: remove the target, write everything back, forget everything.
             let _ = fs::remove_file(&to);
             match self.forget {
-                Forget::All => drop_caches(trial),
-                Forget::Own => [&from, &warm].into_iter().for_each(|path| forget(path)),
+                DropScope::All => drop_caches(trial),
+                DropScope::Own => [&from, &warm].into_iter().for_each(|path| forget(path)),
             }
             let mut team = None;
             if self.victim.0 > 0 {

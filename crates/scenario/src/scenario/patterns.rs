@@ -53,7 +53,7 @@ choice! {
 
 choice! {
     /// How much of a page a reference touches.
-    pub(crate) enum Much {
+    pub(crate) enum TouchExtent {
         /// One word.
         Word = "word",
         /// The whole page, copied.
@@ -92,7 +92,7 @@ params! {
         /// Share of the references that write, where they are mixed.
         share: f64 = "0.5", max = "1";
         /// What a reference touches: one word of its page, or all of it by a copy.
-        touch: Much = "word", as_written = "page";
+        touch: TouchExtent = "word", as_written = "page";
         /// Which byte of its page a reference touches: spread for another cache line in every page, or a multiple of 8
         /// below 4096. The same byte in every page makes random access two to three times slower, by cache-set conflicts.
         offset: String = "spread";
@@ -323,8 +323,8 @@ impl Scenario for Patterns {
 impl Patterns {
     fn amount(&self) -> Amount {
         match self.touch {
-            Much::Word => Amount::Word,
-            Much::Page => Amount::Page,
+            TouchExtent::Word => Amount::Word,
+            TouchExtent::Page => Amount::Page,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::super::event::Event;
 use super::super::sleep::{SiteNumber, SleepSites};
-use super::{Part, Parts, QueueWait, Slept, TaskAccounting, TaskTime, Waits};
+use super::{Part, Parts, QueueWait, SiteSleeps, TaskAccounting, TaskTime, Waits};
 use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
@@ -341,10 +341,10 @@ impl Track {
 fn slept_in(
     by_site: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
     sites: &SleepSites,
-) -> Vec<Slept> {
+) -> Vec<SiteSleeps> {
     let mut all: Vec<_> = by_site
         .into_iter()
-        .map(|((part, site), (waits, time))| Slept {
+        .map(|((part, site), (waits, time))| SiteSleeps {
             part,
             site: site.and_then(|site| sites.get(site)).cloned(),
             count: waits.count,
