@@ -32,7 +32,7 @@ pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without
 pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
-pub use program::{OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec};
+pub use program::{CommandLine, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec};
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};

@@ -1,5 +1,7 @@
 //! A program of the user's own as a scenario: what is asked of it becomes parameters.
 
+use std::str::FromStr;
+
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_store::shell;
@@ -24,6 +26,8 @@ pub struct OwnProgram {
 pub struct ProgramFiles {
     /// The command; its first word names the program.
     pub command: Vec<String>,
+    /// The command of a server, of which `command` is then the load; empty for none.
+    pub server: Vec<String>,
     /// Folder, archive or packages with all that it finds.
     pub root: Option<String>,
     /// Files, with the libraries that they need.
@@ -38,11 +42,28 @@ pub struct ProgramFiles {
     pub space: Option<Bytes>,
 }
 
+/// A command in one text, its words quoted as for a shell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine(pub Vec<String>);
+
+impl FromStr for CommandLine {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match shlex::split(text) {
+            Some(words) if !words.is_empty() => Ok(Self(words)),
+            _ => Err("give a command whose quotes match"),
+        }
+    }
+}
+
 /// How a program of the user's own is run, apart from its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
     /// Variables of its environment, `NAME=VALUE` each.
     pub env: Vec<String>,
+    /// When its server is ready: `port N`, `line REGEX` or `file PATH`.
+    pub ready: Option<String>,
     /// Status with which it must end.
     pub expect_exit: Option<u8>,
     /// Time of the guest after which it is ended.
@@ -64,6 +85,8 @@ pub struct ProgramPlace {
     pub root: String,
     /// The command, with the program's path inside.
     pub command: Vec<String>,
+    /// The command of its server, likewise; empty for none.
+    pub server: Vec<String>,
     /// Path inside of what it reads as its standard input.
     pub input: Option<String>,
     /// Path inside of the folder in which it starts.
@@ -95,6 +118,8 @@ impl ProgramSpec {
         let bytes = |size: Option<Bytes>| size.map(|size| size.0.to_string());
         let params = [
             ("command", Some(shell(&place.command))),
+            ("server", quoted(&place.server)),
+            ("ready", self.ready.clone()),
             ("root", Some(place.root.clone())),
             ("environment", quoted(&environment)),
             ("limit", bytes(self.limit)),

@@ -451,6 +451,8 @@ swap = "none"
 name = "only"
 [[program]]
 command = "sort -R --random-source='a b' x{seed}"
+server = "serve --at 'a b'"
+ready = "port 80"
 root = "deb:coreutils/bookworm"
 file = ["a", "b:/etc/b"]
 dir = "d"
@@ -485,6 +487,8 @@ fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
         (files.files.len(), &files.dirs[..]),
         (2, &["d".to_owned()][..])
     );
+    assert_eq!(files.server, ["serve", "--at", "a b"]);
+    assert_eq!(program.spec.ready.as_deref(), Some("port 80"));
     assert_eq!(files.space, Some(Bytes::from_mib(48)));
     assert_eq!(program.spec.env, ["LEVEL=3", "NAME=a b"]);
     assert_eq!(program.spec.expect_exit, Some(1));
@@ -531,6 +535,11 @@ fn mistakes_in_a_program_are_told_with_their_line_and_where_a_key_belongs() {
             "it belongs under [[program]]",
         ),
         ("'a b' x", "'a b x", "quotes do not match"),
+        (
+            "server = \"serve --at 'a b'\"",
+            "server = []",
+            "give a command",
+        ),
         ("expect-exit = 1", "expect-exit = 300", "from 0 to 255"),
         (
             "time-limit = \"30s\"",

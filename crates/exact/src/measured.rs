@@ -63,7 +63,8 @@ pub fn add(results: &mut Results, subject: &Subject) {
         for metric in &mut results.metrics {
             metric.primary &= metric.name != "elapsed";
         }
-        let output = ["stdout", "stderr"].map(|name| results.texts.get(name));
+        let names = ["stdout", "stderr", "server-stdout", "server-stderr"];
+        let output = names.map(|name| results.texts.get(name));
         let value = output.into_iter().flatten().find_map(|text| {
             // The last one: programs report as they go on.
             let last = regex.captures_iter(text).last()?;

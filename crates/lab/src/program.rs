@@ -27,6 +27,7 @@ pub(crate) fn install(
     };
     let contents = Contents {
         command: files.command,
+        server: files.server,
         root,
         packages,
         files: files.files,
@@ -39,6 +40,7 @@ pub(crate) fn install(
     Ok(ProgramPlace {
         root: made.root.digest,
         command: made.command,
+        server: made.server,
         input: made.input.map(|path| path.to_string()),
         folder: made.folder.map(|path| path.to_string()),
         library_folders: made.library_folders,

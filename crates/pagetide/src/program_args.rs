@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use pagetide_campaign::{ProgramFiles, ProgramSpec};
+use pagetide_campaign::{CommandLine, ProgramFiles, ProgramSpec};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_scenario::Measure;
 
@@ -15,6 +15,12 @@ pub struct ProgramArgs {
     /// Your own program, unmodified, instead of scenarios; `{seed}` in it is the trial's seed
     #[arg(last = true, value_name = "COMMAND", help_heading = None)]
     pub command: Vec<String>,
+    /// Server, quoted as for a shell, that is started first; COMMAND is then its load, on loopback, and the result is the load's
+    #[arg(long, value_name = "CMD", requires = "command", requires = "ready")]
+    pub server: Option<CommandLine>,
+    /// When the server is ready: 'port N', 'line REGEX' or 'file PATH'
+    #[arg(long, value_name = "SIGN", requires = "server")]
+    pub ready: Option<String>,
     /// Folder or tar archive (plain, gzip or zstd) that becomes its file system, libraries included, or Debian packages with all
     /// that they depend on (nothing is installed, none of their scripts runs); from this machine only what --file and --dir name
     /// is added
@@ -72,6 +78,7 @@ impl ProgramArgs {
         }
         Ok(ProgramSpec {
             env: self.env.clone(),
+            ready: self.ready.clone(),
             expect_exit: self.expect_exit,
             time_limit: self.time_limit,
             limit: self.limit,
@@ -85,6 +92,7 @@ impl ProgramArgs {
     pub fn files(&self) -> ProgramFiles {
         ProgramFiles {
             command: self.command.clone(),
+            server: self.server.clone().map_or_else(Vec::new, |words| words.0),
             root: self.root.clone(),
             files: self.file.clone(),
             dirs: self.dir.clone(),

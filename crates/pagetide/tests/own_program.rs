@@ -220,8 +220,131 @@ fn what_cannot_be_run_is_refused_before_a_guest_is_booted() {
     one_sentence(&err, &["x"]);
     let (_, err) = lab.ends(4, program(&["--dir", "text"], &["sh"]));
     one_sentence(&err, &["--file"]);
+    let server = |options: &[&str], words: &[&str]| {
+        let (_, err) = lab.ends(4, program(options, &["sh"]));
+        one_sentence(&err, words);
+    };
+    server(
+        &["--server", "no-such-server", "--ready", "port 1"],
+        &["no-such-server"],
+    );
+    server(&["--server", "sh", "--ready", "port 0"], &["no port"]);
+    server(
+        &["--server", "sh", "--ready", "80"],
+        &["port N", "file PATH"],
+    );
+    server(&["--server", "sh", "--ready", "line ("], &["expression"]);
+    let (_, err) = lab.ends(4, program(&["--server", "sh"], &["sh"]));
+    assert!(err.contains("--ready"), "{err}");
     let (_, err) = lab.ends(4, ["run", "--file", "text", "linear"]);
     assert!(err.contains("COMMAND"), "{err}");
     let (_, err) = lab.ends(4, ["run", "linear", "--", "sh"]);
     one_sentence(&err, &["linear"]);
+}
+
+/// A server on port 7777 that does what its argument says. Perl's core, which every Debian machine has, needs no modules for it.
+const SERVER: &str = r#"
+$| = 1;
+my ($how, $port) = ($ARGV[0], 7777);
+if ($how eq "dies") { print STDERR "no such database\n"; exit 3 }
+if ($how eq "sleeps") { print "asleep\n"; sleep 1000 }
+if ($how eq "background") { exit 0 if fork; sleep 1000 }
+socket(S, 2, 1, 6) && bind(S, pack("Sna4x8", 2, $port, "\x7f\0\0\1")) && listen(S, 5) or die "cannot listen: $!";
+open(F, ">", "is-ready") or die; close(F);
+print "first line\nready on $port\n";
+while (accept(C, S)) {
+    if ($how eq "crashes") { kill 9, $$ }
+    if ($how eq "grows") { $x .= "x" x 1048576 for 1 .. 200 }
+    if (fork) { close(C); next }
+    select(C); $| = 1;
+    while (<C>) { print "echo $_" }
+    exit 0;
+}
+"#;
+
+/// Its load: sends lines, and says how many answers came.
+const LOAD: &str = r#"
+$| = 1;
+socket(S, 2, 1, 6) && connect(S, pack("Sna4x8", 2, 7777, "\x7f\0\0\1")) or die "cannot connect: $!";
+select(S); $| = 1; select(STDOUT);
+for (1 .. 200) { print S "line $_\n"; my $answer = <S>; $n++ if $answer eq "echo line $_\n" }
+print "answers $n\n";
+"#;
+
+/// Runs the load against a server that does `how`.
+fn served(lab: &Lab, code: i32, how: &str, ready: &str, more: &[&str]) -> serde_json::Value {
+    fs::write(lab.folder().join("server.pl"), SERVER).unwrap();
+    fs::write(lab.folder().join("load.pl"), LOAD).unwrap();
+    let server = format!("perl server.pl {how}");
+    let mut options = vec!["--memory", "24M", "--swap", "none", "--file", "server.pl"];
+    options.extend(["--file", "load.pl", "--server", &server, "--ready", ready]);
+    options.extend(more);
+    lab.ends(code, program(&options, &["perl", "load.pl"]));
+    newest(lab)
+}
+
+#[test]
+fn a_server_is_ready_by_port_line_or_file_and_the_load_is_the_result_alone_and_beside_load() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let by = |ready, more: &[&str]| served(&lab, 0, "serves", ready, more);
+    let alone = by(
+        "port 7777",
+        &["--metric", "answers=answers ([0-9]+):higher"],
+    );
+    assert!((metric(&alone, "answers") - 200.0).abs() < 1e-9);
+    let texts = &alone["results"]["texts"];
+    assert_eq!(texts["stdout"], "answers 200\n");
+    assert_eq!(texts["server-stdout"], "first line\nready on 7777\n");
+    let load = Load::new();
+    let again = ["--metric", "answers=answers ([0-9]+):higher", "--fresh"];
+    let beside = by("port 7777", &again);
+    drop(load);
+    assert_eq!(alone["digest"], beside["digest"]);
+    assert_ne!(alone["wall"]["started"], beside["wall"]["started"]);
+
+    for ready in [
+        "line ^ready on [0-9]+$",
+        "file is-ready",
+        "file /work/is-ready",
+    ] {
+        let record = by(ready, &[]);
+        assert_eq!(
+            record["results"]["texts"]["stdout"], "answers 200\n",
+            "{ready}"
+        );
+        // What the server took to start is no part of it.
+        let (elapsed, whole) = (metric(&record, "elapsed"), &record["results"]["elapsed"]);
+        assert!(
+            elapsed < 0.9 * whole.as_f64().unwrap(),
+            "{elapsed} of {whole}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_does_not_serve_makes_the_trial_invalid_for_one_clear_reason() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let fails = |how: &str, ready: &str, more: &[&str], words: &[&str]| {
+        let record = served(&lab, 3, how, ready, more);
+        let invalid = record["results"]["invalid"].as_array().unwrap();
+        assert_eq!(invalid.len(), 1, "{how}: {invalid:?}");
+        let said = invalid[0].to_string();
+        for word in words {
+            assert!(said.contains(word), "{how}: `{word}` is not in {said}");
+        }
+    };
+    let port = "port 7777";
+    fails(
+        "dies",
+        port,
+        &[],
+        &["status 3", "before it was ready", "no such database"],
+    );
+    fails("crashes", port, &[], &["SIGKILL", "while the load ran"]);
+    fails("background", port, &[], &["foreground", "--no-daemon"]);
+    let soon = ["--time-limit", "3s"];
+    fails("sleeps", port, &soon, &["not ready", "3 s", "asleep"]);
+    fails("serves", "port 7778", &soon, &["port 7778", "--ready"]);
+    // It is in the group of its load.
+    fails("grows", port, &["--limit", "10M"], &["out-of-limit"]);
 }

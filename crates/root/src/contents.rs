@@ -16,6 +16,8 @@ use crate::{LEAST_SPACE, WORK};
 pub struct Contents {
     /// The command; its first word names the program.
     pub command: Vec<String>,
+    /// The command of a server; empty for none.
+    pub server: Vec<String>,
     /// Folder or tar archive with everything, so that only what is named is taken from this machine.
     pub root: Option<PathBuf>,
     /// Tar archives of Debian packages, which together are a root with everything, beside `root` or in its place.
@@ -39,6 +41,8 @@ pub struct Installation {
     pub root: Root,
     /// The command, with the program's path inside.
     pub command: Vec<String>,
+    /// The command of the server, likewise.
+    pub server: Vec<String>,
     /// What is read as standard input.
     pub input: Option<Inside>,
     /// Folder in which the program starts.
@@ -80,8 +84,11 @@ impl Contents {
             Some(path) => Some(host.file(&mut tree, path, None)?),
             None => None,
         };
-        let mut command = self.command.clone();
-        if let Some(word) = command.first_mut() {
+        let (mut command, mut server) = (self.command.clone(), self.server.clone());
+        for word in [command.first_mut(), server.first_mut()]
+            .into_iter()
+            .flatten()
+        {
             let path = if is_alone {
                 tree.program(word)?
             } else {
@@ -93,13 +100,15 @@ impl Contents {
         for note in host.notes() {
             say(note);
         }
-        for text in command.iter().filter_map(|word| absent(word, &tree)) {
+        let words = command.iter().chain(&server);
+        for text in words.filter_map(|word| absent(word, &tree)) {
             say(&text);
         }
         let space = self.space.unwrap_or(tree.size().max(LEAST_SPACE));
         Ok(Installation {
             root: roots.make(&tree, space, say)?,
             command,
+            server,
             input,
             folder: folder.transpose()?,
             library_folders: host.library_folders().map(str::to_owned).collect(),

@@ -1,27 +1,20 @@
-//! A program of a user's own, started in a root of its own as an unprivileged user, watched and reaped.
+//! A program of a user's own, started in a root of its own as an unprivileged user.
 
 use std::ffi::{CStr, CString};
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use pagetide_quantity::{Bytes, Nanos};
-
 use crate::capture::Capture;
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::error::Stop;
 use crate::group::Group;
-use crate::workers::{ProcessUsage, Usage};
+use crate::running::RunningProgram;
 
 /// User and group of the program.
 const USER: u32 = 1000;
-/// How long processes that the program leaves behind have to end by themselves.
-const GRACE: Nanos = Nanos::from_secs(1);
-/// How often they are looked at.
-const LOOK: Nanos = Nanos::from_millis(1);
 
 /// What is started.
 pub(crate) struct Launch<'a> {
@@ -37,48 +30,6 @@ pub(crate) struct Launch<'a> {
     pub input: &'a str,
     /// The memory group that it joins.
     pub group: Option<&'a Group>,
-}
-
-/// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// With this status.
-    Exit(i32),
-    /// By this signal.
-    Signal(i32),
-    /// It was killed at its time limit.
-    TimeLimit,
-}
-
-/// What is known of a program that ended.
-pub(crate) struct Run {
-    /// How it ended.
-    pub ending: Ending,
-    /// From its start to the end of its first process.
-    pub elapsed: Nanos,
-    /// What the kernel accounted to its first process and those that it waited for, then to each that it left behind.
-    pub processes: Vec<ProcessUsage>,
-    /// The largest resident memory of one of its processes.
-    pub peak: Bytes,
-    /// Processes that were still there after the first one had ended, and had to be killed.
-    pub left_behind: usize,
-    /// What it wrote.
-    pub output: Capture,
-    /// What it wrote to its standard error.
-    pub errors: Capture,
-}
-
-impl Run {
-    /// What all of its processes used together.
-    pub(crate) fn usage(&self) -> Usage {
-        let all = self.processes.iter().map(|process| Usage {
-            user: process.user,
-            system: process.system,
-            minor_faults: process.minor_faults,
-            major_faults: process.major_faults,
-        });
-        all.fold(Usage::default(), Usage::plus)
-    }
 }
 
 /// Texts as a system call wants them.
@@ -190,8 +141,8 @@ impl Child<'_> {
     }
 }
 
-/// Steps of [`Child::go`]: a child says the number of one, so that it need not allocate.
-const STEPS: [&str; 8] = [
+/// Steps of a child before it is the program: it says the number of one, so that it need not allocate.
+pub(crate) const STEPS: [&str; 8] = [
     "starting a session",
     "entering the root",
     "becoming an unprivileged user",
@@ -202,20 +153,9 @@ const STEPS: [&str; 8] = [
     "joining its memory group",
 ];
 
-/// A program that was started.
-struct RunningProgram<'a> {
-    pid: libc::pid_t,
-    handle: OwnedFd,
-    clock: Clock,
-    began: Nanos,
-    output: Capture,
-    errors: Capture,
-    tick: &'a dyn Fn(),
-}
-
 impl Launch<'_> {
-    /// Runs the program to its end or to its time limit. `tick` is called every second at least.
-    pub(crate) fn run(&self, clock: Clock, limit: Nanos, tick: &dyn Fn()) -> Result<Run, Stop> {
+    /// Starts the program. All memory for watching it is taken now.
+    pub(crate) fn start(&self, clock: Clock) -> Result<RunningProgram, Stop> {
         let [output, output_end] = pipe(0)?;
         let [errors, errors_end] = pipe(0)?;
         let [fault, fault_end] = pipe(0)?;
@@ -259,210 +199,7 @@ impl Launch<'_> {
             return Err(Stop::last("cannot start the program"));
         }
         drop((child, fault_end));
-        let handle = handle(pid)?;
-        let started = RunningProgram {
-            pid,
-            handle,
-            clock,
-            began,
-            output,
-            errors,
-            tick,
-        };
-        let run = started.watch(limit);
-        match fault_of(&fault) {
-            Some((what, why)) => Err(Stop::system(format!(
-                "cannot start {}, {what}",
-                self.command.first().map_or("", String::as_str)
-            ))(why)),
-            None => Ok(run),
-        }
+        let name = self.command.first().cloned().unwrap_or_default();
+        RunningProgram::new(name, pid, began, [output, errors], fault)
     }
-}
-
-/// What a child says that did not become the program.
-fn fault_of(pipe: &OwnedFd) -> Option<(&'static str, io::Error)> {
-    let mut said = [0_u8; 5];
-    // SAFETY: the buffer lives through the call and has as many bytes. The writing end is closed by now.
-    let read = unsafe { libc::read(pipe.as_raw_fd(), said.as_mut_ptr().cast(), said.len()) };
-    let [step, why @ ..] = said;
-    let what = STEPS.get(usize::from(step)).copied().unwrap_or_default();
-    let why = io::Error::from_raw_os_error(i32::from_ne_bytes(why));
-    (read == 5).then_some((what, why))
-}
-
-/// A descriptor that can be read from when the process ends.
-fn handle(pid: libc::pid_t) -> Result<OwnedFd, Stop> {
-    // SAFETY: takes two numbers; on success a descriptor comes back that nobody else has.
-    let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    match i32::try_from(handle) {
-        // SAFETY: as above.
-        Ok(handle) if handle >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(handle) }),
-        _ => Err(Stop::last("cannot watch the program")),
-    }
-}
-
-/// The number of milliseconds in a time, rounded up.
-fn millis(time: Nanos) -> libc::c_int {
-    libc::c_int::try_from(time.0.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
-}
-
-impl RunningProgram<'_> {
-    /// Waits for the end of the first process, then of those it leaves behind.
-    fn watch(mut self, limit: Nanos) -> Run {
-        let second = Nanos::from_secs(1);
-        let mut expired = false;
-        loop {
-            let gone = self.clock.now().since(self.began);
-            if gone >= limit && !expired {
-                expired = true;
-                self.kill_all();
-            }
-            let left = limit.since(gone);
-            let wait = if expired || left > second {
-                second
-            } else {
-                left
-            };
-            if self.wait(wait) {
-                break;
-            }
-            (self.tick)();
-        }
-        let elapsed = self.clock.now().since(self.began);
-        let mut processes = Vec::with_capacity(8);
-        let mut peak = Bytes(0);
-        let status = reap(self.pid, 0, &mut processes, &mut peak);
-        let left_behind = self.end_of_others(&mut processes, &mut peak);
-        self.output.take();
-        self.errors.take();
-        let status = status.unwrap_or_default();
-        let ending = if expired {
-            Ending::TimeLimit
-        } else if libc::WIFSIGNALED(status) {
-            Ending::Signal(libc::WTERMSIG(status))
-        } else {
-            Ending::Exit(libc::WEXITSTATUS(status))
-        };
-        Run {
-            ending,
-            elapsed,
-            processes,
-            peak,
-            left_behind,
-            output: self.output,
-            errors: self.errors,
-        }
-    }
-
-    /// Waits for output or the end of the first process; true when it has ended.
-    fn wait(&mut self, time: Nanos) -> bool {
-        let mut events = [
-            self.output.waits_for(),
-            self.errors.waits_for(),
-            libc::pollfd {
-                fd: self.handle.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            },
-        ];
-        // SAFETY: the array has three elements and lives through the call.
-        unsafe { libc::poll(events.as_mut_ptr(), 3, millis(time)) };
-        if events[0].revents != 0 {
-            self.output.take();
-        }
-        if events[1].revents != 0 {
-            self.errors.take();
-        }
-        events[2].revents != 0
-    }
-
-    /// Waits until the processes that the program left behind have ended; those that do not are killed. Returns how many those
-    /// were.
-    fn end_of_others(&mut self, processes: &mut Vec<ProcessUsage>, peak: &mut Bytes) -> usize {
-        let since = self.clock.now();
-        let mut killed = 0;
-        loop {
-            match reap(-1, libc::WNOHANG, processes, peak) {
-                // There is none.
-                None => return killed,
-                // They run.
-                Some(-1) => {}
-                Some(_) => continue,
-            }
-            if self.clock.now().since(since) >= GRACE && killed == 0 {
-                killed = self.kill_all().max(1);
-            }
-            self.output.take();
-            self.errors.take();
-            (self.tick)();
-            clock::sleep(LOOK);
-        }
-    }
-
-    /// Kills every process of the program. Returns how many there were.
-    fn kill_all(&self) -> usize {
-        // SAFETY: sends a signal to the session's own group of processes, which the program leads or led.
-        unsafe { libc::kill(-self.pid, libc::SIGKILL) };
-        let mut killed = 0;
-        for pid in descendants() {
-            // SAFETY: sends a signal to a process that descends from this one.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-            killed += 1;
-        }
-        killed
-    }
-}
-
-/// Reaps a child. Returns its status, -1 where it still runs, and nothing where there is none.
-fn reap(
-    pid: libc::pid_t,
-    flags: libc::c_int,
-    processes: &mut Vec<ProcessUsage>,
-    peak: &mut Bytes,
-) -> Option<libc::c_int> {
-    // SAFETY: a rusage of zeros is a valid value to write to.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    let mut status = 0;
-    loop {
-        // SAFETY: `status` and `usage` are valid to write to.
-        let ended = unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) };
-        match ended {
-            0 => return Some(-1),
-            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-            -1 => return None,
-            ended => {
-                let ended = u32::try_from(ended).unwrap_or(0);
-                processes.push(ProcessUsage::of(ended, Usage::from_kernel(&usage)));
-                // The kernel counts in KiB.
-                let resident = Bytes(u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10);
-                *peak = (*peak).max(resident);
-                return Some(status);
-            }
-        }
-    }
-}
-
-/// Processes that descend from this one.
-fn descendants() -> Vec<libc::pid_t> {
-    let parents: Vec<(libc::pid_t, libc::pid_t)> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // State and parent come after the name in parentheses, which may have any characters.
-            let (_, rest) = stat.rsplit_once(')')?;
-            Some((pid, rest.split_whitespace().nth(1)?.parse().ok()?))
-        })
-        .collect();
-    let mut found = vec![libc::pid_t::try_from(std::process::id()).unwrap_or(0)];
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        let children = parents.iter().filter(|(_, of)| *of == parent);
-        found.extend(children.map(|(pid, _)| *pid));
-        next += 1;
-    }
-    found.split_off(1)
 }

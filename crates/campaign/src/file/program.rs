@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::FileDefaults;
 use super::error::FileError;
-use super::table::Table;
+use super::table::{Item, Table};
 use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::{OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
@@ -19,7 +19,11 @@ pub fn program(
 ) -> Result<ScenarioSpec, FileError> {
     let own = FileDefaults::read(table)?;
     let files = ProgramFiles {
-        command: command(table)?,
+        command: command(table.need("command", "command = \"sort numbers\"")?, table)?,
+        server: match table.get("server") {
+            Some(item) => command(item, table)?,
+            None => Vec::new(),
+        },
         root: table.text("root", "a folder, a tar archive or deb:PACKAGE in quotes")?,
         files: table.texts("file", "a path in quotes, or a list of them")?,
         dirs: table.texts("dir", "a path in quotes, or a list of them")?,
@@ -29,6 +33,7 @@ pub fn program(
     };
     let spec = ProgramSpec {
         env: environment(table)?,
+        ready: table.text("ready", "'port N', 'line REGEX' or 'file PATH'")?,
         expect_exit: match table.get("expect-exit") {
             Some(item) => u8::try_from(item.whole(0..=255)?).ok(),
             None => None,
@@ -57,12 +62,11 @@ pub fn program(
     })
 }
 
-/// The command: one text, quoted as for a shell, or a list of words.
-fn command(table: &Table<'_>) -> Result<Vec<String>, FileError> {
+/// A command: one text, quoted as for a shell, or a list of words.
+fn command(item: Item<'_>, table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let wanted = "the command in quotes, or a list of its words";
-    let item = table.need("command", "command = \"sort numbers\"")?;
     let words: Vec<String> = if let DeValue::Array(_) = item.value {
-        table.texts("command", wanted)?
+        table.texts(&item.key, wanted)?
     } else {
         let split = shlex::split(&item.string(wanted)?);
         split.ok_or_else(|| item.value(&"its quotes do not match; close each that is opened"))?

@@ -358,7 +358,12 @@ impl Page {
 
     /// What the program of a trial wrote, its last lines.
     fn output(&mut self, record: &Record) {
-        for (name, title) in [("stdout", "Standard output"), ("stderr", "Standard error")] {
+        for (name, title) in [
+            ("stdout", "Standard output"),
+            ("stderr", "Standard error"),
+            ("server-stdout", "Standard output of the server"),
+            ("server-stderr", "Standard error of the server"),
+        ] {
             let text = record.results.texts.get(name).map_or("", String::as_str);
             let lines: Vec<&str> = text.lines().collect();
             if lines.is_empty() {

@@ -8,9 +8,12 @@ use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Unit};
 use crate::definition::{Context, Definition, Form, Needs, Scenario, Texts};
 use crate::error::{ScenarioError, Stop};
 use crate::group::Group;
-use crate::launch::{Ending, Launch, Run};
+use crate::launch::Launch;
 use crate::measure::Measure;
 use crate::params::params;
+use crate::ready::Ready;
+use crate::running::{Ending, RunningProgram};
+use crate::session::{LoadRun, Run, ServerFault, ServerRun, Session};
 use crate::trial::{Trial, metrics};
 use pagetide_record::Invalid;
 
@@ -19,6 +22,10 @@ params! {
     pub(crate) struct Program {
         /// The command, its words quoted as for a shell; the first is a path inside. `{seed}` stands for the trial's seed.
         command: String = "";
+        /// A server that is started first, its words quoted as for a shell; the first is a path inside. The command is then its load.
+        server: String = "";
+        /// When the server is ready: `port N`, `line REGEX` or `file PATH`.
+        ready: String = "";
         /// Digest of the root: of all files the program finds.
         root: String = "";
         /// Its environment beside PATH, HOME, USER and LANG: `NAME=VALUE`, quoted as for a shell.
@@ -79,7 +86,7 @@ impl Scenario for Program {
     const METRICS: &'static [MetricDef] = metrics![
         MetricDef::time(
             "elapsed",
-            "from the start of the program to the end of its first process"
+            "from the start of the program, or of the load of a server, to the end of its first process"
         )
         .primary(),
         MetricDef::of(
@@ -112,6 +119,7 @@ impl Scenario for Program {
         for (what, text) in [
             ("command", &self.command),
             ("environment", &self.environment),
+            ("server", &self.server),
         ] {
             if Self::words(text, 0).is_none() {
                 return Err(Self::contradiction(
@@ -120,6 +128,7 @@ impl Scenario for Program {
                 ));
             }
         }
+        self.check_server(name)?;
         Measure::read_all(&self.metrics).map_err(|why| Self::contradiction(name, why))?;
         if self.limit > context.memory {
             return Err(Self::contradiction(
@@ -174,17 +183,25 @@ impl Scenario for Program {
         } else {
             Some(Group::new(&limits)?)
         };
-        let launch = Launch {
+        let server = Self::words(&self.server, seed).unwrap_or_default();
+        let launch = |command, input| Launch {
             group: group.as_ref(),
             root: trial.place.work_dir,
-            command: &command,
+            command,
             environment: &environment,
             folder: &self.folder,
-            input: &self.input,
+            input,
         };
+        let launches = [launch(&server, "/dev/null"), launch(&command, &self.input)];
+        let [server, load] = launches;
         trial.settle();
+        let mut session = Session::new(trial.place.clock, self.time_limit);
+        if let Ok(ready) = Ready::read(&self.ready) {
+            trial.phase("start");
+            session.serve(&server, &ready, &|| trial.tick())?;
+        }
         trial.phase("run");
-        let run = launch.run(trial.place.clock, self.time_limit, &|| trial.tick())?;
+        let run = session.load(&load, &|| trial.tick())?;
         if let Some(group) = &group {
             for (metric, name) in [
                 ("group-peak", "memory.peak"),
@@ -217,36 +234,114 @@ impl Program {
     }
 
     fn report(&self, trial: &mut Trial<'_>, run: &Run) {
-        trial.time_metric("elapsed", run.elapsed);
         trial.metric("peak-rss", run.peak.0 as f64);
         trial.metric("minor-faults", run.usage().minor_faults as f64);
         for process in &run.processes {
             trial.ended(*process);
         }
-        let (output, errors) = (run.output.text(), run.errors.text());
-        for (name, capture) in [
-            ("standard output", &run.output),
-            ("standard error", &run.errors),
-        ] {
-            let total = Bytes(capture.total());
-            if total > Bytes(64 << 10) {
-                trial.note(format!(
-                    "of {total} of {name} the first 48 KiB and the last 16 KiB are kept"
-                ));
+        let server_fault = run
+            .server
+            .as_ref()
+            .and_then(|server| self.server_fault(server));
+        let why = match (&server_fault, &run.load) {
+            (Some(_), _) | (None, None) => server_fault,
+            (None, Some(load)) => self.load_fault(load),
+        };
+        match &run.load {
+            Some(load) => {
+                trial.time_metric("elapsed", load.elapsed);
+                keep_output(trial, &load.program, ["stdout", "stderr"]);
             }
+            None => trial.absent("elapsed", "the server did not get ready"),
         }
+        if let Some(server) = &run.server {
+            keep_output(trial, &server.program, ["server-stdout", "server-stderr"]);
+        }
+        if let Some(why) = why {
+            trial.invalid(Invalid::Program { why });
+        }
+    }
+
+    /// Why a load is not what was asked for.
+    fn load_fault(&self, load: &LoadRun) -> Option<String> {
         let expected = i32::try_from(self.expect_exit).unwrap_or(0);
-        if let Some(why) = why_unusable(run.ending, expected, self.time_limit, &errors) {
-            trial.invalid(Invalid::Program { why });
-        } else if run.left_behind > 0 {
-            let why = format!(
-                "ended while {} of its processes went on: run it in the foreground (the option of a daemon is often -f, -D or --no-daemon)",
-                run.left_behind
-            );
-            trial.invalid(Invalid::Program { why });
+        let errors = load.program.errors.text();
+        let why = why_unusable(load.ending, expected, self.time_limit, &errors);
+        why.or_else(|| {
+            (load.left_behind > 0).then(|| {
+                format!(
+                    "ended while {} of its processes went on: run it in the foreground ({FOREGROUND})",
+                    load.left_behind
+                )
+            })
+        })
+    }
+
+    /// Why a server did not serve.
+    fn server_fault(&self, server: &ServerRun) -> Option<String> {
+        let said = last_words(&[server.program.errors.text(), server.program.output.text()]);
+        let how = |ending| match ending {
+            Ending::Exit(status) => format!("ended with status {status}"),
+            Ending::Signal(signal) => format!("was killed by {}", name_of(signal)),
+            Ending::TimeLimit => "was ended".to_owned(),
+        };
+        let why = match server.fault? {
+            ServerFault::EndedEarly(ending) => format!(
+                "has no server: it {} before it was ready (--ready '{}'){said}",
+                how(ending),
+                self.ready
+            ),
+            ServerFault::EndedUnderLoad(ending) => format!(
+                "lost its server, which {} while the load ran{said}",
+                how(ending)
+            ),
+            ServerFault::InBackground => format!(
+                "has a server that went into the background: run it in the foreground ({FOREGROUND})"
+            ),
+            ServerFault::NeverReady => format!(
+                "has a server that was not ready (--ready '{}') within the time limit of {}: correct --ready, or raise \
+                 --time-limit{said}",
+                self.ready, self.time_limit
+            ),
+        };
+        Some(why)
+    }
+
+    /// Refuses a server without a sign that it is ready, and the other way round.
+    fn check_server(&self, name: &str) -> Result<(), ScenarioError> {
+        let refuse = |why: String| Err(Self::contradiction(name, why));
+        let words = Self::words(&self.server, 0).unwrap_or_default();
+        match (words.first(), self.ready.is_empty()) {
+            (None, true) => Ok(()),
+            (None, false) => refuse("--ready is of a server: name one with --server".to_owned()),
+            (Some(_), true) => refuse(
+                "nothing says when its server is ready: add --ready 'port N', 'line REGEX' or 'file PATH'"
+                    .to_owned(),
+            ),
+            (Some(word), false) if !word.starts_with('/') => {
+                refuse(format!("its server `{word}` is no path inside: give it with --server"))
+            }
+            (Some(_), false) => match Ready::read(&self.ready) {
+                Ok(_) => Ok(()),
+                Err(why) => refuse(why),
+            },
         }
-        trial.text("stdout", output);
-        trial.text("stderr", errors);
+    }
+}
+
+/// How to keep a program from going into the background.
+const FOREGROUND: &str = "the option of a daemon is often -f, -D or --no-daemon";
+
+/// Keeps what a program wrote, under these names.
+fn keep_output(trial: &mut Trial<'_>, program: &RunningProgram, names: [&str; 2]) {
+    for (name, capture) in names.into_iter().zip([&program.output, &program.errors]) {
+        let total = Bytes(capture.total());
+        if total > Bytes(64 << 10) {
+            trial.note(format!(
+                "of {total} of {name} the first 48 KiB and the last 16 KiB are kept"
+            ));
+        }
+        trial.text(name, capture.text());
     }
 }
 
@@ -262,15 +357,20 @@ fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Op
             ));
         }
     };
-    let last = errors.lines().rev().find(|line| !line.trim().is_empty());
-    Some(match last {
-        Some(line) => {
-            let legible = line.chars().filter(|c| !c.is_control());
-            let line: String = legible.take(QUOTED).collect();
-            format!("{how}; it said `{}`", line.trim())
-        }
-        None => format!("{how}, and said nothing on its standard error"),
-    })
+    Some(format!("{how}{}", last_words(&[errors.to_owned()])))
+}
+
+/// The last line of the first of these texts that has one, as the end of a sentence.
+fn last_words(texts: &[String]) -> String {
+    let last = |text: &String| {
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        let legible = line.chars().filter(|c| !c.is_control());
+        Some(legible.take(QUOTED).collect::<String>())
+    };
+    match texts.iter().find_map(last) {
+        Some(line) => format!("; it said `{}`", line.trim()),
+        None => ", and said nothing on its standard error".to_owned(),
+    }
 }
 
 /// A signal as people know it.
@@ -299,7 +399,8 @@ pub(crate) static PROGRAM: Definition = Definition::of::<Program>(
         docs: "Starts `command` in a file system of its own on the simulated disk, with nothing cached, as an unprivileged user, \
                and waits for its end. It sees the files of `root` and nothing of this machine. Standard output and standard error \
                are kept, at most 64 KiB of each. A trial is invalid if the program ends with another status than `expect-exit`, by \
-               a signal, at `time-limit`, or leaves processes behind. Write it as `pagetide run --memory 64M -- COMMAND ARG…`, \
+               a signal, at `time-limit`, or leaves processes behind. With `server` the command is its load: it is started when the \
+               server is ready, and when it has ended the server is killed. Write it as `pagetide run --memory 64M -- COMMAND ARG…`, \
                which finds the program's libraries and makes the root.",
         origin: "none: the program is yours.",
         repaired: "",

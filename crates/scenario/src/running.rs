@@ -1,0 +1,271 @@
+//! A process of a user's program that was started: its output, its end, and those that descend from it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use pagetide_quantity::{Bytes, Nanos};
+
+use crate::capture::Capture;
+use crate::error::Stop;
+use crate::launch::STEPS;
+use crate::workers::{ProcessUsage, Usage};
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With this status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It was killed at its time limit.
+    TimeLimit,
+}
+
+impl Ending {
+    /// What a status of the kernel's says.
+    fn of(status: libc::c_int) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signal(libc::WTERMSIG(status))
+        } else {
+            Self::Exit(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+/// A program that was started.
+pub(crate) struct RunningProgram {
+    /// Its first word.
+    name: String,
+    /// Number of its first process, which leads a session.
+    pid: libc::pid_t,
+    handle: OwnedFd,
+    /// When it was started.
+    pub began: Nanos,
+    /// What it wrote.
+    pub output: Capture,
+    /// What it wrote to its standard error.
+    pub errors: Capture,
+    /// Where it says what kept it from starting.
+    fault: OwnedFd,
+}
+
+impl RunningProgram {
+    /// The program whose first process has this number.
+    pub(crate) fn new(
+        name: String,
+        pid: libc::pid_t,
+        began: Nanos,
+        [output, errors]: [Capture; 2],
+        fault: OwnedFd,
+    ) -> Result<Self, Stop> {
+        Ok(Self {
+            name,
+            pid,
+            handle: handle(pid)?,
+            began,
+            output,
+            errors,
+            fault,
+        })
+    }
+
+    /// What to wait for: output, errors, and the end of its first process.
+    pub(crate) fn waits_for(&self) -> [libc::pollfd; 3] {
+        [
+            self.output.waits_for(),
+            self.errors.waits_for(),
+            libc::pollfd {
+                fd: self.handle.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            },
+        ]
+    }
+
+    /// Takes what it wrote; true if its first process has ended.
+    pub(crate) fn take(&mut self, events: &[libc::pollfd]) -> bool {
+        let is_there = |at: usize| events.get(at).is_some_and(|event| event.revents != 0);
+        if is_there(0) {
+            self.output.take();
+        }
+        if is_there(1) {
+            self.errors.take();
+        }
+        is_there(2)
+    }
+
+    /// Takes all that it wrote.
+    pub(crate) fn take_all(&mut self) {
+        self.output.take();
+        self.errors.take();
+    }
+
+    /// How its first process ended, which it has.
+    pub(crate) fn ending(&self, reaped: &mut Reaped) -> Ending {
+        let known = reaped.statuses.iter().find(|(pid, _)| *pid == self.pid);
+        let status = match known {
+            Some((_, status)) => Some(*status),
+            None => reaped.reap(self.pid, 0),
+        };
+        Ending::of(status.unwrap_or_default())
+    }
+
+    /// What kept it from becoming the program. To be asked after its end: until then this waits.
+    pub(crate) fn could_start(&self) -> Result<(), Stop> {
+        let mut said = [0_u8; 5];
+        // SAFETY: the buffer lives through the call and has as many bytes. The writing end is closed by now.
+        let read =
+            unsafe { libc::read(self.fault.as_raw_fd(), said.as_mut_ptr().cast(), said.len()) };
+        if read != 5 {
+            return Ok(());
+        }
+        let [step, why @ ..] = said;
+        let what = STEPS.get(usize::from(step)).copied().unwrap_or_default();
+        let why = io::Error::from_raw_os_error(i32::from_ne_bytes(why));
+        Err(Stop::system(format!("cannot start {}, {what}", self.name))(
+            why,
+        ))
+    }
+
+    /// Whether a process of its session is there.
+    pub(crate) fn has_others(&self) -> bool {
+        processes().any(|process| process.session == self.pid && process.pid != self.pid)
+    }
+
+    /// Kills the processes of its session.
+    pub(crate) fn kill(&self) -> usize {
+        let own = processes().filter(|process| process.session == self.pid);
+        kill_each(own.map(|process| process.pid))
+    }
+}
+
+/// Kills every process that descends from this one. Returns how many there were.
+pub(crate) fn kill_all() -> usize {
+    kill_each(descendants().into_iter())
+}
+
+/// How many processes descend from this one, without those of a load's session.
+pub(crate) fn descendants_beside(load: Option<&RunningProgram>) -> usize {
+    let all = descendants();
+    let is_of_load = |process: &Process| load.is_some_and(|load| process.session == load.pid);
+    processes()
+        .filter(|process| all.contains(&process.pid) && !is_of_load(process))
+        .count()
+}
+
+fn kill_each(pids: impl Iterator<Item = libc::pid_t>) -> usize {
+    pids.map(|pid| {
+        // SAFETY: sends a signal to a process that descends from this one.
+        unsafe { libc::kill(pid, libc::SIGKILL) }
+    })
+    .count()
+}
+
+/// Processes that ended, with what the kernel accounted to each.
+#[derive(Default)]
+pub(crate) struct Reaped {
+    statuses: Vec<(libc::pid_t, libc::c_int)>,
+    /// What each used.
+    pub processes: Vec<ProcessUsage>,
+    /// The largest resident memory of one of them.
+    pub peak: Bytes,
+}
+
+impl Reaped {
+    /// Reaps a child, or any with -1. Returns its status, -1 where it still runs, and nothing where there is none.
+    pub(crate) fn reap(&mut self, pid: libc::pid_t, flags: libc::c_int) -> Option<libc::c_int> {
+        // SAFETY: a rusage of zeros is a valid value to write to.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` and `usage` are valid to write to.
+            let ended = unsafe { libc::wait4(pid, &raw mut status, flags, &raw mut usage) };
+            match ended {
+                0 => return Some(-1),
+                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                -1 => return None,
+                ended => {
+                    self.statuses.push((ended, status));
+                    let number = u32::try_from(ended).unwrap_or(0);
+                    let usage_of = ProcessUsage::of(number, Usage::from_kernel(&usage));
+                    self.processes.push(usage_of);
+                    // The kernel counts in KiB.
+                    let resident = Bytes(u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10);
+                    self.peak = self.peak.max(resident);
+                    return Some(status);
+                }
+            }
+        }
+    }
+
+    /// Reaps all children that have ended. False where there are no others.
+    pub(crate) fn reap_ended(&mut self) -> bool {
+        loop {
+            match self.reap(-1, libc::WNOHANG) {
+                None => return false,
+                Some(-1) => return true,
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// A descriptor that can be read from when the process ends.
+fn handle(pid: libc::pid_t) -> Result<OwnedFd, Stop> {
+    // SAFETY: takes two numbers; on success a descriptor comes back that nobody else has.
+    let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    match i32::try_from(handle) {
+        // SAFETY: as above.
+        Ok(handle) if handle >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(handle) }),
+        _ => Err(Stop::last("cannot watch the program")),
+    }
+}
+
+/// A process, as `/proc/PID/stat` has it.
+struct Process {
+    pid: libc::pid_t,
+    parent: libc::pid_t,
+    session: libc::pid_t,
+    is_zombie: bool,
+}
+
+/// All processes.
+fn all_processes() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // State, parent, group and session come after the name in parentheses, which may have any characters.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut words = rest.split_whitespace();
+        let is_zombie = words.next()? == "Z";
+        let parent = words.next()?.parse().ok()?;
+        Some(Process {
+            pid,
+            parent,
+            session: words.nth(1)?.parse().ok()?,
+            is_zombie,
+        })
+    })
+}
+
+/// Those that have not ended.
+fn processes() -> impl Iterator<Item = Process> {
+    all_processes().filter(|process| !process.is_zombie)
+}
+
+/// Processes that descend from this one.
+fn descendants() -> Vec<libc::pid_t> {
+    let parents: Vec<Process> = all_processes().collect();
+    let mut found = vec![libc::pid_t::try_from(std::process::id()).unwrap_or(0)];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        let children = parents.iter().filter(|process| process.parent == parent);
+        found.extend(children.map(|process| process.pid));
+        next += 1;
+    }
+    let own = found.split_off(1);
+    let has_ended = |pid: &libc::pid_t| parents.iter().any(|p| p.pid == *pid && p.is_zombie);
+    own.into_iter().filter(|pid| !has_ended(pid)).collect()
+}
