@@ -6,6 +6,7 @@
 //! parameters that cannot be. [`run`](crate::run()) tries all of them before its first trial.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write;
 
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
@@ -34,6 +35,25 @@ pub enum Basis {
     Assumed,
 }
 
+/// Wall-clock time assumed for the boot of a guest whose kernel is not there yet, where another's is in the cache.
+const UNKNOWN_BOOT: Nanos = Nanos::from_secs(15);
+
+/// The kernel of a variant that is built from source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KernelForecast {
+    /// Place of the variant in the campaign.
+    #[serde(skip)]
+    pub place: usize,
+    /// Name of the variant.
+    pub variant: String,
+    /// Source, configuration and patches, and whether it is in the cache, in words.
+    pub what: String,
+    /// Whether it is in the cache. Where not, the variant's trials are reckoned on another kernel, and none has a record.
+    pub is_built: bool,
+    /// Wall-clock time of its build; zero where it is in the cache.
+    pub build: Nanos,
+}
+
 /// What a campaign would run, and how long that would take.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
@@ -53,6 +73,9 @@ pub struct Forecast {
     pub side_by_side: usize,
     /// Guests that must be booted first.
     pub boots: u64,
+    /// Kernels that are built from source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelForecast>,
     /// Wall-clock time until the end.
     pub left: Nanos,
 }
@@ -73,9 +96,9 @@ pub struct CellForecast {
 }
 
 impl Forecast {
-    /// What it would run, in two lines.
+    /// What it would run, in two lines, and a line for each kernel that is built from source.
     pub fn head(&self) -> String {
-        format!(
+        let mut text = format!(
             "{}: {}{} trials in the {} arena, {} have records, {} side by side\nvariants: {}\n",
             self.name,
             self.most(),
@@ -84,7 +107,11 @@ impl Forecast {
             self.found,
             self.side_by_side,
             self.variants.join(", ")
-        )
+        );
+        for kernel in &self.kernels {
+            let _ = writeln!(text, "kernel of {}: {}", kernel.variant, kernel.what);
+        }
+        text
     }
 
     /// How long that would take, in a line.
@@ -94,8 +121,18 @@ impl Forecast {
             1 => ", the boot of one guest with them".to_owned(),
             n => format!(", the boots of {n} guests with them"),
         };
+        let builds = match self
+            .kernels
+            .iter()
+            .filter(|kernel| !kernel.is_built)
+            .count()
+        {
+            0 => String::new(),
+            1 => ", the build of one kernel with them".to_owned(),
+            n => format!(", the builds of {n} kernels with them"),
+        };
         format!(
-            "{}{} until the end{boots}\n",
+            "{}{} until the end{boots}{builds}\n",
             self.most(),
             self.left.about()
         )
@@ -126,6 +163,7 @@ pub fn forecast(
     store: &Store,
     jobs: Option<usize>,
     fresh: bool,
+    kernels: &[KernelForecast],
     take: &mut dyn FnMut(CellForecast),
 ) -> Result<Forecast, RunError> {
     check(campaign, arena)?;
@@ -140,6 +178,11 @@ pub fn forecast(
         shapes: HashSet::new(),
         speed: Speed::default(),
         boots: Boots::default(),
+        unbuilt: kernels
+            .iter()
+            .filter(|kernel| !kernel.is_built)
+            .map(|kernel| kernel.place)
+            .collect(),
         largest: None,
     };
     let (mut trials, mut found, mut sum) = (0_u64, 0_u64, Nanos(0));
@@ -163,7 +206,12 @@ pub fn forecast(
         at_most: matches!(campaign.sampling.until, Until::Sure { .. }),
         side_by_side: jobs,
         boots: looked.boots.count(),
-        left: Nanos(sum.0.saturating_add(looked.boots.time().0) / u64::try_from(jobs).unwrap_or(1)),
+        kernels: kernels.to_vec(),
+        left: Nanos(
+            (sum.0.saturating_add(looked.boots.time().0) / u64::try_from(jobs).unwrap_or(1))
+                // One kernel is built at a time, on all processors.
+                .saturating_add(kernels.iter().map(|kernel| kernel.build.0).sum()),
+        ),
     })
 }
 
@@ -181,6 +229,8 @@ struct Look<'a> {
     shapes: HashSet<Shape>,
     speed: Speed,
     boots: Boots,
+    /// Variants whose kernels are not there yet, by their places.
+    unbuilt: HashSet<usize>,
     /// The trial left to run that has most memory.
     largest: Option<PreparedTrial>,
 }
@@ -236,8 +286,9 @@ impl Look<'_> {
                 let found = self.found(&all, pass, &rows);
                 let (each, basis) = self.of_variants(&all, &rows)?;
                 if found < trials {
-                    for prepared in &all {
-                        self.boots.need(self.arena, prepared);
+                    for (place, prepared) in all.iter().enumerate() {
+                        let unbuilt = self.unbuilt.contains(&place).then_some(place);
+                        self.boots.need_of(self.arena, prepared, unbuilt);
                     }
                     self.remember(all);
                 }
@@ -303,7 +354,8 @@ impl Look<'_> {
         let seeds: HashSet<u64> = rows.iter().filter(usable).map(|row| row.seed).collect();
         let mut found = 0;
         for seed in seeds.into_iter().filter(|seed| is_planned(*seed)) {
-            for prepared in all {
+            let is_built = |(place, _): &(usize, &PreparedTrial)| !self.unbuilt.contains(place);
+            for (_, prepared) in all.iter().enumerate().filter(is_built) {
                 let subject = Subject {
                     seed,
                     ..prepared.subject().clone()
@@ -447,8 +499,23 @@ pub(crate) struct Boots(BTreeMap<String, Nanos>);
 impl Boots {
     /// A trial is to run: its guest must be there.
     pub fn need(&mut self, arena: &dyn Arena, prepared: &PreparedTrial) {
-        if let Some(guest) = arena.guest(prepared).filter(|guest| guest.boot.0 > 0) {
-            self.0.insert(guest.key, guest.boot);
+        self.need_of(arena, prepared, None);
+    }
+
+    /// The same; of the variant at the place `unbuilt` the kernel is not there yet, and so is no guest of it.
+    fn need_of(&mut self, arena: &dyn Arena, prepared: &PreparedTrial, unbuilt: Option<usize>) {
+        let Some(guest) = arena.guest(prepared) else {
+            return;
+        };
+        match (guest.boot, unbuilt) {
+            (Nanos(0), None) => {}
+            (boot, None) => {
+                self.0.insert(guest.key, boot);
+            }
+            (boot, Some(place)) => {
+                let boot = if boot.0 > 0 { boot } else { UNKNOWN_BOOT };
+                self.0.insert(format!("{place} {}", guest.key), boot);
+            }
         }
     }
 

@@ -29,7 +29,7 @@ pub use command::maker;
 pub use deepen::MOST_OBSERVED;
 pub use event::{Event, Nobody, Tally, Watch};
 pub use file::{FileError, Problem, ScenarioWords, Vocabulary, reference, without_spaces};
-pub use forecast::{Basis, CellForecast, Forecast, UNKNOWN_TRIAL, forecast};
+pub use forecast::{Basis, CellForecast, Forecast, KernelForecast, UNKNOWN_TRIAL, forecast};
 pub use inert::inert;
 pub use plan::{Cell, PlannedTrial};
 pub use program::{CommandLine, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, ProgramSpec};

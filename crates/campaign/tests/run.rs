@@ -14,7 +14,9 @@ use pagetide_compare::{Overall, compare_campaign};
 
 use common::{Act, Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
-use pagetide_campaign::{Basis, Campaign, Nobody, Observe, RunError, Until, forecast};
+use pagetide_campaign::{
+    Basis, Campaign, KernelForecast, Nobody, Observe, RunError, Until, forecast,
+};
 use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, Invalid};
 use pagetide_store::Filter;
@@ -340,7 +342,7 @@ fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
     };
     let look = |store: &Store, jobs, fresh| {
         let mut cells = Vec::new();
-        let whole = forecast(&campaign(6), &arena, store, jobs, fresh, &mut |cell| {
+        let whole = forecast(&campaign(6), &arena, store, jobs, fresh, &[], &mut |cell| {
             cells.push(cell);
         });
         (whole.unwrap(), cells)
@@ -364,6 +366,49 @@ fn a_forecast_says_what_would_run_and_how_long_without_running_it() {
 }
 
 #[test]
+fn a_kernel_that_is_not_built_yet_has_no_records_and_its_build_and_boot_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let arena = ScriptedArena {
+        boot: Some(Nanos::from_secs(1000)),
+        ..ScriptedArena::default()
+    };
+    go(&campaign(6), &arena, dir.path(), 2, false, &Nobody).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let look = |kernels: &[KernelForecast]| {
+        forecast(
+            &campaign(6),
+            &arena,
+            &store,
+            None,
+            false,
+            kernels,
+            &mut |_| {},
+        )
+        .unwrap()
+    };
+    let all = look(&[]);
+    assert_eq!((all.found, all.boots, all.left), (all.trials, 0, Nanos(0)));
+    let kernel = |is_built| KernelForecast {
+        place: 1,
+        variant: "b".into(),
+        what: "a source + a patch".into(),
+        is_built,
+        build: Nanos::from_secs(if is_built { 0 } else { 100 }),
+    };
+    assert_eq!(look(&[kernel(true)]).left, Nanos(0));
+    let unbuilt = look(&[kernel(false)]);
+    // The other variant's records stand, and both kinds of swap boot a guest of the new kernel.
+    assert_eq!((unbuilt.found, unbuilt.boots), (all.trials / 2, 2));
+    assert!(
+        unbuilt.left > Nanos::from_secs(100 + 2 * 15 / 2),
+        "{}",
+        unbuilt.left
+    );
+    assert!(unbuilt.head().contains("kernel of b: a source + a patch"));
+    assert!(unbuilt.end().contains("the build of one kernel"));
+}
+
+#[test]
 fn boots_are_in_what_is_left_until_their_guest_is_ready() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
@@ -371,7 +416,7 @@ fn boots_are_in_what_is_left_until_their_guest_is_ready() {
         boot: Some(Nanos::from_secs(1000)),
         ..ScriptedArena::default()
     };
-    let look = || forecast(&campaign(6), &arena, &store, None, false, &mut |_| {}).unwrap();
+    let look = || forecast(&campaign(6), &arena, &store, None, false, &[], &mut |_| {}).unwrap();
     // 48 trials of an assumed 20 s and two guests, two side by side.
     let before = look();
     assert_eq!(before.boots, 2);
@@ -425,7 +470,10 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     let arena = ScriptedArena::default();
     let (mut cells, began) = (0_u64, std::time::Instant::now());
     let seeds = campaign(100_000);
-    let whole = forecast(&seeds, &arena, &store, None, false, &mut |_| cells += 1).unwrap();
+    let whole = forecast(&seeds, &arena, &store, None, false, &[], &mut |_| {
+        cells += 1
+    })
+    .unwrap();
     assert_eq!((whole.trials, cells), (800_000, 4));
     assert!(began.elapsed() < Duration::from_secs(1));
     let mut matrix = campaign(6);
@@ -437,7 +485,10 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     }
     matrix.observe = Observe::All;
     arena.prepared.store(0, Ordering::SeqCst);
-    let whole = forecast(&matrix, &arena, &store, None, false, &mut |_| cells += 1).unwrap();
+    let whole = forecast(&matrix, &arena, &store, None, false, &[], &mut |_| {
+        cells += 1
+    })
+    .unwrap();
     assert_eq!((whole.trials, cells), (59_800 * 24, 59_804));
     // Every cell once, and the only scenario on the only machine once under both variants in both passes.
     assert_eq!(arena.prepared.load(Ordering::SeqCst), 59_800 + 4);
@@ -474,14 +525,14 @@ fn another_arena_is_refused_and_its_records_answer_for_none_here() {
     let error = go(&other, &arena, dir.path(), 1, false, &Nobody).unwrap_err();
     assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
     let store = Store::open(dir.path()).unwrap();
-    let error = forecast(&other, &arena, &store, None, false, &mut |_| {}).unwrap_err();
+    let error = forecast(&other, &arena, &store, None, false, &[], &mut |_| {}).unwrap_err();
     assert!(matches!(error, RunError::OtherArena { .. }), "{error}");
     // The same campaign on an arena of that kind finds no record that the exact one made.
     let host = ScriptedArena {
         kind: ArenaKind::Host,
         ..ScriptedArena::default()
     };
-    let found = forecast(&other, &host, &store, None, false, &mut |_| {}).unwrap();
+    let found = forecast(&other, &host, &store, None, false, &[], &mut |_| {}).unwrap();
     assert_eq!((found.trials, found.found), (16, 0));
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use pagetide_arena::Options;
-use pagetide_campaign::{CONTROL, Campaign};
+use pagetide_arena::{Options, VariantSpec};
+use pagetide_campaign::{CONTROL, Campaign, KernelForecast};
 use pagetide_kernel::{Cache, Freshness};
-use pagetide_quantity::Bytes;
-use pagetide_source::{Delivery, Order, Recipe, Workshop};
+use pagetide_quantity::{Bytes, Nanos};
+use pagetide_source::{Delivery, Foreseen, Foretold, Order, Recipe, Workshop};
 
 use crate::error::LabError;
 
@@ -30,6 +30,74 @@ impl Builds {
     }
 }
 
+/// Whether any kernel of a campaign is built from source.
+fn is_built(campaign: &Campaign) -> bool {
+    let mut kernels = campaign.variants.iter().map(|v| &v.kernel);
+    kernels.any(|kernel| Recipe::is_recipe(kernel))
+}
+
+/// Opens the workshop.
+pub(crate) fn workshop(cache: Cache, options: &Options) -> Workshop {
+    let freshness = Freshness::new(options.refresh);
+    Workshop::open(cache, freshness, options.cache_limit.0)
+}
+
+/// The kernels of a campaign, as the workshop is asked for them.
+fn orders(campaign: &Campaign) -> Vec<Order> {
+    let first = &campaign.variants[0];
+    let order = |variant: &VariantSpec| Order {
+        name: variant.name.clone(),
+        kernel: variant.kernel.clone(),
+        is_kernel_alone: variant.settings == first.settings && variant.boot == first.boot,
+    };
+    campaign.variants.iter().map(order).collect()
+}
+
+/// Says what building the kernels of a campaign would come to, and builds none. Those that are not there yet are planned on
+/// the kernel `otherwise`. Variants that would be left out are, which `say` is told.
+pub(crate) fn foretell(
+    campaign: &mut Campaign,
+    cache: Cache,
+    options: &Options,
+    otherwise: &str,
+    say: &dyn Fn(&str),
+) -> Result<Vec<KernelForecast>, LabError> {
+    let mut kernels = Vec::new();
+    if !is_built(campaign) {
+        return Ok(kernels);
+    }
+    let foretold = workshop(cache, options).foretell(&orders(campaign))?;
+    for (mut variant, foretold) in std::mem::take(&mut campaign.variants)
+        .into_iter()
+        .zip(foretold)
+    {
+        match foretold {
+            Foretold::LeftOut(why) => {
+                say(&why);
+                continue;
+            }
+            Foretold::Other => {}
+            Foretold::Kernel(foresight) => {
+                let (what, about) = (foresight.to_string(), foresight.state.about());
+                let built = match foresight.state {
+                    Foreseen::Built(name) => Some(name),
+                    _ => None,
+                };
+                kernels.push(KernelForecast {
+                    place: campaign.variants.len(),
+                    variant: variant.name.clone(),
+                    what,
+                    is_built: built.is_some(),
+                    build: Nanos(u64::try_from(about.as_nanos()).unwrap_or(u64::MAX)),
+                });
+                variant.kernel = built.unwrap_or_else(|| otherwise.to_owned());
+            }
+        }
+        campaign.variants.push(variant);
+    }
+    Ok(kernels)
+}
+
 /// Builds the kernels of a campaign that are built from source, and puts their names in their variants' places. Variants that
 /// cannot be built or have nothing to show are left out; the baseline cannot be.
 pub(crate) fn build(
@@ -39,24 +107,12 @@ pub(crate) fn build(
     say: &dyn Fn(&str),
 ) -> Result<Builds, LabError> {
     let mut outcome = Builds::default();
-    let mut kernels = campaign.variants.iter().map(|v| &v.kernel);
-    if !kernels.any(|kernel| Recipe::is_recipe(kernel)) {
+    if !is_built(campaign) {
         return Ok(outcome);
     }
-    let orders: Vec<Order> = campaign
-        .variants
-        .iter()
-        .map(|variant| Order {
-            name: variant.name.clone(),
-            kernel: variant.kernel.clone(),
-            is_kernel_alone: variant.settings == campaign.variants[0].settings
-                && variant.boot == campaign.variants[0].boot,
-        })
-        .collect();
-    let freshness = Freshness::new(options.refresh);
-    let mut workshop = Workshop::open(cache, freshness, options.cache_limit.0);
+    let mut workshop = workshop(cache, options);
     let is_stopped = || options.stop.load(Ordering::Relaxed);
-    let deliveries = workshop.deliver(&orders, &is_stopped, say)?;
+    let deliveries = workshop.deliver(&orders(campaign), &is_stopped, say)?;
     for (mut variant, delivery) in std::mem::take(&mut campaign.variants)
         .into_iter()
         .zip(deliveries)

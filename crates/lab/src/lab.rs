@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pagetide_arena::{Arena, Options};
-use pagetide_campaign::{Campaign, ProgramFiles, ProgramSpec, Request};
+use pagetide_campaign::{Campaign, KernelForecast, ProgramFiles, ProgramSpec, Request};
 use pagetide_kernel::{Cache, Stop};
 use pagetide_record::ArenaKind;
 
@@ -72,6 +72,13 @@ impl Lab {
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds, LabError> {
         let cache = self.cache()?;
         building::build(campaign, cache, &mut self.options, &*self.say)
+    }
+
+    /// Says what building the kernels of a campaign would come to, and builds none: those that are not there yet are planned on
+    /// the kernel that runs where none is named.
+    pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
+        let (cache, kernel) = (self.cache()?, vocabulary().kernel);
+        building::foretell(campaign, cache, &self.options, &kernel, &*self.say)
     }
 
     /// Opens the arena of this kind.

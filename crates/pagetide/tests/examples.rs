@@ -12,16 +12,11 @@ use std::path::{Path, PathBuf};
 use common::{Lab, text};
 use pagetide_testing::{Need, skip};
 
-/// What examples speak of and a test has not: a patch of the reader's, a kernel tree, a root, a Python of another release, the time
-/// to build a kernel.
-const NOT_HERE: [&str; 6] = [
-    "--patch",
-    "~/",
-    ".tar",
-    "/usr/lib/python",
-    "https://",
-    "papers/changes/",
-];
+/// What examples speak of and a test has not: a kernel tree, a root, a Python of another release.
+const NOT_HERE: [&str; 4] = ["~/", ".tar", "/usr/lib/python", "https://"];
+
+/// What stands for the reader's patches: it fits any source.
+const ANY_PATCH: &str = "--- /dev/null\n+++ b/mm/any.h\n@@ -0,0 +1 @@\n+/* any */\n";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -133,14 +128,16 @@ fn runs(lab: &Lab) -> Vec<Vec<String>> {
     runs.filter(here).collect()
 }
 
-/// A laboratory with what examples name: the campaigns, and a file of numbers.
+/// A laboratory with what examples name: the campaigns, patches, and a file of numbers.
 fn prepared() -> Lab {
     let lab = Lab::new();
-    std::os::unix::fs::symlink(
-        repository().join("campaigns"),
-        lab.folder().join("campaigns"),
-    )
-    .unwrap();
+    for folder in ["campaigns", "patches"] {
+        let theirs = repository().join(folder);
+        std::os::unix::fs::symlink(theirs, lab.folder().join(folder)).unwrap();
+    }
+    for name in ["my.patch", "a.patch", "b.patch"] {
+        fs::write(lab.folder().join(name), ANY_PATCH).unwrap();
+    }
     let mut numbers = String::new();
     for n in 0..20_000_u32 {
         writeln!(numbers, "{}", n.wrapping_mul(2_654_435_761)).unwrap();
@@ -195,8 +192,10 @@ fn runs_among_the_examples_end_alive_at_their_defaults() {
     let mut ran = 0;
     for example in runs(&lab) {
         // Campaigns take minutes to hours and have tests of their own; other kernels may not be at hand.
-        let long =
-            |word: &String| word.contains(".toml") || word == "--kernel" || word == "--sizes";
+        let long = |word: &String| {
+            let words = ["--kernel", "--sizes", "--patch"];
+            word.contains(".toml") || words.contains(&word.as_str())
+        };
         if example.iter().any(long) {
             continue;
         }

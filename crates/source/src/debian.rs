@@ -9,6 +9,15 @@ use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
 use crate::tree::write;
 
+/// The folder of the source of a series and its version, as far as they are in the cache.
+pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String)> {
+    let sources = cache.root().join("sources");
+    let pin = sources.join(format!("debian-{suite}-{series}.version"));
+    let version = fs::read_to_string(pin).ok()?.trim().to_owned();
+    let folder = sources.join(format!("linux-source-{series}_{version}"));
+    folder.join("tree").is_dir().then_some((folder, version))
+}
+
 /// The folder of the source of a series, and its version. It is fetched if it is not here, or if a newer one is asked for.
 pub fn open(
     cache: &Cache,
@@ -20,14 +29,11 @@ pub fn open(
     let sources = cache.root().join("sources");
     fs::create_dir_all(&sources).map_err(SourceError::cache("making", &sources))?;
     let pin = sources.join(format!("debian-{suite}-{series}.version"));
-    let here = |version: &str| {
+    let of_version = |version: &str| {
         let folder = sources.join(format!("linux-source-{series}_{version}"));
         folder.join("tree").is_dir().then_some(folder)
     };
-    let pinned = || {
-        let version = fs::read_to_string(&pin).ok()?.trim().to_owned();
-        Some((here(&version)?, version))
-    };
+    let pinned = || self::here(cache, suite, series);
     if freshness == Freshness::Pinned
         && let Some(found) = pinned()
     {
@@ -56,7 +62,7 @@ pub fn open(
         },
         Err(why) => return Err(why.into()),
     };
-    let folder = if let Some(folder) = here(&version) {
+    let folder = if let Some(folder) = of_version(&version) {
         folder
     } else {
         fetch(cache, &sources, suite, series, &mut watch_kernel)?

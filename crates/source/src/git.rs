@@ -87,6 +87,11 @@ impl Revision {
         format!("git-{}", Digest::of(self.git.as_bytes()).short())
     }
 
+    /// Whether the tree in this folder of the cache is at this revision.
+    pub fn is_in(&self, place: &Path) -> bool {
+        fs::read_to_string(place.join("commit")).is_ok_and(|commit| commit == self.commit)
+    }
+
     /// Brings a tree in the cache to this revision. Only files that differ are written.
     pub fn check_out(
         &self,
@@ -94,10 +99,10 @@ impl Revision {
         stop: &Stop,
         watch: &mut Watch,
     ) -> Result<(), SourceError> {
-        let marker = tree.folder().join("commit");
-        if fs::read_to_string(&marker).is_ok_and(|commit| commit == self.commit) {
+        if self.is_in(tree.folder()) {
             return Ok(());
         }
+        let marker = tree.folder().join("commit");
         watch(&BuildStep::CheckingOut {
             revision: self.name.clone(),
         });

@@ -15,6 +15,7 @@ mod debian;
 mod diff;
 mod error;
 mod fault;
+mod foresight;
 mod git;
 mod mail;
 mod make;
@@ -29,6 +30,7 @@ mod workshop;
 
 pub use config::FRAGMENT;
 pub use error::SourceError;
+pub use foresight::{Foreseen, Foresight, Foretold};
 pub use recipe::{Recipe, SourceRef};
 pub use series::{Patch, Series};
 pub use step::{BuildStep, Watch};

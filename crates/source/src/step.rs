@@ -86,7 +86,7 @@ impl Display for BuildStep {
 }
 
 /// A time in words that are read at a glance.
-fn human(time: Duration) -> String {
+pub(crate) fn human(time: Duration) -> String {
     match time.as_secs() {
         0..=90 => format!("{} s", time.as_secs()),
         seconds => format!("{} min", seconds.div_ceil(60)),

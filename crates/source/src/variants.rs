@@ -104,9 +104,11 @@ impl Workshop {
         reason = "it is made once, and ends the command"
     )]
     fn check_all(&self, orders: &[Order], watch: &mut Watch) -> Result<(), OrderError> {
-        let is_judged = |order: &&Order| !order.kernel.ends_with(",control");
-        let judged = orders.iter().skip(1).filter(is_judged);
-        let must = if judged.count() > 1 { 1 } else { orders.len() };
+        let must = if is_judged_alone(orders) {
+            orders.len()
+        } else {
+            1
+        };
         for order in orders.iter().take(must) {
             if Recipe::is_recipe(&order.kernel) {
                 let recipe = order.kernel.parse::<Recipe>();
@@ -120,6 +122,12 @@ impl Workshop {
         }
         Ok(())
     }
+}
+
+/// Whether one variant at most is compared with the baseline, controls aside.
+pub(crate) fn is_judged_alone(orders: &[Order]) -> bool {
+    let is_judged = |order: &&Order| !order.kernel.ends_with(",control");
+    orders.iter().skip(1).filter(is_judged).count() <= 1
 }
 
 /// Says that a patch changes no code, and why where that is known.

@@ -1,6 +1,6 @@
 //! The way from a recipe to a kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -12,6 +12,7 @@ use crate::config::{self, FRAGMENT, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::fault;
+use crate::foresight::{self, Foreseen, Foresight};
 use crate::git::Revision;
 use crate::make::{Isolation, Make};
 use crate::recipe::{Recipe, SourceRef};
@@ -103,40 +104,107 @@ impl Workshop {
         recipe: &Recipe,
         watch: &mut Watch,
     ) -> Result<BuiltKernel, SourceError> {
-        let series = series_of(recipe)?;
+        if let Some(built) = self.known_revision(recipe, watch)? {
+            return Ok(built);
+        }
         let opened = self.source(&recipe.source, watch)?;
-        let user = match &recipe.config {
-            None => Options::new(),
-            Some(path) => {
-                let text = fs::read_to_string(path).map_err(SourceError::read(path))?;
-                config::options(&text)
-            }
-        };
-        let asked = config::merged(&config::options(FRAGMENT), &user);
-        let job = Job {
-            what: what(&opened.id, &series, recipe.control),
-            files: if recipe.control {
-                control(&opened.tree, &series)?
-            } else {
-                opened.tree.patched(&series.patches)?
-            },
-            series: if recipe.control {
-                Series::default()
-            } else {
-                series
-            },
-            asked,
-            user,
-            opened,
-        };
-        let key = self.key(&job);
-        if let Some(built) = self.remembered(&key, &job, watch) {
+        let job = job(recipe, opened)?;
+        let key = self.key(&job.opened.id, &job.files, &job.asked);
+        if let Some(built) = self.remembered(&key, &job.what, watch) {
             return Ok(built);
         }
         (self.needs)()?;
         let built = self.make(&job, watch)?;
         self.remember(&key, &built)?;
         Ok(built)
+    }
+
+    /// The kernel of a git revision as it is, where it was built before: its files need not be written for that.
+    fn known_revision(
+        &self,
+        recipe: &Recipe,
+        watch: &mut Watch,
+    ) -> Result<Option<BuiltKernel>, SourceError> {
+        let SourceRef::Git { folder, revision } = &recipe.source else {
+            return Ok(None);
+        };
+        if recipe.control || !recipe.patches.is_empty() {
+            return Ok(None);
+        }
+        let found = Revision::find(folder, revision.as_deref(), &mut |_| {})?;
+        let (_, asked) = asked(recipe)?;
+        let key = self.key(&found.name, &Files::new(), &asked);
+        let built = self.remembered(&key, &found.name, watch);
+        if built.is_some() {
+            // Says what is left out because it is not committed.
+            Revision::find(folder, revision.as_deref(), watch)?;
+        }
+        Ok(built)
+    }
+
+    /// What building a recipe would come to; `there` holds build folders that will be there by then, and takes this one.
+    pub(crate) fn foresee(
+        &self,
+        recipe: &Recipe,
+        there: &mut BTreeSet<PathBuf>,
+    ) -> Result<Foresight, SourceError> {
+        let mut quiet = |_: &BuildStep| {};
+        let config = match &recipe.config {
+            None => "pagetide's configuration".to_owned(),
+            Some(path) => format!("configuration {}", path.display()),
+        };
+        let series = series_of(recipe)?;
+        let (_, asked) = asked(recipe)?;
+        let at = |what: String, state: Foreseen| Foresight {
+            what,
+            config: config.clone(),
+            state,
+        };
+        if let Some(built) = self.known_revision(recipe, &mut quiet)? {
+            let what = built.name.split_once(' ').map_or("", |(_, what)| what);
+            return Ok(at(what.to_owned(), Foreseen::Built(built.name.clone())));
+        }
+        let (folder, id, is_here) = match &recipe.source {
+            SourceRef::Debian { suite, series, .. } => {
+                match debian::here(&self.cache, suite, series) {
+                    Some((folder, version)) => {
+                        (folder, format!("{} {version}", recipe.source), true)
+                    }
+                    None => {
+                        let place = PathBuf::from(format!("linux-source-{series}"));
+                        (place, recipe.source.to_string(), false)
+                    }
+                }
+            }
+            SourceRef::Git { folder, revision } => {
+                let revision = Revision::find(folder, revision.as_deref(), &mut quiet)?;
+                let place = self.cache.root().join("sources").join(revision.key());
+                let is_here = revision.is_in(&place);
+                (place, revision.name, is_here)
+            }
+        };
+        let build = self.build_folder(&folder, &asked);
+        let state = foresight::of_folder(&build, there, self.jobs);
+        let words = what(&id, &series, recipe.control);
+        if !is_here {
+            let about = state.about();
+            let is_git = matches!(recipe.source, SourceRef::Git { .. });
+            // A git tree is read when it is built; without patches there is nothing that might not fit.
+            let state = if is_git {
+                state
+            } else {
+                Foreseen::ToFetch { about }
+            };
+            return Ok(at(words, state));
+        }
+        let tree = Tree::take(&folder, &id, self.cache.stop(), &mut quiet)?;
+        let job = job(recipe, OpenSource { tree, id })?;
+        let key = self.key(&job.opened.id, &job.files, &job.asked);
+        let built = self.remembered(&key, &job.what, &mut quiet);
+        Ok(at(
+            words,
+            built.map_or(state, |built| Foreseen::Built(built.name)),
+        ))
     }
 
     /// Opens a source for this process alone, at the revision asked for.
@@ -165,10 +233,9 @@ impl Workshop {
         }
     }
 
-    /// What stands for all that makes a kernel.
-    fn key(&self, job: &Job) -> String {
-        let files: Vec<(&String, String)> = job
-            .files
+    /// What stands for all that makes a kernel: a source, the files that differ from it, options.
+    fn key(&self, source: &str, files: &Files, asked: &Options) -> String {
+        let files: Vec<(&String, String)> = files
             .iter()
             .map(|(path, content)| {
                 let sum = content
@@ -178,9 +245,8 @@ impl Workshop {
             })
             .collect();
         let all = format!(
-            "{}\n{}\n{}\n{files:?}",
-            job.opened.id,
-            config::text(&job.asked),
+            "{source}\n{}\n{}\n{files:?}",
+            config::text(asked),
             self.compiler.id
         );
         Digest::of(all.as_bytes()).short().to_owned()
@@ -199,10 +265,10 @@ impl Workshop {
         write(&self.memory(key), &text)
     }
 
-    fn remembered(&self, key: &str, job: &Job, watch: &mut Watch) -> Option<BuiltKernel> {
+    fn remembered(&self, key: &str, what: &str, watch: &mut Watch) -> Option<BuiltKernel> {
         let text = fs::read(self.memory(key)).ok()?;
         let memory: Memory = serde_json::from_slice(&text).ok()?;
-        let name = name(&memory.digest, &job.what);
+        let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;
         let mut watch = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
         // A kernel that was removed or damaged meanwhile is built again.
@@ -220,7 +286,7 @@ impl Workshop {
     /// Builds it.
     fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<BuiltKernel, SourceError> {
         let tree = &job.opened.tree;
-        let folder = self.build_folder(job);
+        let folder = self.build_folder(tree.folder(), &job.asked);
         let (out, scratch) = (folder.join("out"), folder.join("tmp"));
         for folder in [&out, &scratch] {
             fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
@@ -258,6 +324,7 @@ impl Workshop {
         // Whoever makes room leaves it alone.
         let _held = wait(&folder, &job.what, self.cache.stop(), watch)?;
         let began = Instant::now();
+        let whole = !foresight::is_whole(&folder);
         let marker = folder.join("building");
         write(&marker, b"")?;
         let objects =
@@ -267,6 +334,7 @@ impl Workshop {
         }
         let _ = fs::remove_dir_all(&scratch);
         let objects = objects?;
+        foresight::keep(&folder, began.elapsed(), whole)?;
         watch(&BuildStep::Built {
             what: job.what.clone(),
             objects,
@@ -287,9 +355,9 @@ impl Workshop {
     }
 
     /// The folder of a build: one for each source, configuration and compiler, for all patches.
-    fn build_folder(&self, job: &Job) -> PathBuf {
-        let source = job.opened.tree.folder().file_name().unwrap_or_default();
-        let asked = config::text(&job.asked);
+    fn build_folder(&self, source: &Path, asked: &Options) -> PathBuf {
+        let source = source.file_name().unwrap_or_default();
+        let asked = config::text(asked);
         let config = Digest::of(asked.as_bytes());
         let config = config.as_str().get(..8).unwrap_or_default();
         let compiler = self.compiler.key();
@@ -305,6 +373,41 @@ fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
     Ok(match recipe.first {
         Some(count) => series.first(count),
         None => series,
+    })
+}
+
+/// The options of a recipe: those of the user, and all that are asked for.
+fn asked(recipe: &Recipe) -> Result<(Options, Options), SourceError> {
+    let user = match &recipe.config {
+        None => Options::new(),
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(SourceError::read(path))?;
+            config::options(&text)
+        }
+    };
+    let asked = config::merged(&config::options(FRAGMENT), &user);
+    Ok((user, asked))
+}
+
+/// All that a recipe's build is made of, from its source.
+fn job(recipe: &Recipe, opened: OpenSource) -> Result<Job, SourceError> {
+    let series = series_of(recipe)?;
+    let (user, asked) = asked(recipe)?;
+    Ok(Job {
+        what: what(&opened.id, &series, recipe.control),
+        files: if recipe.control {
+            control(&opened.tree, &series)?
+        } else {
+            opened.tree.patched(&series.patches)?
+        },
+        series: if recipe.control {
+            Series::default()
+        } else {
+            series
+        },
+        asked,
+        user,
+        opened,
     })
 }
 

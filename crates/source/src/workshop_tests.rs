@@ -7,6 +7,8 @@ use pagetide_kernel::Stop;
 use tempfile::TempDir;
 
 use super::*;
+use crate::foresight::Foretold;
+use crate::variants::Order;
 
 #[path = "../../kernel/tests/sample/mod.rs"]
 mod sample;
@@ -73,7 +75,11 @@ impl Bench {
             .iter()
             .enumerate()
             .map(|(place, text)| {
-                let path = self.root.path().join(format!("{place}.patch"));
+                let name = Digest::of(text.as_bytes());
+                let path = self
+                    .root
+                    .path()
+                    .join(format!("{place}-{}.patch", name.short()));
                 fs::write(&path, text).unwrap();
                 path
             })
@@ -288,4 +294,65 @@ fn the_build_sees_no_network_where_namespaces_work() {
         .filter_map(|line| Some(line.split_once(':')?.0.trim()))
         .collect();
     assert!(names.iter().all(|name| *name == "lo"), "{names:?}");
+}
+
+#[test]
+fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile() {
+    let mut bench = Bench::new();
+    let order = |name: &str, recipe: &Recipe| Order {
+        name: name.to_owned(),
+        kernel: recipe.to_string(),
+        is_kernel_alone: true,
+    };
+    let base = bench.recipe(&[]);
+    let patched = bench.recipe(&[&diff("vmscan", "more")]);
+    let orders = [order("base", &base), order("patched", &patched)];
+    let states = |bench: &Bench, orders: &[Order]| -> Vec<Foreseen> {
+        let foretold = bench.workshop().foretell(orders).unwrap();
+        let state = |foretold| match foretold {
+            Foretold::Kernel(foresight) => foresight.state,
+            other => panic!("{other:?}"),
+        };
+        foretold.into_iter().map(state).collect()
+    };
+    let is_whole = |state: &Foreseen| match state {
+        Foreseen::ToBuild { whole, .. } => Some(*whole),
+        _ => None,
+    };
+    let before = states(&bench, &orders);
+    assert_eq!(
+        before.iter().map(is_whole).collect::<Vec<_>>(),
+        [Some(true), Some(false)]
+    );
+    assert!(before[0].about() > before[1].about());
+    let cache = bench.root.path().join("cache");
+    assert!(!cache.join("builds").exists() && !cache.join("sources").exists());
+    let built = bench.build(&base).unwrap();
+    let after = states(&bench, &orders);
+    assert_eq!(after[0], Foreseen::Built(built.name));
+    assert_eq!(is_whole(&after[1]), Some(false));
+    bench.build(&patched).unwrap();
+    let comment = order("comment", &bench.recipe(&[&diff("vmscan", "// a word")]));
+    let misfit = order(
+        "misfit",
+        &bench.recipe(&[&diff("swap", "x").replace(" swap", " pawn")]),
+    );
+    bench
+        .build(&bench.recipe(&[&diff("vmscan", "// a word")]))
+        .unwrap();
+    let all = [orders[0].clone(), comment, misfit.clone()];
+    let foretold = bench.workshop().foretell(&all).unwrap();
+    assert!(
+        matches!(&foretold[1], Foretold::LeftOut(why) if why.contains("no change in code")),
+        "{foretold:?}"
+    );
+    assert!(
+        matches!(&foretold[2], Foretold::LeftOut(why) if why.contains("rebase")),
+        "{foretold:?}"
+    );
+    let refused = bench
+        .workshop()
+        .foretell(&[orders[0].clone(), misfit])
+        .unwrap_err();
+    assert_eq!(refused.name, "misfit");
 }

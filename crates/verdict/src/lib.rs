@@ -28,6 +28,7 @@
 //! never changes, so that the same data give the same judgement everywhere.
 
 pub mod adjust;
+pub mod bisect;
 pub mod calibrate;
 pub mod change;
 mod error;

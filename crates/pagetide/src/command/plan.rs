@@ -15,7 +15,7 @@ use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::Session;
 
-/// Say what a campaign would run and how long it would take; runs nothing
+/// Say what a campaign would run and how long it would take; runs and builds nothing
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -66,10 +66,9 @@ impl Row for CellRow {
 
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    let mut session = Session::begin(places, &args.arena)?;
+    let session = Session::begin(places, &args.arena)?;
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
-    // What boots, and how often, is known only of kernels that are there.
-    session.build(&mut campaign)?;
+    let kernels = session.foretell(&mut campaign)?;
     let arena = session.arena(campaign.arena)?;
     let store = places.store()?;
     for text in inert(&campaign, arena.as_ref())? {
@@ -77,7 +76,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let jobs = args.arena.jobs.map(usize::from);
     let cast = |take: &mut dyn FnMut(CellForecast)| {
-        forecast(&campaign, arena.as_ref(), &store, jobs, args.fresh, take)
+        let arena = arena.as_ref();
+        forecast(&campaign, arena, &store, jobs, args.fresh, &kernels, take)
     };
     if out.json {
         // A first pass refuses what cannot run, so that no half of a document is written.
