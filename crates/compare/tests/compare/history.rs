@@ -1,0 +1,54 @@
+//! A metric across kernels.
+
+use pagetide_compare::history::{Order, history};
+use pagetide_store::Filter;
+
+use crate::bench::Bench;
+
+#[test]
+fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
+    let mut bench = Bench::new(1);
+    // Recorded in another order than the versions have.
+    for (release, factor) in [
+        ("6.12", 1.0),
+        ("6.2", 1.0),
+        ("7.2", 1.2),
+        ("7.1", 1.2),
+        ("6.6", 1.0),
+        ("6.18", 1.0),
+        ("7.4", 1.2),
+        ("7.3", 1.2),
+    ] {
+        for seed in 1..=6_u64 {
+            let base = 1e6 * seed as f64;
+            let noise = 1.0 + 0.001 * ((seed * 5) % 7) as f64;
+            let mut record = bench.trial(0, 0, seed, base * factor * noise);
+            record.subject.variant.kernel.release = release.into();
+            bench.add(0, 0, record);
+        }
+    }
+    let scenario = Filter {
+        scenario: Some("linear".into()),
+        ..Filter::default()
+    };
+    let found = history(&bench.store, "run", &scenario, Order::Kernels).unwrap();
+    let cell = &found.cells[0];
+    assert_eq!(
+        (found.cells.len(), cell.values.len(), cell.left_out),
+        (1, 48, 0)
+    );
+    assert_eq!(cell.changes.len(), 1, "{:?}", cell.changes);
+    let change = cell.changes[0];
+    assert_eq!(cell.values[change.at].release, "7.1");
+    assert_eq!(cell.values[change.at - 1].release, "6.18");
+    assert_eq!(cell.points, 8);
+    assert!(
+        change.is_ratio && (change.effect - 1.2).abs() < 0.01,
+        "{change:?}"
+    );
+    let none = history(&bench.store, "nothing", &scenario, Order::Dates).unwrap_err();
+    assert_eq!(
+        none.to_string(),
+        "metric nothing has no records yet: run its campaign"
+    );
+}
