@@ -27,7 +27,9 @@ part() {
     others) set -- --lib --bins --examples $others "$@" ;;
     *) set -- --test "$name" "$@" ;;
   esac
-  $cargo test --workspace --no-fail-fast --quiet "$@" >"$parts/$name" 2>&1 || echo "$name" >>"$parts/failed"
+  TIMEFORMAT="%R %U %S $name"
+  { time $cargo test --workspace --no-fail-fast --quiet "$@" >"$parts/$name" 2>&1; } 2>>"$parts/times" ||
+    echo "$name" >>"$parts/failed"
   flock "$parts" cat "$parts/$name"
 }
 export -f part
@@ -35,7 +37,8 @@ export -f part
 # The names of the test programs of these folders.
 names() { ls -d -- $1/*.rs $1/*/main.rs 2>/dev/null | sed 's|/main.rs$||; s|.*/||; s|\.rs$||' | sort -u; }
 
-$cargo test --workspace --no-run --quiet "$@"
+TIMEFORMAT="building: %R s, %U s of processors"
+time $cargo test --workspace --no-run --quiet "$@"
 tool=$(names crates/pagetide/tests)
 # Several crates may have programs of one name; they run together.
 others=$(names 'crates/*/tests' | grep -vxF "$tool" | sed 's/^/--test /' | tr '\n' ' ')
@@ -43,6 +46,8 @@ export others
 printf '%s\n' causes planted scenarios others kills observed damage $tool documents | awk '!seen[$0]++' |
   xargs -P 2 -I '{}' bash -c 'part "$@"' part '{}' "$@" | tee "$log"
 
+echo "longest:"
+sort -rn "$parts/times" | awk 'NR <= 8 { printf "  %s: %.0f s, %.0f s of processors\n", $4, $1, $2 + $3 }'
 touch "$skips"
 # A test may skip several things; it counts once.
 skipped=$(cut -f1 "$skips" | sort -u | wc -l)

@@ -146,7 +146,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "-p",
             "pages=32M",
             "-p",
-            "refs=40000",
+            "refs=24000",
             "--swap",
             "ssd:80us",
             "--set",
@@ -155,7 +155,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "lru_gen/enabled=0",
             "--vs",
             "lru_gen/enabled=7",
-            "--observe=6",
+            "--observe=4",
         ],
     );
     // Which of the two does better is the kernel's affair: the sign follows the refaults.
