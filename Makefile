@@ -44,23 +44,35 @@ web:
 unit:
 	CARGO="$(CARGO)" crates/testing/run.sh
 
-# Every part runs, whatever became of those before it; one that cannot run here says why.
+# Every part runs, whatever became of those before it; one that cannot run here says why. `make bench BENCH=quick` runs
+# every part too, with few repeats and the profile of tests: to see that all run, not for their figures.
+BENCH ?= full
+ifeq ($(BENCH),quick)
+BENCH_PROFILE := dev
+BENCH_FOLDER := $(TARGET)/debug
+few = $(1)
+else
+BENCH_PROFILE := release
+BENCH_FOLDER := $(TARGET)/release
+few = $(2)
+endif
 bench: PACKAGES += $(TEST_PACKAGES)
-bench: build
+bench: system
+	@$(CARGO) build --quiet --profile $(BENCH_PROFILE) --workspace --bins --examples
 	@failed=; \
 	part() { echo "== $$*"; "$$@" || failed="$$failed $$*;"; }; \
-	example() { package=$$1; shift; part $(CARGO) run --release --quiet --package $$package --example "$$@"; }; \
-	part web/bench.sh; \
-	example pagetide-scenario touch_cost; \
-	example pagetide-reference speed; \
-	example pagetide-oracle speed; \
-	example pagetide-probe decode_speed; \
-	example pagetide-probe live_overhead; \
-	example pagetide-exact observed_overhead; \
-	example pagetide-verdict calibrate; \
-	example pagetide-compare hundred_thousand; \
-	example pagetide-exact exactness -- 10 1; \
-	example pagetide claims; \
+	example() { program=$$1; shift; part $(BENCH_FOLDER)/examples/$$program "$$@"; }; \
+	part web/bench.sh $(abspath $(BENCH_FOLDER))/examples/big_report; \
+	example touch_cost; \
+	example reference_speed; \
+	example oracle_speed $(call few,20); \
+	example decode_speed; \
+	example live_overhead $(call few,40); \
+	example observed_overhead $(call few,1); \
+	example false_alarms $(call few,100); \
+	example hundred_thousand; \
+	example exactness $(call few,2 1 debian:bookworm/6.12,10 1); \
+	example claims $(call few,harmless 2 planted page-cluster-up); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.

@@ -218,6 +218,8 @@ export class Panels implements Redraw {
       painter.area([...edge(curve.high), ...edge(curve.low).reverse()], colours.series[curve.colour % 4]!, 0.18);
     }
     const ends: { name: string; colour: string; y: number }[] = [];
+    const named: { text: string; x: number; y: number }[] = [];
+    const drawn: [number, number][][] = [];
     for (const curve of panel.curves) {
       const colour = colours.series[curve.colour % 4]!;
       const points = inside(curve);
@@ -228,11 +230,14 @@ export class Panels implements Redraw {
       for (const mark of curve.marks ?? []) {
         const [x, y] = [frame.x(mark.x), frame.y(mark.y)];
         painter.rect(x - 3, y - 3, 6, 6, colour);
-        if (mark.text !== "") painter.text(mark.text, x - 7, y - 4, colours.faint, "end");
+        drawn.push([[x - 3, y], [x + 3, y]]);
+        if (mark.text !== "") named.push({ text: mark.text, x, y });
       }
+      drawn.push(points);
       const end = points[points.length - 1];
       if (end) ends.push({ name: curve.name, colour, y: end[1] });
     }
+    for (const one of clear(named, drawn, frame)) painter.text(one.text, one.left, one.bottom, colours.faint);
     if (panel.labelled) this.labels(painter, ends, frame);
     else if (nth === 0) this.legend(painter, panel, frame);
     const { at } = this.cross;
@@ -277,6 +282,38 @@ export class Panels implements Redraw {
       x -= 28;
     }
   }
+}
+
+/** Size of a mark's name, a letter and a line, and how far from its mark it stands. */
+const [LETTER, TALL, GAP] = [6.6, 12, 7];
+
+/** Where the names of marks stand: beside them, within the frame, and over no curve, mark or other name; a name without such a place is left out. */
+function clear(names: { text: string; x: number; y: number }[], drawn: [number, number][][], frame: Frame): { text: string; left: number; bottom: number }[] {
+  const taken: Box[] = [];
+  return names.flatMap(({ text, x, y }) => {
+    const wide = text.length * LETTER;
+    const boxes = [[x - GAP - wide, y - 4], [x + GAP, y + 4 + TALL], [x + GAP, y - 4], [x - GAP - wide, y + 4 + TALL], [x - wide / 2, y - GAP - 3], [x - wide / 2, y + GAP + TALL]]
+      .map(([left, bottom]): Box => ({ left: left!, right: left! + wide, top: bottom! - TALL, bottom: bottom! }));
+    const free = boxes.find((box) => box.left >= frame.left && box.right <= frame.left + frame.w && box.top >= frame.top - 2 && box.bottom <= frame.top + frame.h
+      && !taken.some((other) => box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom)
+      && !drawn.some((line) => line.some((to, at) => at > 0 && crosses(line[at - 1]!, to, box))));
+    if (!free) return [];
+    taken.push(free);
+    return [{ text, left: free.left, bottom: free.bottom }];
+  });
+}
+
+interface Box { left: number; right: number; top: number; bottom: number }
+
+/** Whether a line from one point to another passes through a box (Liang and Barsky, 1984). */
+function crosses([x0, y0]: [number, number], [x1, y1]: [number, number], box: Box): boolean {
+  let [enter, leave] = [0, 1];
+  for (const [step, before] of [[x0 - x1, x0 - box.left], [x1 - x0, box.right - x0], [y0 - y1, y0 - box.top], [y1 - y0, box.bottom - y0]] as const) {
+    if (step === 0 && before < 0) return false;
+    if (step < 0) enter = Math.max(enter, before / step);
+    if (step > 0) leave = Math.min(leave, before / step);
+  }
+  return enter <= leave;
 }
 
 /** Powers of ten of a share from `from` to `to`. */

@@ -468,6 +468,8 @@ await check("on paper every figure is there as a drawing, whole and not stretche
     for (const figure of document.querySelectorAll("figure")) {
       const name = figure.dataset.kind;
       const papers = [...figure.querySelectorAll(".paper")];
+      // Drawings stand in the place of what is on the screen, not below it.
+      for (const canvas of figure.querySelectorAll("canvas")) if (!canvas.closest(".paper") && canvas.getClientRects().length > 0) wrong.push(`${name}: its canvas is printed too`);
       if (papers.length === 0) wrong.push(`${name}: nothing`);
       for (const paper of papers) {
         const svg = paper.querySelector("svg");
@@ -479,6 +481,12 @@ await check("on paper every figure is there as a drawing, whole and not stretche
         for (const canvas of paper.querySelectorAll("canvas")) {
           const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
           if (!data.some((byte) => byte > 0)) wrong.push(`${name}: an empty map`);
+        }
+        // Names of marks lie over no other text.
+        const texts = [...svg.querySelectorAll("text")].map((node) => ({ text: node.textContent, box: node.getBoundingClientRect() }));
+        for (const { text, box } of texts.filter((one) => name === "histogram" && / %$/.test(one.text) && one.box.width > 0)) {
+          const other = texts.find((one) => one.text !== text && one.box.left < box.right - 1 && box.left < one.box.right - 1 && one.box.top < box.bottom - 3 && box.top < one.box.bottom - 3);
+          if (other) wrong.push(`${name}: ${text} over ${other.text}`);
         }
         if (paper.querySelectorAll("canvas").length === 0 && svg.querySelectorAll("polyline, rect").length < 4) wrong.push(`${name}: nothing drawn`);
       }

@@ -4,9 +4,11 @@
 //! changes are looked for; what is shown is the value itself.
 //!
 //! Seeds of one kernel share whatever sets that kernel apart, so they are no independent points: each kernel (and variant)
-//! is one, the median of its values, and a change lies between kernels. By dates, a point is what ran in a row.
+//! is one, the median of its values, and a change lies between kernels. By dates each variant stands apart, and a point is what
+//! one sitting made on one kernel.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use pagetide_quantity::{Direction, Nanos, Unit};
 use pagetide_record::{ArenaKind, Pass};
@@ -23,13 +25,26 @@ use crate::version::by_version;
 pub const MOST: usize = 200;
 
 /// In which order records stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// By kernel release, older versions first.
     #[default]
     Kernels,
-    /// By the start of the trial.
+    /// By the start of the trial, each variant apart: those of one campaign take turns.
     Dates,
+}
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "kernels" => Ok(Self::Kernels),
+            "dates" => Ok(Self::Dates),
+            _ => Err("the order is kernels or dates".to_owned()),
+        }
+    }
 }
 
 /// A metric over the records of a scenario.
@@ -37,6 +52,8 @@ pub enum Order {
 pub struct History {
     /// Name of the metric.
     pub metric: String,
+    /// In which order its values stand.
+    pub order: Order,
     /// Its cells: values of different cells are never mixed.
     pub cells: Vec<CellHistory>,
 }
@@ -77,8 +94,18 @@ pub struct HistoryValue {
     pub seed: u64,
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
+    /// Which sitting it was made in, by dates: trials of one campaign without a pause of an hour.
+    pub sitting: usize,
     /// The value.
     pub value: f64,
+}
+
+impl HistoryValue {
+    /// Whether two values are of one point: of one kernel, variant and sitting.
+    fn is_with(&self, other: &Self) -> bool {
+        let point = |value: &Self| (value.sitting, value.release.clone(), value.variant.clone());
+        point(self) == point(other)
+    }
 }
 
 /// Values next to each other of one kernel and variant, as one estimate.
@@ -115,6 +142,8 @@ pub struct Stretch {
     pub release: String,
     /// Name of the variant.
     pub variant: String,
+    /// Start of the first trial, nanoseconds since 1970.
+    pub started: Nanos,
     /// Number of values.
     pub values: usize,
     /// Their median, in the metric's unit.
@@ -131,9 +160,7 @@ impl CellHistory {
     pub fn spreads(&self) -> Vec<Spread> {
         let mut all = Vec::new();
         let mut first = 0;
-        let together =
-            |a: &HistoryValue, b: &HistoryValue| a.release == b.release && a.variant == b.variant;
-        for part in self.values.chunk_by(together) {
+        for part in self.values.chunk_by(HistoryValue::is_with) {
             let values: Vec<f64> = part.iter().map(|value| value.value).collect();
             if let Ok(found) = signed_rank::estimate(&values, LEVEL) {
                 all.push(Spread {
@@ -155,9 +182,7 @@ impl CellHistory {
         for at in 1..=self.values.len() {
             let first = &self.values[from];
             let goes_on = self.values.get(at).is_some_and(|next| {
-                next.release == first.release
-                    && next.variant == first.variant
-                    && self.changes.iter().all(|change| change.at != at)
+                next.is_with(first) && self.changes.iter().all(|change| change.at != at)
             });
             if goes_on {
                 continue;
@@ -166,6 +191,7 @@ impl CellHistory {
             all.push(Stretch {
                 release: first.release.clone(),
                 variant: first.variant.clone(),
+                started: first.started,
                 values: values.len(),
                 median: number::median(&values).unwrap_or(f64::NAN),
                 change: self
@@ -194,13 +220,11 @@ pub fn history(
     };
     let mut cells: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     for point in store.history(metric, &filter)? {
-        let cell = &point.record.cell.hash;
-        match cells.get_mut(cell) {
-            Some(points) => points.push(point),
-            None => {
-                cells.insert(cell.clone(), vec![point]);
-            }
+        let mut cell = point.record.cell.hash.clone();
+        if order == Order::Dates {
+            cell = format!("{cell} {}", point.record.variant.name);
         }
+        cells.entry(cell).or_default().push(point);
     }
     if cells.is_empty() {
         return Err(CompareError::NoRecords {
@@ -214,6 +238,7 @@ pub fn history(
     cells.sort_by(|a, b| a.label.cmp(&b.label));
     Ok(History {
         metric: metric.to_owned(),
+        order,
         cells,
     })
 }
@@ -231,12 +256,21 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     let first = &points[0];
     let (unit, direction) = (first.metric.unit, first.metric.direction);
     let subject = &first.record.cell.subject;
-    let (label, arena) = (subject.cell_label(), subject.arena.kind);
+    let (mut label, arena) = (subject.cell_label(), subject.arena.kind);
+    if order == Order::Dates {
+        label = format!("{label} · {}", first.record.variant.name);
+    }
+    let sittings = match order {
+        Order::Kernels => vec![0; points.len()],
+        Order::Dates => sittings(&points),
+    };
     let cell = first.record.cell.hash.clone();
     let values: Vec<HistoryValue> = points
         .into_iter()
-        .filter_map(|point| {
+        .zip(sittings)
+        .filter_map(|(point, sitting)| {
             Some(HistoryValue {
+                sitting,
                 value: point.metric.value.number()?,
                 release: point.record.variant.kernel.release.clone(),
                 variant: point.record.variant.name.clone(),
@@ -261,14 +295,29 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     })
 }
 
+/// A pause after which trials are of another sitting.
+const PAUSE: Nanos = Nanos::from_secs(3600);
+
+/// The sitting of each point, which come oldest first.
+fn sittings(points: &[Point]) -> Vec<usize> {
+    let mut sitting = 0;
+    let mut all = vec![0; points.len().min(1)];
+    for pair in points.windows(2) {
+        let [a, b] = [&pair[0].record, &pair[1].record];
+        let pause = b.started.0.saturating_sub(a.started.0);
+        sitting += usize::from(a.campaign != b.campaign || pause > PAUSE.0);
+        all.push(sitting);
+    }
+    all
+}
+
 /// The number of points, and where they change: values of one kernel and variant in a row are one point.
 fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change>), CompareError> {
     let mut begins: Vec<usize> = Vec::new();
     let mut points: Vec<Vec<f64>> = Vec::new();
     for (at, value) in against_seed(values, is_ratio).into_iter().enumerate() {
-        let of = |at: usize| (&values[at].release, &values[at].variant);
         match points.last_mut() {
-            Some(point) if of(at) == of(at - 1) => point.push(value),
+            Some(point) if values[at].is_with(&values[at - 1]) => point.push(value),
             _ => {
                 begins.push(at);
                 points.push(vec![value]);
@@ -353,6 +402,7 @@ mod tests {
                         variant: "plain".into(),
                         seed,
                         started: Nanos(0),
+                        sitting: 0,
                         value,
                     })
             })

@@ -89,3 +89,14 @@ pub fn defaults() -> [KernelRef; 3] {
         },
     ]
 }
+
+/// Names of kernels for a shell to complete: the defaults, and the releases in the cache of this folder, which is not made.
+pub fn names(cache: &std::path::Path) -> Result<std::collections::BTreeSet<String>, KernelError> {
+    let mut names: std::collections::BTreeSet<String> =
+        defaults().iter().map(ToString::to_string).collect();
+    if cache.exists() {
+        let kernels = Cache::open(cache.to_owned())?.list()?;
+        names.extend(kernels.into_iter().map(|kernel| kernel.release));
+    }
+    Ok(names)
+}

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command;
+use crate::completion::with_names;
 use crate::exit::CODES;
 use crate::lab::StoreArgs;
 
@@ -77,7 +78,7 @@ pub fn parse() -> Result<Cli> {
 
 /// The definition itself, for man page and completions.
 pub fn definition() -> clap::Command {
-    Cli::command()
+    with_names(Cli::command())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use pagetide_kernel::KernelError;
 use pagetide_lab::LabError;
 use pagetide_oracle::ParameterError;
 use pagetide_reference::{PatternError, StringError};
+use pagetide_report::failure::{is_closed_reader, sentence};
 use pagetide_report::html::SubjectError;
 use pagetide_report::terminal::show::NoSection;
 use pagetide_scenario::ScenarioError;
@@ -94,13 +95,13 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
     let code = match program() {
         Ok(end) => end.code(),
         // Whoever reads our output has seen enough, as in `pagetide list records | head`.
-        Err(error) if is_broken_pipe(&error) => 0,
+        Err(error) if is_closed_reader(error.chain()) => 0,
         Err(error) => match error.downcast::<clap::Error>() {
             Ok(clap) => parsed(&clap),
             Err(error) => {
                 say(&format!(
                     "pagetide: {}",
-                    sentence(&error).replace('\n', " ")
+                    sentence(error.chain()).replace('\n', " ")
                 ));
                 code(&error)
             }
@@ -125,31 +126,6 @@ fn parsed(error: &clap::Error) -> u8 {
         }
         _ => 0,
     }
-}
-
-/// The chain of an error as one sentence. A cause that its consequence quotes already is not said twice.
-fn sentence(error: &Error) -> String {
-    let mut sentence = String::new();
-    for cause in error.chain() {
-        let text = cause.to_string();
-        if sentence.is_empty() {
-            sentence = text;
-        } else if !sentence.contains(text.trim()) {
-            sentence = format!("{sentence}: {text}");
-        }
-    }
-    sentence
-}
-
-fn is_broken_pipe(error: &Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-            || cause
-                .downcast_ref::<serde_json::Error>()
-                .is_some_and(|error| error.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
-    })
 }
 
 /// Whether a user's words were wrong, or the machine could not.
@@ -187,19 +163,6 @@ fn code(error: &Error) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::Context;
-
-    #[test]
-    fn a_cause_is_told_once() {
-        let error = Err::<(), _>(io::Error::other("no space"))
-            .context("writing /x: no space")
-            .context("the record could not be kept")
-            .unwrap_err();
-        assert_eq!(
-            sentence(&error),
-            "the record could not be kept: writing /x: no space"
-        );
-    }
 
     #[test]
     fn wrong_words_and_weak_machines_have_codes_of_their_own() {
@@ -207,11 +170,5 @@ mod tests {
         assert_eq!(code(&Error::new(io::Error::other("disk"))), UNABLE);
         let scenario = Error::new(pagetide_scenario::find("lineer").unwrap_err());
         assert_eq!(code(&scenario.context("asking")), USAGE);
-    }
-
-    #[test]
-    fn a_closed_reader_is_no_error() {
-        let error = Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
-        assert!(is_broken_pipe(&error));
     }
 }

@@ -13,7 +13,7 @@ use pagetide_report::{About, Format};
 use pagetide_store::Store;
 
 use crate::exit::{End, Usage};
-use crate::output::{Output, say};
+use crate::output::{Output, left_out};
 
 /// How verdicts are shown and what they mean for the exit code.
 #[derive(Args, Clone, Debug, Default)]
@@ -125,9 +125,7 @@ impl JudgedArgs {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let omitted = format::write(format, &style, store, comparison, about, &mut stdout)?;
         stdout.flush()?;
-        for what in omitted {
-            say(&format!("not on the page: {what}"));
-        }
+        left_out(&omitted);
         Ok(End::of(comparison, self.fail_on()))
     }
 }

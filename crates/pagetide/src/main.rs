@@ -16,6 +16,7 @@ macro_rules! put {
 mod campaign_args;
 mod cli;
 mod command;
+mod completion;
 mod exit;
 mod interrupt;
 mod judged;
@@ -28,6 +29,7 @@ mod session;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    clap_complete::CompleteEnv::with_factory(cli::definition).complete();
     exit::of(|| {
         let cli = cli::parse()?;
         command::run(cli)

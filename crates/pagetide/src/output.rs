@@ -14,6 +14,13 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(text));
 }
 
+/// Says what is not on a page; the page says so too.
+pub fn left_out(omitted: &[String]) {
+    for what in omitted {
+        say(&format!("not on the page: {what}"));
+    }
+}
+
 /// Where and how a command writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {

@@ -146,7 +146,7 @@ fn a_kernel_against_itself_is_identical_in_every_format() {
     assert!(
         lab.ends(0, ["history", "access-time"])
             .0
-            .contains("too few to find a change among")
+            .contains("are needed to find a change")
     );
     let (_, err) = lab.ends(2, ["compare", "base", "gain"]);
     one_sentence(&err, &["gain"]);

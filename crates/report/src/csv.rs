@@ -6,7 +6,7 @@
 //! Text that a spreadsheet would run as a formula gets an apostrophe before it (OWASP, "CSV Injection"); control
 //! characters are shown as escapes.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use pagetide_compare::{Cell, Comparison, MetricRow, Side, Values};
 use pagetide_quantity::{ColumnData, Metric, Series, Value};
@@ -19,13 +19,18 @@ use crate::draw::escaped;
 
 /// A file that could not be written.
 #[derive(Debug, thiserror::Error)]
-pub enum CsvError {
-    /// The writer refused.
-    #[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
-    Write(#[from] csv::Error),
-    /// The writer refused at the end.
-    #[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
-    Flush(#[from] std::io::Error),
+#[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
+pub struct CsvError(#[from] io::Error);
+
+impl From<csv::Error> for CsvError {
+    /// The writer's own error stays a cause: a reader that has seen enough is no failure.
+    fn from(error: csv::Error) -> Self {
+        let text = error.to_string();
+        Self(match error.into_kind() {
+            csv::ErrorKind::Io(cause) => cause,
+            _ => io::Error::other(text),
+        })
+    }
 }
 
 /// Head of the judgements' table.
@@ -367,6 +372,32 @@ mod tests {
         assert_eq!(cell("@cmd"), "'@cmd");
         assert_eq!(cell("a\nb\0"), "a\\nb\\u{0}");
         assert_eq!(cell("mglru-on"), "mglru-on");
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_a_cause_of_its_own_in_every_table() {
+        /// Takes so many bytes, then is closed.
+        struct Pipe(usize);
+        impl Write for Pipe {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self
+                    .0
+                    .checked_sub(bytes.len())
+                    .ok_or(io::ErrorKind::BrokenPipe)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let data = Series::new("x").int("page", Unit::Pages, 0..100_000);
+        // Closed while rows are written, and only at the end.
+        for room in [20_000, 0] {
+            let error = series(Pipe(room), &data).unwrap_err();
+            let cause = std::error::Error::source(&error).unwrap();
+            let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            assert_eq!(kind, Some(io::ErrorKind::BrokenPipe), "{error}");
+        }
     }
 
     #[test]

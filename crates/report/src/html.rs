@@ -19,7 +19,6 @@ mod escape;
 mod figures;
 mod forest;
 mod meaning;
-mod names;
 mod page;
 mod parts;
 mod provenance;

@@ -239,17 +239,18 @@ fn basis(basis: &Basis) -> String {
     }
 }
 
-/// A claim with its verdict: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
+/// A claim with its verdict and the medians and change of the table: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
 fn of_claim(claim: &Claim, ascii: bool) -> String {
     let change = match claim.kind {
         EffectKind::Ratio => percent(claim.effect - 1.0, 1.0, ascii),
-        EffectKind::Difference => percent(claim.difference(), claim.means[0], ascii),
+        EffectKind::Difference if claim.unit == Unit::Share => points(claim.effect, ascii),
+        EffectKind::Difference => percent(claim.effect, claim.medians[0], ascii),
     };
     format!(
         "{} {}, {}{}",
         clean(&claim.metric, NAME_CHARS, ascii),
         claim.verdict,
-        both(claim.means, claim.unit, ascii),
+        both(claim.medians, claim.unit, ascii),
         in_brackets(&change)
     )
 }
@@ -278,6 +279,14 @@ fn percent(difference: f64, of: f64, ascii: bool) -> String {
     } else {
         text.replace('-', "−")
     }
+}
+
+/// A difference of shares, as the table of verdicts shows it.
+fn points(difference: f64, ascii: bool) -> String {
+    format!(
+        "{} pt",
+        crate::draw::quantity::signed(100.0 * difference, 1, ascii)
+    )
 }
 
 /// A mechanism's effect in words: `47 ms less (62 %; 41 to 53 ms less)`.

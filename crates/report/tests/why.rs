@@ -125,6 +125,7 @@ fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
             Verdict::Regressed
         },
         means,
+        medians: means,
         effect: means[1] / means[0],
         kind: EffectKind::Ratio,
     };
@@ -302,6 +303,7 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
         primary: false,
         verdict: Verdict::Regressed,
         means: [9_000.0, 16_000.0],
+        medians: [9_000.0, 16_000.0],
         effect: 16.0 / 9.0,
         kind: EffectKind::Ratio,
     };
@@ -326,6 +328,7 @@ fn a_time_that_is_explained_says_how_it_relates_to_the_one_judged() {
         primary: true,
         verdict: Verdict::Regressed,
         means,
+        medians: means,
         effect: means[1] / means[0],
         kind: EffectKind::Ratio,
     };

@@ -22,6 +22,7 @@
 mod catch_up;
 mod error;
 mod many;
+mod names;
 mod note;
 mod proof;
 mod read_only;
@@ -35,6 +36,7 @@ mod store;
 pub mod whole_file;
 
 pub use error::StoreError;
+pub use names::Names;
 pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Pairing, is_campaign_name};
 pub use remove::Removal;
 pub use row::{CellInfo, Row};

@@ -181,7 +181,7 @@ fn decide(
     }
     let groups = evidence.n_b.map_or(evidence.n, |n_b| n_b.min(evidence.n));
     let least = fewest(&evidence, rule.threshold(remaining));
-    if groups < least && verdict != Verdict::Identical {
+    if groups < least && matches!(verdict, Verdict::Inconclusive { .. }) {
         evidence.notes.push(Note::TooFew { least });
     }
     let adjustment = match (sample.primary, is_one_look(rule)) {

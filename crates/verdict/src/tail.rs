@@ -17,7 +17,7 @@
 //! independent of each other: whether they are is told for single metrics only ([`mod@crate::serial`]).
 //!
 //! The p-value comes from swapping the labels of whole trials. How often all of this is right stands in GUIDE.md, from
-//! `examples/calibrate.rs`.
+//! `examples/false_alarms.rs`.
 
 mod pool;
 mod ways;

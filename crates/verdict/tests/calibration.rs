@@ -1,4 +1,4 @@
-//! Error rates, coverage and power over simulated campaigns: a smaller version of `examples/calibrate.rs`.
+//! Error rates, coverage and power over simulated campaigns: a smaller version of `examples/false_alarms.rs`.
 //!
 //! Bounds leave room for four standard errors of the simulation, so that a true rate at its nominal value passes; the
 //! figures to quote are those of the example.

@@ -95,6 +95,19 @@ fn five_pairs_are_never_sure_however_clear_they_are() {
 }
 
 #[test]
+fn what_is_decided_is_not_said_to_rest_on_too_few() {
+    // Two metrics that decide: with six pairs no difference can pass the correction, but what does not matter can be told.
+    let close: Vec<f64> = (0..6).map(|n| 1.0 + 1e-4 * f64::from(n % 3 - 1)).collect();
+    let samples = [("near", &close[..]), ("far", &SLOWER[..6])]
+        .map(|(name, of)| metric(name, "nanos", Direction::Lower, ratios(of)));
+    let judged = judge(&Family::new(1, samples.to_vec())).unwrap();
+    assert_eq!(judged[0].verdict, Verdict::Equivalent);
+    assert!(!judged[0].notes.contains(&Note::TooFew { least: 7 }));
+    assert!(matches!(judged[1].verdict, Verdict::Inconclusive { .. }));
+    assert!(judged[1].notes.contains(&Note::TooFew { least: 7 }));
+}
+
+#[test]
 fn five_equal_pairs_that_are_not_equal_to_the_bit_are_not_yet_equivalent() {
     let judged = one(metric(
         "faults",

@@ -2,7 +2,7 @@
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
-use pagetide_verdict::judgement::EffectKind;
+use pagetide_verdict::judgement::{EffectKind, Summary};
 use serde::Serialize;
 
 use crate::comparison::{Cell, MetricRow};
@@ -21,6 +21,8 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Means of the timed trials: of the baseline and of the other side.
     pub means: [f64; 2],
+    /// Their medians, which the table of verdicts shows.
+    pub medians: [f64; 2],
     /// B divided by A, or B minus A.
     pub effect: f64,
     /// Which of the two.
@@ -39,12 +41,16 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     let of_row = |row: &MetricRow| {
         let judgement = row.judgements.get(column.checked_sub(1)?)?.as_ref()?;
         let effect = judgement.effect?;
+        let of_sides = |part: fn(&Summary) -> f64| {
+            [&judgement.a, &judgement.b].map(|side| side.as_ref().map_or(f64::NAN, part))
+        };
         judgement.verdict.is_difference().then(|| Claim {
             metric: row.name.clone(),
             unit: row.unit,
             primary: row.primary,
             verdict: judgement.verdict.clone(),
-            means: [&judgement.a, &judgement.b].map(|side| side.map_or(f64::NAN, |side| side.mean)),
+            means: of_sides(|side| side.mean),
+            medians: of_sides(|side| side.median),
             effect: effect.estimate,
             kind: effect.kind,
         })

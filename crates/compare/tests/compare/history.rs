@@ -52,3 +52,35 @@ fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {
         "metric nothing has no records yet: run its campaign"
     );
 }
+
+#[test]
+fn by_dates_a_history_keeps_variants_apart_and_sittings_together() {
+    let mut bench = Bench::new(1);
+    // Two sittings, hours apart, in which the variants took turns.
+    for sitting in 0..2_u64 {
+        for seed in 1..=6_u64 {
+            for variant in 0..2 {
+                let time = 1e6 * (1.0 + variant as f64) + 1e5 * sitting as f64 + seed as f64;
+                bench.moment += if seed == 1 && variant == 0 {
+                    7_200_000_000_000
+                } else {
+                    1_000_000_000
+                };
+                let record = bench.trial(0, variant, seed, time);
+                bench.add(0, variant, record);
+            }
+        }
+    }
+    let found = history(&bench.store, "run", &Filter::default(), Order::Dates).unwrap();
+    assert_eq!(found.cells.len(), 2);
+    for (cell, name) in found.cells.iter().zip(["off", "on"]) {
+        assert!(cell.label.ends_with(name), "{}", cell.label);
+        let stretches = cell.stretches();
+        assert_eq!((stretches.len(), cell.points), (2, 2));
+        assert!(stretches.iter().all(|s| s.variant == name && s.values == 6));
+        assert!(stretches[1].started.0 - stretches[0].started.0 > 7_200_000_000_000);
+    }
+    // By kernels the variants of a cell stand in one table.
+    let found = history(&bench.store, "run", &Filter::default(), Order::Kernels).unwrap();
+    assert_eq!(found.cells.len(), 1);
+}

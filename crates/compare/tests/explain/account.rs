@@ -168,6 +168,7 @@ pub fn claim(metric: &str, unit: Unit, means: [f64; 2]) -> Claim {
             Verdict::Regressed
         },
         means,
+        medians: means,
         effect: means[1] / means[0],
         kind: EffectKind::Ratio,
     }

@@ -49,6 +49,7 @@ fn claims(a: &[f64], b: &[f64]) -> Vec<Claim> {
         primary: true,
         verdict: judged.verdict,
         means: [judged.a.unwrap().mean, judged.b.unwrap().mean],
+        medians: [judged.a.unwrap().median, judged.b.unwrap().median],
         effect: judged.effect.unwrap().estimate,
         kind: EffectKind::Ratio,
     }]

@@ -1,7 +1,6 @@
 //! `pagetide history`: a metric across kernels or dates, and where it changed.
 
 use anyhow::Result;
-use clap::ValueEnum;
 use pagetide_compare::history::Order;
 use pagetide_compare::{CompareError, history};
 use pagetide_report::terminal;
@@ -33,17 +32,9 @@ pub struct Args {
     /// Only this campaign
     #[arg(long, value_name = "NAME")]
     campaign: Option<String>,
-    /// Order of the values
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = By::Kernels)]
-    by: By,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    /// Older kernels first
-    Kernels,
-    /// Older records first
-    Dates,
+    /// Order of the values: kernels, the older version first, or dates, variant by variant
+    #[arg(long, value_name = "ORDER", default_value = "kernels")]
+    by: Order,
 }
 
 /// Shows it.
@@ -55,11 +46,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         campaign: args.campaign.clone(),
         ..Filter::default()
     };
-    let order = match args.by {
-        By::Kernels => Order::Kernels,
-        By::Dates => Order::Dates,
-    };
-    let history = match history(&store, &args.metric, &filter, order) {
+    let history = match history(&store, &args.metric, &filter, args.by) {
         Err(CompareError::NoRecords { .. }) => {
             // Imported scenarios are known by their records alone.
             let of_scenario = Filter {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 use clap_mangen::Man;
 use pagetide_campaign::reference;
 use pagetide_report::words;
@@ -94,8 +95,9 @@ pub fn man(args: &ManArgs) -> Result<End> {
 
 /// Prints completions.
 pub fn completions(args: &CompletionArgs) -> Result<End> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut definition(), "pagetide", &mut text);
-    io::Write::write_all(&mut io::stdout().lock(), &text)?;
+    let (shells, mut out) = (Shells::builtins(), io::stdout().lock());
+    if let Some(shell) = shells.completer(&args.shell.to_string()) {
+        shell.write_registration("COMPLETE", "pagetide", "pagetide", "pagetide", &mut out)?;
+    }
     Ok(End::Done)
 }

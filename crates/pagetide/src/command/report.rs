@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use pagetide_compare::Names;
 use pagetide_quantity::Bytes;
-use pagetide_report::html::{self, Assets, PageSummary};
+use pagetide_report::html::{self, Assets};
 use pagetide_store::whole_file;
 use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
-use crate::output::{Output, say};
+use crate::output::{Output, left_out};
 
 /// Write a page with verdicts, figures and provenance, to open in a browser or to mail
 ///
@@ -72,7 +72,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let written = html::of_store(&store, &comparison, &about, Assets::Inside, &mut stdout)?;
         stdout.flush()?;
-        left_out(&written);
+        left_out(&written.omitted);
         return Ok(End::Done);
     }
     if args.output.exists() && !args.force {
@@ -90,7 +90,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             out,
         )?)
     })?;
-    left_out(&written);
+    left_out(&written.omitted);
     if out.json {
         out.json(&Summary {
             file: &args.output,
@@ -112,11 +112,4 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         ))?;
     }
     Ok(End::Done)
-}
-
-/// Tells what is not on the page; the page says so too.
-fn left_out(written: &PageSummary) {
-    for what in &written.omitted {
-        say(&format!("not on the page: {what}"));
-    }
 }

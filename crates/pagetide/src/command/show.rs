@@ -84,14 +84,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         if out.json {
             out.json(&seen)?;
         } else {
-            let subject = row.subject();
-            let heads = format!(
-                "{}, variant {}, seed {}",
-                subject.cell_label(),
-                subject.variant.name,
-                subject.seed
-            );
-            out.text(&terminal::observation(&seen, &heads, &out.look))?;
+            out.text(&terminal::observation(&seen, &row.subject(), &out.look))?;
         }
     } else if out.json {
         out.json(reader.record())?;

@@ -127,6 +127,20 @@ impl Lab {
         told(&self.pagetide(arguments).output().unwrap(), code)
     }
 
+    /// Imports the campaign `r`: 16 records of a scenario `build` under the variants `old` and `new`. Gives what was said as JSON.
+    pub fn import_of_two_variants(&self) -> String {
+        let mut table = "scenario,variant,metric,value,seed,unit,direction\n".to_owned();
+        for seed in 1..=8 {
+            for (variant, value) in [("old", 100), ("new", 80)] {
+                let value = value * 10 + seed;
+                let line = format!("build,{variant},time,{value},{seed},nanos,lower\n");
+                table.push_str(&line);
+            }
+        }
+        std::fs::write(self.folder().join("r.csv"), table).unwrap();
+        self.ends(0, ["import", "csv", "r.csv", "--json"]).0
+    }
+
     /// Starts the program and does not wait for it.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
         std::process::Command::new(program())

@@ -4,9 +4,9 @@ use pagetide_compare::explain::Answer;
 
 use super::Input;
 use super::escape::{prose, text};
-use super::names::Names;
 use super::waterfall;
 use crate::about;
+use crate::names::Names;
 use crate::why;
 
 /// Explanations in sight; the others stand with their cells.

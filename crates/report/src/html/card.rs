@@ -5,10 +5,10 @@ use pagetide_record::Record;
 
 use super::axis::Scales;
 use super::escape::text;
-use super::names::Names;
 use super::{forest, strip, verdicts};
 use crate::about::{self, BASELINE};
 use crate::draw::clean;
+use crate::names::Names;
 use crate::terminal::effect;
 
 /// Longest name.

@@ -8,13 +8,15 @@ use pagetide_verdict::{Judgement, Verdict};
 use super::Input;
 use super::axis::Scales;
 use super::escape::text;
-use super::names::Names;
 use super::strip::{self, PAD};
 use crate::about::{self, BASELINE};
+use crate::names::Names;
 use crate::terminal::effect;
 
 /// Width of the pictures.
 const WIDTH: f64 = 380.0;
+/// Longest text of what the cells share.
+const SHARED_CHARS: usize = 300;
 /// Longest name in a row.
 const NAME_CHARS: usize = 120;
 /// Rows in sight; the others are behind a summary.
@@ -40,11 +42,14 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
     if rows.is_empty() {
         return;
     }
+    let shared = match names.shared.trim_end() {
+        "" => String::new(),
+        shared => format!("{} ", text(shared, SHARED_CHARS)),
+    };
     put!(
         out,
-        "<h3 id=\"forest\">What decides, from the best to the worst</h3>\n<p class=\"params\">{}Change against {}, with its \
+        "<h3 id=\"forest\">What decides, from the best to the worst</h3>\n<p class=\"params\">{shared}Change against {}, with its \
          interval. A filled diamond is a sure verdict, a ring is not sure; shaded is what does not matter.</p>\n",
-        names.shared_text(),
         text(about::name(input.comparison, BASELINE), NAME_CHARS)
     );
     let (first, rest) = rows.split_at(rows.len().min(SHOWN_ROWS));

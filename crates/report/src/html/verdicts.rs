@@ -6,13 +6,13 @@ use pagetide_verdict::{Judgement, Verdict};
 use super::Input;
 use super::axis::Scales;
 use super::escape::{LONG, prose, text};
-use super::names::Names;
 use super::strip::{self, PAD};
 use super::{because, forest};
 use crate::about::{self, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
 use crate::draw::{Ink, Look};
+use crate::names::Names;
 use crate::terminal::{effect, notes, summary};
 
 /// Longest name in a table.
@@ -48,12 +48,8 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
         );
     } else {
         out.push_str("<h2 id=\"verdict-title\">Verdict</h2>\n");
-        let of_cell = |cell| match names.cell(cell) {
-            "" => String::new(),
-            name => format!(" of {name}"),
-        };
         for index in about::others(comparison) {
-            let sentence = summary::sentence_of(comparison, index, false, &of_cell);
+            let sentence = summary::sentence(comparison, index, false);
             let sentence = text(&sentence, LONG);
             let judged = cells_judged(comparison, index);
             if judged {

@@ -176,7 +176,7 @@ pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
 pub fn remark(note: &Note) -> String {
     match note {
         Note::TooFew { least } => {
-            format!("With fewer than {least} seeds no result can be sure")
+            format!("With fewer than {least} seeds no difference can be sure")
         }
         Note::SmallButReal => "Beyond chance, but too little to matter".to_owned(),
         Note::NotPositive => "With values of zero, so shown as differences".to_owned(),

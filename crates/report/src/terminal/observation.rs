@@ -9,6 +9,7 @@ use pagetide_probe::meaning::{
     CrossCheck, PairKind, Part, Parts, Reclaimer, Row, Section, TaskTime, Value, Waits,
 };
 use pagetide_quantity::Unit;
+use pagetide_record::Subject;
 
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count, signed};
@@ -36,13 +37,19 @@ const MOST_SITES: usize = 5;
 /// Most processes shown one by one.
 const MOST_TASKS: usize = 4;
 
-/// Draws an observation. `heads` says what was observed.
-pub fn observation(seen: &Observation, heads: &str, look: &Look) -> String {
+/// Draws an observation of this trial.
+pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
     let mut page = Page {
         look: *look,
         out: String::new(),
     };
-    page.line(Ink::Strong, heads);
+    let heads = format!(
+        "{}, variant {}, seed {}",
+        subject.cell_label(),
+        subject.variant.name,
+        subject.seed
+    );
+    page.line(Ink::Strong, &heads);
     let lists = if seen.table.multi_generational {
         "the multi-generational LRU"
     } else {

@@ -10,7 +10,7 @@ use pagetide_store::{CampaignNote, Row as Indexed};
 use pagetide_verdict::judgement::EffectKind;
 use serde::Serialize;
 
-use crate::date::ago;
+use crate::date::{ago, utc};
 use crate::draw::{Align, Ink, Look, quantity};
 use crate::terminal::list::{Row, list};
 
@@ -147,10 +147,11 @@ pub fn calibration_line(note: &CalibrationNote) -> String {
 
 /// A stretch of a history, as shown.
 #[derive(Serialize)]
-struct HistoryRow([String; 5]);
+struct HistoryRow([String; 6]);
 
 impl Row for HistoryRow {
     const HEADS: &'static [(&'static str, Align)] = &[
+        ("made (UTC)", Align::Left),
         ("kernel", Align::Left),
         ("variant", Align::Left),
         ("values", Align::Right),
@@ -174,8 +175,11 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
         if cell.points < FEWEST {
             let _ = writeln!(
                 text,
-                "{} kernels or runs are too few to find a change among, which takes {FEWEST}: `pagetide compare` judges two",
-                cell.points
+                "{}: {FEWEST} are needed to find a change; `pagetide compare` judges two",
+                match cell.points {
+                    1 => "one kernel or sitting".to_owned(),
+                    many => format!("{many} kernels or sittings"),
+                }
             );
         } else if cell.changes.is_empty() {
             text.push_str("no change found\n");
@@ -192,7 +196,10 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
 fn stretches(cell: &CellHistory, look: &Look) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, look);
+        let started = utc(stretch.started);
         HistoryRow([
+            // The seconds tell nobody anything.
+            started.get(..16).unwrap_or(&started).replace('T', " "),
             stretch.release,
             stretch.variant,
             stretch.values.to_string(),

@@ -6,10 +6,13 @@ use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about::{self, BASELINE};
 use crate::draw::clean;
+use crate::names::Names;
 use crate::terminal::effect;
 
 /// Longest name in the sentence.
 const NAME_CHARS: usize = 40;
+/// Longest name of a cell: what tells it from others is not cut.
+const CELL_CHARS: usize = 120;
 
 /// The verdicts' words in the order of the sentence.
 const WORDS: [&str; 8] = [
@@ -33,19 +36,8 @@ struct Finding<'a> {
 /// The sentence for one variant against the baseline: how many primary metrics went which way, and the largest
 /// improvement and regression with their intervals. Where no metric is primary, all count.
 pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
-    sentence_of(comparison, variant, ascii, &|cell| {
-        let label = comparison.cells.get(cell).map_or("", |group| &group.label);
-        format!(" of {}", clean(label, NAME_CHARS, ascii))
-    })
-}
-
-/// The sentence, with what stands behind a metric's name to say which cell it is of.
-pub(crate) fn sentence_of(
-    comparison: &Comparison,
-    variant: usize,
-    ascii: bool,
-    of_cell: &dyn Fn(usize) -> String,
-) -> String {
+    let names = Names::of(comparison);
+    let of_cell = |cell| clean(&names.behind(cell), CELL_CHARS, ascii);
     let name = |index: usize| clean(about::name(comparison, index), NAME_CHARS, ascii);
     let any = comparison
         .cells

@@ -2,16 +2,12 @@
 
 use pagetide_compare::Comparison;
 
-use super::escape::text;
-
 /// The parts of cells' labels, as they are joined.
 const JOINT: &str = " · ";
 /// Scenarios whose parameters are said beside a picture; those of more stand with their cells.
 const FEW: usize = 3;
-/// Longest text of parameters.
-const LONG: usize = 300;
 
-/// Names of the cells of a page.
+/// Names of the cells of a comparison.
 pub(crate) struct Names {
     short: Vec<String>,
     /// What stands in no short name, in sentences; empty where nothing was left out.
@@ -91,16 +87,16 @@ impl Names {
         Self { short, shared }
     }
 
-    /// The name of a cell among the others of the page; empty where it is the only one.
+    /// The name of a cell among the others; empty where it is the only one.
     pub(crate) fn cell(&self, place: usize) -> &str {
         self.short.get(place).map_or("", String::as_str)
     }
 
-    /// What all share, for a page.
-    pub(crate) fn shared_text(&self) -> String {
-        match self.shared.trim_end() {
+    /// What says which cell a metric is of, behind its name; empty where there is only one cell.
+    pub(crate) fn behind(&self, place: usize) -> String {
+        match self.cell(place) {
             "" => String::new(),
-            shared => format!("{} ", text(shared, LONG)),
+            name => format!(" of {name}"),
         }
     }
 }

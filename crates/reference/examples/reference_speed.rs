@@ -1,6 +1,6 @@
 //! Nanoseconds a reference, pattern by pattern: one by one and in batches.
 //!
-//! `cargo run --release -p pagetide-reference --example speed [PAGES] [REFS]`
+//! `cargo run --release -p pagetide-reference --example reference_speed [PAGES] [REFS]`
 
 use std::error::Error;
 use std::hint::black_box;

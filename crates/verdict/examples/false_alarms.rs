@@ -3,7 +3,7 @@
 //! of the same values.
 //!
 //! ```text
-//! cargo run --release -p pagetide-verdict --example calibrate [CAMPAIGNS]
+//! cargo run --release -p pagetide-verdict --example false_alarms [CAMPAIGNS]
 //! ```
 
 use std::thread;

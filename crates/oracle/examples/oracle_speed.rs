@@ -6,7 +6,7 @@
 //! public sources; without it, its columns are left out. Memory is what the oracle allocates beyond the string, and of the peer what is
 //! resident beyond its mapped file.
 //!
-//! `speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, many, or
+//! `oracle_speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, many, or
 //! the name of a policy.
 
 use std::fs::File;
