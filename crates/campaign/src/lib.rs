@@ -4,6 +4,7 @@
 //! with parameters. Begin reading in [`campaign`] (what is asked for), then [`plan`] (in which order) and [`run()`]
 //! (the loop).
 
+pub mod bisect;
 mod calibration;
 pub mod campaign;
 mod command;

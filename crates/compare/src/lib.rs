@@ -7,6 +7,7 @@
 //! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
 
 pub mod beside;
+pub mod bisected;
 mod calibration;
 pub mod comparison;
 mod difference;

@@ -1,5 +1,6 @@
 //! Kernels of the cache as lists show them, and all there is to say of one.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Display};
 
 use pagetide_quantity::Bytes;
@@ -10,6 +11,7 @@ use crate::error::KernelError;
 use crate::kernel::Kernel;
 use crate::kernel_ref::KernelRef;
 use crate::need::Need;
+use crate::version;
 
 /// What a scenario or variant may need of a kernel, in the order shown.
 const NEEDS: [Need; 13] = [
@@ -71,6 +73,33 @@ impl Cache {
         self.pinned(&reference).ok_or_else(|| KernelError::Absent {
             name: name.to_owned(),
         })
+    }
+
+    /// The kernels of the cache from one to another, both included, by their releases; the other way round where the first is
+    /// the later one. What was built here from source is left out unless it is one of the two: the releases of one source with
+    /// this and that patch are all the same.
+    pub fn between(&self, first: &Kernel, last: &Kernel) -> Result<Vec<Kernel>, KernelError> {
+        let (order, is_end) = (
+            version::compare(&first.release, &last.release),
+            |kernel: &Kernel| [&first.digest, &last.digest].contains(&&kernel.digest),
+        );
+        let (low, high) = match order {
+            Ordering::Greater => (last, first),
+            _ => (first, last),
+        };
+        let lies_between = |kernel: &Kernel| {
+            version::compare(&low.release, &kernel.release) == Ordering::Less
+                && version::compare(&kernel.release, &high.release) == Ordering::Less
+                && !kernel.origin.reference.starts_with("built from ")
+        };
+        let mut all = self.list()?;
+        all.retain(|kernel| !is_end(kernel) && lies_between(kernel));
+        all.insert(0, low.clone());
+        all.push(high.clone());
+        if order == Ordering::Greater {
+            all.reverse();
+        }
+        Ok(all)
     }
 
     /// A kernel as lists show it.

@@ -126,11 +126,15 @@ pub(crate) fn build(
             Delivery::Failed { is_control } => outcome.failed += usize::from(!is_control),
         }
     }
-    // Kernels and snapshots share one limit.
+    share_limit(options, &workshop);
+    Ok(outcome)
+}
+
+/// Kernels and snapshots share one limit: what builds take is taken from it.
+pub(crate) fn share_limit(options: &mut Options, workshop: &Workshop) {
     let taken = Bytes(workshop.taken());
     options.cache_limit = options
         .cache_limit
         .saturating_sub(taken)
         .max(LEAST_FOR_SNAPSHOTS);
-    Ok(outcome)
 }

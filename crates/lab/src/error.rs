@@ -1,11 +1,12 @@
 //! What a laboratory cannot do.
 
 use pagetide_campaign::RequestError;
+use pagetide_campaign::bisect::BisectError;
 use pagetide_exact::ExactError;
 use pagetide_kernel::KernelError;
 use pagetide_record::ArenaKind;
 use pagetide_root::RootError;
-use pagetide_source::OrderError;
+use pagetide_source::{OrderError, SourceError};
 use thiserror::Error;
 
 /// Why something cannot be put in place. Each cause is the source too, for whoever asks what kind of error it is.
@@ -29,6 +30,12 @@ pub enum LabError {
     /// A kernel cannot be built.
     #[error("{0}")]
     Order(#[source] Box<OrderError>),
+    /// A source or its history cannot be read.
+    #[error("{0}")]
+    Source(#[source] Box<SourceError>),
+    /// The words ask for no search.
+    #[error("{0}")]
+    Bisect(#[source] Box<BisectError>),
     /// The words make no campaign.
     #[error("{0}")]
     Request(#[from] RequestError),
@@ -40,6 +47,8 @@ impl LabError {
     pub fn is_by_words(&self) -> bool {
         match self {
             Self::NoArena { .. } => true,
+            Self::Bisect(why) => why.is_by_words(),
+            Self::Source(why) => why.is_by_words(),
             Self::Root(why) => !matches!(why, RootError::Image { .. }),
             _ => false,
         }
@@ -49,5 +58,17 @@ impl LabError {
 impl From<OrderError> for LabError {
     fn from(why: OrderError) -> Self {
         Self::Order(Box::new(why))
+    }
+}
+
+impl From<SourceError> for LabError {
+    fn from(why: SourceError) -> Self {
+        Self::Source(Box::new(why))
+    }
+}
+
+impl From<BisectError> for LabError {
+    fn from(why: BisectError) -> Self {
+        Self::Bisect(Box::new(why))
     }
 }

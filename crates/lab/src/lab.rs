@@ -32,6 +32,19 @@ impl Lab {
         self.options.jobs
     }
 
+    /// How everything runs.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
     /// The folder of kernels, snapshots and roots.
     pub(crate) fn folder(&self) -> &Path {
         &self.options.cache

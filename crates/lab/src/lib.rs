@@ -5,13 +5,15 @@
 //! steps. Begin reading in [`Lab`].
 
 pub mod arenas;
+mod bisect;
 mod building;
 mod error;
 mod lab;
 mod program;
 mod vocabulary;
 
+pub use bisect::BisectPlan;
 pub use building::Builds;
 pub use error::LabError;
 pub use lab::{Lab, Say};
-pub use vocabulary::vocabulary;
+pub use vocabulary::{facts, vocabulary};

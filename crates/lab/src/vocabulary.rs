@@ -1,7 +1,9 @@
 //! The words a campaign file or command line may use, taken from the definitions of scenarios and settings.
 
-use pagetide_campaign::{ScenarioWords, Vocabulary};
+use pagetide_campaign::squeeze::ScenarioFacts;
+use pagetide_campaign::{ScenarioSpec, ScenarioWords, Vocabulary};
 use pagetide_harness::settings;
+use pagetide_scenario::ScenarioError;
 
 use crate::arenas;
 
@@ -33,4 +35,19 @@ pub fn vocabulary() -> Vocabulary {
             .collect(),
         settings: settings::KNOWN.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// What a scenario says of itself to a search for the memory that is enough.
+pub fn facts(spec: &ScenarioSpec) -> Result<ScenarioFacts<'static>, ScenarioError> {
+    let definition = pagetide_scenario::find(&spec.name)?;
+    let mut metrics = definition.metrics.iter();
+    let params = definition.params.iter();
+    Ok(ScenarioFacts {
+        primary: metrics
+            .find(|metric| metric.primary)
+            .map(|metric| metric.name),
+        defaults: params
+            .map(|param| (param.name, definition.default_of(param, spec.as_written)))
+            .collect(),
+    })
 }

@@ -47,6 +47,7 @@ pub struct Cli {
 pub enum Command {
     Run(Box<command::run::Args>),
     Squeeze(Box<command::squeeze::Args>),
+    Bisect(Box<command::bisect::Args>),
     Compare(command::compare::Args),
     Explain(command::explain::Args),
     Report(command::report::Args),

@@ -1,6 +1,7 @@
 //! One file per subcommand: its arguments, and what it does with the libraries.
 
 pub mod atlas;
+pub mod bisect;
 pub mod calibrate;
 pub mod compare;
 pub mod doctor;
@@ -40,6 +41,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Report(args) => report::run(&args, &places, out),
         Command::Serve(args) => serve::run(&args, &places, out),
         Command::Show(args) => show::run(&args, &places, out),
+        Command::Bisect(args) => bisect::run(&args, &places, out),
         Command::Squeeze(args) => squeeze::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pagetide_compare::bisected::BisectResult;
 use pagetide_compare::{Comparison, FailOn};
 use pagetide_report::format::{self, Style};
 use pagetide_report::paper;
@@ -88,11 +89,12 @@ impl JudgedArgs {
         Ok(())
     }
 
-    /// Writes a comparison and says how the command ends.
+    /// Writes a comparison, with the search at whose end it stands, and says how the command ends.
     pub fn show(
         &self,
         store: &Store,
         comparison: &Comparison,
+        found: Option<&BisectResult>,
         title: String,
         command: String,
         out: Output,
@@ -123,7 +125,10 @@ impl JudgedArgs {
             .filter_map(|cell| cell.subject.as_ref());
         self.check(recorded.map(|subject| subject.scenario.as_str()))?;
         let mut stdout = BufWriter::new(io::stdout().lock());
-        let omitted = format::write(format, &style, store, comparison, about, &mut stdout)?;
+        let omitted = match found {
+            Some(found) => format::write_bisect(format, &style, store, found, about, &mut stdout)?,
+            None => format::write(format, &style, store, comparison, about, &mut stdout)?,
+        };
         stdout.flush()?;
         left_out(&omitted);
         Ok(End::of(comparison, self.fail_on()))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use pagetide_arena::Arena;
-use pagetide_campaign::{Campaign, KernelForecast, Options, StateWriter, maker};
+use pagetide_campaign::{Campaign, Options, StateWriter, maker};
 use pagetide_lab::{Builds, Lab};
 use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
@@ -18,7 +18,8 @@ use crate::progress::Progress;
 /// From the first word to the last trial.
 pub struct Session<'a> {
     places: &'a StoreArgs,
-    lab: Lab,
+    /// What makes its words runnable.
+    pub lab: Lab,
     /// What is shown while trials run.
     pub progress: Progress,
 }
@@ -56,11 +57,6 @@ impl<'a> Session<'a> {
     /// Builds the kernels of a campaign that are built from source.
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds> {
         Ok(self.lab.build(campaign)?)
-    }
-
-    /// Says what building them would come to, and builds none.
-    pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>> {
-        Ok(self.lab.foretell(campaign)?)
     }
 
     /// Opens the arena of this kind.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use pagetide_compare::bisected::BisectResult;
 use pagetide_compare::explain::explain;
 use pagetide_compare::{CalibrationError, CalibrationNote, CompareError, Comparison, tails};
 use pagetide_quantity::{Histogram, Nanos};
@@ -195,6 +196,31 @@ pub fn write(
     };
     out.write_all(text.as_bytes())?;
     Ok(Vec::new())
+}
+
+/// Writes what a search for the first bad version came to, and after it, where the format has words for both, the comparison of
+/// the two versions at its end.
+pub fn write_bisect(
+    format: Format,
+    style: &Style,
+    store: &Store,
+    found: &BisectResult,
+    about: About,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, FormatError> {
+    let look = match format {
+        Format::Table => style.look,
+        Format::Mail => mail::LOOK,
+        Format::Json => {
+            let mut found = found.clone();
+            found.comparison.explanations = explain(store, &found.comparison)?;
+            out.write_all(json::pretty(&found).as_bytes())?;
+            return Ok(Vec::new());
+        }
+        _ => return write(format, style, store, &found.comparison, about, out),
+    };
+    out.write_all(terminal::bisect::bisect(found, &look).as_bytes())?;
+    write(format, style, store, &found.comparison, about, out)
 }
 
 /// The table for the terminal, with pictures and tails as far as they are wanted.

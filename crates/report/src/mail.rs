@@ -25,7 +25,7 @@ use crate::why;
 /// Columns of a mail that survive quoting.
 pub const WIDTH: usize = 75;
 /// Mails are ASCII.
-const LOOK: Look = Look {
+pub(crate) const LOOK: Look = Look {
     width: WIDTH,
     colour: false,
     ascii: true,

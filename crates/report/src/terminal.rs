@@ -1,6 +1,7 @@
 //! What a person sees in a terminal: verdicts, one record, lists.
 
 pub mod atlas;
+pub mod bisect;
 pub mod effect;
 pub mod ideal;
 pub mod layout;

@@ -77,6 +77,20 @@ pub enum SourceError {
         /// Where and why, and what to do.
         why: String,
     },
+    /// Of two revisions the one is no ancestor of the other.
+    #[error(
+        "{good} is no ancestor of {bad} in {}: give an ancestor, such as the last one that both have ({common})", path.display()
+    )]
+    NoAncestor {
+        /// The revision that should be the ancestor.
+        good: String,
+        /// The other.
+        bad: String,
+        /// The last commit that both have.
+        common: String,
+        /// The tree.
+        path: PathBuf,
+    },
     /// git could not do its work.
     #[error("git could not {attempt} ({said}): check that {} is a git tree and has that revision", path.display())]
     Git {
@@ -156,6 +170,19 @@ impl SourceError {
                 | Self::Unsafe { .. }
                 | Self::Incomplete { .. }
                 | Self::NotTaken { .. }
+                | Self::NoAncestor { .. }
+        )
+    }
+
+    /// Whether the source itself cannot be built, rather than that the machine could not.
+    pub fn is_by_source(&self) -> bool {
+        matches!(
+            self,
+            Self::Misfit { .. }
+                | Self::NotTaken { .. }
+                | Self::Configure { .. }
+                | Self::Compile { .. }
+                | Self::Make { .. }
         )
     }
 

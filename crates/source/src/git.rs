@@ -132,6 +132,15 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
+/// What git says of a tree that is only read.
+pub(crate) fn ask(folder: &Path, arguments: &[&str], attempt: &str) -> Result<String, SourceError> {
+    // What users set for their own eyes must not change what is read.
+    let plain = ["-c", "log.showSignature=false", "-c", "color.ui=false"];
+    let path = text(folder);
+    let place = [&plain[..], &["-C", &path]].concat();
+    git(folder, &place, arguments, attempt)
+}
+
 fn git(
     folder: &Path,
     place: &[&str],

@@ -51,6 +51,8 @@ pub struct ScriptedArena {
     pub deeds: BTreeMap<(String, u64), Act>,
     /// What the observed passes of variants tell, by their names.
     pub tells: BTreeMap<String, trace::Told>,
+    /// Whether the name of a kernel stands for its image too.
+    pub tells_images: bool,
     /// A name of a kernel that this arena refuses.
     pub refuses: Option<String>,
     /// Wall-clock time that a guest's boot is said to take; each kind of swap has a guest of its own.
@@ -72,6 +74,7 @@ impl Default for ScriptedArena {
             effect: BTreeMap::new(),
             deeds: BTreeMap::new(),
             tells: BTreeMap::new(),
+            tells_images: false,
             refuses: None,
             boot: None,
             log: Mutex::new(Vec::new()),
@@ -114,6 +117,11 @@ impl Arena for ScriptedArena {
         let kernel = KernelId {
             source: trial.variant.kernel.clone(),
             release: trial.variant.kernel.clone(),
+            digest: if self.tells_images {
+                trial.variant.kernel.clone()
+            } else {
+                String::new()
+            },
             ..KernelId::default()
         };
         let mut subject = trial.subject(kernel, Bytes::from_mib(256));

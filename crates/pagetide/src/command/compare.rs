@@ -71,5 +71,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     let title = names.title(&comparison);
     let command = names.origin(&store, &comparison, "compare")?;
-    args.judged.show(&store, &comparison, title, command, out)
+    args.judged
+        .show(&store, &comparison, None, title, command, out)
 }

@@ -68,7 +68,7 @@ impl Row for CellRow {
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let session = Session::begin(places, &args.arena)?;
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
-    let kernels = session.foretell(&mut campaign)?;
+    let kernels = session.lab.foretell(&mut campaign)?;
     let arena = session.arena(campaign.arena)?;
     let store = places.store()?;
     for text in inert(&campaign, arena.as_ref())? {

@@ -106,7 +106,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         };
         is_open = comparison.open() > 0;
         let (title, command) = (note.id(), shell(&typed()));
-        args.judged.show(&store, &comparison, title, command, out)?
+        args.judged
+            .show(&store, &comparison, None, title, command, out)?
     } else {
         show_medians(&store, &note, out)?
     };

@@ -3,9 +3,10 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use pagetide_campaign::squeeze::{
-    Answer, MOST_RUNS, ScenarioFacts, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
+    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
 };
 use pagetide_compare::squeezed::{Knob, SqueezeResult};
+use pagetide_lab::facts;
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;
 
@@ -73,20 +74,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
     }
-    let spec = &campaign.scenarios[0];
-    let definition = pagetide_scenario::find(&spec.name)?;
-    let facts = ScenarioFacts {
-        primary: definition
-            .metrics
-            .iter()
-            .find(|m| m.primary)
-            .map(|m| m.name),
-        defaults: definition
-            .params
-            .iter()
-            .map(|param| (param.name, definition.default_of(param, spec.as_written)))
-            .collect(),
-    };
+    let facts = facts(&campaign.scenarios[0])?;
     let asked = args.request().search(campaign, &facts)?;
     let arena = session.arena(asked.campaign.arena)?;
     let (mut store, options) = (places.store()?, session.options(false));

@@ -1,0 +1,45 @@
+//! The steps as `git bisect log` writes them, so that `git bisect replay` takes them.
+
+use std::fmt::Write;
+
+use pagetide_compare::bisected::{BisectStep, Version};
+
+use super::History;
+
+/// The log of a search after some steps, the first of which is the bad version; `first` is what it came to.
+pub fn log(history: &History, steps: &[BisectStep], first: &[Version]) -> String {
+    let mut text = String::from("git bisect start\n");
+    let mut line = |word: &str, version: &Version| {
+        let _ = writeln!(
+            text,
+            "# {word}: [{}] {}\ngit bisect {word} {}",
+            version.id, version.what, version.id
+        );
+    };
+    let (bad, tried) = match steps {
+        [bad, tried @ ..] => (Some(&bad.version), tried),
+        [] => (None, steps),
+    };
+    bad.iter().for_each(|bad| line("bad", bad));
+    line("good", &history.versions[history.good]);
+    for step in tried {
+        line(step.mark.word(), &step.version);
+    }
+    match first {
+        [] => {}
+        [only] => {
+            let _ = writeln!(text, "# first bad commit: [{}] {}", only.id, only.what);
+        }
+        several => {
+            text.push_str("# only skipped commits left to test\n");
+            for version in several {
+                let _ = writeln!(
+                    text,
+                    "# possible first bad commit: [{}] {}",
+                    version.id, version.what
+                );
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,176 @@
+//! What a search for the first bad version goes through: kernels of the cache by their releases, or commits of a git tree.
+
+use std::collections::BTreeSet;
+
+use pagetide_arena::{Arena, VariantSpec};
+use pagetide_campaign::Campaign;
+use pagetide_campaign::bisect::{
+    Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, SupplyError, Tools,
+    Version, bisect, predict, question,
+};
+use pagetide_kernel::{Freshness, Kernel, KernelRef};
+use pagetide_source::{BuildStep, Commits, Recipe, SourceRef};
+use pagetide_store::Store;
+
+use crate::building::{self, share_limit};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::{facts, vocabulary};
+
+/// A search and the kernels of its versions, some of which may have to be built.
+#[derive(Debug)]
+pub struct BisectPlan {
+    /// The search.
+    pub search: Bisect,
+    /// Names of kernels, or recipes.
+    kernels: Vec<String>,
+}
+
+impl Lab {
+    /// What is to be searched: nothing is built, but kernels of packages that good and bad name are fetched. Builds and
+    /// snapshots share the limit of the cache from now on.
+    pub fn bisect(
+        &mut self,
+        mut campaign: Campaign,
+        request: &BisectRequest,
+    ) -> Result<BisectPlan, LabError> {
+        let facts = facts(&campaign.scenarios[0]).ok();
+        let primary = facts.and_then(|facts| facts.primary).unwrap_or_default();
+        let metric = question(&mut campaign, request, primary, &vocabulary())?;
+        let kernel = &campaign.variants[0].kernel;
+        let (history, kernels) = if Recipe::is_recipe(kernel) {
+            let commits = self.commits(&kernel.parse()?, request)?;
+            let workshop = building::workshop(self.cache()?, self.options());
+            share_limit(self.options_mut(), &workshop);
+            commits
+        } else {
+            self.packages(request)?
+        };
+        let search = Bisect {
+            campaign,
+            metric,
+            history,
+        };
+        Ok(BisectPlan { search, kernels })
+    }
+
+    #[expect(clippy::unused_self, reason = "its sibling asks the cache")]
+    fn commits(
+        &self,
+        like: &Recipe,
+        request: &BisectRequest,
+    ) -> Result<(History, Vec<String>), LabError> {
+        let SourceRef::Git { folder, .. } = &like.source else {
+            let source_name = like.source.to_string();
+            return Err(BisectError::NoHistory { source_name }.into());
+        };
+        if !request.among.is_empty() {
+            return Err(BisectError::Both.into());
+        }
+        let commits = Commits::between(folder, &request.good, &request.bad)?;
+        let kernels = (0..commits.commits.len())
+            .map(|place| commits.recipe(place, like).to_string())
+            .collect();
+        let version = |commit: &pagetide_source::Commit| Version {
+            id: commit.id.clone(),
+            name: commit.id.get(..12).unwrap_or(&commit.id).to_owned(),
+            what: commit.subject.clone(),
+        };
+        let history = History {
+            versions: commits.commits.iter().map(version).collect(),
+            good: 0,
+            bad: commits.commits.len() - 1,
+            parents: commits.parents,
+        };
+        Ok((history, kernels))
+    }
+
+    fn packages(&self, request: &BisectRequest) -> Result<(History, Vec<String>), LabError> {
+        let cache = self.cache()?;
+        let freshness = Freshness::new(self.options().refresh);
+        let find = |name: &String| -> Result<Kernel, LabError> {
+            let reference: KernelRef = name.parse()?;
+            let mut watch = |step: &pagetide_kernel::Step| self.say(&step.to_string());
+            Ok(cache.resolve(&reference, freshness, &mut watch)?)
+        };
+        let (good, bad) = (find(&request.good)?, find(&request.bad)?);
+        if good.digest == bad.digest {
+            let what = good.release;
+            return Err(BisectError::Same { what }.into());
+        }
+        let all = if request.among.is_empty() {
+            cache.between(&good, &bad)?
+        } else {
+            // Whoever names them knows their order.
+            let named = request.among.iter().map(find);
+            let mut all = named.collect::<Result<Vec<_>, _>>()?;
+            let mut seen = BTreeSet::from([good.digest.clone(), bad.digest.clone()]);
+            all.retain(|kernel| seen.insert(kernel.digest.clone()));
+            all.insert(0, good);
+            all.push(bad);
+            all
+        };
+        let version = |kernel: &Kernel| {
+            let same = all.iter().filter(|other| other.release == kernel.release);
+            let name = match same.count() {
+                0 | 1 => kernel.release.clone(),
+                _ => format!("{} {}", kernel.release, kernel.digest.short()),
+            };
+            Version {
+                id: kernel.digest.short().to_owned(),
+                name: name.replace([':', ',', '\n'], "-"),
+                what: format!("{} ({})", kernel.release, kernel.origin.reference),
+            }
+        };
+        let kernels = all.iter().map(|kernel| kernel.digest.to_string());
+        Ok((
+            History::line(all.iter().map(version).collect()),
+            kernels.collect(),
+        ))
+    }
+
+    /// What the search will cost, in a sentence. Nothing is built for that.
+    pub fn cost(
+        &self,
+        plan: &BisectPlan,
+        arena: &dyn Arena,
+        store: &Store,
+    ) -> Result<String, LabError> {
+        let history = &plan.search.history;
+        let mut ends = plan.search.campaign.clone();
+        let template = ends.variants[0].clone();
+        ends.variants = [history.good, history.bad]
+            .map(|place| VariantSpec {
+                name: history.versions[place].name.clone(),
+                kernel: plan.kernels[place].clone(),
+                ..template.clone()
+            })
+            .to_vec();
+        let kernels = self.foretell(&mut ends)?;
+        let (ends, jobs) = (ends.variants, self.jobs());
+        Ok(predict(&plan.search, ends, &kernels, arena, store, jobs)?)
+    }
+
+    /// Searches. Kernels are built where they must be; a version that does not build is skipped.
+    pub fn search(
+        &self,
+        plan: &BisectPlan,
+        store: &mut Store,
+        tools: &Tools<'_>,
+    ) -> Result<BisectOutcome, LabError> {
+        let mut workshop = building::workshop(self.cache()?, self.options());
+        let mut supply = |place: usize| -> Result<Supplied, SupplyError> {
+            let name = &plan.kernels[place];
+            if !Recipe::is_recipe(name) {
+                return Ok(Supplied::Kernel(name.clone()));
+            }
+            let mut watch = |step: &BuildStep| self.say(&step.to_string());
+            match workshop.build(&name.parse()?, &mut watch) {
+                Ok(built) => Ok(Supplied::Kernel(built.name)),
+                Err(why) if why.is_by_source() => Ok(Supplied::Skip(why.to_string())),
+                Err(why) => Err(why.into()),
+            }
+        };
+        Ok(bisect(&plan.search, &mut supply, store, tools)?)
+    }
+}

@@ -1,0 +1,108 @@
+//! `pagetide bisect`: the first version of the kernel that differs.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Id;
+use clap::builder::Resettable;
+use pagetide_campaign::StateWriter;
+use pagetide_campaign::bisect::{BisectOutcome, BisectRequest, Tools};
+use pagetide_report::terminal::bisect as shown;
+use pagetide_store::shell;
+
+use crate::campaign_args::CampaignArgs;
+use crate::exit::End;
+use crate::judged::JudgedArgs;
+use crate::lab::{ArenaArgs, StoreArgs};
+use crate::output::Output;
+use crate::program_args::ProgramArgs;
+use crate::session::{Session, typed};
+
+/// Which kernel, or which commit, was the first that differs?
+///
+/// Good and bad run first and must surely differ. Then the versions between are halved, each judged against the good one's records
+/// with the same seeds. One that is open gets twice as many, up to --seeds [32], and is skipped then, as is one that does not build
+/// or boot. What has a record is not run again, so the same command goes on where it was stopped.
+#[derive(clap::Args, Debug)]
+#[command(mut_arg("metric", |arg| arg.requires(Resettable::<Id>::Reset).value_name("NAME[=REGEX:higher|lower]")))]
+#[command(after_long_help = "\
+Examples:
+  pagetide bisect --good debian:bookworm --bad debian:sid hot-cold --swap ssd
+  pagetide bisect --source ~/linux --good v6.12 --bad HEAD hot-cold --log bisect.log
+
+Without --source it searches the kernels of the cache by their releases, or those that --kernel names, in that order; with it the commits of a git
+tree, which is only read. --metric NAME decides. The log is for `git bisect replay`.")]
+pub struct Args {
+    /// Kernel or revision that is as it should be
+    #[arg(long, value_name = "K", help_heading = "Search")]
+    good: String,
+    /// Kernel or revision that differs; with --source a descendant of the good one
+    #[arg(long, value_name = "K", help_heading = "Search")]
+    bad: String,
+    /// File that gets the log of `git bisect` [default: bisect/NAME.log in the store]
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    log: Option<PathBuf>,
+    /// A scenario, where it is no program of your own
+    #[arg(required_unless_present = "command", value_name = "SCENARIO")]
+    what: Vec<String>,
+    #[command(flatten)]
+    campaign: CampaignArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    arena: ArenaArgs,
+    #[command(flatten)]
+    judged: JudgedArgs,
+}
+
+/// Searches.
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let mut session = Session::begin(places, &args.arena)?;
+    let (mut program, asked) = (args.program.clone(), args.campaign.request()?);
+    // A metric that is read from a program's output says how; one that the scenario has is only named.
+    let named = |text: &mut String| !text.contains('=');
+    let request = BisectRequest {
+        good: args.good.clone(),
+        bad: args.bad.clone(),
+        among: asked.kernels,
+        metric: program.metric.extract_if(.., named).last(),
+        name: asked.name,
+    };
+    let campaign = session.campaign(&args.what, &args.campaign, &program)?;
+    let plan = session.lab.bisect(campaign, &request)?;
+    let name = &plan.search.campaign.name;
+    let arena = session.arena(plan.search.campaign.arena)?;
+    let (mut store, options) = (places.store()?, session.options(false));
+    let say = |text: &str| session.progress.say(text);
+    say(&session.lab.cost(&plan, arena.as_ref(), &store)?);
+    let kept = store.folder().join(format!("bisect/{name}.log"));
+    let logs: Vec<PathBuf> = args.log.iter().cloned().chain([kept]).collect();
+    let search = |watch: &StateWriter<'_, _>| {
+        let tools = Tools {
+            arena: arena.as_ref(),
+            options: &options,
+            watch,
+            logs: &logs,
+            say: &|step| say(&shown::told(step)),
+        };
+        session.lab.search(&plan, &mut store, &tools)
+    };
+    let is_stopped = |outcome: &BisectOutcome| matches!(outcome, BisectOutcome::Stopped(_));
+    let found = match session.run(name, search, is_stopped)? {
+        BisectOutcome::Found(found) => *found,
+        BisectOutcome::Nothing(why) => {
+            say(&why);
+            return Ok(End::Open);
+        }
+        BisectOutcome::Stopped(steps) => {
+            say(&format!(
+                "stopped after {steps} steps; the same command goes on from here"
+            ));
+            return Ok(End::Unable);
+        }
+    };
+    let (pair, title, command) = (&found.comparison, found.campaign.clone(), shell(&typed()));
+    args.judged
+        .show(&store, pair, Some(&found), title, command, out)?;
+    Ok(if found.is_one() { End::Done } else { End::Open })
+}

@@ -1,0 +1,322 @@
+//! The first bad kernel or commit, through the program: over packaged kernels, killed and resumed; over a git tree, where kernels
+//! may be built.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{Lab, one_sentence};
+use pagetide_testing::git::git;
+use pagetide_testing::{Need, skip};
+
+/// A workload so small that a trial takes a second or two.
+const TINY: [&str; 11] = [
+    "smooth-sin-random",
+    "--memory",
+    "24M",
+    "--swap-size",
+    "64M",
+    "-p",
+    "pages=30M",
+    "-p",
+    "refs=4000",
+    "--seeds",
+    "6",
+];
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+/// Kills the program as soon as so many records are in the store.
+fn killed_after(lab: &Lab, arguments: &[&str], records: usize) {
+    let mut child = lab.start(arguments);
+    let began = Instant::now();
+    let count = || {
+        let mut count = 0;
+        let mut folders = vec![lab.store().join("records")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    count += 1;
+                }
+            }
+        }
+        count
+    };
+    while count() < records {
+        assert!(
+            began.elapsed() < Duration::from_secs(300),
+            "{} records",
+            count()
+        );
+        assert!(child.try_wait().unwrap().is_none(), "it ended on its own");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed() {
+    let Some(lab) = Lab::that_runs() else { return };
+    for kernel in ["debian:bookworm", "debian:sid"] {
+        let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
+        if !output.status.success() {
+            return skip(Need::Kernels, format!("{kernel} cannot be had"));
+        }
+    }
+    let ends = ["bisect", "--good", "debian:bookworm", "--bad", "debian:sid"];
+    let among = ["--kernel", common::KERNEL, "--log", "bisect.log"];
+    let search = [&ends[..], &among, &TINY].concat();
+    killed_after(&lab, &search, 9);
+    let (out, err) = lab.ends(0, [&search[..], &["--json"]].concat());
+    assert!(err.contains("1 version between good and bad"), "{err}");
+    assert!(err.contains("more have records"), "it began anew: {err}");
+    let found = json(&out);
+    let marks: Vec<(&str, &str)> = found["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| {
+            let name = step["version"]["name"].as_str().unwrap();
+            (name, step["mark"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(marks.len(), 2, "{marks:?}");
+    assert!(
+        marks[0].0.starts_with("7.") && marks[0].1 == "bad",
+        "{marks:?}"
+    );
+    assert!(marks[1].0.starts_with("6.12."), "{marks:?}");
+    let first = if marks[1].1 == "bad" {
+        marks[1].0
+    } else {
+        marks[0].0
+    };
+    assert_eq!(found["first_bad"][0]["name"], first);
+    // The two versions are compared, and why they differ is said.
+    assert_eq!(found["comparison"]["columns"][1]["name"], first);
+    assert!(
+        !found["comparison"]["explanations"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    let log = fs::read_to_string(lab.folder().join("bisect.log")).unwrap();
+    assert!(log.contains("# first bad commit: ["), "{log}");
+    // All has its record now: nothing is run again for the mail.
+    let (mail, err) = lab.ends(0, [&search[..], &["--as", "mail"]].concat());
+    assert!(!err.contains("trials to run"), "{err}");
+    assert!(
+        mail.starts_with("The first bad version is ") && mail.is_ascii(),
+        "{mail}"
+    );
+    assert!(mail.lines().all(|line| line.len() <= 120), "{mail}");
+}
+
+#[test]
+fn what_cannot_be_searched_is_said_in_one_sentence_before_anything_runs() {
+    let lab = Lab::with_own_cache();
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("a"), "a\n").unwrap();
+    pagetide_testing::git::tree_of(tree.path());
+    git(tree.path(), &["commit", "-q", "--allow-empty", "-m", "y"]);
+    let source = tree.path().display().to_string();
+    let over = |good: &str, bad: &str, more: &[&str]| {
+        let words = [
+            "bisect", "--source", &source, "--good", good, "--bad", bad, "linear",
+        ];
+        let all = [&words[..], more].concat();
+        all.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let debian = over("a", "b", &[]).into_iter();
+    let debian: Vec<String> = debian
+        .map(|word| {
+            if word == source {
+                "debian:6.12".into()
+            } else {
+                word
+            }
+        })
+        .collect();
+    for (arguments, word) in [
+        (over("HEAD", "HEAD~1", &[]), "is no ancestor"),
+        (over("HEAD", "HEAD", &[]), "is no ancestor"),
+        (
+            over("HEAD~1", "HEAD", &["--metric", "rnu"]),
+            "no metric `rnu`",
+        ),
+        (
+            over("HEAD~1", "HEAD", &["-p", "refs=1", "-p", "refs=2"]),
+            "one value",
+        ),
+        (
+            over("HEAD~1", "HEAD", &["--vs", "vm.swappiness=1"]),
+            "no --vs",
+        ),
+        (debian, "no history"),
+    ] {
+        let (_, err) = lab.ends(4, &arguments);
+        one_sentence(err.lines().next_back().unwrap_or_default(), &[word]);
+    }
+}
+
+/// Appends a line to a file of the tree.
+fn append(tree: &Path, file: &str, line: &str) {
+    let path = tree.join(file);
+    let mut text = fs::read_to_string(&path).unwrap_or_default();
+    text.push_str(line);
+    fs::write(path, text).unwrap();
+}
+
+/// 16 commits on Debian's source: comments, documents, functions that nothing calls, one that does not compile and its mend, and
+/// the eleventh, which plants a fault.
+fn history(tree: &Path) {
+    let unused = |number: usize| {
+        format!(
+            "\nint unused_{number}(int a);\nint unused_{number}(int a)\n{{\n\treturn a + {number};\n}}\n"
+        )
+    };
+    let files = [
+        "mm/swap.c",
+        "mm/filemap.c",
+        "mm/util.c",
+        "mm/page_alloc.c",
+        "mm/truncate.c",
+        "mm/rmap.c",
+        "mm/mmap.c",
+        "mm/workingset.c",
+        "",
+        "mm/memory.c",
+        "",
+        "mm/shmem.c",
+        "Documentation/mm/index.rst",
+        "mm/swap_state.c",
+        "mm/readahead.c",
+        "mm/vmscan.c",
+    ];
+    for (number, file) in files.iter().enumerate() {
+        let subject = match number {
+            7 => {
+                append(tree, file, "int broken = NO_SUCH_THING;\n");
+                "does not compile"
+            }
+            8 => {
+                let path = tree.join("mm/workingset.c");
+                let text = fs::read_to_string(&path).unwrap();
+                fs::write(path, text.replace("int broken = NO_SUCH_THING;\n", "")).unwrap();
+                "mend the build"
+            }
+            10 => {
+                let patch = Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("../../patches/used-once-2008.patch");
+                git(
+                    tree,
+                    &[
+                        "apply",
+                        &patch.canonicalize().unwrap().display().to_string(),
+                    ],
+                );
+                "activate mapped file folios at their first reference"
+            }
+            _ if number % 3 == 0 => {
+                append(tree, file, &unused(number));
+                "a function that nothing calls"
+            }
+            _ => {
+                append(tree, file, "\n/* a word */\n");
+                "a comment"
+            }
+        };
+        git(
+            tree,
+            &["commit", "-q", "-a", "-m", &format!("{number}: {subject}")],
+        );
+    }
+}
+
+/// A real kernel is built at every step: 6 minutes of processor time for the first, once for each cache.
+#[test]
+fn the_commit_that_plants_a_fault_is_found_unattended() {
+    let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS").map(PathBuf::from) else {
+        return skip(
+            Need::Builds,
+            "PAGETIDE_TEST_BUILDS names no cache folder to build kernels in (15 minutes)",
+        );
+    };
+    let lab = Lab::with_own_cache();
+    let sources = fs::read_dir(cache.join("sources"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let is_debian = |path: &PathBuf| {
+        path.join("tree/mm/vmscan.c").is_file() && path.to_string_lossy().contains("6.12")
+    };
+    let Some(source) = sources.map(|entry| entry.path()).find(is_debian) else {
+        return skip(
+            Need::Builds,
+            "no source in PAGETIDE_TEST_BUILDS: run the test of patches first",
+        );
+    };
+    let tree = lab.folder().join("linux");
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(source.join("tree"))
+        .arg(&tree)
+        .status();
+    assert!(copied.unwrap().success());
+    // What patches of others left in it is part of the first commit.
+    git(&tree, &["init", "-q", "-b", "main"]);
+    git(&tree, &["add", "-A", "-f"]);
+    git(&tree, &["commit", "-q", "-m", "base"]);
+    history(&tree);
+    let before = git(&tree, &["status", "--porcelain"]);
+    let (cache, tree_name) = (cache.display().to_string(), tree.display().to_string());
+    let search = [
+        "bisect",
+        "--source",
+        &tree_name,
+        "--good",
+        "HEAD~16",
+        "--bad",
+        "HEAD",
+        "filecopy",
+        "-p",
+        "methods=mm-sync-cp",
+        "-p",
+        "victim=0",
+        "--memory",
+        "16M",
+        "--set",
+        "lru_gen/enabled=0",
+        "--cache",
+        &cache,
+        "--log",
+        "bisect.log",
+        "--json",
+    ];
+    killed_after(&lab, &search, 18);
+    let (out, err) = lab.ends(0, search);
+    let found = json(&out);
+    let subject = found["first_bad"][0]["what"].as_str().unwrap();
+    assert_eq!(
+        subject, "10: activate mapped file folios at their first reference",
+        "{err}"
+    );
+    assert_eq!(
+        git(&tree, &["status", "--porcelain"]),
+        before,
+        "the user's tree was changed"
+    );
+    let log = lab.folder().join("bisect.log").display().to_string();
+    let replayed = git(&tree, &["bisect", "replay", &log]);
+    assert!(replayed.contains("is the first bad commit"), "{replayed}");
+}
