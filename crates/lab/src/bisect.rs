@@ -119,7 +119,7 @@ impl Lab {
             Version {
                 id: kernel.digest.short().to_owned(),
                 name: name.replace([':', ',', '\n'], "-"),
-                what: format!("{} ({})", kernel.release, kernel.origin.reference),
+                what: kernel.origin.reference.clone(),
             }
         };
         let kernels = all.iter().map(|kernel| kernel.digest.to_string());

@@ -24,7 +24,7 @@ const TINY: [&str; 11] = [
     "-p",
     "pages=30M",
     "-p",
-    "refs=4000",
+    "refs=12000",
     "--seeds",
     "6",
 ];
