@@ -208,7 +208,8 @@ pub fn forecast(
         boots: looked.boots.count(),
         kernels: kernels.to_vec(),
         left: Nanos(
-            (sum.0.saturating_add(looked.boots.time().0) / u64::try_from(jobs).unwrap_or(1))
+            (sum.0 / u64::try_from(jobs).unwrap_or(1))
+                .saturating_add(looked.boots.time(jobs).0)
                 // One kernel is built at a time, on all processors.
                 .saturating_add(kernels.iter().map(|kernel| kernel.build.0).sum()),
         ),
@@ -532,8 +533,11 @@ impl Boots {
         self.0.len() as u64
     }
 
-    fn time(&self) -> Nanos {
-        Nanos(self.0.values().map(|boot| boot.0).sum())
+    /// How long they take with `jobs` trials side by side: a guest is booted once, while the others that need it wait.
+    fn time(&self, jobs: usize) -> Nanos {
+        let side_by_side = u64::try_from(jobs).unwrap_or(1).min(self.count()).max(1);
+        let sum: u64 = self.0.values().map(|boot| boot.0).sum();
+        Nanos(sum / side_by_side)
     }
 }
 
@@ -599,11 +603,28 @@ impl Times {
 
     /// Time for so many trials of each cell and the boots they need, `jobs` side by side.
     pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
-        let sum = cells
-            .iter()
-            .fold(self.boots.time().0, |sum, (cell, count)| {
-                sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))
-            });
-        Nanos(sum / u64::try_from(jobs.max(1)).unwrap_or(1))
+        let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
+            sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))
+        });
+        let trials = sum / u64::try_from(jobs.max(1)).unwrap_or(1);
+        Nanos(trials.saturating_add(self.boots.time(jobs).0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_guest_is_waited_for_by_all_and_several_boot_side_by_side() {
+        let boots = |guests: u64| {
+            let times = (0..guests).map(|n| (n.to_string(), Nanos::from_secs(10)));
+            Boots(times.collect())
+        };
+        assert_eq!(boots(0).time(2), Nanos(0));
+        assert_eq!(boots(1).time(2), Nanos::from_secs(10));
+        assert_eq!(boots(2).time(2), Nanos::from_secs(10));
+        assert_eq!(boots(6).time(2), Nanos::from_secs(30));
+        assert_eq!(boots(6).time(1), Nanos::from_secs(60));
     }
 }

@@ -95,8 +95,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let each = u64::try_from(WARM_UP + COUNTED)?;
     let (mut taken, mut killed, mut in_vain) = (Vec::new(), 0, 0);
     while taken.len() < passes && in_vain < KILLED && !stopped() {
-        let (passes, was_killed) =
-            support::passes(pressure.start_toggling(&instance, 96, each), PATIENCE);
+        let child = pressure.start_toggling(&instance, 96, each);
+        let (passes, was_killed) = support::passes(child, PATIENCE, &stopped);
         // Whole groups of four, so that traced and untraced passes are as many.
         let counted = passes.get(WARM_UP..).unwrap_or_default();
         let (counted, _) = counted.as_chunks::<4>();

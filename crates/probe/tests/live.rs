@@ -433,3 +433,53 @@ fn make_the_golden_trace() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
     trace.write(std::fs::File::create(path).unwrap()).unwrap();
 }
+
+/// Whether the kernel swaps to this file now.
+fn is_swapped_to(file: &Path) -> bool {
+    let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    areas.contains(&*file.to_string_lossy())
+}
+
+#[test]
+fn the_measurement_of_overhead_takes_its_swap_away_when_it_is_stopped() {
+    let own = std::env::current_exe().unwrap();
+    let program = own
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .join("examples/live_overhead");
+    if !program.exists() {
+        let why = "the example is not built: cargo build --workspace --examples";
+        return skip(Need::Tracing, why);
+    }
+    let _alone = alone();
+    let swap = program.with_file_name("pagetide-probe-overhead.swap");
+    let mut child = Command::new(&program)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut found = false;
+    // A file of 192 MiB is written first; where that or swap cannot be, the program says so and ends.
+    while !found && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+        found = is_swapped_to(&swap);
+    }
+    if found {
+        // While its workload runs.
+        std::thread::sleep(Duration::from_millis(700));
+        let pid = i32::try_from(child.id()).unwrap();
+        // SAFETY: a signal to a process that is ours and was not waited for.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !found {
+        return skip(Need::Swap, said.trim());
+    }
+    assert!(!output.status.success(), "{said}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("stopped before"), "{error}");
+    assert!(!is_swapped_to(&swap) && !swap.exists());
+    assert!(!Path::new("/sys/fs/cgroup/memory/pagetide-probe-overhead").exists());
+}

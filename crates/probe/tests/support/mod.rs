@@ -245,13 +245,18 @@ pub fn unless_killed(test: impl Fn() -> Option<()>) {
     );
 }
 
-/// Waits for a child that toggles and gives its passes, those before its death where it was killed; and whether it was.
+/// Waits for a child that toggles and gives its passes, those before its death where it was killed; and whether it was. It is
+/// killed where it is `stopped`.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
-pub fn passes(mut child: Child, patience: Duration) -> (Vec<Pass>, bool) {
+pub fn passes(
+    mut child: Child,
+    patience: Duration,
+    stopped: &dyn Fn() -> bool,
+) -> (Vec<Pass>, bool) {
     let began = Instant::now();
     while child.try_wait().is_ok_and(|status| status.is_none()) {
-        if began.elapsed() > patience {
-            // It waits for memory that nobody gives back.
+        if began.elapsed() > patience || stopped() {
+            // It waits for memory that nobody gives back, or nobody waits for it.
             let _ = child.kill();
         }
         std::thread::sleep(Duration::from_millis(20));
