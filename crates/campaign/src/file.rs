@@ -86,7 +86,14 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     })?;
     let file = path.display().to_string();
     match String::from_utf8(bytes) {
-        Ok(text) => parse(&file, &text, vocabulary),
+        Ok(text) => {
+            let mut campaign = parse(&file, &text, vocabulary)?;
+            let own = campaign.scenarios.iter_mut();
+            for program in own.filter_map(|scenario| scenario.program.as_mut()) {
+                program.files.beside(path.parent().unwrap_or(Path::new("")));
+            }
+            Ok(campaign)
+        }
         Err(error) => {
             let valid = error.utf8_error().valid_up_to();
             let before = &error.as_bytes()[..valid];

@@ -13,6 +13,7 @@ pub mod event;
 pub mod file;
 mod forecast;
 mod inert;
+pub mod matrix;
 pub mod plan;
 mod program;
 mod repeat;
@@ -22,6 +23,7 @@ mod sampling;
 pub mod squeeze;
 mod standing;
 mod variants;
+mod vary;
 
 pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
@@ -39,3 +41,4 @@ pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
 pub use standing::StateWriter;
 pub use variants::{NameTaken, NotAPair, VariantChange, pair};
+pub use vary::Vary;

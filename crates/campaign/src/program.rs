@@ -1,5 +1,6 @@
 //! A program of the user's own as a scenario: what is asked of it becomes parameters.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Nanos};
@@ -40,6 +41,30 @@ pub struct ProgramFiles {
     pub folder: Option<String>,
     /// Free space for what is written.
     pub space: Option<Bytes>,
+}
+
+impl ProgramFiles {
+    /// Takes relative paths of data as below this folder, where they are there; others stay relative to where pagetide runs. What
+    /// they are inside stays the same.
+    pub fn beside(&mut self, folder: &Path) {
+        let here = |path: &str| {
+            let there = folder.join(path);
+            let is_moved = !path.starts_with('/') && there.exists();
+            is_moved.then(|| there.display().to_string())
+        };
+        for text in self.files.iter_mut().chain(&mut self.dirs) {
+            let whole = text.clone();
+            let (path, inside) = whole.rsplit_once(':').unwrap_or((&whole, &whole));
+            if let Some(there) = here(path) {
+                *text = format!("{there}:{inside}");
+            }
+        }
+        for text in self.root.iter_mut().chain(&mut self.input) {
+            if let Some(there) = here(text) {
+                *text = there;
+            }
+        }
+    }
 }
 
 /// A command in one text, its words quoted as for a shell.
@@ -158,6 +183,44 @@ mod tests {
             assert_eq!(told.unwrap().1, text);
             assert_eq!(text.parse(), Ok(limit));
         }
+    }
+
+    #[test]
+    fn data_beside_a_campaign_file_is_found_there_and_lies_inside_as_before() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["numbers", "in", "root.tar"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let own =
+            |texts: &[&str]| -> Vec<String> { texts.iter().map(ToString::to_string).collect() };
+        let mut files = ProgramFiles {
+            files: own(&["numbers", "numbers:/etc/n", "/numbers", "absent"]),
+            root: Some("root.tar".to_owned()),
+            input: Some("in".to_owned()),
+            ..ProgramFiles::default()
+        };
+        files.beside(folder.path());
+        let there = |name: &str| folder.path().join(name).display().to_string();
+        let numbers = there("numbers");
+        assert_eq!(
+            files.files,
+            own(&[
+                &format!("{numbers}:numbers"),
+                &format!("{numbers}:/etc/n"),
+                "/numbers",
+                "absent"
+            ])
+        );
+        assert_eq!(
+            (files.root, files.input),
+            (Some(there("root.tar")), Some(there("in")))
+        );
+        let mut packages = ProgramFiles {
+            root: Some("deb:sqlite3".to_owned()),
+            ..ProgramFiles::default()
+        };
+        packages.beside(folder.path());
+        assert_eq!(packages.root.as_deref(), Some("deb:sqlite3"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Un
 use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
 use crate::program::{PROGRAM, ProgramPlace, ProgramSpec};
 use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
+use crate::vary::{Vary, crossed};
 
 /// Name of the variant with the patches that are judged.
 pub const PATCHED: &str = "patched";
@@ -32,6 +33,8 @@ pub struct Request {
     pub boot: Vec<String>,
     /// Further variants.
     pub changes: Vec<VariantChange>,
+    /// Settings with several values: every combination is a variant, or a cell for what is not of a variant.
+    pub vary: Vec<Vary>,
     /// Files and folders with the patches that are judged.
     pub patches: Vec<String>,
     /// How many patches they are, if every beginning of the series is judged.
@@ -133,6 +136,16 @@ pub enum RequestError {
         /// The known one.
         near: String,
     },
+    /// A value that is varied cannot be read.
+    #[error("--vary {key} cannot have the value `{value}`: {why}")]
+    Vary {
+        /// What is varied.
+        key: String,
+        /// The value as given.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A variable of a program's environment has no value.
     #[error("--env {text} has no value: write NAME=VALUE")]
     NoValue {
@@ -190,6 +203,52 @@ impl Request {
         what: &[String],
         vocabulary: &Vocabulary,
     ) -> Result<Campaign, RequestError> {
+        let me = self.with_cells()?;
+        me.whole_campaign(what, vocabulary)
+    }
+
+    /// The same with what is varied and not of a variant as lists of its own.
+    fn with_cells(&self) -> Result<Self, RequestError> {
+        let mut me = self.clone();
+        for vary in std::mem::take(&mut me.vary) {
+            for value in &vary.values {
+                let wrong = |why: String| RequestError::Vary {
+                    key: vary.key.clone(),
+                    value: value.clone(),
+                    why,
+                };
+                match vary.key.as_str() {
+                    "swap" => {
+                        let swap: Result<SwapSpec, _> = value.parse();
+                        me.adjustment
+                            .swap
+                            .push(swap.map_err(|e| wrong(e.to_string()))?);
+                    }
+                    "memory" => {
+                        let memory: Result<MemorySpec, _> = value.parse();
+                        let memory = memory.map_err(|e| wrong(e.to_string()))?;
+                        me.adjustment.memory.push(memory);
+                    }
+                    "limit" => {
+                        let limit: Result<Bytes, _> = value.parse();
+                        let limit = limit.map_err(|e| wrong(e.to_string()))?.0.to_string();
+                        me.params.push((vary.key.clone(), limit));
+                    }
+                    _ => {}
+                }
+            }
+            if !matches!(vary.key.as_str(), "swap" | "memory" | "limit") {
+                me.vary.push(vary);
+            }
+        }
+        Ok(me)
+    }
+
+    fn whole_campaign(
+        &self,
+        what: &[String],
+        vocabulary: &Vocabulary,
+    ) -> Result<Campaign, RequestError> {
         let is_file = |word: &&String| {
             let ending = Path::new(word.as_str()).extension();
             ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
@@ -222,6 +281,7 @@ impl Request {
         if let Some(word) = what.first().cloned() {
             return Err(RequestError::BesideProgram { word });
         }
+        self = self.with_cells()?;
         self.params.extend(spec.params(place)?);
         let mut campaign = self.of_scenarios(&[PROGRAM.to_owned()], vocabulary)?;
         for scenario in &mut campaign.scenarios {
@@ -238,6 +298,7 @@ impl Request {
             (!self.settings.is_empty(), "--set"),
             (!self.boot.is_empty(), "--boot"),
             (!self.changes.is_empty(), "--vs"),
+            (!self.vary.is_empty(), "--vary"),
             (!self.patches.is_empty(), "--patch"),
             (self.source.is_some(), "--source"),
             (self.config.is_some(), "--config"),
@@ -362,6 +423,7 @@ impl Request {
         } else {
             variants(&self.kernels, &self.boot, &self.settings, &self.changes)?
         };
+        let all = crossed(all, &self.vary.iter().collect::<Vec<_>>())?;
         for name in all.iter().flat_map(|variant| variant.settings.keys()) {
             if let Some(near) = vocabulary.setting_meant(name) {
                 let name = name.clone();
@@ -509,6 +571,37 @@ mod tests {
             variants[2].kernel,
             "source:debian:6.12,patch:s.mbox,first:2"
         );
+    }
+
+    #[test]
+    fn what_is_varied_makes_variants_and_what_is_of_no_variant_makes_cells() {
+        let request = Request {
+            vary: [
+                "vm.swappiness=10,60,150",
+                "swap=zram,ssd",
+                "memory=16M,24M",
+                "limit=8M,9M",
+            ]
+            .map(|text| text.parse().unwrap())
+            .into(),
+            ..Request::default()
+        };
+        let made = campaign(&request).unwrap();
+        let names: Vec<&str> = made.variants.iter().map(|v| v.name.as_str()).collect();
+        assert_eq!(names, ["swappiness=10", "swappiness=60", "swappiness=150"]);
+        assert_eq!(made.cells().count(), 8);
+        let wrong = Request {
+            vary: vec!["swap=zram,tape".parse().unwrap()],
+            ..Request::default()
+        };
+        let why = campaign(&wrong).unwrap_err().to_string();
+        assert!(why.contains("--vary swap") && why.contains("tape"), "{why}");
+        let wrong = Request {
+            vary: vec!["vm.swapiness=1,2".parse().unwrap()],
+            ..Request::default()
+        };
+        let why = campaign(&wrong).unwrap_err().to_string();
+        assert!(why.contains("vm.swappiness"), "{why}");
     }
 
     #[test]

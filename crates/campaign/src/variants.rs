@@ -143,7 +143,7 @@ pub fn variants(
     Ok(variants)
 }
 
-fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
+pub(crate) fn name_all(variants: &mut [VariantSpec]) -> Result<(), NameTaken> {
     let all = variants.to_vec();
     for (place, variant) in variants.iter_mut().enumerate() {
         if variant.name.is_empty() {

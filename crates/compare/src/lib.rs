@@ -19,6 +19,7 @@ pub mod history;
 mod input;
 mod judge;
 mod matching;
+pub mod matrixed;
 mod medians;
 pub mod observation;
 mod pairs;

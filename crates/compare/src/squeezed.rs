@@ -1,6 +1,7 @@
 //! What the records of one size say, for the search of the smallest that is enough.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Direction, Metric, Series};
 use pagetide_record::RecordReader;
@@ -31,6 +32,18 @@ pub enum Knob {
     Memory,
     /// `memory.max` of the program's group.
     Limit,
+}
+
+impl FromStr for Knob {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "memory" => Ok(Self::Memory),
+            "limit" => Ok(Self::Limit),
+            _ => Err("give limit or memory"),
+        }
+    }
 }
 
 /// A finished search, or what there is of one.
@@ -86,6 +99,60 @@ pub struct Means {
     pub psi_full: Option<f64>,
     /// Most that the program's memory group held.
     pub group_peak: Option<f64>,
+}
+
+/// Pressure at which a slowdown is told, the first that was met between two sizes.
+const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
+/// Fewest sizes with a pressure and a slowdown of their own from which something is told.
+const FEWEST_POINTS: usize = 4;
+/// Most that a slowdown may fall, as a share, where the pressure rises: beyond it pressure does not tell the slowdown.
+const MOST_FALL: f64 = 0.02;
+
+/// How much slower a pressure meant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PressureMeaning {
+    /// Share of the time for which tasks waited for memory.
+    pub pressure: f64,
+    /// Slowdown there, between the two sizes around it.
+    pub slowdown: f64,
+    /// Sizes that it rests on.
+    pub points: usize,
+}
+
+/// What a pressure meant among the sizes that were tried; `None` where they do not tell: too few came to an end, none of the levels
+/// lies between two of them, or more pressure was not slower.
+pub fn meaning(
+    curve: &[TriedSize],
+    pressure: impl Fn(&Means) -> Option<f64>,
+) -> Option<PressureMeaning> {
+    let point = |tried: &TriedSize| match tried.point.died {
+        Some(_) => None,
+        None => Some((pressure(&tried.means)?, tried.point.slowdown?)),
+    };
+    let mut points: Vec<(f64, f64)> = curve.iter().filter_map(point).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let distinct = points
+        .windows(2)
+        .filter(|pair| pair[1].0 > pair[0].0)
+        .count()
+        + 1;
+    let falls = points
+        .windows(2)
+        .any(|pair| pair[1].1 < pair[0].1 - MOST_FALL);
+    if distinct < FEWEST_POINTS || falls {
+        return None;
+    }
+    LEVELS.into_iter().find_map(|level| {
+        let pair = points
+            .windows(2)
+            .find(|p| p[0].0 <= level && level <= p[1].0 && p[0].0 < p[1].0)?;
+        let [(low, slow), (high, slower)] = [pair[0], pair[1]];
+        Some(PressureMeaning {
+            pressure: level,
+            slowdown: slow + (slower - slow) * (level - low) / (high - low),
+            points: points.len(),
+        })
+    })
 }
 
 /// The runs of one size.
@@ -158,13 +225,13 @@ impl Runs {
     }
 }
 
-fn value<'a>(metrics: &'a [(i64, Metric)], row: i64, name: &str) -> Option<&'a Metric> {
+pub(crate) fn value<'a>(metrics: &'a [(i64, Metric)], row: i64, name: &str) -> Option<&'a Metric> {
     let found = metrics.iter().find(|(of, m)| *of == row && m.name == name);
     found.map(|(_, metric)| metric)
 }
 
 /// The metric of a run as a cost.
-fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
+pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     let Some(metric) = value(metrics, row, name) else {
         return Outcome::Died(format!("it has no metric {name}"));
     };
@@ -181,7 +248,7 @@ fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
 }
 
 /// A reason in a few words, without its remedy, which is about another question.
-fn short(why: &str) -> String {
+pub(crate) fn short(why: &str) -> String {
     for (part, words) in [
         (AT_LIMIT, "was killed at its limit"),
         (OUT_OF_MEMORY, "was killed for lack of memory"),
@@ -271,6 +338,40 @@ mod tests {
             short("the program was ended at its time limit of 5 s: give a smaller task"),
             "was ended at its time limit of 5 s"
         );
+    }
+
+    fn tried(points: &[(f64, f64)]) -> Vec<TriedSize> {
+        let of = |(pressure, slowdown): &(f64, f64)| TriedSize {
+            point: Point {
+                size: 1,
+                seeds: 3,
+                slowdown: Some(*slowdown),
+                interval: None,
+                fit: pagetide_verdict::squeeze::Fit::Within,
+                is_full: true,
+                died: None,
+            },
+            means: Means {
+                psi_some: Some(*pressure),
+                ..Means::default()
+            },
+        };
+        points.iter().map(of).collect()
+    }
+
+    #[test]
+    fn pressure_means_the_slowdown_between_the_sizes_around_it_or_nothing_is_said() {
+        let of = |points: &[(f64, f64)]| meaning(&tried(points), |means| means.psi_some);
+        let told = of(&[(0.30, 0.60), (0.15, 0.30), (0.05, 0.10), (0.0, 0.0)]).unwrap();
+        assert!((told.slowdown - 0.20).abs() < 1e-9, "{told:?}");
+        assert_eq!((told.pressure, told.points), (0.10, 4));
+        let low = of(&[(0.06, 0.3), (0.04, 0.2), (0.01, 0.1), (0.0, 0.0)]).unwrap();
+        assert_eq!(low.pressure, 0.05, "a level that was not met is not told");
+        assert_eq!(of(&[(0.2, 0.3), (0.1, 0.2), (0.0, 0.0)]), None, "too few");
+        assert_eq!(of(&[(0.0, 0.0), (0.0, 0.0), (0.0, 0.1), (0.0, 0.2)]), None);
+        let falling = [(0.0, 0.0), (0.05, 0.4), (0.15, 0.1), (0.3, 0.6)];
+        assert_eq!(of(&falling), None, "more pressure was faster");
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

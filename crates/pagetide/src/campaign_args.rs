@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, pair};
+use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, Vary, pair};
 use pagetide_quantity::Bytes;
 use pagetide_record::{FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
@@ -41,6 +41,10 @@ struct VariantArgs {
     /// and name=NAME
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
+    /// Values of a setting, kernel or boot, a variant each; of swap, memory and limit, a cell each. Several make every
+    /// combination; the first is the baseline. --set is for what is the same in all, --vs for single variants
+    #[arg(long, value_name = "KEY=V1,V2[,…]")]
+    vary: Vec<Vary>,
     /// Patch to be judged: a file, a mailbox or a folder; several make one series. Builds the source
     /// with and without it
     #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
@@ -128,6 +132,11 @@ struct SamplingArgs {
 }
 
 impl CampaignArgs {
+    /// Takes out what is varied, for who makes no variants of it.
+    pub fn take_vary(&mut self) -> Vec<Vary> {
+        std::mem::take(&mut self.compared.vary)
+    }
+
     /// The same without the command line.
     pub fn request(&self) -> Result<Request> {
         let Self {
@@ -147,6 +156,7 @@ impl CampaignArgs {
             settings: compared.set,
             boot: compared.boot,
             changes: compared.vs,
+            vary: compared.vary,
             patches: compared.patch,
             each,
             source: compared.source,

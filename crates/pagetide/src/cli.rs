@@ -48,6 +48,7 @@ pub enum Command {
     Run(Box<command::run::Args>),
     Squeeze(Box<command::squeeze::Args>),
     Bisect(Box<command::bisect::Args>),
+    Matrix(Box<command::matrix::Args>),
     Compare(command::compare::Args),
     Explain(command::explain::Args),
     Report(command::report::Args),

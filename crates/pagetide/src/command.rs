@@ -12,6 +12,7 @@ pub mod import;
 pub mod kernel;
 pub mod list;
 pub mod manual;
+pub mod matrix;
 pub mod model;
 pub mod plan;
 pub mod power;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli) -> Result<End> {
         Command::Show(args) => show::run(&args, &places, out),
         Command::Bisect(args) => bisect::run(&args, &places, out),
         Command::Squeeze(args) => squeeze::run(&args, &places, out),
+        Command::Matrix(args) => matrix::run(&args, &places, out),
         Command::Repeat(args) => repeat::run(&args, &places, out),
         Command::Plan(args) => plan::run(&args, &places, out),
         Command::List(args) => list::run(args, &places, out),

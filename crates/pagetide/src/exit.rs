@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use pagetide_arena::ArenaError;
+use pagetide_campaign::matrix::MatrixError;
 use pagetide_campaign::squeeze::SqueezeError;
 use pagetide_campaign::{FileError, RepeatError, RequestError, RunError};
 use pagetide_compare::{CompareError, Comparison, FailOn};
@@ -142,6 +143,7 @@ fn code(error: &Error) -> u8 {
             || cause.is::<ScenarioError>()
             || cause.is::<ParameterError>()
             || cause.is::<SqueezeError>()
+            || cause.is::<MatrixError>()
             || cause.is::<PatternError>()
             || cause.is::<StringError>()
             || is(cause, ArenaError::is_by_words)

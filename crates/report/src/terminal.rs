@@ -6,6 +6,7 @@ pub mod effect;
 pub mod ideal;
 pub mod layout;
 pub mod list;
+pub mod matrix;
 mod next;
 pub mod notes;
 pub mod observation;

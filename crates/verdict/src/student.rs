@@ -39,6 +39,46 @@ pub fn interval(values: &[f64]) -> Result<Interval> {
     })
 }
 
+/// The probability that a mean of values around zero is as far from zero as theirs, by Student's test (two-sided). Where all are
+/// equal there is nothing to go by but their number: 0 if they are not zero, 1 if they are.
+pub fn p_value(values: &[f64]) -> Result<f64> {
+    all_finite(Side::Effect, values)?;
+    let Some(deviation) = standard_deviation(values)? else {
+        return Err(StatError::TooFew {
+            what: "Student's test".into(),
+            need: 2,
+            got: values.len(),
+        });
+    };
+    let centre = mean(values)?;
+    if deviation == 0.0 {
+        return Ok(if centre == 0.0 { 1.0 } else { 0.0 });
+    }
+    let t = centre / deviation * (values.len() as f64).sqrt();
+    Ok(beyond(t.abs(), values.len() - 1))
+}
+
+/// How often Student's t with so many degrees of freedom is further from zero than `t` (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn beyond(t: f64, degrees: usize) -> f64 {
+    let angle = libm::atan(t / (degrees as f64).sqrt());
+    let (sine, cosine) = (libm::sin(angle), libm::cos(angle));
+    let is_odd = degrees % 2 == 1;
+    // Each term is the one before times cos² and (k - 1) / k, with k of the same parity as the degrees of freedom.
+    let first = if is_odd { cosine } else { 1.0 };
+    let (mut term, mut sum, mut k) = (first, first, if is_odd { 3 } else { 2 });
+    while k + 2 <= degrees {
+        term *= cosine * cosine * f64::from(k as u32 - 1) / f64::from(k as u32);
+        sum += term;
+        k += 2;
+    }
+    let within = match (is_odd, degrees) {
+        (true, 1) => angle * std::f64::consts::FRAC_2_PI,
+        (true, _) => (angle + sine * sum) * std::f64::consts::FRAC_2_PI,
+        (false, _) => sine * sum,
+    };
+    (1.0 - within).clamp(0.0, 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +97,26 @@ mod tests {
             // Four standard errors.
             assert!((3_745..=3_855).contains(&covered), "{count}: {covered}");
         }
+    }
+
+    #[test]
+    fn what_is_at_a_quantile_has_its_probability() {
+        // Quantiles of 97.5 % have three digits.
+        for (place, quantile) in QUANTILES.iter().enumerate() {
+            let p = beyond(*quantile, place + 1);
+            assert!((p - 0.05).abs() < 1e-4, "{}: {p}", place + 1);
+        }
+        // The density of four degrees of freedom, integrated numerically.
+        for (t, p) in [
+            (1.0, 0.373_900_966_3),
+            (3.0, 0.039_941_968_1),
+            (10.0, 0.000_562_003_6),
+        ] {
+            assert!((beyond(t, 4) - p).abs() < 1e-8, "{t}");
+        }
+        assert!((p_value(&[1.0, -1.0, 0.0]).unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!((p_value(&[2.0; 3]), p_value(&[0.0; 3])), (Ok(0.0), Ok(1.0)));
+        assert!(p_value(&[2.0]).is_err());
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty.
 
 use anyhow::Result;
-use clap::ValueEnum;
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
 };
-use pagetide_compare::squeezed::{Knob, SqueezeResult};
+use pagetide_compare::squeezed::Knob;
 use pagetide_lab::facts;
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;
@@ -41,8 +40,8 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share, help_heading = "Search")]
     within: f64,
     /// What is searched [default: limit for a program, memory for a scenario]
-    #[arg(long, value_name = "WHAT", help_heading = "Search")]
-    by: Option<By>,
+    #[arg(long, value_name = "limit|memory", help_heading = "Search")]
+    by: Option<Knob>,
     /// Smallest size that is tried [default: a sixteenth of plenty]
     #[arg(long, value_name = "SIZE", help_heading = "Search")]
     least: Option<Bytes>,
@@ -52,15 +51,6 @@ pub struct Args {
     program: ProgramArgs,
     #[command(flatten)]
     arena: ArenaArgs,
-}
-
-/// What is searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    /// The limit of the program's memory group
-    Limit,
-    /// The memory of the machine
-    Memory,
 }
 
 /// Searches.
@@ -75,7 +65,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return Ok(End::Unable);
     }
     let facts = facts(&campaign.scenarios[0])?;
-    let asked = args.request().search(campaign, &facts)?;
+    let request = SqueezeRequest {
+        within: args.within,
+        knob: args.by,
+        least: args.least,
+        limit: args.program.limit,
+        time_limit: args.program.time_limit,
+    };
+    let asked = request.search(campaign, &facts)?;
     let arena = session.arena(asked.campaign.arena)?;
     let (mut store, options) = (places.store()?, session.options(false));
     let outcome = session.run(
@@ -86,34 +83,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         },
         |outcome| matches!(outcome, SqueezeOutcome::Stopped(_)),
     )?;
-    match outcome {
+    let squeezed = match outcome {
+        SqueezeOutcome::Found(squeezed) => squeezed,
         SqueezeOutcome::Stopped(runs) => {
-            session.progress.say(&format!(
-                "stopped after {runs} of at most {MOST_RUNS} runs; the same command goes on from here"
-            ));
-            Ok(End::Unable)
+            session.progress.say(&shown::stopped(runs, MOST_RUNS));
+            return Ok(End::Unable);
         }
-        SqueezeOutcome::Found(squeezed) => show(&squeezed, out),
-    }
-}
-
-impl Args {
-    fn request(&self) -> SqueezeRequest {
-        SqueezeRequest {
-            within: self.within,
-            knob: self.by.map(|by| match by {
-                By::Limit => Knob::Limit,
-                By::Memory => Knob::Memory,
-            }),
-            least: self.least,
-            limit: self.program.limit,
-            time_limit: self.program.time_limit,
-        }
-    }
-}
-
-fn show(squeezed: &SqueezeResult, out: Output) -> Result<End> {
-    out.show_quoting(squeezed, || shown::squeeze(squeezed, &out.look))?;
+    };
+    out.show_quoting(&*squeezed, || shown::squeeze(&squeezed, &out.look))?;
     Ok(match squeezed.answer {
         Answer::PlentyDied { .. } | Answer::NothingTried => End::Open,
         _ => End::Done,

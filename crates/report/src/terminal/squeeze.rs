@@ -1,6 +1,6 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
 
-use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult, TriedSize};
+use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, SqueezeResult, TriedSize, meaning};
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
 
@@ -36,6 +36,23 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     if let Some(resident) = &squeezed.resident {
         put!(out, "{}\n", in_memory(squeezed, resident, look.ascii));
     }
+    for (name, pressure) in [
+        (
+            "some",
+            (|means: &Means| means.psi_some) as fn(&Means) -> Option<f64>,
+        ),
+        ("full", |means| means.psi_full),
+    ] {
+        if let Some(found) = meaning(&squeezed.curve, pressure) {
+            put!(
+                out,
+                "PSI memory {name} of {} % meant {} % slower here, between the nearest of {} sizes.\n",
+                number(found.pressure * 100.0),
+                number(found.slowdown * 100.0),
+                found.points
+            );
+        }
+    }
     for caution in &squeezed.cautions {
         put!(out, "Caution: {caution}.\n");
     }
@@ -51,6 +68,11 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
         squeezed.campaign
     );
     out
+}
+
+/// What to say of a search that was stopped.
+pub fn stopped(runs: u32, most: u32) -> String {
+    format!("stopped after {runs} of at most {most} runs; the same command goes on from here")
 }
 
 /// What a size gave, in a line.

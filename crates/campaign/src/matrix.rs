@@ -1,0 +1,521 @@
+//! Which settings matter to a workload, and which to choose: the designs of [`pagetide_verdict::factorial`], run through an arena
+//! into the store.
+//!
+//! Under every kind of swap the same design runs, so that what a setting does is known for each. Then what can be chosen runs: for
+//! each kind the defaults, the defaults with the better level of every setting that surely matters, and the design's fastest run.
+//! These have seeds of their own: an exact trial with the same seed would only repeat the luck by which it was picked.
+
+mod request;
+
+use std::ops::Range;
+
+use pagetide_arena::{Arena, ArenaError, VariantSpec};
+use pagetide_compare::matrixed::{Choice, Factor, KindEffects, MatrixRuns, Matrixed, choices};
+use pagetide_quantity::Nanos;
+use pagetide_record::subject::exact_time;
+use pagetide_record::{Pass, SwapSpec};
+use pagetide_store::{CampaignNote, Store};
+use pagetide_verdict::choice::SAME;
+use pagetide_verdict::factorial::{Effect, Fraction, adjust, blame};
+use pagetide_verdict::number::mean;
+
+pub use request::{MatrixError, MatrixRequest};
+
+use crate::campaign::{Campaign, Until};
+use crate::event::Watch;
+use crate::program::PROGRAM;
+use crate::run::{Options, Run, RunError, prepared};
+use crate::vary::give;
+
+/// A program that takes so many times as long as under the defaults is ended.
+const CUT: u64 = 20;
+/// Parameter of a program that ends it after some time.
+const TIME_LIMIT: &str = "time-limit";
+/// What stands in the reason of a trial whose kernel lacks a setting or a value of it.
+const LACKS: [&str; 2] = ["cannot be applied on this kernel", "was set to"];
+
+/// A kind of swap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// The device.
+    pub swap: SwapSpec,
+    /// Settings that make it what it is.
+    pub settings: Vec<(String, String)>,
+}
+
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// One variant, with what is the same in all runs, and one scenario with the devices of all kinds.
+    pub campaign: Campaign,
+    /// The kinds of swap; the first one is the default.
+    pub kinds: Vec<Kind>,
+    /// The settings that are varied.
+    pub factors: Vec<Factor>,
+    /// Seeds.
+    pub seeds: u32,
+    /// The metric that decides.
+    pub metric: String,
+}
+
+/// How a matrix ended.
+#[derive(Debug)]
+pub enum MatrixOutcome {
+    /// It came to its end.
+    Found(Box<Matrixed>),
+    /// It was stopped.
+    Stopped,
+}
+
+/// Where trials run, and who is told.
+pub struct Ground<'a> {
+    /// The arena.
+    pub arena: &'a dyn Arena,
+    /// Where records go.
+    pub store: &'a mut Store,
+    /// How they run.
+    pub options: &'a Options<'a>,
+    /// Who is told of trials.
+    pub watch: &'a dyn Watch,
+    /// Who is told what comes next.
+    pub say: &'a dyn Fn(&str),
+}
+
+/// Runs all of it, or until told to stop.
+///
+/// # Errors
+///
+/// Where the arena or the store cannot go on.
+pub fn matrix(asked: Matrix, ground: &mut Ground<'_>) -> Result<MatrixOutcome, RunError> {
+    let _lock = ground.store.lock_campaign(&asked.campaign.name)?;
+    let mut table = Table::new(asked);
+    let ended = table.whole(ground)?;
+    Ok(ended.map_or(MatrixOutcome::Stopped, |found| {
+        MatrixOutcome::Found(Box::new(found))
+    }))
+}
+
+/// A trial: kind, variant and block.
+type Place = (usize, usize, u32);
+
+/// A matrix on its way.
+struct Table {
+    asked: Matrix,
+    base: VariantSpec,
+    trials: Vec<Place>,
+    left_out: Vec<String>,
+    note: CampaignNote,
+    label: String,
+}
+
+impl Table {
+    fn new(asked: Matrix) -> Self {
+        Self {
+            base: asked.campaign.variants[0].clone(),
+            trials: Vec::new(),
+            left_out: Vec::new(),
+            note: CampaignNote::default(),
+            label: String::new(),
+            asked,
+        }
+    }
+
+    /// All of it; `None` where it was stopped.
+    fn whole(&mut self, ground: &mut Ground<'_>) -> Result<Option<Matrixed>, RunError> {
+        self.asked.campaign.variants.clear();
+        if !self.probe(ground)? {
+            return Ok(None);
+        }
+        let (design, confirmed) = (0..self.asked.seeds, self.asked.seeds..2 * self.asked.seeds);
+        let fraction = Fraction::of(self.asked.factors.len());
+        let rows = fraction.as_ref().map_or(&[][..], Fraction::runs).to_vec();
+        let places: Vec<Vec<usize>> = (0..self.asked.kinds.len())
+            .map(|kind| {
+                rows.iter()
+                    .map(|row| self.variant(kind, &self.levels(row)))
+                    .collect()
+            })
+            .collect();
+        if !rows.is_empty() {
+            (ground.say)(&format!(
+                "which settings matter: {} runs for each of {} kinds of swap and {} seeds",
+                rows.len(),
+                self.asked.kinds.len(),
+                self.asked.seeds
+            ));
+        }
+        for block in design.clone() {
+            for (kind, variants) in places.iter().enumerate() {
+                self.trials
+                    .extend(variants.iter().map(|variant| (kind, *variant, block)));
+            }
+        }
+        if !self.run(ground)? {
+            return Ok(None);
+        }
+        let runs = self.runs(ground.store)?;
+        let mut kinds = Vec::new();
+        for (kind, variants) in places.iter().enumerate() {
+            if let Some(fraction) = &fraction {
+                kinds.push(self.effects(kind, variants, fraction, &runs, &design));
+            }
+        }
+        adjust(kinds.iter_mut().flat_map(|kind| &mut kind.effects));
+        let asked = self.candidates(&kinds, &rows, &places, &runs, &design);
+        (ground.say)(&format!(
+            "what to choose: {} choices with {} new seeds",
+            asked.len(),
+            self.asked.seeds
+        ));
+        for block in confirmed.clone() {
+            self.trials.extend(
+                asked
+                    .iter()
+                    .map(|(_, kind, variant)| (*kind, *variant, block)),
+            );
+        }
+        if !self.run(ground)? {
+            return Ok(None);
+        }
+        let runs = self.runs(ground.store)?;
+        let asked = asked
+            .into_iter()
+            .map(|(choice, kind, variant)| (choice, (self.cell(kind), variant)));
+        let (choices, recommended) = choices(asked.collect(), &runs, &confirmed);
+        Ok(Some(Matrixed {
+            cell: self.label.clone(),
+            metric: self.asked.metric.clone(),
+            factors: self.asked.factors.clone(),
+            runs: rows.len(),
+            resolution: fraction.and_then(|fraction| fraction.resolution()),
+            seeds: self.asked.seeds,
+            kinds,
+            left_out: self.left_out.clone(),
+            choices,
+            recommended,
+            trials: self.trials.len(),
+            campaign: self.note.id(),
+        }))
+    }
+
+    /// The place of a kind's device among the cells.
+    fn cell(&self, kind: usize) -> usize {
+        let swap = self.asked.kinds[kind].swap;
+        let swaps = &self.asked.campaign.scenarios[0].swap;
+        swaps.iter().position(|other| *other == swap).unwrap_or(0)
+    }
+
+    /// The levels of a run of the design, as settings.
+    fn levels(&self, row: &[bool]) -> Vec<(String, String)> {
+        let level = |(factor, second): (&Factor, &bool)| {
+            (
+                factor.key.clone(),
+                factor.levels[usize::from(*second)].clone(),
+            )
+        };
+        self.asked.factors.iter().zip(row).map(level).collect()
+    }
+
+    /// The place of the variant with these settings beside those of a kind; it is added where it is new.
+    fn variant(&mut self, kind: usize, settings: &[(String, String)]) -> usize {
+        let mut variant = self.base.clone();
+        let own = self.asked.kinds[kind].settings.clone();
+        let mut words = Vec::new();
+        for (key, value) in own.iter().chain(settings) {
+            give(&mut variant, key, value);
+            words.push(format!("{}={value}", key.rsplit('.').next().unwrap_or(key)));
+        }
+        if words.is_empty() {
+            words.push("defaults".to_owned());
+        }
+        variant.name = words.join(" ").replace([':', ',', '\n'], "-");
+        let variants = &mut self.asked.campaign.variants;
+        if let Some(place) = variants.iter().position(|other| *other == variant) {
+            return place;
+        }
+        variants.push(variant);
+        variants.len() - 1
+    }
+
+    /// Finds what the kernel lacks, by the run with all settings at their second level, and how long the defaults take. False where
+    /// it was stopped.
+    fn probe(&mut self, ground: &mut Ground<'_>) -> Result<bool, RunError> {
+        let defaults = self.variant(0, &[]);
+        self.trials = vec![(0, defaults, 0)];
+        if !self.run(ground)? {
+            return Ok(false);
+        }
+        self.limit_time(ground.store)?;
+        self.leave_out_refused(ground.arena)?;
+        let mut kind = 0;
+        while kind < self.asked.kinds.len() {
+            let row = vec![true; self.asked.factors.len()];
+            let settings = self.levels(&row);
+            self.asked.campaign.variants.clear();
+            let variant = self.variant(kind, &settings);
+            self.trials = vec![(kind, variant, 0)];
+            if !self.run(ground)? {
+                return Ok(false);
+            }
+            let runs = self.runs(ground.store)?;
+            let why = runs
+                .died((self.cell(kind), variant), 0..1)
+                .unwrap_or_default();
+            match self.lacking(kind, why) {
+                None => kind += 1,
+                Some(Lack::Factor(place)) => {
+                    let factor = self.asked.factors.remove(place);
+                    let why = without_remedy(why);
+                    self.left_out.push(format!("{}: {why}", factor.key));
+                }
+                // Without any kind there is nothing to run on, which the run says.
+                Some(Lack::Kind) if self.asked.kinds.len() == 1 => kind += 1,
+                Some(Lack::Kind) => {
+                    let kind = self.asked.kinds.remove(kind);
+                    let why = without_remedy(why);
+                    self.left_out.push(format!("swap on {}: {why}", kind.name));
+                }
+            }
+        }
+        self.asked.campaign.variants.clear();
+        self.trials.clear();
+        Ok(true)
+    }
+
+    /// Leaves out what the arena refuses for this kernel before anything runs.
+    fn leave_out_refused(&mut self, arena: &dyn Arena) -> Result<(), RunError> {
+        let mut kind = 1;
+        while kind < self.asked.kinds.len() {
+            match self.refused(arena, kind, &[])? {
+                None => kind += 1,
+                Some(why) => {
+                    let kind = self.asked.kinds.remove(kind);
+                    self.left_out.push(format!("swap on {}: {why}", kind.name));
+                }
+            }
+        }
+        let mut place = 0;
+        while let Some(factor) = self.asked.factors.get(place).cloned() {
+            let mut why = None;
+            for level in factor.levels {
+                why = why.or(self.refused(arena, 0, &[(factor.key.clone(), level)])?);
+            }
+            match why {
+                None => place += 1,
+                Some(why) => {
+                    self.asked.factors.remove(place);
+                    self.left_out.push(format!("{}: {why}", factor.key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a trial with these settings is refused.
+    fn refused(
+        &mut self,
+        arena: &dyn Arena,
+        kind: usize,
+        settings: &[(String, String)],
+    ) -> Result<Option<String>, RunError> {
+        self.asked.campaign.variants.clear();
+        let variant = self.variant(kind, settings);
+        let campaign = &self.asked.campaign;
+        let cell = campaign.cells().nth(self.cell(kind));
+        let Some(cell) = cell else {
+            return Ok(None);
+        };
+        match prepared(arena, &campaign.trial(&cell, variant, (0, 0), Pass::Timed)) {
+            Ok(_) => Ok(None),
+            Err(RunError::Refused { source, .. }) => Ok(Some(without_remedy(&source.to_string()))),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// What a reason says is lacking.
+    fn lacking(&self, kind: usize, why: &str) -> Option<Lack> {
+        if !LACKS.iter().any(|part| why.contains(part)) {
+            return None;
+        }
+        let is_named = |key: &str| why.contains(&format!("setting {key} "));
+        if self.asked.kinds[kind]
+            .settings
+            .iter()
+            .any(|(key, _)| is_named(key))
+        {
+            return Some(Lack::Kind);
+        }
+        let factors = &self.asked.factors;
+        factors
+            .iter()
+            .position(|factor| is_named(&factor.key))
+            .map(Lack::Factor)
+    }
+
+    /// Ends runs of programs that take many times as long as under the defaults.
+    fn limit_time(&mut self, store: &Store) -> Result<(), RunError> {
+        let spec = &self.asked.campaign.scenarios[0];
+        if spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT) {
+            return Ok(());
+        }
+        let keys: Vec<String> = self
+            .note
+            .entries
+            .iter()
+            .map(|entry| entry.key.clone())
+            .collect();
+        let rows = store.by_keys(&keys)?;
+        if let Some(row) = rows.iter().find(|row| row.is_valid()) {
+            // Whole seconds, so that it reads well.
+            let limit = Nanos((row.elapsed.0 * CUT).next_multiple_of(1_000_000_000));
+            let params = &mut self.asked.campaign.scenarios[0].params;
+            params.insert(TIME_LIMIT.to_owned(), vec![exact_time(limit)]);
+        }
+        Ok(())
+    }
+
+    /// Runs what has no record. False where it was stopped.
+    fn run(&mut self, ground: &mut Ground<'_>) -> Result<bool, RunError> {
+        let mut campaign = self.asked.campaign.clone();
+        campaign.sampling.until = Until::Blocks(2 * self.asked.seeds);
+        let cells: Vec<_> = campaign.cells().collect();
+        if let (true, Some(cell)) = (self.label.is_empty(), cells.first()) {
+            let trial = campaign.trial(cell, 0, (0, 0), Pass::Timed);
+            self.label = prepared(ground.arena, &trial)?.subject().cell_label();
+        }
+        let mut run = Run::begin(
+            &campaign,
+            ground.arena,
+            ground.store,
+            ground.options,
+            ground.watch,
+        )?;
+        let planned = |(kind, variant, block): &Place| {
+            campaign.planned(&cells, self.cell(*kind), *variant, (*block, 0), Pass::Timed)
+        };
+        let all: Vec<_> = self.trials.iter().map(planned).collect();
+        let is_whole = run.trials(|| all.iter().cloned())?;
+        self.note = run.note;
+        Ok(is_whole)
+    }
+
+    fn runs(&self, store: &Store) -> Result<MatrixRuns, RunError> {
+        let swaps = &self.asked.campaign.scenarios[0].swap;
+        let is_zram = |cell: usize| swaps.get(cell) == Some(&SwapSpec::Zram);
+        let runs = MatrixRuns::of(store, &self.note, &self.asked.metric, is_zram)?;
+        match &runs.accident {
+            Some(why) => Err(RunError::Arena(ArenaError::broken(why.clone()))),
+            None => Ok(runs),
+        }
+    }
+
+    fn effects(
+        &self,
+        kind: usize,
+        variants: &[usize],
+        fraction: &Fraction,
+        runs: &MatrixRuns,
+        blocks: &Range<u32>,
+    ) -> KindEffects {
+        let place = |variant: &usize| (self.cell(kind), *variant);
+        let values: Vec<_> = variants
+            .iter()
+            .map(|variant| runs.logs(place(variant), blocks.clone()))
+            .collect();
+        let why = |variant: &usize| runs.died(place(variant), blocks.clone());
+        let died: Vec<bool> = variants
+            .iter()
+            .map(|variant| why(variant).is_some())
+            .collect();
+        let blamed = blame(fraction, &died).into_iter().map(|(factor, second)| {
+            let factor = &self.asked.factors[factor];
+            (
+                factor.key.clone(),
+                factor.levels[usize::from(second)].clone(),
+            )
+        });
+        KindEffects {
+            swap: self.asked.kinds[kind].name.clone(),
+            effects: fraction.effects(&values),
+            died: died.iter().filter(|died| **died).count(),
+            why: variants.iter().find_map(why).map(str::to_owned),
+            blamed: blamed.collect(),
+        }
+    }
+
+    /// What can be chosen, with its kind and variant: the defaults of the first kind before all others.
+    fn candidates(
+        &mut self,
+        kinds: &[KindEffects],
+        rows: &[Vec<bool>],
+        places: &[Vec<usize>],
+        runs: &MatrixRuns,
+        blocks: &Range<u32>,
+    ) -> Vec<(Choice, usize, usize)> {
+        let mut all: Vec<(Choice, usize, usize)> = Vec::new();
+        for kind in 0..self.asked.kinds.len() {
+            let mut sets = vec![Vec::new()];
+            if let Some(effects) = kinds.get(kind) {
+                let sure = effects.effects.iter().zip(&self.asked.factors);
+                let better =
+                    sure.filter(|(effect, _)| Matrixed::is_sure(effect))
+                        .map(|(effect, factor)| {
+                            let second = effect.share.is_some_and(|share| share < 0.0);
+                            (
+                                factor.key.clone(),
+                                factor.levels[usize::from(second)].clone(),
+                            )
+                        });
+                sets.push(better.collect());
+            }
+            let time = |variant: &usize| {
+                let logs = runs.logs((self.cell(kind), *variant), blocks.clone());
+                let logs: Option<Vec<f64>> = logs.into_iter().collect();
+                mean(&logs?).ok()
+            };
+            let timed = places.get(kind).into_iter().flatten().zip(rows);
+            let fastest = timed
+                .filter_map(|(variant, row)| Some((time(variant)?, row)))
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((_, row)) = fastest {
+                // What moves nothing is no part of a choice.
+                let effects = kinds.get(kind).map_or(&[][..], |kind| &kind.effects);
+                let moves = |effect: &Effect| effect.share.is_none_or(|share| share.abs() >= SAME);
+                let levels = self.levels(row).into_iter().zip(effects);
+                let moved = levels.filter_map(|(level, effect)| moves(effect).then_some(level));
+                sets.push(moved.collect());
+            }
+            for settings in sets {
+                let variant = self.variant(kind, &settings);
+                let known = |(_, k, v): &(Choice, usize, usize)| (*k, *v) == (kind, variant);
+                if all.iter().any(known) {
+                    continue;
+                }
+                let choice = Choice {
+                    swap: self.asked.kinds[kind].name.clone(),
+                    settings,
+                    ..Choice::default()
+                };
+                all.push((choice, kind, variant));
+            }
+        }
+        all
+    }
+}
+
+/// A reason without what follows its last colon, which is how to mend what was not asked for.
+fn without_remedy(why: &str) -> String {
+    why.rsplit_once(": ")
+        .map_or(why, |(what, _)| what)
+        .to_owned()
+}
+
+/// What a kernel lacks.
+enum Lack {
+    /// A setting that is varied, by its place.
+    Factor(usize),
+    /// What a kind of swap needs.
+    Kind,
+}

@@ -1,0 +1,305 @@
+//! What a matrix of settings is asked for: its factors and kinds of swap, checked.
+
+use pagetide_compare::matrixed::Factor;
+use pagetide_record::SwapSpec;
+use pagetide_record::subject::SSD_LATENCY;
+use pagetide_verdict::factorial::MOST_FACTORS;
+
+use super::{Kind, Matrix};
+use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
+use crate::vary::Vary;
+
+/// Seeds where none are asked for.
+const SEEDS: u32 = 5;
+/// Fewest seeds that have an interval worth the name.
+const FEWEST_SEEDS: u32 = 3;
+
+/// The factors where none are named: the name of a setting and its two levels, the one of most machines first.
+const FACTORS: [(&str, [&str; 2]); 4] = [
+    ("lru_gen/enabled", ["7", "0"]),
+    ("vm.swappiness", ["10", "150"]),
+    ("vm.page-cluster", ["3", "0"]),
+    ("thp/enabled", ["always", "never"]),
+];
+/// The setting that puts zswap before a disk.
+const ZSWAP: &str = "zswap/enabled";
+
+/// Why a matrix cannot be what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MatrixError {
+    /// There are several questions.
+    #[error(
+        "matrix answers for one kernel and one workload at a time, and here are {variants} variants and {cells} cells: give one \
+         kernel, no --vs, and one value of each parameter; --vary and --swap say what is tried"
+    )]
+    Several {
+        /// Number of variants.
+        variants: usize,
+        /// Number of cells, kinds of swap aside.
+        cells: usize,
+    },
+    /// A plan of trials was given.
+    #[error(
+        "--until-sure and --observe have no place in a matrix, which decides itself what runs: leave them out"
+    )]
+    OwnPlan,
+    /// Too few seeds.
+    #[error("{seeds} seeds tell nothing surely: give --seeds {FEWEST_SEEDS} or more")]
+    Seeds {
+        /// How many.
+        seeds: u32,
+    },
+    /// A factor has more than two levels.
+    #[error(
+        "matrix tries two values of a setting, and --vary {key} has {values}: give two that are far apart"
+    )]
+    Levels {
+        /// The setting.
+        key: String,
+        /// How many values it has.
+        values: usize,
+    },
+    /// What is varied is no setting.
+    #[error("matrix varies settings, boot arguments and kernels, and {key} is none: {remedy}")]
+    NoFactor {
+        /// What was asked to vary.
+        key: String,
+        /// How it is asked for.
+        remedy: &'static str,
+    },
+    /// Too many factors.
+    #[error(
+        "{factors} settings are too many for the design: give at most {MOST_FACTORS}, with --only those of --vary"
+    )]
+    TooMany {
+        /// How many.
+        factors: usize,
+    },
+    /// A setting is fixed and varied.
+    #[error("{key} is both set for all and varied: leave out one of --set and --vary")]
+    Fixed {
+        /// The setting.
+        key: String,
+    },
+}
+
+/// What is asked of a matrix beside the campaign.
+#[derive(Clone, Debug, Default)]
+pub struct MatrixRequest {
+    /// What is varied beside the usual settings, or with other values.
+    pub vary: Vec<Vary>,
+    /// Whether nothing but that is varied.
+    pub only: bool,
+}
+
+impl MatrixRequest {
+    /// The matrix of a campaign, whose only variant has what is the same in all runs.
+    ///
+    /// # Errors
+    ///
+    /// Where what is asked for is not one question, or no design answers it.
+    pub fn matrix(
+        &self,
+        mut campaign: Campaign,
+        metric: Option<&str>,
+    ) -> Result<Matrix, MatrixError> {
+        let cells = campaign.scenarios.iter().map(|scenario| {
+            let swaps = scenario.swap.len().max(1);
+            scenario.cell_count() / swaps
+        });
+        let (variants, cells) = (campaign.variants.len(), cells.sum());
+        if (variants, cells) != (1, 1) {
+            return Err(MatrixError::Several { variants, cells });
+        }
+        let seeds = match campaign.sampling.until {
+            Until::Sure { .. } => return Err(MatrixError::OwnPlan),
+            Until::Enough(_) => SEEDS,
+            Until::Blocks(seeds) if seeds < FEWEST_SEEDS => {
+                return Err(MatrixError::Seeds { seeds });
+            }
+            Until::Blocks(seeds) => seeds,
+        };
+        if campaign.observe != Observe::None {
+            return Err(MatrixError::OwnPlan);
+        }
+        let factors = self.factors(&campaign)?;
+        let spec = &mut campaign.scenarios[0];
+        let kinds = kinds(spec);
+        spec.swap = Vec::new();
+        for kind in &kinds {
+            if !spec.swap.contains(&kind.swap) {
+                spec.swap.push(kind.swap);
+            }
+        }
+        let own = spec.primary.as_ref().and_then(|names| names.first());
+        let metric = own.map_or(metric.unwrap_or_default(), String::as_str);
+        Ok(Matrix {
+            metric: metric.to_owned(),
+            kinds,
+            factors,
+            seeds,
+            campaign,
+        })
+    }
+
+    fn factors(&self, campaign: &Campaign) -> Result<Vec<Factor>, MatrixError> {
+        let fixed = &campaign.variants[0].settings;
+        let mut factors = Vec::new();
+        for (key, levels) in FACTORS {
+            let is_varied = self.vary.iter().any(|vary| vary.key == key);
+            // What is set for all is not tried.
+            if !self.only && !is_varied && !fixed.contains_key(key) {
+                factors.push(Factor {
+                    key: key.to_owned(),
+                    levels: levels.map(str::to_owned),
+                });
+            }
+        }
+        for vary in &self.vary {
+            let key = vary.key.clone();
+            if let Some(remedy) = remedy(&key) {
+                return Err(MatrixError::NoFactor { key, remedy });
+            }
+            if fixed.contains_key(&key) {
+                return Err(MatrixError::Fixed { key });
+            }
+            match &vary.values[..] {
+                [first, second] => factors.push(Factor {
+                    key,
+                    levels: [first.clone(), second.clone()],
+                }),
+                values => {
+                    let values = values.len();
+                    return Err(MatrixError::Levels { key, values });
+                }
+            }
+        }
+        if factors.len() > MOST_FACTORS {
+            let factors = factors.len();
+            return Err(MatrixError::TooMany { factors });
+        }
+        Ok(factors)
+    }
+}
+
+/// How else that is asked for which is no factor.
+fn remedy(key: &str) -> Option<&'static str> {
+    match key {
+        "swap" => Some("give each kind of swap with --swap"),
+        "memory" => Some("run a matrix for each --memory"),
+        "limit" => Some("run a matrix for each --limit"),
+        _ => None,
+    }
+}
+
+/// The kinds of swap: those that are named, or zram, zswap before a solid-state disk, and that disk.
+fn kinds(spec: &ScenarioSpec) -> Vec<Kind> {
+    let plain = |swap: SwapSpec| Kind {
+        name: match swap {
+            SwapSpec::Ssd(SSD_LATENCY) => "ssd".to_owned(),
+            swap => swap.to_string(),
+        },
+        swap,
+        settings: Vec::new(),
+    };
+    if !spec.swap.is_empty() {
+        return spec.swap.iter().map(|swap| plain(*swap)).collect();
+    }
+    let ssd = SwapSpec::Ssd(SSD_LATENCY);
+    let zswap = Kind {
+        name: "zswap".to_owned(),
+        swap: ssd,
+        settings: vec![(ZSWAP.to_owned(), "1".to_owned())],
+    };
+    vec![plain(SwapSpec::Zram), zswap, plain(ssd)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_arena::VariantSpec;
+
+    fn campaign() -> Campaign {
+        Campaign {
+            name: "m".to_owned(),
+            arena: pagetide_record::ArenaKind::Exact,
+            seed: 1,
+            variants: vec![VariantSpec::default()],
+            scenarios: vec![ScenarioSpec::default()],
+            sampling: crate::Sampling::default(),
+            observe: Observe::None,
+            trace_ring: pagetide_record::TraceRing::default(),
+            accept: Vec::new(),
+        }
+    }
+
+    fn request(vary: &[&str], only: bool) -> MatrixRequest {
+        MatrixRequest {
+            vary: vary.iter().map(|text| text.parse().unwrap()).collect(),
+            only,
+        }
+    }
+
+    #[test]
+    fn the_usual_settings_are_tried_on_three_kinds_of_swap_with_five_seeds() {
+        let matrix = request(&[], false)
+            .matrix(campaign(), Some("elapsed"))
+            .unwrap();
+        assert_eq!(
+            (matrix.factors.len(), matrix.kinds.len(), matrix.seeds),
+            (4, 3, 5)
+        );
+        // zswap and the disk are one cell, told apart by a setting.
+        assert_eq!(matrix.campaign.scenarios[0].swap.len(), 2);
+        assert_eq!(matrix.metric, "elapsed");
+        let mut fixed = campaign();
+        fixed.variants[0]
+            .settings
+            .insert("vm.swappiness".into(), "60".into());
+        fixed.scenarios[0].swap = vec![SwapSpec::None];
+        fixed.scenarios[0].primary = Some(vec!["ops".to_owned()]);
+        let matrix = request(&[], false).matrix(fixed, Some("elapsed")).unwrap();
+        assert_eq!((matrix.factors.len(), matrix.kinds.len()), (3, 1));
+        assert_eq!(matrix.metric, "ops");
+    }
+
+    #[test]
+    fn what_is_varied_takes_the_place_of_the_usual_and_may_stand_alone() {
+        let keys = |vary: &[&str], only| -> Vec<String> {
+            let matrix = request(vary, only).matrix(campaign(), None).unwrap();
+            matrix
+                .factors
+                .into_iter()
+                .map(|factor| factor.key)
+                .collect()
+        };
+        assert_eq!(
+            keys(&["vm.swappiness=1,60", "boot=a=1,b=2"], true),
+            ["vm.swappiness", "boot"]
+        );
+        assert_eq!(keys(&["vm.swappiness=1,60"], false).len(), 4);
+        assert_eq!(keys(&["vm.vfs_cache_pressure=50,200"], false).len(), 5);
+    }
+
+    #[test]
+    fn what_no_design_answers_is_refused() {
+        let said = |vary: &[&str], campaign| {
+            let refused = request(vary, false).matrix(campaign, None);
+            refused.unwrap_err().to_string()
+        };
+        assert!(said(&["vm.swappiness=1,2,3"], campaign()).contains("two that are far apart"));
+        assert!(said(&["swap=zram,ssd"], campaign()).contains("--swap"));
+        assert!(said(&["limit=8M,9M"], campaign()).contains("--limit"));
+        let many = ["a=1,2", "b=1,2", "c=1,2", "d=1,2", "e=1,2"];
+        assert!(said(&many, campaign()).contains("at most 8"));
+        let mut wrong = campaign();
+        wrong.sampling.until = Until::Blocks(2);
+        assert!(said(&[], wrong).contains("--seeds 3"));
+        let mut wrong = campaign();
+        wrong.variants.push(VariantSpec::default());
+        assert!(said(&[], wrong).contains("no --vs"));
+        let mut wrong = campaign();
+        wrong.variants[0].settings.insert("a".into(), "1".into());
+        assert!(said(&["a=1,2"], wrong).contains("leave out one"));
+    }
+}

@@ -1,0 +1,354 @@
+//! What the runs of a matrix of settings say: which settings matter under which swap, and what to choose.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pagetide_quantity::PAGE_SIZE;
+use pagetide_store::{CampaignNote, Store};
+use pagetide_verdict::choice::{self, SAME};
+use pagetide_verdict::factorial::{Effect, adjust};
+use pagetide_verdict::number::{log_ratio, mean};
+use pagetide_verdict::squeeze::Outcome;
+use serde::Serialize;
+
+use crate::error::CompareError;
+use crate::judge::ALPHA;
+use crate::squeezed::{cost, short, value};
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RunCosts {
+    /// The metric that decides, as a cost.
+    pub time: f64,
+    /// Most memory that was held, in bytes.
+    pub memory: Option<f64>,
+    /// What was written to disks, in bytes.
+    pub written: Option<f64>,
+}
+
+/// The runs of a cell under a variant, by the number of their block: what each cost, or why it died.
+pub type RunsOfCell = BTreeMap<u32, Result<RunCosts, String>>;
+
+/// The runs of a campaign, by cell and variant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MatrixRuns {
+    /// They.
+    pub runs: BTreeMap<(usize, usize), RunsOfCell>,
+    /// Whether a run was spoilt by the machine around it, and why.
+    pub accident: Option<String>,
+}
+
+impl MatrixRuns {
+    /// Reads them; `is_zram` says of a cell that its swap is memory, which nothing is written to.
+    pub fn of(
+        store: &Store,
+        note: &CampaignNote,
+        metric: &str,
+        is_zram: impl Fn(usize) -> bool,
+    ) -> Result<Self, CompareError> {
+        let mut all = Self::default();
+        let keys: Vec<String> = note.entries.iter().map(|entry| entry.key.clone()).collect();
+        let rows = store.by_keys(&keys)?;
+        let mut by_key = HashMap::new();
+        for row in &rows {
+            let kept = by_key.entry(row.key.as_str()).or_insert(row);
+            if kept.accident && !row.accident {
+                *kept = row;
+            }
+        }
+        let Some(first) = rows.first() else {
+            return Ok(all);
+        };
+        let places: Vec<i64> = rows.iter().map(|row| row.row).collect();
+        let metrics = store.metrics(&first.cell.subject.scenario, &places)?;
+        for entry in &note.entries {
+            let Some(row) = by_key.get(entry.key.as_str()) else {
+                continue;
+            };
+            let result = match &row.invalid {
+                Some(why) if row.accident => {
+                    all.accident = Some(why.to_string());
+                    continue;
+                }
+                Some(why) => Err(why.to_string()),
+                None => {
+                    let of = |name: &str| value(&metrics, row.row, name)?.value.number();
+                    let written = of("written").map(|bytes| {
+                        let swapped = of("swapped-out").unwrap_or(0.0) * PAGE_SIZE as f64;
+                        let to_memory = if is_zram(entry.cell) { swapped } else { 0.0 };
+                        (bytes - to_memory).max(0.0)
+                    });
+                    match cost(&metrics, row.row, metric) {
+                        Outcome::Cost(time) => Ok(RunCosts {
+                            time,
+                            memory: of("group-peak").or_else(|| of("peak-rss")),
+                            written,
+                        }),
+                        Outcome::Died(why) => Err(why),
+                    }
+                }
+            };
+            let cell = all.runs.entry((entry.cell, entry.variant)).or_default();
+            cell.insert(entry.unit, result);
+        }
+        Ok(all)
+    }
+
+    /// The logarithms of time of a cell under a variant, for these blocks.
+    pub fn logs(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Vec<Option<f64>> {
+        let runs = self.runs.get(&place);
+        let of = |block| match runs?.get(&block)? {
+            Ok(costs) => Some(libm::log(costs.time)),
+            Err(_) => None,
+        };
+        blocks.map(of).collect()
+    }
+
+    /// Why the first run of a cell under a variant died, in these blocks; in full.
+    pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
+        let runs = self.runs.get(&place)?;
+        runs.range(blocks)
+            .find_map(|(_, run)| run.as_ref().err().map(String::as_str))
+    }
+}
+
+/// A finished matrix.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Matrixed {
+    /// Label of the workload, with the first kind of swap.
+    pub cell: String,
+    /// The metric that decides.
+    pub metric: String,
+    /// The settings that were varied.
+    pub factors: Vec<Factor>,
+    /// Runs of the design under each kind of swap and seed.
+    pub runs: usize,
+    /// The design's resolution; `None` where all combinations ran.
+    pub resolution: Option<u32>,
+    /// Seeds of the design; the choices ran with as many others.
+    pub seeds: u32,
+    /// What the settings do, by kind of swap.
+    pub kinds: Vec<KindEffects>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+    /// What can be chosen, the defaults first, with seeds of their own.
+    pub choices: Vec<Choice>,
+    /// The place of what is recommended among the choices: 0 for the defaults.
+    pub recommended: usize,
+    /// Trials in all.
+    pub trials: usize,
+    /// Identity of the campaign that has the records.
+    pub campaign: String,
+}
+
+/// A setting that was varied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Factor {
+    /// Its name.
+    pub key: String,
+    /// Its first and its second level.
+    pub levels: [String; 2],
+}
+
+/// What settings do under a kind of swap.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct KindEffects {
+    /// The kind of swap.
+    pub swap: String,
+    /// The effect of each factor's second level on the metric, as a cost.
+    pub effects: Vec<Effect>,
+    /// Runs of the design that died under some seed, and why the first did.
+    pub died: usize,
+    /// Why the first of them did.
+    pub why: Option<String>,
+    /// Levels that all of those have, and some other run has not: name and value.
+    pub blamed: Vec<(String, String)>,
+}
+
+/// Something to choose.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Choice {
+    /// The kind of swap.
+    pub swap: String,
+    /// Settings that differ from the defaults.
+    pub settings: Vec<(String, String)>,
+    /// Mean of the metric, as a cost.
+    pub time: Option<f64>,
+    /// Mean of the most memory that was held, in bytes.
+    pub memory: Option<f64>,
+    /// Mean of what was written to disks, in bytes.
+    pub written: Option<f64>,
+    /// Its time against that of the defaults, adjusted for the number of choices.
+    pub against: Effect,
+    /// Whether no other choice beats it.
+    pub is_on_front: bool,
+    /// Why a run of it died.
+    pub died: Option<String>,
+}
+
+impl Choice {
+    /// Whether it is surely faster than the defaults.
+    pub fn is_surely_faster(&self) -> bool {
+        self.died.is_none()
+            && self.against.is_sure(ALPHA, SAME)
+            && self.against.share.is_some_and(|share| share < 0.0)
+    }
+}
+
+impl Matrixed {
+    /// Whether an effect of the design is claimed.
+    pub fn is_sure(effect: &Effect) -> bool {
+        effect.is_sure(ALPHA, SAME)
+    }
+}
+
+/// Judges what can be chosen by the runs of these blocks: for each choice its kind of swap and settings, and where it ran. The first
+/// one is the defaults. Returns them with the place of what is recommended.
+pub fn choices(
+    asked: Vec<(Choice, (usize, usize))>,
+    runs: &MatrixRuns,
+    blocks: &std::ops::Range<u32>,
+) -> (Vec<Choice>, usize) {
+    let times = |place| runs.logs(place, blocks.clone());
+    let baseline = asked
+        .first()
+        .map(|(_, place)| times(*place))
+        .unwrap_or_default();
+    let mut costs = Vec::new();
+    let mut all: Vec<Choice> = Vec::new();
+    for (number, (mut choice, place)) in asked.into_iter().enumerate() {
+        let of_cell = runs.runs.get(&place);
+        let valid: Vec<RunCosts> = of_cell
+            .into_iter()
+            .flat_map(|runs| runs.range(blocks.clone()))
+            .filter_map(|(_, run)| run.as_ref().ok().copied())
+            .collect();
+        let kind = |of: &dyn Fn(&RunCosts) -> Option<f64>| -> Vec<f64> {
+            let values: Option<Vec<f64>> = valid.iter().map(of).collect();
+            values.unwrap_or_default()
+        };
+        let own = vec![
+            kind(&|run| Some(run.time)),
+            kind(&|run| run.memory),
+            kind(&|run| run.written),
+        ];
+        let means = |values: &Vec<f64>| mean(values).ok();
+        (choice.time, choice.memory, choice.written) =
+            (means(&own[0]), means(&own[1]), means(&own[2]));
+        choice.died = runs.died(place, blocks.clone()).map(short);
+        if number > 0 {
+            let pairs = baseline.iter().zip(times(place));
+            let by_seed = pairs.filter_map(|(a, b)| Some(b? - (*a)?)).collect();
+            choice.against = Effect::of(by_seed);
+        }
+        costs.push(own);
+        all.push(choice);
+    }
+    adjust(all.iter_mut().map(|choice| &mut choice.against));
+    let alive: Vec<usize> = (0..all.len()).filter(|i| all[*i].died.is_none()).collect();
+    let alive_costs: Vec<choice::Costs> = alive.iter().map(|i| costs[*i].clone()).collect();
+    for (place, is_on_front) in alive.iter().zip(choice::front(&alive_costs)) {
+        all[*place].is_on_front = is_on_front;
+    }
+    let recommended = recommended(&all);
+    (all, recommended)
+}
+
+/// What to take: the fastest that is surely faster than the defaults, or among those that are as fast the one with the fewest
+/// settings. Where the defaults died, the fastest that did not.
+fn recommended(all: &[Choice]) -> usize {
+    let is_dead = all.first().is_some_and(|defaults| defaults.died.is_some());
+    let candidates = || {
+        let fit = move |(_, choice): &(usize, &Choice)| {
+            choice.is_surely_faster() || is_dead && choice.died.is_none()
+        };
+        all.iter().enumerate().skip(1).filter(fit)
+    };
+    let time = |choice: &Choice| choice.time.unwrap_or(f64::INFINITY);
+    let fastest = candidates().map(|(_, choice)| time(choice));
+    let fastest = fastest.fold(f64::INFINITY, f64::min);
+    let near =
+        candidates().filter(|(_, choice)| log_ratio(fastest, time(choice)) <= libm::log1p(SAME));
+    let simplest = near.min_by(|(_, a), (_, b)| {
+        let size = |choice: &Choice| choice.settings.len();
+        size(a).cmp(&size(b)).then(time(a).total_cmp(&time(b)))
+    });
+    simplest.map_or(0, |(place, _)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(times: &[&[f64]]) -> MatrixRuns {
+        let of = |times: &&[f64]| -> RunsOfCell {
+            let run = |(block, time): (usize, &f64)| {
+                let costs = RunCosts {
+                    time: *time,
+                    memory: Some(1e6),
+                    written: Some(0.0),
+                };
+                let result = if time.is_nan() {
+                    Err("the kernel killed x for lack of memory after 1 s: raise".to_owned())
+                } else {
+                    Ok(costs)
+                };
+                (u32::try_from(block).unwrap(), result)
+            };
+            times.iter().enumerate().map(run).collect()
+        };
+        let places = (0..times.len()).map(|variant| (0, variant));
+        MatrixRuns {
+            runs: places.zip(times.iter().map(of)).collect(),
+            accident: None,
+        }
+    }
+
+    fn judged(settings: &[usize], times: &[&[f64]]) -> (Vec<Choice>, usize) {
+        let choice = |(variant, count): (usize, &usize)| {
+            let settings = (0..*count).map(|n| (format!("s{n}"), "1".to_owned()));
+            let choice = Choice {
+                settings: settings.collect(),
+                ..Choice::default()
+            };
+            (choice, (0, variant))
+        };
+        let asked = settings.iter().enumerate().map(choice).collect();
+        choices(asked, &runs(times), &(0..4))
+    }
+
+    const DEFAULTS: &[f64] = &[1.0, 1.02, 0.99, 1.01];
+
+    #[test]
+    fn where_nothing_is_surely_faster_the_defaults_stay() {
+        let (all, recommended) = judged(&[0, 1], &[DEFAULTS, &[0.7, 1.3, 0.8, 1.1]]);
+        assert_eq!(recommended, 0);
+        assert!(!all[1].is_surely_faster() && all[1].is_on_front);
+        let (_, recommended) = judged(&[0, 1], &[DEFAULTS, &[1.2, 1.22, 1.19, 1.21]]);
+        assert_eq!(recommended, 0, "slower is no recommendation");
+    }
+
+    #[test]
+    fn of_two_that_are_as_fast_the_one_with_fewer_settings_is_taken() {
+        let fast = [0.5, 0.51, 0.495, 0.505];
+        let faster = fast.map(|time| time * 0.995);
+        let (all, recommended) = judged(&[0, 3, 1], &[DEFAULTS, &faster, &fast]);
+        assert_eq!(recommended, 2);
+        assert!(all[1].is_on_front && all[2].is_on_front && !all[0].is_on_front);
+        let (_, recommended) = judged(&[0, 3, 1], &[DEFAULTS, &fast.map(|t| t * 0.9), &fast]);
+        assert_eq!(recommended, 1, "a tenth is worth two settings");
+    }
+
+    #[test]
+    fn what_died_is_never_chosen_and_defaults_that_died_are_left() {
+        let dead = [0.1, f64::NAN, 0.1, 0.1];
+        let (all, recommended) = judged(&[0, 1], &[DEFAULTS, &dead]);
+        assert_eq!((recommended, all[1].is_on_front), (0, false));
+        assert_eq!(
+            all[1].died.as_deref(),
+            Some("was killed for lack of memory")
+        );
+        let (_, recommended) = judged(&[0, 1, 1], &[&dead, &dead, &[3.0, 3.0, 3.0, 3.1]]);
+        assert_eq!(recommended, 2);
+        assert_eq!(judged(&[], &[]).1, 0);
+    }
+}

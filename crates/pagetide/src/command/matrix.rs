@@ -1,0 +1,81 @@
+//! `pagetide matrix`: which settings matter to a program or scenario, and which to choose.
+
+use anyhow::Result;
+use pagetide_campaign::matrix::{Ground, MatrixOutcome, MatrixRequest, matrix};
+use pagetide_lab::facts;
+use pagetide_report::terminal::matrix as shown;
+
+use crate::campaign_args::CampaignArgs;
+use crate::exit::End;
+use crate::lab::{ArenaArgs, StoreArgs};
+use crate::output::Output;
+use crate::program_args::ProgramArgs;
+use crate::session::Session;
+
+/// Which settings matter to it, and which to choose? Swap, MGLRU, swappiness, read-ahead of swap, huge pages
+///
+/// Under each kind of swap (zram, zswap, ssd, or those of --swap) a two-level fractional factorial design runs with every seed:
+/// lru_gen/enabled=7,0 vm.swappiness=10,150 vm.page-cluster=3,0 thp/enabled=always,never, and those of --vary, two values each. Then
+/// the defaults, what surely helps, and the fastest run, with new seeds. What the kernel lacks is left out and named.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  pagetide matrix --memory 16M --file numbers -- sort numbers
+  pagetide matrix --memory 16M --only --vary vm.page-cluster=3,0 --swap ssd --file numbers -- sort numbers
+  pagetide matrix kv --seeds 3 --json
+
+The design has resolution IV (Box and Hunter 1961): no interaction of two settings shows as the effect of a third. Effects are paired by
+seed, with Student's interval of 95 %; what is called sure is so for all of them together (Holm 1979).")]
+pub struct Args {
+    /// A scenario, where it is no program of your own
+    #[arg(required_unless_present = "command", value_name = "SCENARIO")]
+    what: Vec<String>,
+    /// Try nothing but what --vary names
+    #[arg(long, help_heading = "Search")]
+    only: bool,
+    #[command(flatten)]
+    campaign: CampaignArgs,
+    #[command(flatten)]
+    program: ProgramArgs,
+    #[command(flatten)]
+    arena: ArenaArgs,
+}
+
+/// Runs it.
+pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    let mut session = Session::begin(places, &args.arena)?;
+    let mut words = args.campaign.clone();
+    let (vary, only) = (words.take_vary(), args.only);
+    let mut campaign = session.campaign(&args.what, &words, &args.program)?;
+    if args.campaign.request()?.name.is_none() {
+        campaign.name = format!("matrix-{}", campaign.name);
+    }
+    if session.build(&mut campaign)?.failed > 0 {
+        return Ok(End::Unable);
+    }
+    let facts = facts(&campaign.scenarios[0])?;
+    let asked = MatrixRequest { vary, only }.matrix(campaign, facts.primary)?;
+    let name = asked.campaign.name.clone();
+    let arena = session.arena(asked.campaign.arena)?;
+    let (mut store, options) = (places.store()?, session.options(false));
+    let outcome = session.run(
+        &name,
+        |state| {
+            let mut ground = Ground {
+                arena: arena.as_ref(),
+                store: &mut store,
+                options: &options,
+                watch: state,
+                say: &|text| session.progress.say(text),
+            };
+            matrix(asked, &mut ground)
+        },
+        |outcome| matches!(outcome, MatrixOutcome::Stopped),
+    )?;
+    let MatrixOutcome::Found(found) = outcome else {
+        session.progress.say(shown::STOPPED);
+        return Ok(End::Unable);
+    };
+    out.show_quoting(&*found, || shown::matrix(&found, &out.look))?;
+    Ok(End::Done)
+}

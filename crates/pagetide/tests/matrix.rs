@@ -1,0 +1,121 @@
+//! Which settings matter to a program, and which to choose.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fmt::Write;
+use std::fs;
+
+use common::{KERNEL, Lab, one_sentence};
+use serde_json::Value;
+
+fn matrix<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["matrix", "--kernel", KERNEL];
+    all.extend(options);
+    if !command.is_empty() {
+        all.push("--");
+        all.extend(command);
+    }
+    all
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_setting_that_matters_is_found_and_recommended_and_one_that_cannot_is_not() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let prime = 500_009_u64;
+    let mut text = String::new();
+    for number in 1..prime {
+        writeln!(text, "{:012}", number * 7919 % prime).unwrap();
+    }
+    fs::write(lab.folder().join("numbers"), text).unwrap();
+    // Pages lie scattered in swap on a disk, where reading eight at a time saves waiting or wastes memory; no sort asks for the ratio
+    // of overcommitted memory, and no kernel has the last one.
+    let options = [
+        "--memory",
+        "12M",
+        "--swap",
+        "ssd:80us",
+        "--seeds",
+        "3",
+        "--only",
+        "--vary",
+        "vm.page-cluster=0,4",
+        "--vary",
+        "vm.overcommit_ratio=40,60",
+        "--vary",
+        "lru_gen/no-such=1,2",
+        "--file",
+        "numbers",
+    ];
+    let sort = ["sort", "numbers"];
+    let asked = || {
+        let mut all = options.to_vec();
+        all.push("--json");
+        lab.ends(0, matrix(&all, &sort)).0
+    };
+    let out = asked();
+    let found = json(&out);
+    let keys: Vec<&str> = found["factors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f["key"].as_str().unwrap())
+        .collect();
+    assert_eq!(keys, ["vm.page-cluster", "vm.overcommit_ratio"]);
+    assert!(
+        found["left_out"][0]
+            .as_str()
+            .unwrap()
+            .contains("lru_gen/no-such"),
+        "{found}"
+    );
+    let effects = found["kinds"][0]["effects"].as_array().unwrap();
+    let share = |place: usize| effects[place]["share"].as_f64().unwrap();
+    assert!(share(0).abs() > 0.02, "{effects:?}");
+    assert!(share(1).abs() < 0.5 * share(0).abs(), "{effects:?}");
+    assert_eq!(effects[0]["by_seed"].as_array().unwrap().len(), 3);
+    // 4 runs and the choices, each with three seeds, those of the choices new.
+    let choices = found["choices"].as_array().unwrap();
+    assert!((2..=3).contains(&choices.len()), "{choices:?}");
+    assert_eq!(choices[0]["settings"].as_array().unwrap().len(), 0);
+    assert_eq!(found["trials"], 12 + 3 * choices.len());
+    assert!(choices.iter().any(|choice| choice["is_on_front"] == true));
+    // The same question is answered from the records, to the letter.
+    let before = lab.ends(0, ["list", "records", "--json"]).0;
+    assert_eq!(asked(), out);
+    assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);
+    let (text, _) = lab.ends(0, matrix(&options, &sort));
+    for words in [
+        "Left out: lru_gen/no-such",
+        "vm.page-cluster",
+        "all combinations",
+        "What to choose",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn what_no_design_answers_is_refused_before_anything_runs() {
+    let lab = Lab::new();
+    let refused = |options: &[&str], words: &[&str]| {
+        let (_, err) = lab.ends(4, matrix(options, &["true"]));
+        one_sentence(&err, words);
+    };
+    refused(&["--vs", "vm.swappiness=1"], &["2 variants", "--vary"]);
+    refused(&["--vary", "vm.swappiness=1,2,3"], &["far apart"]);
+    refused(&["--vary", "swap=zram,ssd"], &["--swap"]);
+    refused(&["--seeds", "2"], &["--seeds 3"]);
+    refused(&["--until-sure"], &["--until-sure"]);
+    refused(
+        &["--set", "vm.swappiness=1", "--vary", "vm.swappiness=1,2"],
+        &["leave out one"],
+    );
+    let (_, err) = lab.ends(4, matrix(&["--vary", "vm.swappiness=1"], &["true"]));
+    assert!(err.contains("KEY=V1,V2"), "{err}");
+}

@@ -1,0 +1,441 @@
+//! Which settings matter and what to choose: the recommendation, the effects, the choices, and the lines to paste.
+
+use pagetide_compare::matrixed::{Choice, Matrixed};
+use pagetide_quantity::Unit;
+use pagetide_verdict::factorial::Effect;
+use serde::Serialize;
+
+use crate::draw::quantity::{show, signed};
+use crate::draw::{Align, Ink, Look};
+use crate::terminal::list::{Row, list};
+use crate::terminal::verdicts::EXACT_CAVEAT;
+
+/// What to say of a matrix that was stopped.
+pub const STOPPED: &str = "stopped; the same command goes on from here";
+
+/// All of it, as a person reads it.
+pub fn matrix(found: &Matrixed, look: &Look) -> String {
+    let mut out = String::new();
+    put!(out, "{}\n", look.ink(Ink::Strong, &sentence(found)));
+    put!(
+        out,
+        "\nWhat settings do to {} of {}{}\n",
+        found.metric,
+        found.cell,
+        design(found)
+    );
+    out.push_str(&list(&effects(found, look.ascii), look));
+    for kind in found.kinds.iter().filter(|kind| kind.died > 0) {
+        put!(out, "{}\n", deaths(found, kind));
+    }
+    for text in &found.left_out {
+        put!(out, "Left out: {text}.\n");
+    }
+    put!(
+        out,
+        "\nWhat to choose, each with {} other seeds\n",
+        found.seeds
+    );
+    let rows: Vec<ChoiceRow<'_>> = found
+        .choices
+        .iter()
+        .enumerate()
+        .map(|(place, choice)| ChoiceRow {
+            choice,
+            number: place,
+            is_recommended: place == found.recommended,
+            ascii: look.ascii,
+        })
+        .collect();
+    out.push_str(&list(&rows, look));
+    if let Some(choice) = found.choices.get(found.recommended)
+        && found.recommended > 0
+    {
+        put!(out, "\n{}", paste(choice));
+    }
+    put!(
+        out,
+        "\n{} trials. `sure`: at 95 % for all rows of a table together, and at least 1 %. `front`: no other is surely better in one \
+         of time, memory and bytes written to disk, and as good in the others. {EXACT_CAVEAT}\n",
+        found.trials
+    );
+    put!(
+        out,
+        "Records: `pagetide list records --campaign {}`\n",
+        found.campaign
+    );
+    out
+}
+
+fn design(found: &Matrixed) -> String {
+    let all = match found.resolution {
+        None => "all combinations".to_owned(),
+        Some(resolution) => format!(
+            "a fraction of resolution {}",
+            if resolution == 5 { "V" } else { "IV" }
+        ),
+    };
+    format!(
+        ": {} runs ({all}) with {} seeds for each kind of swap",
+        found.runs, found.seeds
+    )
+}
+
+/// The recommendation in a sentence.
+pub fn sentence(found: &Matrixed) -> String {
+    let Some(choice) = found.choices.get(found.recommended) else {
+        return "Nothing could be run.".to_owned();
+    };
+    if found.recommended > 0 {
+        let name = name(choice);
+        return match (choice.against.share, choice.against.interval) {
+            (Some(share), Some([low, high])) => format!(
+                "Take {name}: {} % of the time of the defaults saved (95 %: {} to {} %, {} seeds that did not choose it).",
+                number(-share),
+                number(-high),
+                number(-low),
+                choice.against.by_seed.len()
+            ),
+            _ => format!("Take {name}: with the defaults it does not come to an end that counts."),
+        };
+    }
+    if let Some(why) = &choice.died {
+        return format!(
+            "With the defaults it {why}, and with nothing that was tried it comes to an end: raise --memory."
+        );
+    }
+    let effects = || found.kinds.iter().flat_map(|kind| &kind.effects);
+    if effects().any(Matrixed::is_sure) {
+        "Leave the defaults: some settings matter, and no choice is surely faster than the defaults.".to_owned()
+    } else if effects().any(|effect| effect.share.is_some()) {
+        "No setting surely matters here: leave the defaults.".to_owned()
+    } else {
+        "Leave the defaults: runs died, so that no effect of a setting is known.".to_owned()
+    }
+}
+
+/// A share in percent, without a sign where it is above zero.
+fn number(value: f64) -> String {
+    format!("{:.1}", value * 100.0)
+}
+
+fn percent(value: f64, ascii: bool) -> String {
+    format!("{} %", signed(value * 100.0, 1, ascii))
+}
+
+/// A choice in words.
+fn name(choice: &Choice) -> String {
+    let settings: Vec<String> = choice
+        .settings
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    match settings.len() {
+        0 => format!("swap on {} with the default settings", choice.swap),
+        _ => format!("swap on {} with {}", choice.swap, settings.join(" ")),
+    }
+}
+
+/// What died under a kind of swap, and what all of it has in common.
+fn deaths(found: &Matrixed, kind: &pagetide_compare::matrixed::KindEffects) -> String {
+    let common: Vec<String> = kind
+        .blamed
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let common = match common.len() {
+        0 => String::new(),
+        _ => format!(" All of them have {}.", common.join(" and ")),
+    };
+    format!(
+        "On {} {} of {} runs died, the first because {}.{common}",
+        kind.swap,
+        kind.died,
+        found.runs,
+        kind.why.as_deref().unwrap_or("of nothing that is known")
+    )
+}
+
+/// The effect of a setting under a kind of swap.
+#[derive(Serialize)]
+struct EffectRow {
+    cells: Vec<String>,
+}
+
+impl Row for EffectRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("setting", Align::Left),
+        ("from", Align::Right),
+        ("to", Align::Left),
+        ("swap", Align::Left),
+        ("cost", Align::Right),
+        ("95 %", Align::Left),
+        ("", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        self.cells.clone()
+    }
+}
+
+fn effects(found: &Matrixed, ascii: bool) -> Vec<EffectRow> {
+    let mut rows = Vec::new();
+    for (place, factor) in found.factors.iter().enumerate() {
+        for (number, kind) in found.kinds.iter().enumerate() {
+            let Some(effect) = kind.effects.get(place) else {
+                continue;
+            };
+            let once = |text: &str| match number {
+                0 => text.to_owned(),
+                _ => String::new(),
+            };
+            rows.push(EffectRow {
+                cells: vec![
+                    once(&factor.key),
+                    once(&factor.levels[0]),
+                    once(&factor.levels[1]),
+                    kind.swap.clone(),
+                    share(effect, ascii),
+                    interval(effect, ascii),
+                    match (Matrixed::is_sure(effect), effect.share) {
+                        (true, _) => "sure".to_owned(),
+                        (false, Some(_)) => String::new(),
+                        (false, None) => "not known".to_owned(),
+                    },
+                ],
+            });
+        }
+    }
+    rows
+}
+
+fn share(effect: &Effect, ascii: bool) -> String {
+    effect
+        .share
+        .map_or_else(String::new, |share| percent(share, ascii))
+}
+
+fn interval(effect: &Effect, ascii: bool) -> String {
+    effect.interval.map_or_else(String::new, |[low, high]| {
+        format!("{} to {}", percent(low, ascii), percent(high, ascii))
+    })
+}
+
+/// Something to choose, with its cost.
+#[derive(Serialize)]
+struct ChoiceRow<'a> {
+    choice: &'a Choice,
+    number: usize,
+    is_recommended: bool,
+    ascii: bool,
+}
+
+impl Row for ChoiceRow<'_> {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("swap", Align::Left),
+        ("settings", Align::Left),
+        ("cost", Align::Right),
+        ("95 %", Align::Left),
+        ("memory", Align::Right),
+        ("written", Align::Right),
+        ("", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let (choice, ascii) = (self.choice, self.ascii);
+        let settings: Vec<String> = choice
+            .settings
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let bytes = |value: Option<f64>| {
+            value.map_or_else(String::new, |value| show(Unit::Bytes, value, ascii))
+        };
+        let mut words = Vec::new();
+        if let Some(why) = &choice.died {
+            words.push(why.as_str());
+        }
+        if choice.is_on_front {
+            words.push("front");
+        }
+        if choice.against.is_sure(pagetide_compare::ALPHA, 0.01) {
+            words.push("sure");
+        }
+        if self.is_recommended {
+            words.push("recommended");
+        }
+        vec![
+            choice.swap.clone(),
+            if settings.is_empty() {
+                "defaults".to_owned()
+            } else {
+                settings.join(" ")
+            },
+            if self.number == 0 {
+                "0 %".to_owned()
+            } else {
+                share(&choice.against, ascii)
+            },
+            interval(&choice.against, ascii),
+            bytes(choice.memory),
+            bytes(choice.written),
+            words.join(", "),
+        ]
+    }
+}
+
+/// What to write where, so that a machine has these settings. Sources: `sysctl.d(5)`, `tmpfiles.d(5)`, `zram-generator.conf(5)`, kernel
+/// `Documentation/admin-guide/kernel-parameters.txt`.
+pub fn paste(choice: &Choice) -> String {
+    let (mut sysctl, mut tmpfiles, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, value) in &choice.settings {
+        match key.split_once('/') {
+            Some(("thp", "enabled")) => arguments.push(format!("transparent_hugepage={value}")),
+            Some(("zswap", rest)) => arguments.push(format!("zswap.{rest}={value}")),
+            Some(("", _)) => tmpfiles.push(format!("w {key} - - - - {value}")),
+            Some((folder, rest)) => {
+                let folder = if folder == "thp" {
+                    "transparent_hugepage"
+                } else {
+                    folder
+                };
+                tmpfiles.push(format!("w /sys/kernel/mm/{folder}/{rest} - - - - {value}"));
+            }
+            None if key == "boot" => arguments.push(value.clone()),
+            None if key == "kernel" => {}
+            None => sysctl.push(format!("{key} = {value}")),
+        }
+    }
+    let mut out = String::new();
+    for (place, lines) in [
+        ("/etc/sysctl.d/90-memory.conf", sysctl),
+        ("/etc/tmpfiles.d/90-memory.conf", tmpfiles),
+    ] {
+        if !lines.is_empty() {
+            put!(out, "# {place}\n{}\n", lines.join("\n"));
+        }
+    }
+    match choice.swap.as_str() {
+        "zram" => out.push_str(
+            "# /etc/systemd/zram-generator.conf (three times the memory free to the workload, as in these runs)\n[zram0]\nzram-size = ram * 3\n",
+        ),
+        "zswap" => arguments.push("zswap.enabled=1".to_owned()),
+        _ => {}
+    }
+    if !arguments.is_empty() {
+        put!(out, "# kernel command line\n{}\n", arguments.join(" "));
+    }
+    if !matches!(choice.swap.as_str(), "zram" | "none") {
+        put!(out, "# swap on a disk such as `{}` here\n", choice.swap);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_compare::matrixed::{Factor, KindEffects};
+
+    fn effect(by_seed: &[f64]) -> Effect {
+        let mut effect = Effect::of(by_seed.to_vec());
+        effect.adjusted = effect.p;
+        effect
+    }
+
+    fn found(by_seed: &[f64]) -> Matrixed {
+        let choice = |swap: &str, settings: &[(&str, &str)]| Choice {
+            swap: swap.to_owned(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            time: Some(1e9),
+            is_on_front: true,
+            ..Choice::default()
+        };
+        let mut better = choice(
+            "zram",
+            &[("vm.page-cluster", "0"), ("thp/enabled", "never")],
+        );
+        better.against = effect(by_seed);
+        Matrixed {
+            cell: "program sort · 16M · zram".to_owned(),
+            metric: "elapsed".to_owned(),
+            factors: vec![Factor {
+                key: "vm.page-cluster".to_owned(),
+                levels: ["3".to_owned(), "0".to_owned()],
+            }],
+            runs: 2,
+            resolution: None,
+            seeds: 4,
+            kinds: vec![KindEffects {
+                swap: "zram".to_owned(),
+                effects: vec![effect(by_seed)],
+                ..KindEffects::default()
+            }],
+            left_out: vec!["lru_gen/enabled (it is not there)".to_owned()],
+            choices: vec![choice("zram", &[]), better],
+            recommended: 0,
+            trials: 24,
+            campaign: "matrix-x".to_owned(),
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_sure_the_defaults_stay_and_nothing_is_to_be_pasted() {
+        let text = matrix(&found(&[0.1, -0.2, 0.1, 0.0]), &Look::plain(200));
+        assert!(
+            text.starts_with("No setting surely matters here: leave the defaults."),
+            "{text}"
+        );
+        assert!(
+            !text.contains("/etc/") && text.contains("Left out: lru_gen/enabled"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_recommendation_says_how_much_how_sure_and_what_to_paste() {
+        let mut found = found(&[-0.11, -0.10, -0.09, -0.10]);
+        found.recommended = 1;
+        let text = matrix(&found, &Look::plain(200));
+        for words in [
+            "Take swap on zram with vm.page-cluster=0 thp/enabled=never: 9.5 %",
+            "4 seeds that did not choose it",
+            "vm.page-cluster = 0",
+            "transparent_hugepage=never",
+            "zram-size",
+            "sure, recommended",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        found.recommended = 0;
+        assert!(sentence(&found).contains("some settings matter"));
+        found.kinds[0].died = 1;
+        found.kinds[0].effects = vec![Effect::default()];
+        assert!(sentence(&found).contains("no effect of a setting is known"));
+    }
+
+    #[test]
+    fn every_kind_of_setting_has_its_place() {
+        let setting = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let text = paste(&Choice {
+            swap: "zswap".to_owned(),
+            settings: vec![
+                setting("lru_gen/enabled", "0"),
+                setting("thp/defrag", "never"),
+                setting("/sys/kernel/mm/x", "1"),
+                setting("boot", "quiet"),
+            ],
+            ..Choice::default()
+        });
+        for line in [
+            "w /sys/kernel/mm/lru_gen/enabled - - - - 0",
+            "w /sys/kernel/mm/transparent_hugepage/defrag - - - - never",
+            "w /sys/kernel/mm/x - - - - 1",
+            "quiet zswap.enabled=1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Which of several factors matter, from few runs: two-level fractional factorial designs and their effects.
+//!
+//! # The design
+//!
+//! Every factor has two levels, and every run sets all factors. With up to three factors all combinations run. With more, the
+//! levels of further factors are products of those of the first three or four ([`GENERATORS`]), each of an odd number of them or
+//! of all four: the designs 2^(4-1), 2^(5-1), 2^(6-2), 2^(7-3) and 2^(8-4) of Box and Hunter (1961), *The 2^(k-p) fractional
+//! factorial designs*, Technometrics 3, 311 and 449, tabulated in Box, Hunter and Hunter, *Statistics for Experimenters* (2nd
+//! edition, 2005), table 6.22. All have resolution IV at least:
+//!
+//! - a main effect is aliased with interactions of three or more factors, and with no interaction of two. So two factors that act
+//!   only together make no false main effect;
+//! - interactions of two factors are aliased with one another, and are not estimated.
+//!
+//! # The effects
+//!
+//! A value is a logarithm of a cost. Of each seed the effect of a factor is the mean over the runs at its second level less the
+//! mean over those at its first. So what a seed does to all runs cancels. The seeds' effects have Student's interval and p-value
+//! ([`mod@crate::student`]), which assumes nothing of how one run's noise relates to another's. All p-values of a family are
+//! adjusted together by Holm (1979), *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics
+//! 6, 65: under no effect at all, a family has a claim in at most α of all campaigns.
+//!
+//! A seed of which a run is missing gives no effects: what remains would no longer be balanced. Where a run died under every seed
+//! there are none, and [`blame`] says which level all runs that died have in common.
+
+use serde::Serialize;
+
+use crate::number::mean;
+use crate::student;
+
+/// Most factors of a design.
+pub const MOST_FACTORS: usize = 8;
+
+/// Of designs with more than three factors: the number of factors whose levels are all combinations, and for each further factor
+/// those whose product it is.
+const GENERATORS: [(usize, &[&[usize]]); 5] = [
+    (3, &[&[0, 1, 2]]),
+    (4, &[&[0, 1, 2, 3]]),
+    (4, &[&[0, 1, 2], &[1, 2, 3]]),
+    (4, &[&[0, 1, 2], &[1, 2, 3], &[0, 2, 3]]),
+    (4, &[&[1, 2, 3], &[0, 2, 3], &[0, 1, 2], &[0, 1, 3]]),
+];
+
+/// The runs of a design: for each run the level of each factor, true for the second one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fraction {
+    runs: Vec<Vec<bool>>,
+    resolution: Option<u32>,
+}
+
+impl Fraction {
+    /// The design for so many factors; `None` where there are none, or more than [`MOST_FACTORS`].
+    pub fn of(factors: usize) -> Option<Self> {
+        if factors == 0 || factors > MOST_FACTORS {
+            return None;
+        }
+        let (base, products) = match factors.checked_sub(4) {
+            Some(place) => GENERATORS[place],
+            None => (factors, &[][..]),
+        };
+        let run = |number: usize| {
+            let mut levels: Vec<bool> = (0..base).map(|bit| number >> bit & 1 == 1).collect();
+            for product in products {
+                // A product of signs is positive where an even number of them is negative.
+                let low = product.iter().filter(|factor| !levels[**factor]).count();
+                levels.push(low % 2 == 0);
+            }
+            levels
+        };
+        Some(Self {
+            runs: (0..1 << base).map(run).collect(),
+            resolution: match factors {
+                0..=3 => None,
+                5 => Some(5),
+                _ => Some(4),
+            },
+        })
+    }
+
+    /// The levels of each run. The last run has all factors at their second level.
+    pub fn runs(&self) -> &[Vec<bool>] {
+        &self.runs
+    }
+
+    /// Its resolution; `None` where all combinations run.
+    pub fn resolution(&self) -> Option<u32> {
+        self.resolution
+    }
+
+    /// The effect of each factor on values by run and seed, of which some may be missing.
+    pub fn effects(&self, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
+        let seeds = values.iter().map(Vec::len).max().unwrap_or(0);
+        let whole = |seed: usize| -> Option<Vec<f64>> {
+            let of = |run: usize| values.get(run)?.get(seed).copied().flatten();
+            let all: Option<Vec<f64>> = (0..self.runs.len()).map(of).collect();
+            all.filter(|all| all.iter().all(|value| value.is_finite()))
+        };
+        let seeds: Vec<Vec<f64>> = (0..seeds).filter_map(whole).collect();
+        let factors = self.runs.first().map_or(0, Vec::len);
+        (0..factors)
+            .map(|factor| {
+                let of_seed = |values: &Vec<f64>| {
+                    let half = self.runs.len() as f64 / 2.0;
+                    let signed = |(run, value): (&Vec<bool>, &f64)| {
+                        if run[factor] { *value } else { -value }
+                    };
+                    self.runs.iter().zip(values).map(signed).sum::<f64>() / half
+                };
+                Effect::of(seeds.iter().map(of_seed).collect())
+            })
+            .collect()
+    }
+}
+
+/// What the second level of a factor does, against the first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Effect {
+    /// Of each seed with all runs, as a logarithm of a ratio.
+    pub by_seed: Vec<f64>,
+    /// Their mean as a share: 0.05 is 5 % more.
+    pub share: Option<f64>,
+    /// Its interval of 95 %, by itself.
+    pub interval: Option<[f64; 2]>,
+    /// Student's p-value, by itself.
+    pub p: Option<f64>,
+    /// The p-value among all of its family ([`adjust`]).
+    pub adjusted: Option<f64>,
+}
+
+impl Effect {
+    /// The effect that these logarithms of ratios have, one of each seed.
+    pub fn of(by_seed: Vec<f64>) -> Self {
+        let interval = student::interval(&by_seed).ok();
+        Self {
+            share: mean(&by_seed).ok().map(libm::expm1),
+            interval: interval.map(|i| [libm::expm1(i.low), libm::expm1(i.high)]),
+            p: student::p_value(&by_seed).ok(),
+            adjusted: None,
+            by_seed,
+        }
+    }
+
+    /// Whether it is claimed: at this level for the whole family, and of at least this share.
+    pub fn is_sure(&self, alpha: f64, least: f64) -> bool {
+        let is_large = self.share.is_some_and(|share| share.abs() >= least);
+        is_large && self.adjusted.is_some_and(|p| p <= alpha)
+    }
+}
+
+/// Adjusts the p-values of a family of effects together, by Holm. Effects without one are no part of it.
+pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
+    let mut all: Vec<&mut Effect> = family.filter(|effect| effect.p.is_some()).collect();
+    all.sort_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
+    let mut least = 0.0_f64;
+    let count = all.len();
+    for (place, effect) in all.into_iter().enumerate() {
+        let p = effect.p.unwrap_or(1.0) * (count - place) as f64;
+        least = least.max(p.min(1.0));
+        effect.adjusted = Some(least);
+    }
+}
+
+/// The levels that all runs which died have and some other run has not: the factor, and whether it is its second level. `died` says
+/// so of each run.
+pub fn blame(fraction: &Fraction, died: &[bool]) -> Vec<(usize, bool)> {
+    let dead: Vec<&Vec<bool>> = fraction
+        .runs()
+        .iter()
+        .zip(died)
+        .filter_map(|(run, died)| died.then_some(run))
+        .collect();
+    let Some(first) = dead.first() else {
+        return Vec::new();
+    };
+    if dead.len() == fraction.runs().len() {
+        return Vec::new();
+    }
+    (0..first.len())
+        .filter(|factor| dead.iter().all(|run| run[*factor] == first[*factor]))
+        .map(|factor| (factor, first[factor]))
+        .collect()
+}
