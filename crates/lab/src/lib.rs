@@ -8,12 +8,16 @@ pub mod arenas;
 mod bisect;
 mod building;
 mod error;
+mod interrupt;
 mod lab;
 mod program;
+mod question;
 mod vocabulary;
 
 pub use bisect::BisectPlan;
 pub use building::Builds;
 pub use error::LabError;
+pub use interrupt::{Interrupt, code as interrupt_code};
 pub use lab::{Lab, Say};
+pub use question::{KnownReferences, QuestionError, ReferencesQuestion};
 pub use vocabulary::{facts, vocabulary};

@@ -21,7 +21,6 @@ use pagetide_scenario::ScenarioError;
 use pagetide_source::SourceError;
 use pagetide_store::StoreError;
 
-use crate::interrupt;
 use crate::output::say;
 
 /// How a command that did its work ended.
@@ -108,7 +107,9 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
             }
         },
     };
-    let stopped = (code == UNABLE).then(interrupt::code).flatten();
+    let stopped = (code == UNABLE)
+        .then(pagetide_lab::interrupt_code)
+        .flatten();
     ExitCode::from(stopped.unwrap_or(code))
 }
 

@@ -18,7 +18,6 @@ mod cli;
 mod command;
 mod completion;
 mod exit;
-mod interrupt;
 mod judged;
 mod lab;
 mod output;

@@ -10,10 +10,10 @@ use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
 
 use crate::campaign_args::CampaignArgs;
-use crate::interrupt::Interrupt;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
+use pagetide_lab::Interrupt;
 
 /// From the first word to the last trial.
 pub struct Session<'a> {

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use pagetide_campaign::pair;
-use pagetide_oracle::{Format, ReferenceString, ask, choices, curve, known, workers};
-use pagetide_quantity::{Bytes, PAGE_SIZE};
-use pagetide_report::terminal::ideal::{IdealView, Measurement, policies, references_of};
-use pagetide_scenario::Context;
+use pagetide_lab::ReferencesQuestion;
+use pagetide_oracle::{Format, ReferenceString, ask, choices, curve, workers};
+use pagetide_quantity::Bytes;
+use pagetide_report::terminal::ideal::{IdealView, Measurement, policies};
+use pagetide_store::Store;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -77,99 +78,41 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         out.list(&policies(), "there are no policies")?;
         return Ok(End::Done);
     }
-    let what = args.what.as_deref().unwrap_or_default();
+    let question = args.question();
     if let Some(rate) = args.sample {
-        return sampled(args, Path::new(what), rate, out);
+        return sampled(&question, rate, out);
     }
-    let question = Question::of(args, what, places)?;
+    if !args.curve && question.is_open() {
+        return Err(Usage::error(format!(
+            "{} says nothing of memory: give --memory SIZE, --pages N or --curve",
+            question.what
+        )));
+    }
+    let folder = places.store_folder()?;
+    let known = question.references(|| Store::open(&folder))?;
     if args.curve {
-        return curves(&question.string, out);
+        return curves(&known.string, out);
     }
     let choices = choices(&args.policy, args.sweep.as_deref())?;
-    let (string, sizes) = (&question.string, &question.sizes);
+    let (string, sizes) = (&known.string, &known.sizes);
     let answer = ask(string, &choices, sizes, args.windows, workers())?;
-    let shown = IdealView::of(answer, question.measured);
+    let shown = IdealView::of(answer, known.record.as_deref().and_then(Measurement::of));
     out.show(&shown, || shown.draw(&out.look))?;
     Ok(End::Done)
 }
 
-/// The references, and the sizes that are asked for.
-struct Question {
-    string: ReferenceString,
-    /// Pages.
-    sizes: Vec<u32>,
-    /// Faults of the kernel, where a record is asked about, and its variant.
-    measured: Option<Measurement>,
-}
-
-fn pages(memory: Bytes) -> u32 {
-    u32::try_from(memory.pages().0).unwrap_or(u32::MAX).max(1)
-}
-
-/// The sizes that were given, in pages.
-fn sizes(args: &Args) -> Vec<u32> {
-    let memory = args.memory.iter().map(|memory| pages(*memory));
-    memory.chain(args.pages.iter().copied()).collect()
-}
-
-impl Question {
-    fn of(args: &Args, what: &str, places: &StoreArgs) -> Result<Self> {
-        let sizes = sizes(args);
-        if Path::new(what).is_file() {
-            if sizes.is_empty() && !args.curve {
-                return Err(Usage::error(format!(
-                    "{what} says nothing of memory: give --memory SIZE, --pages N or --curve"
-                )));
-            }
-            return Ok(Self {
-                string: ReferenceString::read(Path::new(what), args.format, args.hold.0 / 4)?,
-                sizes,
-                measured: None,
-            });
+impl Args {
+    fn question(&self) -> ReferencesQuestion {
+        ReferencesQuestion {
+            what: self.what.clone().unwrap_or_default(),
+            memory: self.memory.clone(),
+            pages: self.pages.clone(),
+            params: self.param.clone(),
+            seed: self.seed,
+            format: self.format,
+            hold: self.hold,
         }
-        let (string, own, measured) = if let Ok(definition) = pagetide_scenario::find(what) {
-            let memory = match (args.memory.first(), args.pages.first()) {
-                (_, Some(pages)) => Bytes(u64::from(*pages) * PAGE_SIZE),
-                (Some(memory), None) => *memory,
-                (None, None) => definition.default_memory,
-            };
-            (scenario(args, what, memory)?, memory, None)
-        } else {
-            let store = places.store()?;
-            let row = store.find(what).with_context(|| {
-                format!(
-                    "`{what}` is no file, no scenario (`pagetide list scenarios`) and no record"
-                )
-            })?;
-            let record = store.load(&row.id)?.into_record();
-            let memory = record.subject.memory.bytes();
-            let string = references_of(&record.subject)?;
-            (string, memory, Measurement::of(&record))
-        };
-        let sizes = if sizes.is_empty() {
-            vec![pages(own)]
-        } else {
-            sizes
-        };
-        Ok(Self {
-            string,
-            sizes,
-            measured,
-        })
     }
-}
-
-/// The references of a scenario at this memory.
-fn scenario(args: &Args, name: &str, memory: Bytes) -> Result<ReferenceString> {
-    let context = Context {
-        memory,
-        swap_size: Bytes(memory.0.saturating_mul(1000)),
-        cpus: 1,
-    };
-    let given = args.param.iter().cloned().collect();
-    let params = pagetide_scenario::resolve(name, false, None, &given, &context)?;
-    let definition = pagetide_scenario::find(name)?;
-    Ok(known(definition.name, false, &params, args.seed)?)
 }
 
 fn curves(string: &ReferenceString, out: Output) -> Result<End> {
@@ -182,14 +125,14 @@ fn curves(string: &ReferenceString, out: Output) -> Result<End> {
     Ok(End::Done)
 }
 
-fn sampled(args: &Args, path: &Path, rate: f64, out: Output) -> Result<End> {
+fn sampled(question: &ReferencesQuestion, rate: f64, out: Output) -> Result<End> {
     if !(rate > 0.0 && rate <= 1.0) {
         return Err(Usage::error(format!(
             "--sample {rate} is no share: give a number above 0, up to 1"
         )));
     }
-    let curve = curve::shards_of_file(path, args.format, rate)?;
-    let points = curve.points(&sizes(args));
+    let curve = curve::shards_of_file(Path::new(&question.what), question.format, rate)?;
+    let points = curve.points(&question.sizes());
     out.list(&points, "there is no reference")?;
     Ok(End::Done)
 }

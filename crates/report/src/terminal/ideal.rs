@@ -2,10 +2,8 @@
 
 use pagetide_oracle::curve::Point;
 use pagetide_oracle::rmap::{ABOUT, Test};
-use pagetide_oracle::{
-    About, Answer, Line, POLICIES, ReferenceString, UnknownReferences, headroom, known,
-};
-use pagetide_record::{Record, Subject};
+use pagetide_oracle::{About, Answer, Line, POLICIES, headroom};
+use pagetide_record::Record;
 use serde::Serialize;
 
 use crate::draw::{Align, Look, clean, count, grouped};
@@ -112,16 +110,6 @@ impl Measurement {
             faults: record.metric("faults")?.value.number()?,
         })
     }
-}
-
-/// The references of a record's trial.
-pub fn references_of(subject: &Subject) -> Result<ReferenceString, UnknownReferences> {
-    known(
-        &subject.scenario,
-        subject.as_written,
-        &subject.params,
-        subject.seed,
-    )
 }
 
 /// An answer with what a record measured, if one was asked about.

@@ -1,0 +1,148 @@
+//! What an ideal policy is asked about: the references of a scenario, a record or a file, and sizes of memory.
+
+use std::path::Path;
+
+use pagetide_oracle::{Format, ReferenceError, ReferenceString, UnknownReferences, known};
+use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_record::Record;
+use pagetide_scenario::{Context, ScenarioError};
+use pagetide_store::{Store, StoreError};
+use thiserror::Error;
+
+/// Why references are not known.
+#[derive(Debug, Error)]
+pub enum QuestionError {
+    /// Nothing has this name.
+    #[error("`{what}` is no file, no scenario (`pagetide list scenarios`) and no record")]
+    Nothing {
+        /// The name.
+        what: String,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// The store cannot be read.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// A file of references cannot be read.
+    #[error("{0}")]
+    File(#[from] ReferenceError),
+    /// The references of this scenario are not known.
+    #[error("{0}")]
+    Unknown(#[from] UnknownReferences),
+    /// The parameters are not the scenario's.
+    #[error("{0}")]
+    Scenario(#[from] ScenarioError),
+}
+
+/// References as a user names them.
+#[derive(Clone, Debug, Default)]
+pub struct ReferencesQuestion {
+    /// A scenario, a record or a file.
+    pub what: String,
+    /// Sizes of memory.
+    pub memory: Vec<Bytes>,
+    /// Sizes of memory in pages.
+    pub pages: Vec<u32>,
+    /// Parameters of the scenario.
+    pub params: Vec<(String, String)>,
+    /// Seed of the scenario's references.
+    pub seed: u64,
+    /// How a file holds its references; `None` where its contents tell.
+    pub format: Option<Format>,
+    /// Memory for references.
+    pub hold: Bytes,
+}
+
+/// References, and the sizes that are asked for.
+pub struct KnownReferences {
+    /// The references.
+    pub string: ReferenceString,
+    /// Sizes of memory in pages; empty where a file is asked about and none is given.
+    pub sizes: Vec<u32>,
+    /// The record, where one is asked about.
+    pub record: Option<Box<Record>>,
+}
+
+impl ReferencesQuestion {
+    /// The sizes that were given, in pages.
+    pub fn sizes(&self) -> Vec<u32> {
+        let memory = self.memory.iter().map(|memory| in_pages(*memory));
+        memory.chain(self.pages.iter().copied()).collect()
+    }
+
+    /// Whether a file is asked about without a size: it has none of its own.
+    pub fn is_open(&self) -> bool {
+        self.sizes().is_empty() && Path::new(&self.what).is_file()
+    }
+
+    /// The references; `store` is opened where a record is named.
+    pub fn references(
+        &self,
+        store: impl FnOnce() -> Result<Store, StoreError>,
+    ) -> Result<KnownReferences, QuestionError> {
+        let mut sizes = self.sizes();
+        if Path::new(&self.what).is_file() {
+            let string =
+                ReferenceString::read(Path::new(&self.what), self.format, self.hold.0 / 4)?;
+            return Ok(KnownReferences {
+                string,
+                sizes,
+                record: None,
+            });
+        }
+        let (string, own, record) = match pagetide_scenario::find(&self.what) {
+            Ok(definition) => {
+                let memory = match (self.memory.first(), self.pages.first()) {
+                    (_, Some(pages)) => Bytes(u64::from(*pages) * PAGE_SIZE),
+                    (Some(memory), None) => *memory,
+                    (None, None) => definition.default_memory,
+                };
+                (self.of_scenario(memory)?, memory, None)
+            }
+            Err(_) => self.of_record(&store()?)?,
+        };
+        if sizes.is_empty() {
+            sizes.push(in_pages(own));
+        }
+        Ok(KnownReferences {
+            string,
+            sizes,
+            record,
+        })
+    }
+
+    /// The references of a scenario at this memory.
+    fn of_scenario(&self, memory: Bytes) -> Result<ReferenceString, QuestionError> {
+        let context = Context {
+            memory,
+            swap_size: Bytes(memory.0.saturating_mul(1000)),
+            cpus: 1,
+        };
+        let given = self.params.iter().cloned().collect();
+        let params = pagetide_scenario::resolve(&self.what, false, None, &given, &context)?;
+        let definition = pagetide_scenario::find(&self.what)?;
+        Ok(known(definition.name, false, &params, self.seed)?)
+    }
+
+    /// The references of a record's trial, its memory, and the record.
+    fn of_record(
+        &self,
+        store: &Store,
+    ) -> Result<(ReferenceString, Bytes, Option<Box<Record>>), QuestionError> {
+        let row = store
+            .find(&self.what)
+            .map_err(|source| QuestionError::Nothing {
+                what: self.what.clone(),
+                source,
+            })?;
+        let record = store.load(&row.id)?.into_record();
+        let subject = &record.subject;
+        let (name, memory) = (&subject.scenario, subject.memory.bytes());
+        let string = known(name, subject.as_written, &subject.params, subject.seed)?;
+        Ok((string, memory, Some(Box::new(record))))
+    }
+}
+
+fn in_pages(memory: Bytes) -> u32 {
+    u32::try_from(memory.pages().0).unwrap_or(u32::MAX).max(1)
+}
