@@ -155,11 +155,13 @@ pub(crate) fn descendants_beside(load: Option<&RunningProgram>) -> usize {
 }
 
 fn kill_each(pids: impl Iterator<Item = libc::pid_t>) -> usize {
-    pids.map(|pid| {
+    let mut killed = 0;
+    for pid in pids {
         // SAFETY: sends a signal to a process that descends from this one.
-        unsafe { libc::kill(pid, libc::SIGKILL) }
-    })
-    .count()
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        killed += 1;
+    }
+    killed
 }
 
 /// Processes that ended, with what the kernel accounted to each.

@@ -67,7 +67,7 @@ fn beyond(t: f64, degrees: usize) -> f64 {
     let first = if is_odd { cosine } else { 1.0 };
     let (mut term, mut sum, mut k) = (first, first, if is_odd { 3 } else { 2 });
     while k + 2 <= degrees {
-        term *= cosine * cosine * f64::from(k as u32 - 1) / f64::from(k as u32);
+        term *= cosine * cosine * (k - 1) as f64 / k as f64;
         sum += term;
         k += 2;
     }

@@ -19,9 +19,9 @@ pub fn program(
 ) -> Result<ScenarioSpec, FileError> {
     let own = FileDefaults::read(table)?;
     let files = ProgramFiles {
-        command: command(table.need("command", "command = \"sort numbers\"")?, table)?,
+        command: command(&table.need("command", "command = \"sort numbers\"")?, table)?,
         server: match table.get("server") {
-            Some(item) => command(item, table)?,
+            Some(item) => command(&item, table)?,
             None => Vec::new(),
         },
         root: table.text("root", "a folder, a tar archive or deb:PACKAGE in quotes")?,
@@ -63,7 +63,7 @@ pub fn program(
 }
 
 /// A command: one text, quoted as for a shell, or a list of words.
-fn command(item: Item<'_>, table: &Table<'_>) -> Result<Vec<String>, FileError> {
+fn command(item: &Item<'_>, table: &Table<'_>) -> Result<Vec<String>, FileError> {
     let wanted = "the command in quotes, or a list of its words";
     let words: Vec<String> = if let DeValue::Array(_) = item.value {
         table.texts(&item.key, wanted)?
