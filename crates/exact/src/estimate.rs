@@ -358,106 +358,108 @@ mod tests {
     /// Seconds of a lap on the machine of the trials below, when it had nothing else to do.
     const LAP: f64 = 0.007_06;
 
+    type Given = &'static [(&'static str, &'static str)];
+    const SMALL: Given = &[("pages", "5632"), ("refs", "6000")];
+    /// Means of 24 trials each, three kernels, of two versions of the program; the last three beside a build: scenario, parameters,
+    /// MiB, swap, seconds of the timed and of the observed pass.
+    const MEASURED: [(&str, Given, u64, &str, f64, f64); 14] = [
+        ("alloc", &[("floor", "fast")], 16, "zram", 0.36, 0.64),
+        (
+            "contswap",
+            &[("mapping", "14M"), ("reclaimers", "5"), ("hold", "100ms")],
+            16,
+            "zram",
+            1.07,
+            1.63,
+        ),
+        (
+            "filecopy",
+            &[
+                ("methods", "rw-cp,mm-sync-cp"),
+                ("size", "8M"),
+                ("victim", "5M"),
+            ],
+            16,
+            "zram",
+            1.94,
+            2.88,
+        ),
+        (
+            "highalloc",
+            &[
+                ("age", "500ms"),
+                ("rate", "64M"),
+                ("rest", "100ms"),
+                ("share", "0.5"),
+            ],
+            48,
+            "zram",
+            5.05,
+            5.56,
+        ),
+        (
+            "kv",
+            &[("operations", "8000"), ("size", "14M")],
+            16,
+            "zram",
+            1.57,
+            1.91,
+        ),
+        ("linear", SMALL, 16, "zram", 1.16, 1.73),
+        ("random", SMALL, 16, "zram", 1.16, 1.53),
+        ("scan-with-hot-core", SMALL, 16, "zram", 0.90, 1.70),
+        ("smooth-sin-random", SMALL, 16, "zram", 1.17, 1.57),
+        (
+            "swapbench",
+            &[("locked", "4M"), ("processes", "6"), ("size", "3M")],
+            16,
+            "zram",
+            1.20,
+            1.74,
+        ),
+        (
+            "usemem",
+            &[("processes", "3"), ("size", "8M")],
+            16,
+            "zram",
+            1.52,
+            1.88,
+        ),
+        (
+            "contswap",
+            &[("mapping", "26212K"), ("reclaimers", "128"), ("hold", "5s")],
+            32,
+            "disk:8ms,40MB/s",
+            13.09,
+            13.73,
+        ),
+        (
+            "contswap",
+            &[("mapping", "52428K"), ("reclaimers", "128"), ("hold", "5s")],
+            64,
+            "disk:8ms,40MB/s",
+            19.95,
+            21.29,
+        ),
+        (
+            "highalloc",
+            &[
+                ("age", "4s"),
+                ("rate", "16M"),
+                ("rest", "1s"),
+                ("share", "0.95"),
+            ],
+            48,
+            "disk:8ms,40MB/s",
+            30.7,
+            39.8,
+        ),
+    ];
+
     #[test]
     fn trials_that_were_measured_are_reckoned_within_a_factor_of_one_and_a_half() {
-        type Given = &'static [(&'static str, &'static str)];
-        let small: Given = &[("pages", "5632"), ("refs", "6000")];
-        // Means of 24 trials each, three kernels, of two programs' versions; the last three beside a build.
-        let measured: [(&str, Given, u64, &str, f64, f64); 14] = [
-            ("alloc", &[("floor", "fast")], 16, "zram", 0.36, 0.64),
-            (
-                "contswap",
-                &[("mapping", "14M"), ("reclaimers", "5"), ("hold", "100ms")],
-                16,
-                "zram",
-                1.07,
-                1.63,
-            ),
-            (
-                "filecopy",
-                &[
-                    ("methods", "rw-cp,mm-sync-cp"),
-                    ("size", "8M"),
-                    ("victim", "5M"),
-                ],
-                16,
-                "zram",
-                1.94,
-                2.88,
-            ),
-            (
-                "highalloc",
-                &[
-                    ("age", "500ms"),
-                    ("rate", "64M"),
-                    ("rest", "100ms"),
-                    ("share", "0.5"),
-                ],
-                48,
-                "zram",
-                5.05,
-                5.56,
-            ),
-            (
-                "kv",
-                &[("operations", "8000"), ("size", "14M")],
-                16,
-                "zram",
-                1.57,
-                1.91,
-            ),
-            ("linear", small, 16, "zram", 1.16, 1.73),
-            ("random", small, 16, "zram", 1.16, 1.53),
-            ("scan-with-hot-core", small, 16, "zram", 0.90, 1.70),
-            ("smooth-sin-random", small, 16, "zram", 1.17, 1.57),
-            (
-                "swapbench",
-                &[("locked", "4M"), ("processes", "6"), ("size", "3M")],
-                16,
-                "zram",
-                1.20,
-                1.74,
-            ),
-            (
-                "usemem",
-                &[("processes", "3"), ("size", "8M")],
-                16,
-                "zram",
-                1.52,
-                1.88,
-            ),
-            (
-                "contswap",
-                &[("mapping", "26212K"), ("reclaimers", "128"), ("hold", "5s")],
-                32,
-                "disk:8ms,40MB/s",
-                13.09,
-                13.73,
-            ),
-            (
-                "contswap",
-                &[("mapping", "52428K"), ("reclaimers", "128"), ("hold", "5s")],
-                64,
-                "disk:8ms,40MB/s",
-                19.95,
-                21.29,
-            ),
-            (
-                "highalloc",
-                &[
-                    ("age", "4s"),
-                    ("rate", "16M"),
-                    ("rest", "1s"),
-                    ("share", "0.95"),
-                ],
-                48,
-                "disk:8ms,40MB/s",
-                30.7,
-                39.8,
-            ),
-        ];
         let mut wrong = Vec::new();
-        for (name, given, memory, swap, timed, observed) in measured {
+        for (name, given, memory, swap, timed, observed) in MEASURED {
             for (pass, seconds) in [(Pass::Timed, timed), (Pass::Observed, observed)] {
                 let subject = Subject {
                     swap: swap.parse().unwrap(),

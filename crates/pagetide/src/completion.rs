@@ -17,8 +17,8 @@ use crate::lab::StoreArgs;
 pub fn with_names(command: Command) -> Command {
     let complete = |arg: clap::Arg| {
         let names: fn() -> Result<BTreeSet<String>> = match arg.get_id().as_str() {
-            "scenario" | "scenarios" | "what" => scenarios,
-            "set" | "vs" => settings,
+            "scenario" | "scenarios" | "what" => || Ok(scenarios()),
+            "set" | "vs" => || Ok(settings()),
             "kernel" | "kernels" => kernels,
             "campaign" => || Ok(in_store()?.campaigns),
             "variant" => || Ok(in_store()?.variants),
@@ -42,14 +42,14 @@ pub fn with_names(command: Command) -> Command {
     command.mut_args(complete).mut_subcommands(with_names)
 }
 
-fn scenarios() -> Result<BTreeSet<String>> {
+fn scenarios() -> BTreeSet<String> {
     let all = pagetide_scenario::list().iter();
-    Ok(all.map(|definition| definition.name.to_owned()).collect())
+    all.map(|definition| definition.name.to_owned()).collect()
 }
 
-fn settings() -> Result<BTreeSet<String>> {
+fn settings() -> BTreeSet<String> {
     let known = vocabulary().settings.into_iter();
-    Ok(known.map(|name| format!("{name}=")).collect())
+    known.map(|name| format!("{name}=")).collect()
 }
 
 fn kernels() -> Result<BTreeSet<String>> {

@@ -80,10 +80,12 @@ fn completed(lab: &Lab, words: &[&str]) -> Vec<String> {
         .pagetide([&["--", "pagetide"], words].concat())
         .env("COMPLETE", "bash")
         .env("_CLAP_COMPLETE_INDEX", words.len().to_string())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(str::to_owned).collect()
+        .output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.unwrap_or_else(|why| panic!("the program cannot be started: {why}"))
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
