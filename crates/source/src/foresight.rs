@@ -16,7 +16,7 @@ use crate::variants::{Order, OrderError, is_judged_alone};
 use crate::workshop::Workshop;
 
 /// Processor time of a build from nothing where none was timed here: our own fragment on 6.12.
-const TYPICAL_WHOLE: Duration = Duration::from_secs(360);
+const TYPICAL_WHOLE: Duration = Duration::from_mins(6);
 /// Time of a build that compiles what a patch touches, where none was timed here.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 

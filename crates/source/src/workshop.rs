@@ -166,14 +166,11 @@ impl Workshop {
         }
         let (folder, id, is_here) = match &recipe.source {
             SourceRef::Debian { suite, series, .. } => {
-                match debian::here(&self.cache, suite, series) {
-                    Some((folder, version)) => {
-                        (folder, format!("{} {version}", recipe.source), true)
-                    }
-                    None => {
-                        let place = PathBuf::from(format!("linux-source-{series}"));
-                        (place, recipe.source.to_string(), false)
-                    }
+                if let Some((folder, version)) = debian::here(&self.cache, suite, series) {
+                    (folder, format!("{} {version}", recipe.source), true)
+                } else {
+                    let place = PathBuf::from(format!("linux-source-{series}"));
+                    (place, recipe.source.to_string(), false)
                 }
             }
             SourceRef::Git { folder, revision } => {

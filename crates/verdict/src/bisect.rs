@@ -233,7 +233,7 @@ pub fn looks(most: u64) -> Vec<u64> {
     const FEWEST: u64 = 6;
     let mut looks = vec![most];
     let mut next = most;
-    while next % 2 == 0 && next / 2 >= FEWEST {
+    while next.is_multiple_of(2) && next / 2 >= FEWEST {
         next /= 2;
         looks.insert(0, next);
     }

@@ -178,10 +178,11 @@ fn mark(factor: f64, spread: f64) -> Option<Mark> {
         direction: Direction::Lower,
         primary: true,
         margin: None,
-        scale: Default::default(),
+        scale: pagetide_verdict::sample::Scale::default(),
         data: Data::paired(&a, &b),
     };
-    mark_of(&judge(&Family::new(1, vec![sample])).unwrap()[0], Shift::Up)
+    let judged = judge(&Family::new(1, vec![sample])).expect("a family");
+    mark_of(&judged[0], Shift::Up)
 }
 
 #[test]

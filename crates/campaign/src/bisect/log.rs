@@ -20,7 +20,9 @@ pub fn log(history: &History, steps: &[BisectStep], first: &[Version]) -> String
         [bad, tried @ ..] => (Some(&bad.version), tried),
         [] => (None, steps),
     };
-    bad.iter().for_each(|bad| line("bad", bad));
+    if let Some(bad) = bad {
+        line("bad", bad);
+    }
     line("good", &history.versions[history.good]);
     for step in tried {
         line(step.mark.word(), &step.version);
