@@ -471,7 +471,7 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     let (mut cells, began) = (0_u64, std::time::Instant::now());
     let seeds = campaign(100_000);
     let whole = forecast(&seeds, &arena, &store, None, false, &[], &mut |_| {
-        cells += 1
+        cells += 1;
     })
     .unwrap();
     assert_eq!((whole.trials, cells), (800_000, 4));
@@ -486,7 +486,7 @@ fn a_hundred_thousand_seeds_and_half_a_million_cells_are_forecast_at_once() {
     matrix.observe = Observe::All;
     arena.prepared.store(0, Ordering::SeqCst);
     let whole = forecast(&matrix, &arena, &store, None, false, &[], &mut |_| {
-        cells += 1
+        cells += 1;
     })
     .unwrap();
     assert_eq!((whole.trials, cells), (59_800 * 24, 59_804));

@@ -12,7 +12,7 @@ use pagetide_quantity::Bytes;
 
 use crate::error::{RootError, io};
 use crate::image::MOST;
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
 /// What an archive begins with that is compressed by gzip or zstd. Sources: RFC 1952, RFC 8878.
@@ -46,9 +46,9 @@ impl Tree {
             return Ok(());
         }
         for name in ["bin", "sbin", "lib", "lib64"] {
-            self.folder(&Inside::new(&format!("/usr/{name}"), "")?)?;
+            self.folder(&RootPath::new(&format!("/usr/{name}"), "")?)?;
             self.link(
-                &Inside::new(&format!("/{name}"), "")?,
+                &RootPath::new(&format!("/{name}"), "")?,
                 &format!("usr/{name}"),
             )?;
         }
@@ -98,7 +98,7 @@ impl Tree {
     }
 
     /// Adds a second name of a file that is there.
-    fn twin(&mut self, path: &Inside, target: &str) -> Result<(), RootError> {
+    fn twin(&mut self, path: &RootPath, target: &str) -> Result<(), RootError> {
         let bad = || RootError::BadPath {
             path: target.to_owned(),
             why: "a hard link leads to it, and there is no such file before it in the archive",
@@ -127,12 +127,12 @@ fn spool_file(entry: &mut impl Read, to: &PathBuf, name: &Path) -> Result<(), Ro
 }
 
 /// A name in an archive as a path inside: names are below the root, whatever they begin with.
-fn inside(name: &[u8]) -> Result<Inside, RootError> {
+fn inside(name: &[u8]) -> Result<RootPath, RootError> {
     let name = text(name)?;
     match name.trim_start_matches(['/', '.']) {
         // `./` stands for the root itself; a name such as `.profile` keeps its dot.
-        "" if !name.contains("..") => Inside::new("/", ""),
-        _ => Inside::new(&name, ""),
+        "" if !name.contains("..") => RootPath::new("/", ""),
+        _ => RootPath::new(&name, ""),
     }
 }
 

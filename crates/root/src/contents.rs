@@ -6,7 +6,7 @@ use pagetide_quantity::Bytes;
 
 use crate::error::RootError;
 use crate::host::Host;
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::roots::{Root, Roots};
 use crate::tree::Tree;
 use crate::{LEAST_SPACE, WORK};
@@ -44,9 +44,9 @@ pub struct Installation {
     /// The command of the server, likewise.
     pub server: Vec<String>,
     /// What is read as standard input.
-    pub input: Option<Inside>,
+    pub input: Option<RootPath>,
     /// Folder in which the program starts.
-    pub folder: Option<Inside>,
+    pub folder: Option<RootPath>,
     /// Folders with libraries that a loader must be told of.
     pub library_folders: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub struct Installation {
 impl Contents {
     /// Makes the root, unless it is there; `say` is told of long steps and of what a user should know.
     pub fn install(&self, roots: &Roots, say: &dyn Fn(&str)) -> Result<Installation, RootError> {
-        let folder = self.folder.as_deref().map(|f| Inside::new(f, WORK));
+        let folder = self.folder.as_deref().map(|f| RootPath::new(f, WORK));
         let mut host = Host::here()?;
         let mut tree = Tree::default();
         // What is unpacked there must be there when the image is made.
@@ -126,7 +126,7 @@ fn places(text: &str) -> (&str, Option<&str>) {
 
 /// What to say of a word that names a file here which the program will not find inside.
 fn absent(word: &str, tree: &Tree) -> Option<String> {
-    let inside = Inside::new(word, WORK).ok()?;
+    let inside = RootPath::new(word, WORK).ok()?;
     let is_there = tree
         .follow(&inside)
         .is_some_and(|path| tree.get(&path).is_some());

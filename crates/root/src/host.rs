@@ -14,7 +14,7 @@ use crate::elf;
 use crate::error::{RootError, io};
 use crate::image::MOST;
 use crate::libraries;
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::tree::Tree;
 
 /// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
@@ -99,7 +99,7 @@ impl Host {
         tree: &mut Tree,
         path: &str,
         inside: Option<&str>,
-    ) -> Result<Inside, RootError> {
+    ) -> Result<RootPath, RootError> {
         let (host, metadata) = self.look(path)?;
         if metadata.is_dir() {
             return Err(RootError::OtherKind {
@@ -124,7 +124,7 @@ impl Host {
         tree: &mut Tree,
         path: &str,
         inside: Option<&str>,
-    ) -> Result<Inside, RootError> {
+    ) -> Result<RootPath, RootError> {
         let (host, metadata) = self.look(path)?;
         if !metadata.is_dir() {
             return Err(RootError::OtherKind {
@@ -154,18 +154,18 @@ impl Host {
 }
 
 /// Where inside something named lies, unless it lies where it does here.
-fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<Inside>, RootError> {
+fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<RootPath>, RootError> {
     if inside.is_none() && path.starts_with('/') {
         return Ok(None);
     }
-    Inside::new(inside.unwrap_or(path), WORK).map(Some)
+    RootPath::new(inside.unwrap_or(path), WORK).map(Some)
 }
 
 /// Adds what a folder holds, in the order of names; sockets, pipes and devices are left out. Puts ELF files into `programs`.
 fn below(
     tree: &mut Tree,
     host: &Path,
-    place: &Inside,
+    place: &RootPath,
     programs: &mut Vec<PathBuf>,
 ) -> Result<(), RootError> {
     let mut found = Vec::new();
@@ -196,10 +196,10 @@ fn below(
 /// Adds a file of this machine at a path inside.
 fn add(
     tree: &mut Tree,
-    place: &Inside,
+    place: &RootPath,
     host: &Path,
     metadata: &Metadata,
-) -> Result<Inside, RootError> {
+) -> Result<RootPath, RootError> {
     if !metadata.is_file() {
         return Err(RootError::Special {
             path: host.to_owned(),
@@ -225,7 +225,7 @@ fn is_elf(path: &Path) -> Result<bool, RootError> {
 
 /// Adds what stands at an absolute path of this machine at the same path inside, with every link on the way. Returns where it
 /// really lies, inside and here.
-pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(Inside, PathBuf), RootError> {
+pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), RootError> {
     let mut left: Vec<String> = parts(path)?;
     let mut at = PathBuf::from("/");
     let mut links = 0;
@@ -246,13 +246,13 @@ pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(Inside, PathBuf), Ro
             return Err(io("reading", path)(why));
         }
         let target = fs::read_link(&next).map_err(io("reading", &next))?;
-        tree.link(&Inside::new(text(&next)?, "")?, text(&target)?)?;
+        tree.link(&RootPath::new(text(&next)?, "")?, text(&target)?)?;
         if target.is_absolute() {
             at = PathBuf::from("/");
         }
         left.extend(parts(&target)?);
     }
-    let inside = Inside::new(text(&at)?, "")?;
+    let inside = RootPath::new(text(&at)?, "")?;
     let metadata = fs::metadata(&at).map_err(io("reading", &at))?;
     let inside = if metadata.is_dir() {
         tree.folder(&inside)?

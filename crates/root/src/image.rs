@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{RootError, io};
 use crate::inodes::{self, EPOCH_SECONDS};
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::tree::{Entry, Source, Tree, hex};
 use crate::{USER, WORK};
 
@@ -155,11 +155,11 @@ fn lay_out(tree: &Tree, stage: &Path) -> Result<(), RootError> {
         }
         mark(&path, inside)?;
     }
-    mark(stage, &Inside::new("/", "")?)
+    mark(stage, &RootPath::new("/", "")?)
 }
 
 /// Notes the owner of a file in its time, from which it comes into the image.
-fn mark(path: &Path, inside: &Inside) -> Result<(), RootError> {
+fn mark(path: &Path, inside: &RootPath) -> Result<(), RootError> {
     let time = Timespec {
         tv_sec: i64::from(EPOCH_SECONDS) + i64::from(inside.is_below(WORK)),
         tv_nsec: 0,

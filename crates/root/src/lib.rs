@@ -26,7 +26,7 @@ use pagetide_quantity::Bytes;
 pub use contents::{Contents, Installation};
 pub use error::RootError;
 pub use host::Host;
-pub use path::Inside;
+pub use path::RootPath;
 pub use roots::{Root, Roots};
 pub use tree::{Entry, Source, Tree};
 

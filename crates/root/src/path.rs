@@ -8,9 +8,9 @@ use crate::error::RootError;
 
 /// A path inside a root: it begins with `/` and has no `.`, `..` or empty parts, so that it cannot lead out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Inside(String);
+pub struct RootPath(String);
 
-impl Inside {
+impl RootPath {
     /// The path `text`; a relative one lies below `base`.
     pub fn new(text: &str, base: &str) -> Result<Self, RootError> {
         let bad = |why| RootError::BadPath {
@@ -75,7 +75,7 @@ impl Inside {
     }
 }
 
-impl fmt::Display for Inside {
+impl fmt::Display for RootPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_path_inside_is_absolute_and_never_leads_upwards() {
-        let path = |text| Inside::new(text, "/work").map(|path| path.to_string());
+        let path = |text| RootPath::new(text, "/work").map(|path| path.to_string());
         assert_eq!(path("numbers").unwrap(), "/work/numbers");
         assert_eq!(path("./a//b/").unwrap(), "/work/a/b");
         assert_eq!(path("/usr//bin/./sort").unwrap(), "/usr/bin/sort");
@@ -95,10 +95,10 @@ mod tests {
         for bad in ["..", "../x", "/usr/../etc", "a/..", "", "a\nb", "\0"] {
             assert!(path(bad).is_err(), "{bad:?}");
         }
-        let path = Inside::new("/work/a", "").unwrap();
+        let path = RootPath::new("/work/a", "").unwrap();
         assert!(path.is_below("/work") && !path.is_below("/wor"));
         assert_eq!(path.parent().unwrap().as_str(), "/work");
         assert_eq!(path.parent().unwrap().parent().unwrap().as_str(), "/");
-        assert!(Inside::new("/", "").unwrap().parent().is_none());
+        assert!(RootPath::new("/", "").unwrap().parent().is_none());
     }
 }

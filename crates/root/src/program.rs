@@ -7,7 +7,7 @@ use crate::WORK;
 use crate::elf;
 use crate::error::{RootError, io};
 use crate::host::{Host, is_executable, take};
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::tree::Tree;
 
 /// How many scripts may interpret one another. Source: Linux `fs/exec.c`, `exec_binprm`.
@@ -16,16 +16,16 @@ const MOST_SCRIPTS: usize = 5;
 impl Host {
     /// Adds the program that the first word of a command names, as a shell would find it, and all that it needs to start.
     /// Returns where it lies inside, by the path that was asked for.
-    pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<Inside, RootError> {
+    pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<RootPath, RootError> {
         let host = if word.contains('/') {
             self.here.join(word)
         } else {
             self.on_path(word)?
         };
         let path = if word.contains('/') && !word.starts_with('/') {
-            Inside::new(word, WORK)?
+            RootPath::new(word, WORK)?
         } else {
-            Inside::new(crate::host::text(&host)?, "")?
+            RootPath::new(crate::host::text(&host)?, "")?
         };
         let mut at = host;
         let mut place = Some(path.clone());
@@ -103,7 +103,7 @@ impl Host {
 /// `/bin/sh` by that name.
 fn merged(tree: &mut Tree) -> Result<(), RootError> {
     for folder in ["/bin", "/sbin"] {
-        let inside = Inside::new(folder, "")?;
+        let inside = RootPath::new(folder, "")?;
         if tree.get(&inside).is_none() && fs::read_link(folder).is_ok() {
             take(tree, Path::new(folder))?;
         }

@@ -5,7 +5,7 @@ use std::fs;
 use crate::WORK;
 use crate::elf;
 use crate::error::{RootError, io};
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::program::script;
 use crate::tree::{Entry, Source, Tree};
 
@@ -21,16 +21,16 @@ const PATH: [&str; 6] = [
 
 impl Tree {
     /// Where the program lies that the first word of a command names, which must be able to start in this root.
-    pub fn program(&self, word: &str) -> Result<Inside, RootError> {
+    pub fn program(&self, word: &str) -> Result<RootPath, RootError> {
         let absent = |name: &str| RootError::NotInRoot {
             name: name.to_owned(),
         };
         let path = if word.contains('/') {
-            Inside::new(word, WORK)?
+            RootPath::new(word, WORK)?
         } else {
             let mut places = PATH.iter().map(|folder| format!("{folder}/{word}"));
             let found = places.find(|place| self.leads_to_file(place));
-            Inside::new(&found.ok_or_else(|| absent(word))?, "")?
+            RootPath::new(&found.ok_or_else(|| absent(word))?, "")?
         };
         let bytes = self.read(&path).ok_or_else(|| absent(word))??;
         let needed = if elf::is_elf(&bytes) {
@@ -48,14 +48,14 @@ impl Tree {
     }
 
     fn leads_to_file(&self, path: &str) -> bool {
-        let real = Inside::new(path, "")
+        let real = RootPath::new(path, "")
             .ok()
             .and_then(|path| self.follow(&path));
         real.is_some_and(|real| matches!(self.get(&real), Some(Entry::File { .. })))
     }
 
     /// The bytes of an executable file; nothing where there is none.
-    fn read(&self, path: &Inside) -> Option<Result<Vec<u8>, RootError>> {
+    fn read(&self, path: &RootPath) -> Option<Result<Vec<u8>, RootError>> {
         match self.get(&self.follow(path)?)? {
             Entry::File {
                 executable: true,

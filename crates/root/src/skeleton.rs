@@ -1,7 +1,7 @@
 //! What every root has, whatever it was made of: mount points, folders to write to, and the few files that C libraries read.
 
 use crate::error::RootError;
-use crate::path::Inside;
+use crate::path::RootPath;
 use crate::tree::Tree;
 use crate::{USER, WORK};
 
@@ -11,7 +11,7 @@ const FOLDERS: [&str; 5] = ["/proc", "/dev", "/sys", "/run", "/etc"];
 impl Tree {
     /// Adds what every root has and this one has not.
     pub fn complete(&mut self) -> Result<(), RootError> {
-        let path = |text: &str| Inside::new(text, "");
+        let path = |text: &str| RootPath::new(text, "");
         // The guest mounts there: a link would lead it elsewhere.
         for folder in ["/proc", "/dev"] {
             self.unlink(&path(folder)?);

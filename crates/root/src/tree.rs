@@ -10,7 +10,7 @@ use pagetide_quantity::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::error::{RootError, io};
-use crate::path::Inside;
+use crate::path::RootPath;
 
 /// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
 const MOST_LINKS: usize = 40;
@@ -53,7 +53,7 @@ pub enum Entry {
 /// Folders, files and links by their path inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    entries: BTreeMap<Inside, Entry>,
+    entries: BTreeMap<RootPath, Entry>,
 }
 
 /// Lower-case hexadecimal.
@@ -82,12 +82,12 @@ pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
 
 impl Tree {
     /// Everything in it, folders before what they hold.
-    pub fn entries(&self) -> impl Iterator<Item = (&Inside, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&RootPath, &Entry)> {
         self.entries.iter()
     }
 
     /// What stands at a path itself, no link followed.
-    pub fn get(&self, path: &Inside) -> Option<&Entry> {
+    pub fn get(&self, path: &RootPath) -> Option<&Entry> {
         self.entries.get(path)
     }
 
@@ -101,17 +101,17 @@ impl Tree {
     }
 
     /// Adds a folder and those above it. Returns where it really lies: links on the way are followed, inside.
-    pub fn folder(&mut self, path: &Inside) -> Result<Inside, RootError> {
+    pub fn folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: false })
     }
 
     /// Adds a folder to which everybody may write.
-    pub fn shared_folder(&mut self, path: &Inside) -> Result<Inside, RootError> {
+    pub fn shared_folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: true })
     }
 
     /// Adds a link.
-    pub fn link(&mut self, path: &Inside, target: &str) -> Result<Inside, RootError> {
+    pub fn link(&mut self, path: &RootPath, target: &str) -> Result<RootPath, RootError> {
         let target = target.to_owned();
         self.place(path, Entry::Link { target })
     }
@@ -119,10 +119,10 @@ impl Tree {
     /// Adds a file of this machine, whose bytes are read now to know their digest.
     pub fn file(
         &mut self,
-        path: &Inside,
+        path: &RootPath,
         host: &Path,
         executable: bool,
-    ) -> Result<Inside, RootError> {
+    ) -> Result<RootPath, RootError> {
         let reader = File::open(host).map_err(io("reading", host))?;
         let (digest, size) = digest_of(reader).map_err(io("reading", host))?;
         let entry = Entry::File {
@@ -135,7 +135,7 @@ impl Tree {
     }
 
     /// Adds a file with these bytes.
-    pub fn bytes(&mut self, path: &Inside, bytes: &[u8]) -> Result<Inside, RootError> {
+    pub fn bytes(&mut self, path: &RootPath, bytes: &[u8]) -> Result<RootPath, RootError> {
         let entry = Entry::File {
             source: Source::Bytes(bytes.to_vec()),
             executable: false,
@@ -146,7 +146,7 @@ impl Tree {
     }
 
     /// Removes a link; anything else stays.
-    pub(crate) fn unlink(&mut self, path: &Inside) {
+    pub(crate) fn unlink(&mut self, path: &RootPath) {
         if matches!(self.entries.get(path), Some(Entry::Link { .. })) {
             self.entries.remove(path);
         }
@@ -154,9 +154,9 @@ impl Tree {
 
     /// Where a path leads, all links on the way followed, as the kernel does that has this tree as its root. Nothing where a
     /// link leads in circles. What it leads to need not be there.
-    pub fn follow(&self, path: &Inside) -> Option<Inside> {
+    pub fn follow(&self, path: &RootPath) -> Option<RootPath> {
         let mut left: Vec<String> = parts(path.as_str());
-        let mut at = Inside::new("/", "").ok()?;
+        let mut at = RootPath::new("/", "").ok()?;
         let mut links = 0;
         while let Some(part) = left.pop() {
             if part == ".." {
@@ -170,7 +170,7 @@ impl Tree {
                     return None;
                 }
                 if target.starts_with('/') {
-                    at = Inside::new("/", "").ok()?;
+                    at = RootPath::new("/", "").ok()?;
                 }
                 left.extend(parts(target));
             } else {
@@ -181,7 +181,7 @@ impl Tree {
     }
 
     /// Adds an entry at a path, with the folders above it. Returns where it really lies.
-    pub(crate) fn place(&mut self, path: &Inside, entry: Entry) -> Result<Inside, RootError> {
+    pub(crate) fn place(&mut self, path: &RootPath, entry: Entry) -> Result<RootPath, RootError> {
         let conflict = || RootError::Conflict {
             path: path.to_string(),
         };
@@ -210,7 +210,7 @@ impl Tree {
     }
 
     /// Makes sure that a folder, whose path has no links, is there with all above it.
-    fn folders(&mut self, path: &Inside) -> Result<(), RootError> {
+    fn folders(&mut self, path: &RootPath) -> Result<(), RootError> {
         let mut at = Some(path.clone());
         while let Some(folder) = at {
             at = folder.parent();
@@ -269,8 +269,8 @@ fn parts(path: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn inside(text: &str) -> Inside {
-        Inside::new(text, "/work").unwrap()
+    fn inside(text: &str) -> RootPath {
+        RootPath::new(text, "/work").unwrap()
     }
 
     #[test]

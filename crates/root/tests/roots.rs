@@ -8,15 +8,15 @@ use std::path::Path;
 use std::process::Command;
 
 use pagetide_quantity::Bytes;
-use pagetide_root::{Entry, Host, Inside, RootError, Roots, Tree};
+use pagetide_root::{Entry, Host, RootError, RootPath, Roots, Tree};
 
 const SPACE: Bytes = Bytes::from_mib(4);
 
-fn inside(text: &str) -> Inside {
-    Inside::new(text, "/work").unwrap()
+fn inside(text: &str) -> RootPath {
+    RootPath::new(text, "/work").unwrap()
 }
 
-fn program(word: &str) -> Result<(Tree, Inside), RootError> {
+fn program(word: &str) -> Result<(Tree, RootPath), RootError> {
     let (mut tree, mut host) = (Tree::default(), Host::here()?);
     let program = host.program(&mut tree, word)?;
     tree.complete()?;
