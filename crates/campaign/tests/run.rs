@@ -89,7 +89,7 @@ fn the_two_sides_of_a_pair_run_next_to_each_other_and_neither_always_first() {
 fn as_many_trials_as_asked_for_run_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
     let arena = ScriptedArena {
-        takes: Duration::from_millis(5),
+        takes: Duration::from_millis(50),
         ..ScriptedArena::default()
     };
     go(&campaign(3), &arena, dir.path(), 4, false, &Nobody).unwrap();

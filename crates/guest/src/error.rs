@@ -52,6 +52,11 @@ pub enum GuestError {
         /// Free memory found, KiB.
         found: u64,
     },
+    /// The process that was to run the scenario ended while the machine was made ready.
+    #[error(
+        "the process that runs the workload was killed while memory was set aside: the kernel has too little for itself, give more memory"
+    )]
+    Killed,
     /// A number in the kernel's own files was not where it was expected.
     #[error("{file} has no {what}: this kernel is not supported")]
     Unexpected {

@@ -148,6 +148,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         ))?;
     }
     ballast::drop_caches();
+    workload.waits()?;
     // The mapping survives a restore, its content does not: the restored guest has a new region.
     Ok(ReadyGuest {
         boot,

@@ -58,6 +58,16 @@ impl Workload {
         }
     }
 
+    /// Fails where the process is gone: a guest without it must not become a snapshot.
+    pub fn waits(&self) -> Result<(), GuestError> {
+        let mut status = 0;
+        // SAFETY: the status lives through the call.
+        match unsafe { libc::waitpid(self.child, &raw mut status, libc::WNOHANG) } {
+            0 => Ok(()),
+            _ => Err(GuestError::Killed),
+        }
+    }
+
     /// Runs the trial specified by `text` and waits for its end. Returns the reasons why its result must not be used.
     pub fn run(mut self, text: &[u8], region: &Region, hang_after: Nanos) -> Vec<Invalid> {
         let mut order = text.len().to_ne_bytes().to_vec();

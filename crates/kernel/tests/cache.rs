@@ -227,7 +227,7 @@ fn a_damaged_kernel_whose_source_is_gone_is_refused_by_name() {
     flip(&kernel.image());
     let text = resolve(&cache, RELEASE).unwrap_err().to_string();
     assert!(
-        text.contains(RELEASE) && text.contains("damaged") && text.contains("does not give"),
+        text.contains(RELEASE) && text.contains("damaged") && text.contains("cannot provide"),
         "{text}"
     );
     assert_eq!(cache.list().unwrap(), [], "it is no longer offered");

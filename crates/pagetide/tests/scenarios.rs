@@ -382,7 +382,7 @@ fn highalloc_holds_every_block_it_got_under_a_load_that_swaps_and_writes_files()
     // Blocks and load are together larger than memory, and so small a block is got by reclaim: unlocked, one block of
     // twenty had left again by the end of its pass.
     let arguments =
-        "highalloc -p block=16K -p share=0.6 -p load=15M -p age=200ms -p rest=100ms -p rate=64M";
+        "highalloc -p block=16K -p share=0.6 -p load=18M -p age=200ms -p rest=100ms -p rate=64M";
     let done = one(&lab, &arguments.split_whitespace().collect::<Vec<_>>());
     let got = sum(&done.column("attempts", "success"));
     assert!(got > 3.0 * 800.0, "{got}");
