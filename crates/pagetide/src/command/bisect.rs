@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
 
-/// Which kernel, or which commit, was the first that differs?
+/// Find the first kernel, or the first commit, that differs
 ///
 /// Good and bad run first and must surely differ. Then the versions between are halved, each judged against the good one's records
 /// with the same seeds. One that is open gets twice as many, up to --seeds [32], and is skipped then, as is one that does not build

@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::program_args::ProgramArgs;
 use crate::session::Session;
 
-/// How much memory does it need? The smallest at which it is not much slower than with plenty
+/// Find the smallest memory at which a program or scenario is not much slower than with plenty
 ///
 /// --memory is plenty. With a program of your own the limit of its memory group is searched within that machine, with a scenario
 /// the memory of the machine. At most 15 runs: plenty with every seed, then a bisection with the first seed, then the two sizes
