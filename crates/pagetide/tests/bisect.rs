@@ -33,8 +33,8 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
 }
 
-/// Kills the program as soon as so many records are in the store.
-fn killed_after(lab: &Lab, arguments: &[&str], records: usize) {
+/// Kills the program as soon as so many records are in the store, which must be within `limit`.
+fn killed_after(lab: &Lab, arguments: &[&str], records: usize, limit: Duration) {
     let mut child = lab.start(arguments);
     let began = Instant::now();
     let count = || {
@@ -52,11 +52,7 @@ fn killed_after(lab: &Lab, arguments: &[&str], records: usize) {
         count
     };
     while count() < records {
-        assert!(
-            began.elapsed() < Duration::from_mins(5),
-            "{} records",
-            count()
-        );
+        assert!(began.elapsed() < limit, "{} records", count());
         assert!(child.try_wait().unwrap().is_none(), "it ended on its own");
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -76,7 +72,7 @@ fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed()
     let ends = ["bisect", "--good", "debian:bookworm", "--bad", "debian:sid"];
     let among = ["--kernel", common::KERNEL, "--log", "bisect.log"];
     let search = [&ends[..], &among, &TINY].concat();
-    killed_after(&lab, &search, 9);
+    killed_after(&lab, &search, 9, Duration::from_mins(5));
     let (out, err) = lab.ends(0, [&search[..], &["--json"]].concat());
     assert!(err.contains("1 version between good and bad"), "{err}");
     assert!(err.contains("more have records"), "it began anew: {err}");
@@ -303,7 +299,8 @@ fn the_commit_that_plants_a_fault_is_found_unattended() {
         "bisect.log",
         "--json",
     ];
-    killed_after(&lab, &search, 18);
+    // A kernel is built as a whole before the first of them.
+    killed_after(&lab, &search, 18, Duration::from_mins(30));
     let (out, err) = lab.ends(0, search);
     let found = json(&out);
     let subject = found["first_bad"][0]["what"].as_str().unwrap();
