@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_campaign::{Event, Tally, Watch};
+use pagetide_lab::Interrupt;
 
 use crate::output::say;
-use pagetide_lab::Interrupt;
 
 /// Where there is no terminal, a line at most this often.
 const QUIET: Duration = Duration::from_secs(30);

@@ -16,14 +16,8 @@ const QUANTILES: [f64; 30] = [
 
 /// The interval of 95 % around the mean of at least two values.
 pub fn interval(values: &[f64]) -> Result<Interval> {
-    all_finite(Side::Effect, values)?;
-    let (Some(deviation), degrees) = (standard_deviation(values)?, values.len() - 1) else {
-        return Err(StatError::TooFew {
-            what: "the interval of a mean".into(),
-            need: 2,
-            got: values.len(),
-        });
-    };
+    let deviation = deviation(values, "the interval of a mean")?;
+    let degrees = values.len() - 1;
     // Beyond the table, the first term of the expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
     let quantile = QUANTILES
         .get(degrees - 1)
@@ -42,20 +36,23 @@ pub fn interval(values: &[f64]) -> Result<Interval> {
 /// The probability that a mean of values around zero is as far from zero as theirs, by Student's test (two-sided). Where all are
 /// equal there is nothing to go by but their number: 0 if they are not zero, 1 if they are.
 pub fn p_value(values: &[f64]) -> Result<f64> {
-    all_finite(Side::Effect, values)?;
-    let Some(deviation) = standard_deviation(values)? else {
-        return Err(StatError::TooFew {
-            what: "Student's test".into(),
-            need: 2,
-            got: values.len(),
-        });
-    };
+    let deviation = deviation(values, "Student's test")?;
     let centre = mean(values)?;
     if deviation == 0.0 {
         return Ok(if centre == 0.0 { 1.0 } else { 0.0 });
     }
     let t = centre / deviation * (values.len() as f64).sqrt();
     Ok(beyond(t.abs(), values.len() - 1))
+}
+
+/// The standard deviation of at least two values, which `what` needs.
+fn deviation(values: &[f64], what: &str) -> Result<f64> {
+    all_finite(Side::Effect, values)?;
+    standard_deviation(values)?.ok_or_else(|| StatError::TooFew {
+        what: what.into(),
+        need: 2,
+        got: values.len(),
+    })
 }
 
 /// How often Student's t with so many degrees of freedom is further from zero than `t` (Abramowitz and Stegun, 26.7.3 and 26.7.4).

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use pagetide_campaign::run as run_campaign;
 use pagetide_compare::{CalibrationNote, compare_note};
+use pagetide_lab::vocabulary;
 use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
 
@@ -11,7 +12,6 @@ use crate::exit::{End, Usage};
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::session::Session;
-use pagetide_lab::vocabulary;
 
 /// Compare a variant with harmless ones: the arena's noise, and how often it raises a false alarm
 ///

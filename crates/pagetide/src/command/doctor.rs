@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
+use pagetide_lab::arenas::examine;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::Row;
 use serde::Serialize;
@@ -9,7 +10,6 @@ use serde::Serialize;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::Output;
-use pagetide_lab::arenas::examine;
 
 /// Say what this machine can do in each arena, and how to fix what is missing
 ///

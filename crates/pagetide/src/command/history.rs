@@ -3,13 +3,13 @@
 use anyhow::Result;
 use pagetide_compare::history::Order;
 use pagetide_compare::{CompareError, history};
+use pagetide_lab::vocabulary;
 use pagetide_report::terminal;
 use pagetide_store::Filter;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
-use pagetide_lab::vocabulary;
 
 /// Show a metric across kernels or dates, and where it changed
 ///

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
+use pagetide_lab::vocabulary;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::{CampaignRow, RecordRow, Row};
 use pagetide_scenario::Definition;
@@ -16,7 +17,6 @@ use crate::command::kernel;
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
-use pagetide_lab::vocabulary;
 
 /// Folder in which ready-to-run campaign files lie.
 const CAMPAIGNS: &str = "campaigns";

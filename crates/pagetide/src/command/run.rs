@@ -3,6 +3,7 @@
 use anyhow::Result;
 use pagetide_campaign::{CONTROL, PATCHED, inert, run as run_campaign};
 use pagetide_compare::{compare_note, medians, show_campaign};
+use pagetide_lab::vocabulary;
 use pagetide_report::terminal::{layout, next};
 use pagetide_store::{CampaignNote, Store, shell};
 
@@ -13,7 +14,6 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
-use pagetide_lab::vocabulary;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results
 ///

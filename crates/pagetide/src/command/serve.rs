@@ -3,12 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
+use pagetide_lab::Interrupt;
 use pagetide_serve::{Options, PORT, ServeError, Server, address};
 
 use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
-use pagetide_lab::Interrupt;
 
 /// Show the store in a browser: browse, compare, follow a metric, watch, stop and resume campaigns
 ///
