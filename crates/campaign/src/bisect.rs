@@ -16,7 +16,7 @@ use pagetide_compare::bisected::{BisectResult, BisectStep};
 
 pub use log::log;
 pub use request::{BisectError, BisectRequest, predict, question};
-pub use walk::{Tools, bisect};
+pub use walk::{Audience, bisect};
 
 use crate::campaign::Campaign;
 

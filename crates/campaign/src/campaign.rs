@@ -146,6 +146,12 @@ impl ScenarioSpec {
         }
         Ok(())
     }
+
+    /// The first metric that decides; `default` where none is named.
+    pub(crate) fn deciding_metric<'a>(&'a self, default: &'a str) -> &'a str {
+        let own = self.primary.iter().flatten().next();
+        own.map_or(default, String::as_str)
+    }
 }
 
 /// How many trials a campaign runs.

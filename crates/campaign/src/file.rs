@@ -379,7 +379,6 @@ fn margin(item: &Item<'_>) -> Result<f64, FileError> {
 
 /// Reads a share, `2%` or `0.02`; `None` where it is no finite number.
 pub(crate) fn share(text: &str) -> Option<f64> {
-    let text = text.trim();
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
         None => (text, 1.0),

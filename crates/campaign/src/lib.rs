@@ -20,6 +20,7 @@ mod repeat;
 mod request;
 mod run;
 mod sampling;
+mod site;
 pub mod squeeze;
 mod standing;
 mod variants;
@@ -39,6 +40,7 @@ pub use program::{CommandLine, OwnProgram, PROGRAM, ProgramFiles, ProgramPlace, 
 pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
+pub use site::Site;
 pub use standing::StateWriter;
 pub use variants::{NameTaken, NotAPair, VariantChange, pair};
 pub use vary::Vary;

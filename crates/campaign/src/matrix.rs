@@ -9,12 +9,12 @@ mod request;
 
 use std::ops::Range;
 
-use pagetide_arena::{Arena, ArenaError, VariantSpec};
+use pagetide_arena::{ArenaError, VariantSpec};
 use pagetide_compare::matrixed::{Choice, Factor, KindEffects, MatrixRuns, Matrixed, choices};
 use pagetide_quantity::Nanos;
 use pagetide_record::subject::exact_time;
 use pagetide_record::{Pass, SwapSpec};
-use pagetide_store::{CampaignNote, Store};
+use pagetide_store::CampaignNote;
 use pagetide_verdict::choice::SAME;
 use pagetide_verdict::factorial::{Effect, Fraction, adjust, blame};
 use pagetide_verdict::number::mean;
@@ -22,9 +22,9 @@ use pagetide_verdict::number::mean;
 pub use request::{MatrixError, MatrixRequest};
 
 use crate::campaign::{Campaign, Until};
-use crate::event::Watch;
 use crate::program::PROGRAM;
-use crate::run::{Options, Run, RunError, prepared};
+use crate::run::{RunError, prepared};
+use crate::site::Site;
 use crate::vary::give;
 
 /// A program that takes so many times as long as under the defaults is ended.
@@ -69,29 +69,19 @@ pub enum MatrixOutcome {
     Stopped,
 }
 
-/// Where trials run, and who is told.
-pub struct Ground<'a> {
-    /// The arena.
-    pub arena: &'a dyn Arena,
-    /// Where records go.
-    pub store: &'a mut Store,
-    /// How they run.
-    pub options: &'a Options<'a>,
-    /// Who is told of trials.
-    pub watch: &'a dyn Watch,
-    /// Who is told what comes next.
-    pub say: &'a dyn Fn(&str),
-}
-
-/// Runs all of it, or until told to stop.
+/// Runs all of it, or until told to stop; `say` is told what comes next.
 ///
 /// # Errors
 ///
 /// Where the arena or the store cannot go on.
-pub fn matrix(asked: Matrix, ground: &mut Ground<'_>) -> Result<MatrixOutcome, RunError> {
-    let _lock = ground.store.lock_campaign(&asked.campaign.name)?;
-    let mut table = Table::new(asked);
-    let ended = table.whole(ground)?;
+pub fn matrix(
+    asked: Matrix,
+    site: Site<'_>,
+    say: &dyn Fn(&str),
+) -> Result<MatrixOutcome, RunError> {
+    let _lock = site.store.lock_campaign(&asked.campaign.name)?;
+    let mut table = Table::new(asked, site);
+    let ended = table.whole(say)?;
     Ok(ended.map_or(MatrixOutcome::Stopped, |found| {
         MatrixOutcome::Found(Box::new(found))
     }))
@@ -101,8 +91,9 @@ pub fn matrix(asked: Matrix, ground: &mut Ground<'_>) -> Result<MatrixOutcome, R
 type Place = (usize, usize, u32);
 
 /// A matrix on its way.
-struct Table {
+struct Table<'a> {
     asked: Matrix,
+    site: Site<'a>,
     base: VariantSpec,
     trials: Vec<Place>,
     left_out: Vec<String>,
@@ -110,8 +101,8 @@ struct Table {
     label: String,
 }
 
-impl Table {
-    fn new(asked: Matrix) -> Self {
+impl<'a> Table<'a> {
+    fn new(asked: Matrix, site: Site<'a>) -> Self {
         Self {
             base: asked.campaign.variants[0].clone(),
             trials: Vec::new(),
@@ -119,13 +110,14 @@ impl Table {
             note: CampaignNote::default(),
             label: String::new(),
             asked,
+            site,
         }
     }
 
     /// All of it; `None` where it was stopped.
-    fn whole(&mut self, ground: &mut Ground<'_>) -> Result<Option<Matrixed>, RunError> {
+    fn whole(&mut self, say: &dyn Fn(&str)) -> Result<Option<Matrixed>, RunError> {
         self.asked.campaign.variants.clear();
-        if !self.probe(ground)? {
+        if !self.probe()? {
             return Ok(None);
         }
         let (design, confirmed) = (0..self.asked.seeds, self.asked.seeds..2 * self.asked.seeds);
@@ -139,7 +131,7 @@ impl Table {
             })
             .collect();
         if !rows.is_empty() {
-            (ground.say)(&format!(
+            say(&format!(
                 "which settings matter: {} runs for each of {} kinds of swap and {} seeds",
                 rows.len(),
                 self.asked.kinds.len(),
@@ -152,10 +144,10 @@ impl Table {
                     .extend(variants.iter().map(|variant| (kind, *variant, block)));
             }
         }
-        if !self.run(ground)? {
+        if !self.run()? {
             return Ok(None);
         }
-        let runs = self.runs(ground.store)?;
+        let runs = self.runs()?;
         let mut kinds = Vec::new();
         for (kind, variants) in places.iter().enumerate() {
             if let Some(fraction) = &fraction {
@@ -164,7 +156,7 @@ impl Table {
         }
         adjust(kinds.iter_mut().flat_map(|kind| &mut kind.effects));
         let asked = self.candidates(&kinds, &rows, &places, &runs, &design);
-        (ground.say)(&format!(
+        say(&format!(
             "what to choose: {} choices with {} new seeds",
             asked.len(),
             self.asked.seeds
@@ -176,10 +168,10 @@ impl Table {
                     .map(|(_, kind, variant)| (*kind, *variant, block)),
             );
         }
-        if !self.run(ground)? {
+        if !self.run()? {
             return Ok(None);
         }
-        let runs = self.runs(ground.store)?;
+        let runs = self.runs()?;
         let asked = asked
             .into_iter()
             .map(|(choice, kind, variant)| (choice, (self.cell(kind), variant)));
@@ -241,14 +233,14 @@ impl Table {
 
     /// Finds what the kernel lacks, by the run with all settings at their second level, and how long the defaults take. False where
     /// it was stopped.
-    fn probe(&mut self, ground: &mut Ground<'_>) -> Result<bool, RunError> {
+    fn probe(&mut self) -> Result<bool, RunError> {
         let defaults = self.variant(0, &[]);
         self.trials = vec![(0, defaults, 0)];
-        if !self.run(ground)? {
+        if !self.run()? {
             return Ok(false);
         }
-        self.limit_time(ground.store)?;
-        self.leave_out_refused(ground.arena)?;
+        self.limit_time()?;
+        self.leave_out_refused()?;
         let mut kind = 0;
         while kind < self.asked.kinds.len() {
             let row = vec![true; self.asked.factors.len()];
@@ -256,10 +248,10 @@ impl Table {
             self.asked.campaign.variants.clear();
             let variant = self.variant(kind, &settings);
             self.trials = vec![(kind, variant, 0)];
-            if !self.run(ground)? {
+            if !self.run()? {
                 return Ok(false);
             }
-            let runs = self.runs(ground.store)?;
+            let runs = self.runs()?;
             let why = runs
                 .died((self.cell(kind), variant), 0..1)
                 .unwrap_or_default();
@@ -285,10 +277,10 @@ impl Table {
     }
 
     /// Leaves out what the arena refuses for this kernel before anything runs.
-    fn leave_out_refused(&mut self, arena: &dyn Arena) -> Result<(), RunError> {
+    fn leave_out_refused(&mut self) -> Result<(), RunError> {
         let mut kind = 1;
         while kind < self.asked.kinds.len() {
-            match self.refused(arena, kind, &[])? {
+            match self.refused(kind, &[])? {
                 None => kind += 1,
                 Some(why) => {
                     let kind = self.asked.kinds.remove(kind);
@@ -300,7 +292,7 @@ impl Table {
         while let Some(factor) = self.asked.factors.get(place).cloned() {
             let mut why = None;
             for level in factor.levels {
-                why = why.or(self.refused(arena, 0, &[(factor.key.clone(), level)])?);
+                why = why.or(self.refused(0, &[(factor.key.clone(), level)])?);
             }
             match why {
                 None => place += 1,
@@ -316,7 +308,6 @@ impl Table {
     /// Why a trial with these settings is refused.
     fn refused(
         &mut self,
-        arena: &dyn Arena,
         kind: usize,
         settings: &[(String, String)],
     ) -> Result<Option<String>, RunError> {
@@ -327,7 +318,10 @@ impl Table {
         let Some(cell) = cell else {
             return Ok(None);
         };
-        match prepared(arena, &campaign.trial(&cell, variant, (0, 0), Pass::Timed)) {
+        match prepared(
+            self.site.arena,
+            &campaign.trial(&cell, variant, (0, 0), Pass::Timed),
+        ) {
             Ok(_) => Ok(None),
             Err(RunError::Refused { source, .. }) => Ok(Some(without_remedy(&source.to_string()))),
             Err(other) => Err(other),
@@ -355,7 +349,7 @@ impl Table {
     }
 
     /// Ends runs of programs that take many times as long as under the defaults.
-    fn limit_time(&mut self, store: &Store) -> Result<(), RunError> {
+    fn limit_time(&mut self) -> Result<(), RunError> {
         let spec = &self.asked.campaign.scenarios[0];
         if spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT) {
             return Ok(());
@@ -366,7 +360,7 @@ impl Table {
             .iter()
             .map(|entry| entry.key.clone())
             .collect();
-        let rows = store.by_keys(&keys)?;
+        let rows = self.site.store.by_keys(&keys)?;
         if let Some(row) = rows.iter().find(|row| row.is_valid()) {
             // Whole seconds, so that it reads well.
             let limit = Nanos((row.elapsed.0 * CUT).next_multiple_of(1_000_000_000));
@@ -377,34 +371,25 @@ impl Table {
     }
 
     /// Runs what has no record. False where it was stopped.
-    fn run(&mut self, ground: &mut Ground<'_>) -> Result<bool, RunError> {
+    fn run(&mut self) -> Result<bool, RunError> {
         let mut campaign = self.asked.campaign.clone();
         campaign.sampling.until = Until::Blocks(2 * self.asked.seeds);
         let cells: Vec<_> = campaign.cells().collect();
         if let (true, Some(cell)) = (self.label.is_empty(), cells.first()) {
             let trial = campaign.trial(cell, 0, (0, 0), Pass::Timed);
-            self.label = prepared(ground.arena, &trial)?.subject().cell_label();
+            self.label = prepared(self.site.arena, &trial)?.subject().cell_label();
         }
-        let mut run = Run::begin(
-            &campaign,
-            ground.arena,
-            ground.store,
-            ground.options,
-            ground.watch,
-        )?;
         let planned = |(kind, variant, block): &Place| {
             campaign.planned(&cells, self.cell(*kind), *variant, (*block, 0), Pass::Timed)
         };
         let all: Vec<_> = self.trials.iter().map(planned).collect();
-        let is_whole = run.trials(|| all.iter().cloned())?;
-        self.note = run.note;
-        Ok(is_whole)
+        self.site.run(&campaign, &all, &mut self.note)
     }
 
-    fn runs(&self, store: &Store) -> Result<MatrixRuns, RunError> {
+    fn runs(&self) -> Result<MatrixRuns, RunError> {
         let swaps = &self.asked.campaign.scenarios[0].swap;
         let is_zram = |cell: usize| swaps.get(cell) == Some(&SwapSpec::Zram);
-        let runs = MatrixRuns::of(store, &self.note, &self.asked.metric, is_zram)?;
+        let runs = MatrixRuns::of(self.site.store, &self.note, &self.asked.metric, is_zram)?;
         match &runs.accident {
             Some(why) => Err(RunError::Arena(ArenaError::broken(why.clone()))),
             None => Ok(runs),

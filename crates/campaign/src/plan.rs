@@ -137,13 +137,16 @@ impl Campaign {
         of_each * self.variants.len() as u64
     }
 
+    /// How many cells all scenarios stand for.
+    pub fn cell_count(&self) -> usize {
+        let cells = self.scenarios.iter().map(ScenarioSpec::cell_count);
+        cells.fold(0, usize::saturating_add)
+    }
+
     /// Number of trials up to the last block it may come to, observed passes included.
     pub fn trial_count(&self) -> u64 {
-        let cells = self
-            .scenarios
-            .iter()
-            .fold(0, |sum: u64, s| sum.saturating_add(s.cell_count() as u64));
-        cells.saturating_mul(self.trials_of_cell(Pass::Timed) + self.trials_of_cell(Pass::Observed))
+        (self.cell_count() as u64)
+            .saturating_mul(self.trials_of_cell(Pass::Timed) + self.trials_of_cell(Pass::Observed))
     }
 
     /// A trial of a cell under a variant, by the place of its block and the repetition in it.

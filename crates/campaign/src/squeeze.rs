@@ -9,18 +9,19 @@ mod request;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use pagetide_arena::{Arena, ArenaError};
+use pagetide_arena::ArenaError;
 use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, Runs, SqueezeResult, TriedSize};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_record::{MemorySpec, Pass};
-use pagetide_store::{CampaignNote, Store};
+use pagetide_store::CampaignNote;
 pub use pagetide_verdict::squeeze::{Answer, Design, Point};
 use pagetide_verdict::squeeze::{Outcome, Search, Step, knee};
 
 use crate::campaign::{Campaign, ScenarioSpec, Until};
 use crate::event::{Event, Tally, Watch};
-use crate::run::{Options, Run, RunError, locked, prepared};
+use crate::run::{RunError, locked, prepared};
+use crate::site::Site;
 
 pub use request::{ScenarioFacts, SqueezeError, SqueezeRequest, one_question, share};
 
@@ -56,16 +57,13 @@ pub enum SqueezeOutcome {
 /// Searches to the end, or until told to stop; `say` is told of every size.
 pub fn squeeze(
     asked: &Squeeze,
-    arena: &dyn Arena,
-    store: &mut Store,
-    options: &Options<'_>,
-    watch: &dyn Watch,
+    site: Site<'_>,
     say: &dyn Fn(&Point),
 ) -> Result<SqueezeOutcome, RunError> {
-    let _lock = store.lock_campaign(&asked.campaign.name)?;
-    let mut walk = Walk::begin(asked, arena)?;
+    let _lock = site.store.lock_campaign(&asked.campaign.name)?;
+    let mut walk = Walk::begin(asked, site)?;
     while let Some(step) = walk.search.next() {
-        if !walk.step(&step, arena, store, options, watch)? {
+        if !walk.step(&step)? {
             return Ok(SqueezeOutcome::Stopped(walk.search.made()));
         }
         if let Some(point) = walk.search.curve().iter().find(|p| p.size == step.size) {
@@ -81,11 +79,10 @@ pub fn squeeze(
     };
     let mut resident = None;
     if let Some(size) = enough {
-        let observed = Some(walk.cell(size));
-        if !walk.run(observed, arena, store, options, watch)? {
+        if !walk.run(Some(walk.cell(size)))? {
             return Ok(SqueezeOutcome::Stopped(walk.search.made()));
         }
-        resident = walk.resident(store)?;
+        resident = walk.resident()?;
     }
     let curve = walk.search.curve();
     let runs = walk.search.made() + u32::from(enough.is_some());
@@ -113,6 +110,7 @@ pub fn squeeze(
 /// A search on its way.
 struct Walk<'a> {
     asked: &'a Squeeze,
+    site: Site<'a>,
     base: ScenarioSpec,
     search: Search,
     /// Sizes that were tried, each a cell.
@@ -128,7 +126,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn begin(asked: &'a Squeeze, arena: &dyn Arena) -> Result<Self, RunError> {
+    fn begin(asked: &'a Squeeze, site: Site<'a>) -> Result<Self, RunError> {
         let mut walk = Self {
             base: asked.campaign.scenarios[0].clone(),
             search: Search::new(asked.design),
@@ -139,6 +137,7 @@ impl<'a> Walk<'a> {
             note: CampaignNote::default(),
             label: String::new(),
             asked,
+            site,
         };
         // The workload stays the same at every size: what follows from the memory is taken from plenty.
         let campaign = walk.campaign();
@@ -146,7 +145,7 @@ impl<'a> Walk<'a> {
             return Ok(walk);
         };
         let trial = campaign.trial(&cell, 0, (0, 0), Pass::Timed);
-        let plenty = prepared(arena, &trial)?;
+        let plenty = prepared(walk.site.arena, &trial)?;
         let subject = plenty.subject();
         for name in &asked.pins {
             if let Some(value) = subject.params.get(name) {
@@ -195,14 +194,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Makes the runs of a step. False where it was stopped.
-    fn step(
-        &mut self,
-        step: &Step,
-        arena: &dyn Arena,
-        store: &mut Store,
-        options: &Options<'_>,
-        watch: &dyn Watch,
-    ) -> Result<bool, RunError> {
+    fn step(&mut self, step: &Step) -> Result<bool, RunError> {
         if !self.sizes.contains(&step.size) {
             self.sizes.push(step.size);
             // A size at which it cannot run at all is too small.
@@ -210,7 +202,7 @@ impl<'a> Walk<'a> {
             let cells: Vec<_> = campaign.cells().collect();
             if let Some(cell) = cells.last() {
                 let trial = campaign.trial(cell, 0, (0, 0), Pass::Timed);
-                if let Err(RunError::Refused { source, .. }) = prepared(arena, &trial) {
+                if let Err(RunError::Refused { source, .. }) = prepared(self.site.arena, &trial) {
                     self.sizes.pop();
                     let why = format!("cannot run: {source}");
                     self.search
@@ -222,10 +214,10 @@ impl<'a> Walk<'a> {
         let cell = self.cell(step.size);
         self.trials
             .extend(step.seeds.iter().map(|seed| (cell, *seed)));
-        if !self.run(None, arena, store, options, watch)? {
+        if !self.run(None)? {
             return Ok(false);
         }
-        let runs = Runs::of(store, &self.note, cell, &self.asked.metric)?;
+        let runs = Runs::of(self.site.store, &self.note, cell, &self.asked.metric)?;
         if let Some(why) = runs.accident {
             return Err(RunError::Arena(ArenaError::broken(why)));
         }
@@ -252,22 +244,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs what has no record: all trials so far, and one observed. False where it was stopped.
-    fn run(
-        &mut self,
-        observed: Option<usize>,
-        arena: &dyn Arena,
-        store: &mut Store,
-        options: &Options<'_>,
-        watch: &dyn Watch,
-    ) -> Result<bool, RunError> {
+    fn run(&mut self, observed: Option<usize>) -> Result<bool, RunError> {
         let campaign = self.campaign();
         let cells: Vec<_> = campaign.cells().collect();
         let counting = Counting {
-            inner: watch,
+            inner: self.site.watch,
             is_first: self.sizes.len() == 1,
             before: Mutex::new(None),
         };
-        let mut run = Run::begin(&campaign, arena, store, options, &counting)?;
         let timed = self
             .trials
             .iter()
@@ -275,19 +259,18 @@ impl<'a> Walk<'a> {
         let observed =
             observed.map(|cell| campaign.planned(&cells, cell, 0, (0, 0), Pass::Observed));
         let all: Vec<_> = timed.chain(observed).collect();
-        let is_whole = run.trials(|| all.iter().cloned())?;
-        self.note = run.note;
-        Ok(is_whole)
+        let mut site = self.site.watched(&counting);
+        site.run(&campaign, &all, &mut self.note)
     }
 
     /// What was in memory in the run that was made last, which was observed; nothing where it came to no end.
-    fn resident(&self, store: &Store) -> Result<Option<Resident>, RunError> {
+    fn resident(&self) -> Result<Option<Resident>, RunError> {
         let Some(entry) = self.note.entries.last() else {
             return Ok(None);
         };
-        let rows = store.by_keys(std::slice::from_ref(&entry.key))?;
+        let rows = self.site.store.by_keys(std::slice::from_ref(&entry.key))?;
         match rows.iter().find(|row| row.is_valid()) {
-            Some(row) => Ok(Resident::of(&store.load(&row.id)?)),
+            Some(row) => Ok(Resident::of(&self.site.store.load(&row.id)?)),
             None => Ok(None),
         }
     }

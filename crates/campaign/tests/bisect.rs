@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use common::{Act, Diary, ScriptedArena};
 use pagetide_campaign::bisect::{
-    Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, Tools, Version, bisect,
-    predict, question,
+    Audience, Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, Version,
+    bisect, predict, question,
 };
 use pagetide_campaign::{
-    Campaign, Nobody, Observe, Options, Sampling, ScenarioSpec, Until, Vocabulary, Watch, maker,
+    Campaign, Nobody, Options, ScenarioSpec, Site, Until, Vocabulary, Watch, maker,
 };
 use pagetide_compare::bisected::BisectResult;
 use pagetide_quantity::Nanos;
-use pagetide_record::{ArenaKind, Invalid, TraceRing};
+use pagetide_record::Invalid;
 use pagetide_store::Store;
 use pagetide_verdict::bisect::Mark;
 
@@ -35,7 +35,6 @@ fn versions(count: usize) -> Vec<Version> {
 fn asked(history: History, seeds: u32) -> Bisect {
     let campaign = Campaign {
         name: "bisect-test".into(),
-        arena: ArenaKind::Exact,
         seed: 1,
         variants: vec![pagetide_arena::VariantSpec::default()],
         scenarios: vec![ScenarioSpec {
@@ -43,13 +42,7 @@ fn asked(history: History, seeds: u32) -> Bisect {
             primary: Some(vec!["run".into()]),
             ..ScenarioSpec::default()
         }],
-        sampling: Sampling {
-            until: Until::Blocks(seeds),
-            ..Sampling::default()
-        },
-        observe: Observe::None,
-        trace_ring: TraceRing::default(),
-        accept: Vec::new(),
+        ..common::campaign(seeds)
     };
     Bisect {
         campaign,
@@ -110,14 +103,17 @@ impl<'a> Bench<'a> {
             })
         };
         let logs = [self.log()];
-        let tools = Tools {
+        let site = Site {
             arena: self.arena,
+            store: &mut store,
             options: &options,
             watch,
+        };
+        let audience = Audience {
             logs: &logs,
             say: &|_| {},
         };
-        bisect(asked, &mut supply, &mut store, &tools)
+        bisect(asked, &mut supply, site, &audience)
     }
 
     fn found(&self, asked: &Bisect) -> BisectResult {

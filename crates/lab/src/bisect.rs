@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use pagetide_arena::{Arena, VariantSpec};
-use pagetide_campaign::Campaign;
 use pagetide_campaign::bisect::{
-    Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, SupplyError, Tools,
+    Audience, Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, SupplyError,
     Version, bisect, predict, question,
 };
+use pagetide_campaign::{Campaign, Site};
 use pagetide_kernel::{Freshness, Kernel, KernelRef};
 use pagetide_source::{BuildStep, Commits, Recipe, SourceRef};
 use pagetide_store::Store;
@@ -39,7 +39,7 @@ impl Lab {
         let metric = question(&mut campaign, request, primary, &vocabulary())?;
         let kernel = &campaign.variants[0].kernel;
         let (history, kernels) = if Recipe::is_recipe(kernel) {
-            let commits = self.commits(&kernel.parse()?, request)?;
+            let commits = commits(&kernel.parse()?, request)?;
             let workshop = building::workshop(self.cache()?, self.options());
             share_limit(self.options_mut(), &workshop);
             commits
@@ -52,37 +52,6 @@ impl Lab {
             history,
         };
         Ok(BisectPlan { search, kernels })
-    }
-
-    #[expect(clippy::unused_self, reason = "its sibling asks the cache")]
-    fn commits(
-        &self,
-        like: &Recipe,
-        request: &BisectRequest,
-    ) -> Result<(History, Vec<String>), LabError> {
-        let SourceRef::Git { folder, .. } = &like.source else {
-            let source_name = like.source.to_string();
-            return Err(BisectError::NoHistory { source_name }.into());
-        };
-        if !request.among.is_empty() {
-            return Err(BisectError::Both.into());
-        }
-        let commits = Commits::between(folder, &request.good, &request.bad)?;
-        let kernels = (0..commits.commits.len())
-            .map(|place| commits.recipe(place, like).to_string())
-            .collect();
-        let version = |commit: &pagetide_source::Commit| Version {
-            id: commit.id.clone(),
-            name: commit.id.get(..12).unwrap_or(&commit.id).to_owned(),
-            what: commit.subject.clone(),
-        };
-        let history = History {
-            versions: commits.commits.iter().map(version).collect(),
-            good: 0,
-            bad: commits.commits.len() - 1,
-            parents: commits.parents,
-        };
-        Ok((history, kernels))
     }
 
     fn packages(&self, request: &BisectRequest) -> Result<(History, Vec<String>), LabError> {
@@ -155,8 +124,8 @@ impl Lab {
     pub fn search(
         &self,
         plan: &BisectPlan,
-        store: &mut Store,
-        tools: &Tools<'_>,
+        site: Site<'_>,
+        audience: &Audience<'_>,
     ) -> Result<BisectOutcome, LabError> {
         let mut workshop = building::workshop(self.cache()?, self.options());
         let mut supply = |place: usize| -> Result<Supplied, SupplyError> {
@@ -171,6 +140,33 @@ impl Lab {
                 Err(why) => Err(why.into()),
             }
         };
-        Ok(bisect(&plan.search, &mut supply, store, tools)?)
+        Ok(bisect(&plan.search, &mut supply, site, audience)?)
     }
+}
+
+/// The commits between good and bad, with the recipe of each kernel.
+fn commits(like: &Recipe, request: &BisectRequest) -> Result<(History, Vec<String>), LabError> {
+    let SourceRef::Git { folder, .. } = &like.source else {
+        let source_name = like.source.to_string();
+        return Err(BisectError::NoHistory { source_name }.into());
+    };
+    if !request.among.is_empty() {
+        return Err(BisectError::Both.into());
+    }
+    let commits = Commits::between(folder, &request.good, &request.bad)?;
+    let kernels = (0..commits.commits.len())
+        .map(|place| commits.recipe(place, like).to_string())
+        .collect();
+    let version = |commit: &pagetide_source::Commit| Version {
+        id: commit.id.clone(),
+        name: commit.id.get(..12).unwrap_or(&commit.id).to_owned(),
+        what: commit.subject.clone(),
+    };
+    let history = History {
+        versions: commits.commits.iter().map(version).collect(),
+        good: 0,
+        bad: commits.commits.len() - 1,
+        parents: commits.parents,
+    };
+    Ok((history, kernels))
 }

@@ -61,7 +61,7 @@ impl Lab {
         let mut campaign = request.campaign(what, &vocabulary())?;
         for scenario in &mut campaign.scenarios {
             if let Some(own) = &scenario.program {
-                let place = program::install(self, &own.files, &*self.say)?;
+                let place = program::install(self, &own.files)?;
                 scenario.settle(&place)?;
             }
         }
@@ -76,7 +76,7 @@ impl Lab {
         spec: &ProgramSpec,
         files: &ProgramFiles,
     ) -> Result<Campaign, LabError> {
-        let place = program::install(self, files, &*self.say)?;
+        let place = program::install(self, files)?;
         Ok(request.of_program(what, spec, &place, &vocabulary())?)
     }
 

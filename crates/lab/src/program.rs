@@ -9,18 +9,14 @@ use pagetide_root::{Contents, Roots};
 use crate::error::LabError;
 use crate::lab::Lab;
 
-/// Makes the root of a program in the cache; `say` is told of long steps.
-pub(crate) fn install(
-    lab: &Lab,
-    files: &ProgramFiles,
-    say: &dyn Fn(&str),
-) -> Result<ProgramPlace, LabError> {
+/// Makes the root of a program in the cache.
+pub(crate) fn install(lab: &Lab, files: &ProgramFiles) -> Result<ProgramPlace, LabError> {
     let files = files.clone();
     let cache = lab.cache()?;
     let (root, packages) = match files.root {
         Some(text) if PackageSet::is_one(&text) => {
             let set = PackageSet::parse(&text)?;
-            let mut watch = |step: &Step| say(&step.to_string());
+            let mut watch = |step: &Step| lab.say(&step.to_string());
             (None, cache.packages(&set, Freshness::Pinned, &mut watch)?)
         }
         root => (root.map(PathBuf::from), Vec::new()),
@@ -36,7 +32,7 @@ pub(crate) fn install(
         folder: files.folder,
         space: files.space,
     };
-    let made = contents.install(&Roots::of(lab.folder()), say)?;
+    let made = contents.install(&Roots::of(lab.folder()), &|text| lab.say(text))?;
     Ok(ProgramPlace {
         root: made.root.digest,
         command: made.command,

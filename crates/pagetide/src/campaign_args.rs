@@ -137,6 +137,16 @@ impl CampaignArgs {
         std::mem::take(&mut self.compared.vary)
     }
 
+    /// The name of the campaign, where one is given.
+    pub fn name(&self) -> Option<&str> {
+        self.sampling.name.as_deref()
+    }
+
+    /// The kernels that are named.
+    pub fn kernels(&self) -> &[String] {
+        &self.compared.kernel
+    }
+
     /// The same without the command line.
     pub fn request(&self) -> Result<Request> {
         let Self {

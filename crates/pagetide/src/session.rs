@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use pagetide_arena::Arena;
 use pagetide_campaign::{Campaign, Options, StateWriter, maker};
-use pagetide_lab::{Builds, Lab};
+use pagetide_lab::{Builds, Interrupt, Lab};
 use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
 
@@ -13,7 +13,6 @@ use crate::campaign_args::CampaignArgs;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
-use pagetide_lab::Interrupt;
 
 /// From the first word to the last trial.
 pub struct Session<'a> {
@@ -52,6 +51,21 @@ impl<'a> Session<'a> {
         let (spec, files) = (program.spec()?, program.files());
         let campaign = self.lab.campaign_of_program(request, what, &spec, &files);
         Ok(campaign?)
+    }
+
+    /// The campaign of a search of this kind, whose name says so where none is given.
+    pub fn campaign_of_search(
+        &self,
+        kind: &str,
+        what: &[String],
+        args: &CampaignArgs,
+        program: &ProgramArgs,
+    ) -> Result<Campaign> {
+        let mut campaign = self.campaign(what, args, program)?;
+        if args.name().is_none() {
+            campaign.name = format!("{kind}-{}", campaign.name);
+        }
+        Ok(campaign)
     }
 
     /// Builds the kernels of a campaign that are built from source.

@@ -10,24 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Lab, one_sentence};
+use common::{Lab, TINY, one_sentence};
 use pagetide_testing::git::git;
 use pagetide_testing::{Need, skip};
-
-/// A workload so small that a trial takes a second or two.
-const TINY: [&str; 11] = [
-    "smooth-sin-random",
-    "--memory",
-    "24M",
-    "--swap-size",
-    "64M",
-    "-p",
-    "pages=30M",
-    "-p",
-    "refs=12000",
-    "--seeds",
-    "6",
-];
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
@@ -71,7 +56,8 @@ fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed()
     }
     let ends = ["bisect", "--good", "debian:bookworm", "--bad", "debian:sid"];
     let among = ["--kernel", common::KERNEL, "--log", "bisect.log"];
-    let search = [&ends[..], &among, &TINY].concat();
+    let workload = [&["smooth-sin-random", "--seeds", "6"][..], &TINY].concat();
+    let search = [&ends[..], &among, &workload].concat();
     killed_after(&lab, &search, 9, Duration::from_mins(5));
     let (out, err) = lab.ends(0, [&search[..], &["--json"]].concat());
     assert!(err.contains("1 version between good and bad"), "{err}");

@@ -6,7 +6,7 @@ use pagetide_store::Store;
 use pagetide_verdict::bisect::Unfit;
 
 use super::{Bisect, MOST_SEEDS, SupplyError};
-use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
+use crate::campaign::{Campaign, Observe, Until};
 use crate::file::Vocabulary;
 use crate::forecast::{KernelForecast, forecast};
 use crate::run::RunError;
@@ -119,26 +119,24 @@ pub fn question(
     primary: &str,
     vocabulary: &Vocabulary,
 ) -> Result<String, BisectError> {
-    let cells = campaign
-        .scenarios
-        .iter()
-        .map(ScenarioSpec::cell_count)
-        .sum();
+    let cells = campaign.cell_count();
     if cells != 1 || campaign.variants.len() > request.among.len().max(1) {
         return Err(BisectError::Several { cells });
     }
     let spec = &mut campaign.scenarios[0];
-    let own = spec.primary.clone().unwrap_or_default();
     if let Some(name) = &request.metric {
         let words = vocabulary.scenario(&spec.name);
         let is_known = words.is_some_and(|words| words.metrics.contains(name));
-        if !is_known && !own.contains(name) {
+        let own = spec.primary.iter().flatten();
+        if !is_known && !own.clone().any(|own| own == name) {
             let text = vocabulary.metric_meant(name, Some(&spec.name));
             return Err(BisectError::Metric(text));
         }
     }
-    let metric = request.metric.clone().or_else(|| own.first().cloned());
-    let metric = metric.unwrap_or_else(|| primary.to_owned());
+    let metric = match &request.metric {
+        Some(name) => name.clone(),
+        None => spec.deciding_metric(primary).to_owned(),
+    };
     spec.primary = Some(vec![metric.clone()]);
     campaign.sampling.until = match campaign.sampling.until {
         Until::Enough(_) => Until::Blocks(MOST_SEEDS),

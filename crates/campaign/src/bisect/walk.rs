@@ -4,28 +4,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use pagetide_arena::{Arena, ArenaError, VariantSpec};
+use pagetide_arena::{ArenaError, VariantSpec};
 use pagetide_compare::bisected::{BisectResult, BisectStep, Version};
 use pagetide_compare::{Comparison, MetricRow, compare_note};
 use pagetide_quantity::Unit;
 use pagetide_record::Pass;
-use pagetide_store::{CampaignNote, CellNote, Entry, Store};
+use pagetide_store::whole_file::{self, WriteError};
+use pagetide_store::{CampaignNote, CellNote, Entry};
 use pagetide_verdict::bisect::{Mark, Search, looks, mark_of};
 use pagetide_verdict::judgement::{EffectKind, Judgement, Shift, Verdict};
 
 use super::{Bisect, BisectError, BisectOutcome, Say, Supplied, Supply, log};
 use crate::campaign::{Campaign, Observe, Until};
-use crate::event::Watch;
-use crate::run::{Options, Run, RunError, prepared};
+use crate::run::{RunError, prepared};
+use crate::site::Site;
 
-/// With what a search works.
-pub struct Tools<'a> {
-    /// Where trials run.
-    pub arena: &'a dyn Arena,
-    /// How they run.
-    pub options: &'a Options<'a>,
-    /// Who looks on.
-    pub watch: &'a dyn Watch,
+/// Who learns of every step.
+pub struct Audience<'a> {
     /// Files that get the log, again after every step.
     pub logs: &'a [PathBuf],
     /// Who is told of every step.
@@ -36,13 +31,13 @@ pub struct Tools<'a> {
 pub fn bisect(
     asked: &Bisect,
     supply: &mut Supply<'_>,
-    store: &mut Store,
-    tools: &Tools<'_>,
+    site: Site<'_>,
+    audience: &Audience<'_>,
 ) -> Result<BisectOutcome, BisectError> {
-    let _lock = store.lock_campaign(&asked.campaign.name)?;
+    let _lock = site.store.lock_campaign(&asked.campaign.name)?;
     let history = &asked.history;
     let mut search = Search::new(history.parents.clone(), history.good, history.bad)?;
-    let mut walk = Walk::new(asked, supply, store, tools);
+    let mut walk = Walk::new(asked, supply, site, audience);
     match walk.ends()? {
         Ends::Differ => {}
         Ends::Alike(why) => return Ok(BisectOutcome::Nothing(why)),
@@ -100,8 +95,8 @@ const BAD: usize = 1;
 struct Walk<'a> {
     asked: &'a Bisect,
     supply: &'a mut Supply<'a>,
-    store: &'a mut Store,
-    tools: &'a Tools<'a>,
+    site: Site<'a>,
+    audience: &'a Audience<'a>,
     /// Its variants are the columns.
     campaign: Campaign,
     columns: Vec<Column>,
@@ -122,8 +117,8 @@ impl<'a> Walk<'a> {
     fn new(
         asked: &'a Bisect,
         supply: &'a mut Supply<'_>,
-        store: &'a mut Store,
-        tools: &'a Tools<'_>,
+        site: Site<'a>,
+        audience: &'a Audience<'_>,
     ) -> Self {
         let mut campaign = asked.campaign.clone();
         campaign.variants.clear();
@@ -134,8 +129,8 @@ impl<'a> Walk<'a> {
         Self {
             asked,
             supply,
-            store,
-            tools,
+            site,
+            audience,
             campaign,
             columns: Vec::new(),
             tried: BTreeMap::new(),
@@ -170,7 +165,7 @@ impl<'a> Walk<'a> {
             return Ok(Err("there is no workload".to_owned()));
         };
         let trial = self.campaign.trial(&cell, variant, (0, 0), Pass::Timed);
-        let digest = match prepared(self.tools.arena, &trial) {
+        let digest = match prepared(self.site.arena, &trial) {
             Ok(prepared) => prepared.subject().variant.kernel.digest.clone(),
             Err(RunError::Refused { source, .. }) if !source.is_by_words() => {
                 self.campaign.variants.pop();
@@ -201,13 +196,6 @@ impl<'a> Walk<'a> {
             }
         }
         let cells: Vec<_> = self.campaign.cells().collect();
-        let mut run = Run::begin(
-            &self.campaign,
-            self.tools.arena,
-            self.store,
-            self.tools.options,
-            self.tools.watch,
-        )?;
         let planned: Vec<_> = self
             .trials
             .iter()
@@ -216,9 +204,7 @@ impl<'a> Walk<'a> {
                     .planned(&cells, 0, *column, (*block, 0), *pass)
             })
             .collect();
-        let whole = run.trials(|| planned.iter().cloned());
-        self.note = run.note;
-        match whole {
+        match self.site.run(&self.campaign, &planned, &mut self.note) {
             Ok(true) => Ok(Ran::Whole),
             Ok(false) => Ok(Ran::Stopped),
             // Such a kernel is there and is no use.
@@ -266,7 +252,7 @@ impl<'a> Walk<'a> {
                 ..cell.clone()
             };
         }
-        let comparison = compare_note(self.store, &note)?;
+        let comparison = compare_note(self.site.store, &note)?;
         let Some(row) = row(&comparison, metric) else {
             return Ok(None);
         };
@@ -359,7 +345,7 @@ impl<'a> Walk<'a> {
     }
 
     fn add(&mut self, step: BisectStep) -> Result<(), BisectError> {
-        (self.tools.say)(&step);
+        (self.audience.say)(&step);
         self.steps.push(step);
         self.log(&[])
     }
@@ -431,7 +417,7 @@ impl<'a> Walk<'a> {
 
     /// Why a column has no value: the reason of its first invalid trial.
     fn no_value(&self, column: usize) -> Result<String, BisectError> {
-        let comparison = compare_note(self.store, &self.pair([GOOD, column], u32::MAX))?;
+        let comparison = compare_note(self.site.store, &self.pair([GOOD, column], u32::MAX))?;
         let mut sides = comparison.cells.iter().filter_map(|cell| cell.sides.get(1));
         let invalid = sides.find_map(|side| side.invalid.first());
         Ok(invalid.map_or_else(
@@ -442,7 +428,7 @@ impl<'a> Walk<'a> {
 
     fn log(&self, first_bad: &[Version]) -> Result<(), BisectError> {
         let text = log(&self.asked.history, &self.steps, first_bad);
-        for path in self.tools.logs {
+        for path in self.audience.logs {
             let fault = |cause| BisectError::Log {
                 path: path.clone(),
                 cause,
@@ -453,7 +439,14 @@ impl<'a> Walk<'a> {
             {
                 fs::create_dir_all(folder).map_err(fault)?;
             }
-            fs::write(path, &text).map_err(fault)?;
+            let written = whole_file::write(path, |out| {
+                let wrong = |source| WriteError {
+                    path: path.clone(),
+                    source,
+                };
+                out.write_all(text.as_bytes()).map_err(wrong)
+            });
+            written.map_err(|why| fault(why.source))?;
         }
         Ok(())
     }
@@ -485,7 +478,7 @@ impl<'a> Walk<'a> {
             Ok(_) | Err(BisectError::Run(RunError::Refused { .. })) => {}
             Err(other) => return Err(other),
         }
-        let comparison = compare_note(self.store, &self.pair(columns, seeds))?;
+        let comparison = compare_note(self.site.store, &self.pair(columns, seeds))?;
         let first_bad: Vec<Version> = suspects
             .iter()
             .map(|place| self.version(*place).clone())

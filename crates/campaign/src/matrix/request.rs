@@ -131,10 +131,8 @@ impl MatrixRequest {
                 spec.swap.push(kind.swap);
             }
         }
-        let own = spec.primary.as_ref().and_then(|names| names.first());
-        let metric = own.map_or(metric.unwrap_or_default(), String::as_str);
         Ok(Matrix {
-            metric: metric.to_owned(),
+            metric: spec.deciding_metric(metric.unwrap_or_default()).to_owned(),
             kinds,
             factors,
             seeds,

@@ -26,7 +26,7 @@ const TIME_LIMIT: Nanos = Nanos::from_secs(600);
 ///
 /// A sentence where it is none, or below 0.1 % or above 1000 %.
 pub fn share(text: &str) -> Result<f64, String> {
-    let share = crate::file::share(text);
+    let share = crate::file::share(text.trim());
     share
         .filter(|share| (0.001..=10.0).contains(share))
         .ok_or_else(|| "give a share from 0.1 % to 1000 %, such as 5%".to_owned())
@@ -117,8 +117,7 @@ pub fn one_question(campaign: &mut Campaign) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;
     }
-    let cells = campaign.scenarios.iter().map(ScenarioSpec::cell_count);
-    let (variants, cells) = (campaign.variants.len(), cells.sum());
+    let (variants, cells) = (campaign.variants.len(), campaign.cell_count());
     if (variants, cells) != (1, 1) {
         return Err(SqueezeError::Several { variants, cells });
     }
@@ -169,12 +168,12 @@ impl SqueezeRequest {
                 plenty: Bytes(plenty),
             });
         }
-        let named = spec.primary.as_ref().and_then(|names| names.first());
-        let metric = named.map_or(facts.primary, |name| Some(name));
         let time_limit = self.time_limit.unwrap_or(TIME_LIMIT);
         Ok(Squeeze {
             knob,
-            metric: metric.unwrap_or_default().to_owned(),
+            metric: spec
+                .deciding_metric(facts.primary.unwrap_or_default())
+                .to_owned(),
             pins: pins(spec, &facts.defaults),
             time_limit: is_program.then(|| ("time-limit".to_owned(), time_limit)),
             design: Design {

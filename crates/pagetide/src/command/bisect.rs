@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Id;
 use clap::builder::Resettable;
-use pagetide_campaign::StateWriter;
-use pagetide_campaign::bisect::{BisectOutcome, BisectRequest, Tools};
+use pagetide_campaign::bisect::{Audience, BisectOutcome, BisectRequest};
+use pagetide_campaign::{Site, StateWriter};
 use pagetide_report::terminal::bisect as shown;
 use pagetide_store::shell;
 
@@ -58,15 +58,15 @@ pub struct Args {
 /// Searches.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
-    let (mut program, asked) = (args.program.clone(), args.campaign.request()?);
+    let mut program = args.program.clone();
     // A metric that is read from a program's output says how; one that the scenario has is only named.
     let named = |text: &mut String| !text.contains('=');
     let request = BisectRequest {
         good: args.good.clone(),
         bad: args.bad.clone(),
-        among: asked.kernels,
+        among: args.campaign.kernels().to_vec(),
         metric: program.metric.extract_if(.., named).last(),
-        name: asked.name,
+        name: args.campaign.name().map(str::to_owned),
     };
     let campaign = session.campaign(&args.what, &args.campaign, &program)?;
     let plan = session.lab.bisect(campaign, &request)?;
@@ -78,14 +78,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let kept = store.folder().join(format!("bisect/{name}.log"));
     let logs: Vec<PathBuf> = args.log.iter().cloned().chain([kept]).collect();
     let search = |watch: &StateWriter<'_, _>| {
-        let tools = Tools {
+        let site = Site {
             arena: arena.as_ref(),
+            store: &mut store,
             options: &options,
             watch,
+        };
+        let audience = Audience {
             logs: &logs,
             say: &|step| say(&shown::told(step)),
         };
-        session.lab.search(&plan, &mut store, &tools)
+        session.lab.search(&plan, site, &audience)
     };
     let is_stopped = |outcome: &BisectOutcome| matches!(outcome, BisectOutcome::Stopped(_));
     let found = match session.run(name, search, is_stopped)? {

@@ -1,7 +1,8 @@
 //! `pagetide matrix`: which settings matter to a program or scenario, and which to choose.
 
 use anyhow::Result;
-use pagetide_campaign::matrix::{Ground, MatrixOutcome, MatrixRequest, matrix};
+use pagetide_campaign::Site;
+use pagetide_campaign::matrix::{MatrixOutcome, MatrixRequest, matrix};
 use pagetide_lab::facts;
 use pagetide_report::terminal::matrix as shown;
 
@@ -46,10 +47,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let mut words = args.campaign.clone();
     let (vary, only) = (words.take_vary(), args.only);
-    let mut campaign = session.campaign(&args.what, &words, &args.program)?;
-    if args.campaign.request()?.name.is_none() {
-        campaign.name = format!("matrix-{}", campaign.name);
-    }
+    let mut campaign = session.campaign_of_search("matrix", &args.what, &words, &args.program)?;
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
     }
@@ -61,14 +59,13 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let outcome = session.run(
         &name,
         |state| {
-            let mut ground = Ground {
+            let site = Site {
                 arena: arena.as_ref(),
                 store: &mut store,
                 options: &options,
                 watch: state,
-                say: &|text| session.progress.say(text),
             };
-            matrix(asked, &mut ground)
+            matrix(asked, site, &|text| session.progress.say(text))
         },
         |outcome| matches!(outcome, MatrixOutcome::Stopped),
     )?;

@@ -1,6 +1,7 @@
 //! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty.
 
 use anyhow::Result;
+use pagetide_campaign::Site;
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
 };
@@ -56,10 +57,8 @@ pub struct Args {
 /// Searches.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
-    let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
-    if args.campaign.request()?.name.is_none() {
-        campaign.name = format!("squeeze-{}", campaign.name);
-    }
+    let mut campaign =
+        session.campaign_of_search("squeeze", &args.what, &args.campaign, &args.program)?;
     one_question(&mut campaign)?;
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
@@ -79,7 +78,13 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         &asked.campaign.name,
         |state| {
             let say = |point: &_| session.progress.say(&shown::told(point));
-            squeeze(&asked, arena.as_ref(), &mut store, &options, state, &say)
+            let site = Site {
+                arena: arena.as_ref(),
+                store: &mut store,
+                options: &options,
+                watch: state,
+            };
+            squeeze(&asked, site, &say)
         },
         |outcome| matches!(outcome, SqueezeOutcome::Stopped(_)),
     )?;
