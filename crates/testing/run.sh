@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs all tests with cargo, and sums them up: passed, failed, and skipped with their reasons. Arguments go to `cargo test`.
 #
-# The programs of tests of the tool itself boot guests. Two of them run side by side, the longest first, so that no processor
-# waits for the last test of a program. What one prints is shown when it has ended.
+# The programs of tests of the tool itself boot guests. Three of them run side by side, the longest first, so that neither of
+# two processors waits for the last test of a program. What one prints is shown when it has ended.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-target}
@@ -44,7 +44,7 @@ tool=$(names crates/pagetide/tests)
 others=$(names 'crates/*/tests' | grep -vxF "$tool" | sed 's/^/--test /' | tr '\n' ' ')
 export others
 printf '%s\n' causes planted scenarios others kills observed damage $tool documents | awk '!seen[$0]++' |
-  xargs -P 2 -I '{}' bash -c 'part "$@"' part '{}' "$@" | tee "$log"
+  xargs -P 3 -I '{}' bash -c 'part "$@"' part '{}' "$@" | tee "$log"
 
 echo "longest:"
 sort -rn "$parts/times" | awk 'NR <= 8 { printf "  %s: %.0f s, %.0f s of processors\n", $4, $1, $2 + $3 }'

@@ -38,7 +38,7 @@ const LINEAR: Side = Side {
     ..RANDOM
 };
 
-/// Runs it as a campaign of its own, and gives the name by which `compare` knows it.
+/// Runs it as a campaign of its own, in the guest of the planted causes, and gives the name by which `compare` knows it.
 fn run(lab: &Lab, side: Side) -> String {
     let Side {
         name,
@@ -49,7 +49,7 @@ fn run(lab: &Lab, side: Side) -> String {
         page_cluster,
     } = side;
     let text = format!(
-        "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"{memory}\"\nswap = \"{swap}\"\nswap-size = \"64M\"\nobserve = \"none\"\n\
+        "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"{memory}\"\nswap = \"{swap}\"\nswap-size = \"96M\"\nobserve = \"none\"\n\
          [sampling]\nseeds = 8\n\
          [[variant]]\nname = \"{name}\"\nsettings = {{ \"vm.page-cluster\" = {page_cluster} }}\n\
          [[scenario]]\nname = \"{pattern}\"\nparams = {{ pages = {pages}, refs = 8192 }}\nprimary = [\"access-time\"]\n"
@@ -163,7 +163,7 @@ fn twenty_campaigns_of_a_kernel_against_itself_are_identical_every_time() {
             "--swap",
             swap,
             "--swap-size",
-            "64M",
+            "96M",
             "-p",
             "pages=20M",
             "-p",
