@@ -10,7 +10,12 @@ const HUGE_BYTES: usize = 4 << 20;
 
 /// A table of `len` zeroed entries, on huge pages if it is large and the kernel has some.
 pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
-    let table = vec![T::default(); len];
+    filled(T::default(), len)
+}
+
+/// A table of `len` entries with this value, as [`zeroed`].
+pub(crate) fn filled<T: Copy>(value: T, len: usize) -> Vec<T> {
+    let table = vec![value; len];
     ask_for_huge_pages(&table);
     table
 }

@@ -6,7 +6,7 @@
 //!
 //! It knows nothing of kernels, scenarios, records or reports: a page is a number, memory is a number of pages.
 //!
-//! Begin reading at `policy.rs`, then any file in `policy/`; `tokens.rs` and `queue.rs` are what makes them fast.
+//! Begin reading at `policy.rs`, then any file in `policy/`; `tokens.rs`, `lists.rs` and `queue.rs` are what makes them fast.
 
 mod answer;
 pub mod curve;
@@ -14,6 +14,7 @@ mod error;
 mod flat;
 mod ingest;
 mod known;
+mod lists;
 mod number;
 mod policy;
 mod queue;

@@ -2,8 +2,6 @@
 
 use super::four_lists::{B1, B2, FourLists, T1, T2};
 use super::{About, Policy, Setup};
-use crate::flat;
-use crate::number::at;
 
 pub(super) static ABOUT: About = About {
     name: "arc",
@@ -22,68 +20,75 @@ impl Arc {
 
     /// The paper's REPLACE.
     fn replace(&mut self, in_b2: bool) {
-        let lists = &mut self.0;
-        let t1 = f64::from(lists.t1.len());
+        let t1 = f64::from(self.0.len(T1));
         #[expect(clippy::float_cmp, reason = "the paper compares them as they are")]
-        let from_t1 = lists.t1.len() > 0 && (t1 > lists.target || (in_b2 && t1 == lists.target));
-        if from_t1 || lists.t2.len() == 0 {
-            if let Some(page) = lists.t1.pop() {
-                lists.put(B1, page);
-            }
-        } else if let Some(page) = lists.t2.pop() {
-            lists.put(B2, page);
+        let from_t1 = t1 > 0.0 && (t1 > self.0.target || (in_b2 && t1 == self.0.target));
+        let (from, to) = if from_t1 || self.0.len(T2) == 0 {
+            (T1, B1)
+        } else {
+            (T2, B2)
+        };
+        if let Some(page) = self.0.lists.pop(from) {
+            self.0.lists.append(to, page);
         }
     }
 
     /// Case IV: a page that no list knows.
     fn make_room(&mut self) {
-        let lists = &mut self.0;
-        if lists.held() < lists.size {
+        let held = &mut self.0;
+        if held.held() < held.size {
             return;
         }
-        if lists.t1.len() + lists.b1.len() < lists.size {
-            if lists.is_full() {
-                lists.forget(B2);
+        if held.len(T1) + held.len(B1) < held.size {
+            if held.is_full() {
+                held.lists.forget(B2);
             }
-        } else if lists.b1.len() > 0 {
-            lists.forget(B1);
+        } else if held.len(B1) > 0 {
+            held.lists.forget(B1);
         } else {
-            lists.forget(T1);
+            held.lists.forget(T1);
             return;
         }
         self.replace(false);
+    }
+
+    /// A page that is not in memory.
+    fn miss(&mut self, page: u32, list: u32) {
+        match list {
+            B1 | B2 => {
+                self.0.learn(list);
+                self.0.lists.take(self.0.lists.place(page));
+                self.replace(list == B2);
+                self.0.lists.append(T2, page);
+            }
+            _ => {
+                self.make_room();
+                self.0.lists.append(T1, page);
+            }
+        }
     }
 }
 
 impl Policy for Arc {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
-        let place = self.0.places[at(page)];
-        match place.list() {
-            T1 => self.0.t1.remove(place.slot()),
-            T2 => self.0.t2.remove(place.slot()),
-            B1 => {
-                self.0.learn(B1);
-                self.0.b1.remove(place.slot());
-                self.replace(false);
-            }
-            B2 => {
-                self.0.learn(B2);
-                self.0.b2.remove(place.slot());
-                self.replace(true);
-            }
-            _ => {
-                self.make_room();
-                self.0.put(T1, page);
-                return false;
-            }
+        let place = self.0.lists.place(page);
+        let hit = matches!(place.list(), T1 | T2);
+        if hit {
+            self.0.lists.renew(T2, page, place);
+        } else {
+            self.miss(page, place.list());
         }
-        self.0.put(T2, page);
-        matches!(place.list(), T1 | T2)
+        hit
     }
 
     #[inline]
     fn soon(&self, page: u32) {
-        flat::soon(&self.0.places, page);
+        self.0.lists.soon(page);
+    }
+
+    #[inline]
+    fn near(&self, page: u32) {
+        self.0.lists.near(page);
     }
 }

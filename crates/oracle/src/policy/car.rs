@@ -14,35 +14,59 @@ pub(super) static ABOUT: About = About {
 };
 
 struct Car {
-    lists: FourLists,
+    held: FourLists,
     used: Vec<bool>,
 }
 
 impl Car {
     fn new(setup: Setup<'_>) -> Self {
         Self {
-            lists: FourLists::new(setup),
+            held: FourLists::new(setup),
             used: flat::zeroed(at(setup.pages)),
         }
     }
 
     /// The paper's replace().
     fn replace(&mut self) {
-        let lists = &mut self.lists;
         loop {
-            let from_t1 = f64::from(lists.t1.len()) >= lists.target.max(1.0);
-            let taken = if from_t1 {
-                lists.t1.pop()
-            } else {
-                lists.t2.pop()
+            let from_t1 = f64::from(self.held.len(T1)) >= self.held.target.max(1.0);
+            let Some(page) = self.held.lists.pop(if from_t1 { T1 } else { T2 }) else {
+                return;
             };
-            let Some(page) = taken else { return };
-            if std::mem::take(&mut self.used[at(page)]) {
-                lists.put(T2, page);
-            } else {
-                lists.put(if from_t1 { B1 } else { B2 }, page);
+            let used = std::mem::take(&mut self.used[at(page)]);
+            let to = match (used, from_t1) {
+                (true, _) => T2,
+                (false, true) => B1,
+                (false, false) => B2,
+            };
+            self.held.lists.append(to, page);
+            if !used {
                 return;
             }
+        }
+    }
+
+    /// A page that is not in memory.
+    fn miss(&mut self, page: u32, list: u32) {
+        let held = &mut self.held;
+        if held.held() == held.size {
+            self.replace();
+            let held = &mut self.held;
+            if list == 0 {
+                if held.len(T1) + held.len(B1) == held.size {
+                    held.lists.forget(B1);
+                } else if held.is_full() {
+                    held.lists.forget(B2);
+                }
+            }
+        }
+        let held = &mut self.held;
+        if list == 0 {
+            held.lists.append(T1, page);
+        } else {
+            held.learn(list);
+            // It may have moved on the axis meanwhile.
+            held.lists.renew(T2, page, held.lists.place(page));
         }
     }
 }
@@ -50,43 +74,19 @@ impl Car {
 impl Policy for Car {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
-        let list = self.lists.places[at(page)].list();
-        if list == T1 || list == T2 {
+        let list = self.held.lists.place(page).list();
+        let hit = matches!(list, T1 | T2);
+        if hit {
             self.used[at(page)] = true;
-            return true;
+        } else {
+            self.miss(page, list);
         }
-        if self.lists.held() == self.lists.size {
-            self.replace();
-            let lists = &mut self.lists;
-            if list == 0 {
-                if lists.t1.len() + lists.b1.len() == lists.size {
-                    lists.forget(B1);
-                } else if lists.is_full() {
-                    lists.forget(B2);
-                }
-            }
-        }
-        // Pages may have moved within their lists meanwhile.
-        let place = self.lists.places[at(page)];
-        let to = match list {
-            B1 => {
-                self.lists.learn(B1);
-                self.lists.b1.remove(place.slot());
-                T2
-            }
-            B2 => {
-                self.lists.learn(B2);
-                self.lists.b2.remove(place.slot());
-                T2
-            }
-            _ => T1,
-        };
-        self.lists.put(to, page);
-        false
+        hit
     }
 
     #[inline]
     fn soon(&self, page: u32) {
-        flat::soon(&self.lists.places, page);
+        self.held.lists.soon(page);
+        flat::soon(&self.used, page);
     }
 }

@@ -1,12 +1,12 @@
 //! Least recently used.
 //!
-//! Memory is a window over time: it holds the pages whose last use is not before its start. To evict is to move the
-//! start on, past references whose pages were used again, until it has passed a last use. Nothing is unlinked and
-//! nothing marked absent: a reference reads and writes one number, its page's last use.
+//! Memory is a window over time: it holds the pages whose last use is not before its start. A bit for each time in the
+//! window tells whether it is still some page's last use, and to evict is to move the start on behind the first such bit.
+//! Nothing is unlinked and nothing marked absent: a reference reads and writes its page's last use, and changes two bits.
 
 use super::{About, Policy, Setup};
-use crate::flat::{self, AHEAD};
-use crate::number::{at, low32};
+use crate::flat;
+use crate::number::{at, low32, narrow};
 
 pub(super) static ABOUT: About = About {
     name: "lru",
@@ -16,15 +16,14 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lru::new(setup)),
 };
 
-/// Entries of the window for each four pages: with the time of its last use a page takes 15 bytes.
-const ROOM: u64 = 11;
+/// Times of the window for each page: with the time of its last use, and what closing up needs, a page takes some 6 bytes.
+const ROOM: u64 = 8;
 
 struct Lru {
-    /// Time of each page's last use, from 1.
+    /// Time of each page's last use, from 1; 0 for none.
     last: Vec<u32>,
-    /// Pages by the time of their use, from `base` on.
-    uses: Vec<u32>,
-    base: u32,
+    /// Times that are some page's last use.
+    live: Vec<u64>,
     /// First time in the window, and the next time.
     start: u32,
     now: u32,
@@ -34,11 +33,10 @@ struct Lru {
 
 impl Lru {
     fn new(setup: Setup<'_>) -> Self {
-        let room = low32((u64::from(setup.pages) * ROOM / 4).clamp(1024, 1 << 30));
+        let room = low32((u64::from(setup.pages) * ROOM).clamp(256, 1 << 31));
         Self {
             last: flat::zeroed(at(setup.pages)),
-            uses: flat::zeroed(at(room)),
-            base: 1,
+            live: flat::zeroed(at(room / 64)),
             start: 1,
             now: 1,
             count: 0,
@@ -49,72 +47,62 @@ impl Lru {
     /// Moves the start of the window behind the first last use in it.
     #[inline]
     fn evict(&mut self) {
-        loop {
-            let time = self.start;
-            let place = at(time - self.base);
-            // Entries behind the newest are pages of an earlier round, or 0: pages all the same.
-            if let Some(&page) = self.uses.get(place + AHEAD) {
-                flat::soon(&self.last, page);
-            }
-            self.start += 1;
-            if self.last[at(self.uses[place])] == time {
-                return;
-            }
+        let mut word = at(self.start >> 6);
+        let mut bits = self.live[word] & (u64::MAX << (self.start & 63));
+        while bits == 0 {
+            word += 1;
+            bits = self.live[word];
         }
+        self.start = narrow(word * 64) + bits.trailing_zeros() + 1;
     }
 
-    /// Gives the uses that are some page's last new times without gaps, so that there is room behind them.
+    /// Gives the last uses in the window new times from 1 without gaps, so that there is room behind them.
     #[cold]
     fn close_up(&mut self) {
-        // Times begin anew before they run out.
-        if self.now > u32::MAX - 2 * crate::number::narrow(self.uses.len()) {
-            let from = at(self.start - self.base)..at(self.now - self.base);
-            let mut kept = 0;
-            for place in from {
-                let page = self.uses[place];
-                if at(self.last[at(page)] - self.base) == place {
-                    self.uses[kept] = page;
-                    kept += 1;
-                }
-            }
-            self.last.fill(0);
-            for place in 0..kept {
-                self.last[at(self.uses[place])] = crate::number::narrow(place) + 1;
-            }
-            (self.base, self.start) = (1, 1);
-            self.now = 1 + crate::number::narrow(kept);
-            return;
+        let (first, start) = (at(self.start >> 6), self.start);
+        self.live[..first].fill(0);
+        self.live[first] &= u64::MAX << (start & 63);
+        let mut before = Vec::with_capacity(self.live.len());
+        let mut sum = 1;
+        for bits in &self.live {
+            before.push(sum);
+            sum += bits.count_ones();
         }
-        let base = self.now;
-        let mut next = base;
-        for time in self.start..self.now {
-            let page = self.uses[at(time - self.base)];
-            if self.last[at(page)] == time {
-                self.uses[at(next - base)] = page;
-                self.last[at(page)] = next;
-                next += 1;
-            }
+        for last in &mut self.last {
+            let time = *last;
+            *last = if time >= start {
+                let earlier = self.live[at(time >> 6)] & ((1 << (time & 63)) - 1);
+                before[at(time >> 6)] + earlier.count_ones()
+            } else {
+                0
+            };
         }
-        (self.base, self.start, self.now) = (base, base, next);
+        // Times from 1 to before the sum.
+        let words = at(sum >> 6);
+        self.live[..words].fill(u64::MAX);
+        self.live[words..].fill(0);
+        self.live[words] = (1 << (sum & 63)) - 1;
+        (self.start, self.now) = (1, sum);
     }
 }
 
 impl Policy for Lru {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
-        if at(self.now - self.base) == self.uses.len() {
+        if at(self.now >> 6) == self.live.len() {
             self.close_up();
         }
-        let last = std::mem::replace(&mut self.last[at(page)], self.now);
-        self.uses[at(self.now - self.base)] = page;
+        let now = self.now;
+        let last = std::mem::replace(&mut self.last[at(page)], now);
+        self.live[at(now >> 6)] |= 1 << (now & 63);
         self.now += 1;
         let hit = last >= self.start;
-        if !hit {
-            if self.count == self.size {
-                self.evict();
-            } else {
-                self.count += 1;
-            }
+        if hit {
+            self.live[at(last >> 6)] &= !(1 << (last & 63));
+        } else if self.count == self.size {
+            self.evict();
+        } else {
+            self.count += 1;
         }
         hit
     }
@@ -123,31 +111,9 @@ impl Policy for Lru {
     fn soon(&self, page: u32) {
         flat::soon(&self.last, page);
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_begin_anew_before_they_run_out() {
-        let make = || Lru {
-            last: vec![0; 300],
-            uses: vec![0; 1024],
-            base: 1,
-            start: 1,
-            now: 1,
-            count: 0,
-            size: 100,
-        };
-        let (mut young, mut old) = (make(), make());
-        let late = u32::MAX - 5000;
-        (old.base, old.start, old.now) = (late, late, late);
-        let mut rng = pagetide_reference::Rng::new(4);
-        for _ in 0..20_000 {
-            let page = rng.below_u32(300);
-            assert_eq!(young.touch(page), old.touch(page));
-        }
-        assert!(old.now < late, "times never began anew");
+    #[inline]
+    fn near(&self, page: u32) {
+        flat::soon(&self.live, self.last[at(page)] >> 6);
     }
 }

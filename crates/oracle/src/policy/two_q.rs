@@ -1,9 +1,9 @@
 //! 2Q: a page must come back before it is kept.
 
 use super::{About, Parameter, Policy, Setup};
-use crate::flat;
-use crate::number::{at, part};
-use crate::queue::{Place, Queue, pop, push};
+use crate::lists::Lists;
+use crate::number::part;
+use crate::queue::Place;
 
 pub(super) static ABOUT: About = About {
     name: "2q",
@@ -33,10 +33,7 @@ const MAIN: u32 = 2;
 const OUT: u32 = 3;
 
 struct TwoQ {
-    places: Vec<Place>,
-    new: Queue,
-    main: Queue,
-    out: Queue,
+    lists: Lists<3>,
     size: u32,
     new_size: u32,
     out_size: u32,
@@ -44,13 +41,9 @@ struct TwoQ {
 
 impl TwoQ {
     fn new(setup: Setup<'_>) -> Self {
-        let room = setup.size.min(setup.pages);
         let out = part(setup.size, setup.value(1), 1, u32::MAX);
         Self {
-            places: flat::zeroed(at(setup.pages)),
-            new: Queue::new(room),
-            main: Queue::new(room),
-            out: Queue::new(out.min(setup.pages)),
+            lists: Lists::new(setup.pages, setup.size.saturating_add(out).saturating_add(1)),
             size: setup.size,
             new_size: part(setup.size, setup.value(0), 1, setup.size),
             out_size: out,
@@ -59,42 +52,44 @@ impl TwoQ {
 
     /// Makes room for one page.
     fn reclaim(&mut self) {
-        if self.new.len() + self.main.len() < self.size {
+        let lists = &mut self.lists;
+        if lists.len(IN) + lists.len(MAIN) < self.size {
             return;
         }
-        if self.new.len() > self.new_size || self.main.len() == 0 {
-            let Some(page) = self.new.pop() else { return };
-            if self.out.len() == self.out_size {
-                pop(&mut self.out, &mut self.places);
+        if lists.len(IN) > self.new_size || lists.len(MAIN) == 0 {
+            let Some(page) = lists.pop(IN) else { return };
+            if lists.len(OUT) == self.out_size {
+                lists.forget(OUT);
             }
-            push(&mut self.out, OUT, page, &mut self.places);
+            lists.append(OUT, page);
         } else {
-            pop(&mut self.main, &mut self.places);
+            lists.forget(MAIN);
         }
+    }
+
+    /// A page that is not in memory.
+    fn miss(&mut self, page: u32, place: Place) {
+        let known = place.list() == OUT;
+        if known {
+            self.lists.take(place);
+        }
+        self.reclaim();
+        self.lists.append(if known { MAIN } else { IN }, page);
     }
 }
 
 impl Policy for TwoQ {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
-        let place = self.places[at(page)];
+        let place = self.lists.place(page);
         match place.list() {
             IN => true,
             MAIN => {
-                self.main.remove(place.slot());
-                push(&mut self.main, MAIN, page, &mut self.places);
+                self.lists.renew(MAIN, page, place);
                 true
             }
-            OUT => {
-                self.out.remove(place.slot());
-                self.places[at(page)] = Place::default();
-                self.reclaim();
-                push(&mut self.main, MAIN, page, &mut self.places);
-                false
-            }
             _ => {
-                self.reclaim();
-                push(&mut self.new, IN, page, &mut self.places);
+                self.miss(page, place);
                 false
             }
         }
@@ -102,6 +97,11 @@ impl Policy for TwoQ {
 
     #[inline]
     fn soon(&self, page: u32) {
-        flat::soon(&self.places, page);
+        self.lists.soon(page);
+    }
+
+    #[inline]
+    fn near(&self, page: u32) {
+        self.lists.near(page);
     }
 }

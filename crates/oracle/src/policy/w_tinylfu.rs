@@ -2,8 +2,9 @@
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
+use crate::lists::Lists;
 use crate::number::{at, part};
-use crate::queue::{Place, Queue, pop, push};
+use crate::queue::Place;
 
 pub(super) static ABOUT: About = About {
     name: "w-tinylfu",
@@ -34,11 +35,8 @@ const PROTECTED: u32 = 3;
 const MOST_USES: u8 = 15;
 
 struct WTinyLfu {
-    places: Vec<Place>,
+    lists: Lists<3>,
     uses: Vec<u8>,
-    window: Queue,
-    probation: Queue,
-    protected: Queue,
     window_size: u32,
     main_size: u32,
     protected_size: u32,
@@ -50,13 +48,9 @@ impl WTinyLfu {
     fn new(setup: Setup<'_>) -> Self {
         let window = part(setup.size, setup.value(0), 1, setup.size);
         let main = setup.size - window;
-        let room = setup.size.min(setup.pages);
         Self {
-            places: flat::zeroed(at(setup.pages)),
+            lists: Lists::new(setup.pages, setup.size.saturating_add(1)),
             uses: flat::zeroed(at(setup.pages)),
-            window: Queue::new(window.min(setup.pages)),
-            probation: Queue::new(room),
-            protected: Queue::new(room),
             window_size: window,
             main_size: main,
             protected_size: part(main, setup.value(1), 0, main),
@@ -80,24 +74,34 @@ impl WTinyLfu {
 
     /// Lets the window's oldest page into the main part, or not.
     fn leave_window(&mut self) {
-        let Some(page) = pop(&mut self.window, &mut self.places) else {
+        let lists = &mut self.lists;
+        let Some(page) = lists.oldest(WINDOW) else {
             return;
         };
-        if self.probation.len() + self.protected.len() < self.main_size {
-            push(&mut self.probation, PROBATION, page, &mut self.places);
-            return;
+        if lists.len(PROBATION) + lists.len(PROTECTED) >= self.main_size {
+            let from = if lists.len(PROBATION) > 0 {
+                PROBATION
+            } else {
+                PROTECTED
+            };
+            let victim = lists.oldest(from);
+            if victim.is_none_or(|victim| self.uses[at(page)] <= self.uses[at(victim)]) {
+                lists.forget(WINDOW);
+                return;
+            }
+            lists.forget(from);
         }
-        let from_probation = self.probation.len() > 0;
-        let main = if from_probation {
-            &mut self.probation
-        } else {
-            &mut self.protected
-        };
-        let Some(slot) = main.oldest() else { return };
-        let victim = main.page(slot);
-        if self.uses[at(page)] > self.uses[at(victim)] {
-            pop(main, &mut self.places);
-            push(&mut self.probation, PROBATION, page, &mut self.places);
+        lists.renew(PROBATION, page, lists.place(page));
+    }
+
+    /// A page in probation was used: it is protected, and what was protected longest is not if they are too many.
+    fn protect(&mut self, page: u32, place: Place) {
+        let lists = &mut self.lists;
+        lists.renew(PROTECTED, page, place);
+        if lists.len(PROTECTED) > self.protected_size
+            && let Some(oldest) = lists.oldest(PROTECTED)
+        {
+            lists.renew(PROBATION, oldest, lists.place(oldest));
         }
     }
 }
@@ -106,41 +110,30 @@ impl Policy for WTinyLfu {
     #[inline]
     fn touch(&mut self, page: u32) -> bool {
         self.count(page);
-        let place = self.places[at(page)];
+        let place = self.lists.place(page);
         match place.list() {
-            WINDOW => {
-                self.window.remove(place.slot());
-                push(&mut self.window, WINDOW, page, &mut self.places);
-                true
-            }
-            PROBATION => {
-                self.probation.remove(place.slot());
-                push(&mut self.protected, PROTECTED, page, &mut self.places);
-                if self.protected.len() > self.protected_size
-                    && let Some(oldest) = pop(&mut self.protected, &mut self.places)
-                {
-                    push(&mut self.probation, PROBATION, oldest, &mut self.places);
-                }
-                true
-            }
-            PROTECTED => {
-                self.protected.remove(place.slot());
-                push(&mut self.protected, PROTECTED, page, &mut self.places);
-                true
-            }
-            _ => {
-                push(&mut self.window, WINDOW, page, &mut self.places);
-                if self.window.len() > self.window_size {
+            PROBATION => self.protect(page, place),
+            0 => {
+                self.lists.append(WINDOW, page);
+                if self.lists.len(WINDOW) > self.window_size {
                     self.leave_window();
                 }
-                false
+                return false;
             }
+            // Window and protected pages stay where they are.
+            list => self.lists.renew(list, page, place),
         }
+        true
     }
 
     #[inline]
     fn soon(&self, page: u32) {
-        flat::soon(&self.places, page);
+        self.lists.soon(page);
         flat::soon(&self.uses, page);
+    }
+
+    #[inline]
+    fn near(&self, page: u32) {
+        self.lists.near(page);
     }
 }

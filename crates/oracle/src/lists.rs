@@ -1,0 +1,218 @@
+//! Several lists of pages on one axis of time: append at the end, take from anywhere, move from list to list.
+
+use crate::flat;
+use crate::number::{at, low32, narrow};
+use crate::queue::Place;
+
+/// Slots of the axis for each page that the lists may hold together.
+const ROOM: usize = 4;
+
+/// `N` lists, numbered from 1, each in order of arrival.
+///
+/// Every append takes the next slot of one axis, whatever the list. A list is a bit for each slot, and the bits of all
+/// lists for the same 64 slots lie side by side: taking a page from any of them is one change at a place that follows from
+/// its slot, with no branch on which list it was. Live slots move to the front when the axis is full.
+#[derive(Debug)]
+pub(crate) struct Lists<const N: usize> {
+    /// Where each page is.
+    places: Vec<Place>,
+    /// Pages by slot.
+    axis: Vec<u32>,
+    live: Vec<[u64; N]>,
+    lens: [u32; N],
+    /// Slots before which a list has no page.
+    low: [u32; N],
+    end: u32,
+}
+
+impl<const N: usize> Lists<N> {
+    /// Empty lists of pages below `pages`, at most `most` in all of them together.
+    pub fn new(pages: u32, most: u32) -> Self {
+        let room = (at(most.min(pages)) * ROOM)
+            .next_multiple_of(64)
+            .clamp(256, 1 << 29);
+        Self {
+            places: flat::zeroed(at(pages)),
+            axis: flat::zeroed(room),
+            live: crate::flat::filled([0; N], room / 64),
+            lens: [0; N],
+            low: [0; N],
+            end: 0,
+        }
+    }
+
+    /// Where a page is.
+    #[inline]
+    pub fn place(&self, page: u32) -> Place {
+        self.places[at(page)]
+    }
+
+    /// Pages in a list.
+    #[inline]
+    pub fn len(&self, list: u32) -> u32 {
+        self.lens[at(list) - 1]
+    }
+
+    /// Takes a page that is in a list out of it; its place is not cleared, for it is appended to another next.
+    #[inline]
+    pub fn take(&mut self, place: Place) {
+        self.clear(place);
+        self.lens[at(place.list()) - 1] -= 1;
+    }
+
+    #[inline]
+    fn clear(&mut self, place: Place) {
+        let (list, slot) = (at(place.list()) - 1, place.slot());
+        self.live[at(slot >> 6)][list] &= !(1 << (slot & 63));
+    }
+
+    /// Appends a page that is in no list. Places of others may change.
+    #[inline]
+    pub fn append(&mut self, list: u32, page: u32) {
+        self.lens[at(list) - 1] += 1;
+        self.put(list, page);
+    }
+
+    #[inline]
+    fn put(&mut self, list: u32, page: u32) {
+        if at(self.end) == self.axis.len() {
+            self.close_up();
+        }
+        let slot = self.end;
+        self.axis[at(slot)] = page;
+        self.live[at(slot >> 6)][at(list) - 1] |= 1 << (slot & 63);
+        self.places[at(page)] = Place::new(list, slot);
+        self.end += 1;
+    }
+
+    /// Moves a page from its list to the end of this one.
+    #[inline]
+    pub fn renew(&mut self, list: u32, page: u32, place: Place) {
+        self.clear(place);
+        // Lengths change seldom: a counter that every reference reads and writes is what all would wait for.
+        if place.list() != list {
+            self.lens[at(place.list()) - 1] -= 1;
+            self.lens[at(list) - 1] += 1;
+        }
+        self.put(list, page);
+    }
+
+    /// The oldest page of a list.
+    #[inline]
+    pub fn oldest(&mut self, list: u32) -> Option<u32> {
+        let list = at(list) - 1;
+        if self.lens[list] == 0 {
+            return None;
+        }
+        let low = self.low[list];
+        let mut word = at(low >> 6);
+        let mut bits = self.live[word][list] & (u64::MAX << (low & 63));
+        while bits == 0 {
+            word += 1;
+            bits = self.live[word][list];
+        }
+        let slot = narrow(word * 64) + bits.trailing_zeros();
+        self.low[list] = slot;
+        Some(self.axis[at(slot)])
+    }
+
+    /// Takes the oldest page out of a list; as with [`take`](Self::take), it is appended to another next.
+    #[inline]
+    pub fn pop(&mut self, list: u32) -> Option<u32> {
+        let page = self.oldest(list)?;
+        let slot = self.low[at(list) - 1];
+        self.live[at(slot >> 6)][at(list) - 1] &= !(1 << (slot & 63));
+        self.lens[at(list) - 1] -= 1;
+        Some(page)
+    }
+
+    /// Takes the oldest page out of a list and forgets it.
+    #[inline]
+    pub fn forget(&mut self, list: u32) {
+        if let Some(page) = self.pop(list) {
+            self.places[at(page)] = Place::default();
+        }
+    }
+
+    /// Hints that a page is referenced soon.
+    #[inline]
+    pub fn soon(&self, page: u32) {
+        flat::soon(&self.places, page);
+    }
+
+    /// Hints that a page is referenced very soon.
+    #[inline]
+    pub fn near(&self, page: u32) {
+        flat::soon(&self.live, self.places[at(page)].slot() >> 6);
+    }
+
+    /// Moves all live slots to the front of the axis.
+    #[cold]
+    fn close_up(&mut self) {
+        let mut write = 0;
+        for word in 0..self.live.len() {
+            let lists = std::mem::replace(&mut self.live[word], [0; N]);
+            let mut bits = lists.iter().fold(0, |all, bits| all | bits);
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                // What is written lies at or before what is read.
+                let page = self.axis[word * 64 + at(bit)];
+                self.axis[at(write)] = page;
+                let mut number = 0;
+                for (list, (bits, live)) in
+                    (1..).zip(lists.iter().zip(&mut self.live[at(write >> 6)]))
+                {
+                    let here = bits >> bit & 1;
+                    *live |= here << (write & 63);
+                    number += list * here;
+                }
+                self.places[at(page)] = Place::new(low32(number), write);
+                write += 1;
+            }
+        }
+        self.low = [0; N];
+        self.end = write;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn any_mixture_of_moves_keeps_each_list_in_order_of_arrival() {
+        let mut rng = pagetide_reference::Rng::new(6);
+        for pages in [1, 3, 40, 500] {
+            let mut lists = Lists::<3>::new(pages, pages);
+            let mut model: [VecDeque<u32>; 3] = std::array::from_fn(|_| VecDeque::new());
+            for _ in 0..20_000 {
+                let page = rng.below_u32(pages);
+                let list = 1 + rng.below_u32(3);
+                let held = model.iter_mut().find_map(|list| {
+                    let place = list.iter().position(|&other| other == page)?;
+                    list.remove(place)
+                });
+                let place = lists.place(page);
+                assert_eq!(held.is_some(), place.list() > 0);
+                if held.is_some() {
+                    lists.renew(list, page, place);
+                } else {
+                    lists.append(list, page);
+                }
+                model[at(list) - 1].push_back(page);
+                if rng.below(3) == 0 {
+                    let list = 1 + rng.below_u32(3);
+                    let oldest = model[at(list) - 1].pop_front();
+                    assert_eq!(lists.oldest(list), oldest);
+                    lists.forget(list);
+                    assert!(oldest.is_none_or(|page| lists.place(page) == Place::default()));
+                }
+                for list in 1..=3 {
+                    assert_eq!(at(lists.len(list)), model[at(list) - 1].len());
+                }
+            }
+        }
+    }
+}
