@@ -13,12 +13,39 @@
 //! Bilardi, Ekanadham, Pattnaik, "Efficient stack distance computation for a class of priority replacement policies",
 //! Int. J. Parallel Programming 41, 2013, which repair one stack reference by reference.
 
+mod leaf;
+
 use super::Curve;
+use crate::flat::{self, AHEAD};
 use crate::number::{at, narrow};
 use crate::tokens::Tokens as Set;
 
 /// The exact curve.
 pub fn opt(references: &[u32], pages: u32) -> Curve {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2")
+        && std::arch::is_x86_feature_detected!("lzcnt")
+    {
+        // SAFETY: the processor has these features.
+        return unsafe { opt_fast(references, pages) };
+    }
+    opt_anywhere(references, pages)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+fn opt_fast(references: &[u32], pages: u32) -> Curve {
+    opt_anywhere(references, pages)
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "it has to be compiled with the caller's processor features"
+)]
+#[inline(always)]
+fn opt_anywhere(references: &[u32], pages: u32) -> Curve {
     let (whole, again) = events(references, pages);
     let mut distances = vec![0; at(pages).max(1)];
     distances[0] = again;
@@ -183,6 +210,11 @@ impl Part {
             .min(self.high - 1);
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn solve(mut self, scratch: &mut Scratch, distances: &mut [u64], left: &mut Vec<Self>) {
         let intervals = self.events.len() / 2;
         if intervals == 0 {
@@ -191,6 +223,10 @@ impl Part {
         self.narrow();
         if self.high - self.low == 1 {
             distances[at(self.high) - 1] += intervals as u64;
+            return;
+        }
+        if self.high - self.low <= leaf::SIZES {
+            self.find_all(distances);
             return;
         }
         // Distances are spread over orders of magnitude first, evenly at last.
@@ -207,12 +243,20 @@ impl Part {
     }
 
     /// Those that were served with memory of `middle` pages, and those that were not.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn divide(mut self, served: &[bool], count: usize, middle: u32) -> (Self, Self) {
         let mut lower = Half::new(count);
         let mut upper = Half::new(self.events.len() - count);
         let mut added = 0;
         for (event, &is_served) in served.iter().enumerate() {
             let begun = self.events[event];
+            if let Some(&later) = self.events.get(event + AHEAD) {
+                flat::soon(&self.events, later);
+            }
             let half = if is_served {
                 added = if begun == BEGIN { added + 1 } else { added - 1 };
                 &mut lower
@@ -239,6 +283,11 @@ impl Part {
 
 impl Scratch {
     /// Finds which intervals memory of `size` pages serves, and how many.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn serve(&mut self, part: &Part, size: u32) -> usize {
         let Self { tokens, served } = self;
         let mut count = 0;
@@ -246,6 +295,11 @@ impl Scratch {
         served.resize(part.events.len(), false);
         tokens.reset(part.events.len());
         for (event, &begun) in part.events.iter().enumerate() {
+            if let Some(&later) = part.events.get(event + AHEAD) {
+                flat::soon(served, later);
+                flat::soon(&tokens.counts, later);
+                tokens.set.soon(later);
+            }
             if begun != BEGIN
                 && let Some(free) = tokens.latest(begun)
             {
