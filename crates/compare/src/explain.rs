@@ -18,7 +18,7 @@ mod mechanism;
 
 pub use account::{Account, Amounts, CpuHolder, ObservedPass, PassAccount, SiteTime};
 pub use claims::{Claim, claims};
-pub use evidence::{Evidence, Reading, Source};
+pub use evidence::{Evidence, LIST_MOVES, Reading, Source};
 pub use explanation::{Answer, Basis, Explanation, Finding, Lead};
 pub use gather::{CellExplanation, explain};
 pub use mechanism::Mechanism;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pagetide_arena::{
     Arena, ArenaError, Finding, Guest, Options, PreparedTrial, Progress, Trial, VariantSpec, host,
 };
-use pagetide_guest::spec::{BootSpec, ModuleSpec};
+use pagetide_guest::spec::{BootSpec, ModuleSpec, SsdSpec};
 use pagetide_harness::settings;
 use pagetide_kernel::{
     Cache, Digest, Freshness, Kernel, KernelError, KernelRef, Need, Setting, Stop,
@@ -155,7 +155,7 @@ impl Exact {
         if subject.swap == SwapSpec::Zram {
             modules.extend(kernel.zram_modules(Some(COMPRESSOR))?);
         }
-        let disk = disk_params(subject, needs);
+        let disk = ssds(subject, needs);
         if disk.is_some() {
             modules.extend(kernel.modules_for(&["null_blk"])?);
         }
@@ -173,7 +173,7 @@ impl Exact {
             }
             let file = format!("/modules/{}.ko", module.name);
             let params = match module.name.as_str() {
-                "null_blk" => disk.clone().unwrap_or_default(),
+                "null_blk" => disk.as_ref().map(ssd_params).unwrap_or_default(),
                 "zram" => "num_devices=1".to_owned(),
                 "nbd" => format!("nbds_max={turning} max_part=0"),
                 _ => String::new(),
@@ -188,7 +188,7 @@ impl Exact {
         Ok((specs, files))
     }
 
-    /// The kernel of a variant, which must have what its settings need.
+    /// The kernel of a variant, whose settings must be known.
     fn kernel_of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
         let kernel = self.kernel(&spec.kernel).map_err(|why| match why {
             ExactError::Kernel(KernelError::UnknownReference { .. }) => ArenaError::wrong(why),
@@ -197,14 +197,6 @@ impl Exact {
         for name in spec.settings.keys() {
             check_setting(name).map_err(ArenaError::wrong)?;
         }
-        let wanted = [
-            ("lru_gen/", Need::LruGen),
-            ("zswap/", Need::Zswap),
-            ("thp/", Need::Thp),
-        ];
-        let set = |prefix| spec.settings.keys().any(|name| name.starts_with(prefix));
-        let wanted = wanted.into_iter().filter(|(prefix, _)| set(*prefix));
-        self.require(&kernel, wanted.map(|(_, need)| need).collect())?;
         Ok(kernel)
     }
 
@@ -248,6 +240,7 @@ impl Exact {
             trace_size: TRACE.0,
             spare: SPARE,
             modules,
+            ssd: ssds(subject, needs),
             swap: subject.swap,
             swap_size: subject.swap_size,
             compressor: COMPRESSOR.to_owned(),
@@ -285,12 +278,20 @@ fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     }
 }
 
-/// What a kernel must have for a trial.
+/// All that a kernel must have for a trial, so that what is missing is named at once.
 fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
-    let mut wanted = vec![Need::Initramfs, Need::PortAccess, Need::Devtmpfs];
+    let mut wanted = vec![
+        Need::Initramfs,
+        Need::PortAccess,
+        Need::Devtmpfs,
+        Need::Devmem,
+        Need::Proc,
+        Need::VmEvents,
+        Need::EarlyPrintk,
+    ];
     match subject.swap {
         SwapSpec::None => {}
-        SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram]),
+        SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram, Need::ZramLz4]),
         SwapSpec::Ssd(_) => wanted.extend([Need::Swap, Need::NullBlk]),
         SwapSpec::Disk(_) => wanted.extend([Need::Swap, Need::Nbd]),
     }
@@ -306,6 +307,17 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     }
     if subject.pass == Pass::Observed {
         wanted.push(Need::Tracing);
+    }
+    let of_settings = [
+        ("lru_gen/", Need::LruGen),
+        ("zswap/", Need::Zswap),
+        ("thp/", Need::Thp),
+    ];
+    for (prefix, need) in of_settings {
+        let mut names = subject.variant.settings.keys();
+        if names.any(|name| name.starts_with(prefix)) && !wanted.contains(&need) {
+            wanted.push(need);
+        }
     }
     wanted
 }
@@ -330,16 +342,23 @@ fn turning_disks(subject: &Subject) -> usize {
     usize::from(matches!(subject.swap, SwapSpec::Disk(_))) + usize::from(!subject.files_on.is_ssd())
 }
 
-/// Module parameters of the simulated solid-state disks of a trial; `None` where it has none.
-fn disk_params(subject: &Subject, needs: &Needs) -> Option<String> {
+/// The simulated solid-state disks of a trial; `None` where it has none.
+fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
     let filesystem = needs.filesystem.filter(|_| subject.files_on.is_ssd());
     let files = filesystem.unwrap_or_default();
+    let of = |devices, latency, size| {
+        Some(SsdSpec {
+            devices,
+            size,
+            latency,
+        })
+    };
     match (subject.swap, filesystem) {
         (SwapSpec::Ssd(latency), filesystem) => {
             let devices = 1 + u32::from(filesystem.is_some());
-            Some(ssd_params(latency, subject.swap_size.max(files), devices))
+            of(devices, latency, subject.swap_size.max(files))
         }
-        (_, Some(size)) => Some(ssd_params(SSD_LATENCY, size, 1)),
+        (_, Some(size)) => of(1, SSD_LATENCY, size),
         (_, None) => None,
     }
 }
@@ -352,10 +371,11 @@ fn boot_arguments(
     needs: &Needs,
 ) -> Result<Vec<String>, KernelError> {
     let mut arguments = subject.variant.boot.clone();
-    if let Some(disk) = disk_params(subject, needs)
+    if let Some(disk) = ssds(subject, needs)
         && kernel.config()?.get("CONFIG_BLK_DEV_NULL_BLK") == Setting::Yes
     {
-        let of_driver = disk
+        let of_driver = ssd_params(&disk);
+        let of_driver = of_driver
             .split_whitespace()
             .map(|word| format!("null_blk.{word}"));
         arguments.extend(of_driver);
@@ -365,12 +385,11 @@ fn boot_arguments(
 
 /// Module parameters of the simulated disk: memory behind it, completion by timer after the latency, one queue.
 /// Source: kernel `Documentation/block/null_blk.rst`.
-fn ssd_params(latency: Nanos, size: Bytes, devices: u32) -> String {
-    let gb = size.0.div_ceil(1 << 30).max(1);
+fn ssd_params(disk: &SsdSpec) -> String {
+    let gb = disk.size.0.div_ceil(1 << 30).max(1);
     format!(
-        "memory_backed=1 gb={gb} irqmode=2 completion_nsec={} nr_devices={devices} queue_mode=2 submit_queues=1 \
-         hw_queue_depth=64",
-        latency.0
+        "memory_backed=1 gb={gb} irqmode=2 completion_nsec={} nr_devices={} queue_mode=2 submit_queues=1 hw_queue_depth=64",
+        disk.latency.0, disk.devices
     )
 }
 

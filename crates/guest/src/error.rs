@@ -39,6 +39,16 @@ pub enum GuestError {
         /// The kernel's own last words.
         log: String,
     },
+    /// A simulated disk is not what was asked for.
+    #[error(
+        "the simulated disk {device} {what}, so that every trial on it would be false: build the kernel with CONFIG_BLK_DEV_NULL_BLK=m, or choose another"
+    )]
+    FalseDisk {
+        /// The device.
+        device: String,
+        /// What it does.
+        what: String,
+    },
     /// What surrounds a scenario in any arena could not be prepared.
     #[error(transparent)]
     Harness(#[from] HarnessError),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
 use pagetide_harness::judgement::{self, Readings, Report};
 use pagetide_harness::settings::{self, Settings};
-use pagetide_harness::swap::{Swap, fill, present};
+use pagetide_harness::swap::{Swap, fill};
 use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
@@ -26,7 +26,7 @@ use crate::observer::Observer;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
-use crate::{ballast, disk, filesystem, idle, modules, mount, port, region, root, start};
+use crate::{ballast, disk, filesystem, idle, modules, mount, port, region, root, ssd, start};
 
 /// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
 /// because the CPU is idle.
@@ -34,8 +34,6 @@ const SETTLE: Duration = Duration::from_millis(500);
 
 /// Compressed memory to swap to.
 const ZRAM: &str = "/dev/zram0";
-/// Simulated solid-state disks. The first is the swap device if the trial swaps to one; otherwise it holds the file system.
-const DISKS: [&str; 2] = ["/dev/nullb0", "/dev/nullb1"];
 
 /// Runs as PID 1. Never returns and never panics.
 pub fn main() -> ! {
@@ -97,7 +95,13 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
             std::io::Error::other("refused"),
         ));
     }
-    let swap = swap(&boot)?;
+    let ssds = match &boot.ssd {
+        Some(spec) => ssd::start(spec)?,
+        None => Vec::new(),
+    };
+    // The first is the swap device if the trial swaps to one; otherwise it holds the file system.
+    let mut ssds = ssds.into_iter();
+    let swap = swap(&boot, &mut ssds)?;
     let turning = usize::from(matches!(boot.swap, SwapSpec::Disk(_)));
     let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
@@ -108,9 +112,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
                 device
             }
             FilesSpec::Ssd => {
-                let device = DISKS[usize::from(matches!(boot.swap, SwapSpec::Ssd(_)))];
-                fill(device, size)?;
-                device.to_owned()
+                let device = next(&mut ssds)?;
+                fill(&device, size)?;
+                device
             }
         };
         match &boot.root {
@@ -165,20 +169,31 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
 }
 
 /// Sets up the swap a trial asks for.
-fn swap(boot: &BootSpec) -> Result<Option<Swap>, GuestError> {
+fn swap(
+    boot: &BootSpec,
+    ssds: &mut impl Iterator<Item = String>,
+) -> Result<Option<Swap>, GuestError> {
     let (size, after) = (boot.swap_size, MachineFate::Ends);
     Ok(match boot.swap {
         SwapSpec::None => None,
         SwapSpec::Zram => Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?),
         SwapSpec::Ssd(_) => {
-            present(DISKS[0])?;
-            fill(DISKS[0], size)?;
-            Some(Swap::on_disk(DISKS[0], size, after)?)
+            let device = next(ssds)?;
+            fill(&device, size)?;
+            Some(Swap::on_disk(&device, size, after)?)
         }
         SwapSpec::Disk(spec) => {
             let device = disk::start(0, size, spec)?;
             Some(Swap::on_disk(&device, size, after)?)
         }
+    })
+}
+
+/// The next of the simulated disks.
+fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
+    ssds.next().ok_or_else(|| GuestError::Spec {
+        what: "boot",
+        why: "there are too few simulated disks".to_owned(),
     })
 }
 

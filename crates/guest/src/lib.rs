@@ -21,6 +21,7 @@ pub mod port;
 pub mod region;
 pub mod root;
 pub mod spec;
+pub mod ssd;
 pub mod start;
 pub mod tracearea;
 pub mod workload;

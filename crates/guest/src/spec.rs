@@ -24,6 +24,17 @@ pub struct ModuleSpec {
     pub params: String,
 }
 
+/// The simulated solid-state disks of a trial, all alike: the first is swapped to, if the trial does; another holds the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SsdSpec {
+    /// How many.
+    pub devices: u32,
+    /// Size of each, at least.
+    pub size: Bytes,
+    /// Time from a request to its completion.
+    pub latency: Nanos,
+}
+
 /// What a snapshot depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
@@ -39,6 +50,9 @@ pub struct BootSpec {
     pub spare: Bytes,
     /// Modules in the order they are loaded.
     pub modules: Vec<ModuleSpec>,
+    /// Simulated solid-state disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssd: Option<SsdSpec>,
     /// What to swap to.
     pub swap: SwapSpec,
     /// Size of the swap device.

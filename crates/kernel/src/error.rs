@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::need::MissingOption;
+use crate::need::MissingOptions;
 
 /// Why a kernel could not be found, fetched, unpacked, kept or used.
 #[derive(Debug, Error)]
@@ -147,9 +147,9 @@ pub enum KernelError {
         /// The option that builds it in.
         option: String,
     },
-    /// A kernel lacks an option something needs.
+    /// A kernel lacks options something needs.
     #[error(transparent)]
-    Missing(#[from] MissingOption),
+    Missing(#[from] MissingOptions),
     /// The cache could not be used.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause))]
     Cache {

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::{BuildId, Image};
 use crate::modules::{Module, Modules, files_under};
-use crate::need::{MissingOption, Need, option_of_module};
+use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
 use crate::stage::names;
 
 /// Where a kernel came from.
@@ -142,15 +142,16 @@ impl Kernel {
 
     /// Whether the kernel provides what is needed; if not, the error is [`KernelError::Missing`] and names the option.
     pub fn require(&self, need: Need) -> Result<(), KernelError> {
-        Ok(need.check(&self.release, &self.config()?)?)
+        self.require_all(&[need])
     }
 
-    /// Checks several needs at once, reporting the first that is missing.
+    /// Checks several needs at once; the error, [`KernelError::Missing`], names all that are missing.
     pub fn require_all(&self, needs: &[Need]) -> Result<(), KernelError> {
-        match self.lacks(needs)?.into_iter().next() {
-            Some(missing) => Err(missing.into()),
-            None => Ok(()),
+        let lacks = self.lacks(needs)?;
+        if lacks.is_empty() {
+            return Ok(());
         }
+        Err(MissingOptions(lacks).into())
     }
 
     /// All that is missing of what is needed; empty if nothing is.
@@ -189,7 +190,7 @@ impl Kernel {
     /// 6.12 on it brings its own (CONFIG_ZRAM_BACKEND_*).
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
-        Need::Zram.check(&self.release, &config)?;
+        self.require(Need::Zram)?;
         if BACKENDS
             .iter()
             .any(|name| config.get(&backend_option(name)).is_on())

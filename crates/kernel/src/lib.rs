@@ -63,7 +63,7 @@ pub use listing::{KernelListing, KernelPortrait};
 pub use lock::Lock;
 pub use modinfo::Modinfo;
 pub use modules::Module;
-pub use need::{MissingOption, Need};
+pub use need::{MissingOption, MissingOptions, Need};
 pub use packages::PackageSet;
 pub use resolve::Freshness;
 pub use source_package::SourcePackage;

@@ -14,12 +14,17 @@ use crate::need::Need;
 use crate::version;
 
 /// What a scenario or variant may need of a kernel, in the order shown.
-const NEEDS: [Need; 13] = [
+const NEEDS: [Need; 18] = [
     Need::Initramfs,
     Need::Devtmpfs,
     Need::PortAccess,
+    Need::Proc,
+    Need::Devmem,
+    Need::VmEvents,
+    Need::EarlyPrintk,
     Need::Swap,
     Need::Zram,
+    Need::ZramLz4,
     Need::NullBlk,
     Need::Nbd,
     Need::LruGen,

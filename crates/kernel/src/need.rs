@@ -1,11 +1,13 @@
 //! What a trial may need of a kernel, and the option that gives it.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::config::Config;
+use crate::version;
 
 /// Something a scenario, a swap device or a probe needs of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,11 +57,21 @@ pub enum Need {
     HighResTimers,
     /// Loading modules.
     Modules,
+    /// `/proc`, where nearly all is read and set.
+    Proc,
+    /// `/dev/mem`, through which a guest's results leave it.
+    Devmem,
+    /// The counters of `/proc/vmstat` beyond those of zones.
+    VmEvents,
+    /// A console from the first moment on, by which one learns why a guest died in boot.
+    EarlyPrintk,
+    /// LZ4 in zram.
+    ZramLz4,
 }
 
 impl Need {
     /// Everything that can be asked for.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 27] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -82,6 +94,11 @@ impl Need {
         Self::PortAccess,
         Self::HighResTimers,
         Self::Modules,
+        Self::Proc,
+        Self::Devmem,
+        Self::VmEvents,
+        Self::EarlyPrintk,
+        Self::ZramLz4,
     ];
 
     /// The kernel option that gives it.
@@ -109,6 +126,11 @@ impl Need {
             Self::PortAccess => "CONFIG_X86_IOPL_IOPERM",
             Self::HighResTimers => "CONFIG_HIGH_RES_TIMERS",
             Self::Modules => "CONFIG_MODULES",
+            Self::Proc => "CONFIG_PROC_FS",
+            Self::Devmem => "CONFIG_DEVMEM",
+            Self::VmEvents => "CONFIG_VM_EVENT_COUNTERS",
+            Self::EarlyPrintk => "CONFIG_EARLY_PRINTK",
+            Self::ZramLz4 => "CONFIG_ZRAM_BACKEND_LZ4",
         }
     }
 
@@ -137,6 +159,11 @@ impl Need {
             Self::PortAccess => "talking with the guest",
             Self::HighResTimers => "an exact device latency",
             Self::Modules => "loading modules",
+            Self::Proc => "the guest's own view of itself",
+            Self::Devmem => "the guest's results",
+            Self::VmEvents => "the counters of reclaim",
+            Self::EarlyPrintk => "the last words of a guest that dies",
+            Self::ZramLz4 => "compressing in zram",
         }
     }
 
@@ -153,9 +180,19 @@ impl Need {
         }
     }
 
+    /// The option that gives it to a kernel of this release. Before 6.12 zram compressed through the kernel's ciphers.
+    pub fn option_in(self, release: &str) -> &'static str {
+        match self {
+            Self::ZramLz4 if version::compare(release, ZRAM_BRINGS_ITS_OWN) == Ordering::Less => {
+                "CONFIG_CRYPTO_LZ4"
+            }
+            _ => self.option(),
+        }
+    }
+
     /// Whether a kernel of this release and configuration provides it.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
-        if config.get(self.option()).is_on() {
+        if config.get(self.option_in(release)).is_on() {
             Ok(())
         } else {
             Err(MissingOption {
@@ -166,6 +203,9 @@ impl Need {
     }
 }
 
+/// The first release whose zram brings its own compressors (drivers/block/zram/Kconfig).
+const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
+
 impl Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.purpose())
@@ -174,13 +214,39 @@ impl Display for Need {
 
 /// A kernel lacks an option something needs.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
-#[error("{} needs {}, which {release} was built without: choose another kernel, or build this one with it", need.purpose(), need.option())]
+#[error("{} needs {}, which {release} was built without: choose another kernel, or build this one with it", need.purpose(), need.option_in(release))]
 pub struct MissingOption {
     /// What is needed.
     pub need: Need,
     /// The release of the kernel that lacks it.
     pub release: String,
 }
+
+/// All the options a kernel lacks of those that something needs; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingOptions(pub Vec<MissingOption>);
+
+impl Display for MissingOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, more) = match self.0.as_slice() {
+            [] => return Ok(()),
+            [one] => return one.fmt(f),
+            [first, more @ ..] => (first, more),
+        };
+        let name = |missing: &MissingOption| {
+            let option = missing.need.option_in(&missing.release);
+            format!("{option} ({})", missing.need)
+        };
+        write!(f, "{} was built without {}", first.release, name(first))?;
+        for (place, missing) in more.iter().enumerate() {
+            let and = if place + 1 == more.len() { " and" } else { "," };
+            write!(f, "{and} {}", name(missing))?;
+        }
+        f.write_str(": choose another kernel, or build this one with them")
+    }
+}
+
+impl std::error::Error for MissingOptions {}
 
 /// The option that builds a module, for the modules a trial may ask for; a guess by name for others.
 pub fn option_of_module(name: &str) -> String {
@@ -228,6 +294,30 @@ mod tests {
                 && missing.contains("MGLRU")
                 && missing.contains("6.1.0"),
             "{missing}"
+        );
+    }
+
+    #[test]
+    fn all_that_is_missing_is_named_in_one_sentence() {
+        let config = Config::parse("CONFIG_SWAP=y\nCONFIG_CRYPTO_LZ4=m\n");
+        let missing = |release: &str, needs: &[Need]| {
+            let check = |need: &Need| need.check(release, &config).err();
+            MissingOptions(needs.iter().filter_map(check).collect()).to_string()
+        };
+        let text = missing(
+            "6.12.3-mine",
+            &[Need::Swap, Need::Devmem, Need::Proc, Need::ZramLz4],
+        );
+        assert_eq!(
+            text,
+            "6.12.3-mine was built without CONFIG_DEVMEM (the guest's results), CONFIG_PROC_FS (the guest's own view of itself) \
+             and CONFIG_ZRAM_BACKEND_LZ4 (compressing in zram): choose another kernel, or build this one with them"
+        );
+        // Up to 6.11 zram's compressors are the kernel's.
+        let text = missing("6.1.0", &[Need::ZramLz4, Need::EarlyPrintk]);
+        assert!(
+            text.starts_with("the last words of a guest that dies needs CONFIG_EARLY_PRINTK"),
+            "{text}"
         );
     }
 

@@ -2,7 +2,8 @@
 
 use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
-    Answer, Basis, CellExplanation, Claim, Evidence, Explanation, Finding, Lead, Reading, Source,
+    Answer, Basis, CellExplanation, Claim, Evidence, Explanation, Finding, LIST_MOVES, Lead,
+    Reading, Source,
 };
 use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
@@ -376,9 +377,18 @@ fn pieces_of(
     ascii: bool,
 ) -> Vec<String> {
     let is_traced = matches!(explanation.basis, Basis::Traced { .. });
+    let mut left = most;
     evidence
         .iter()
-        .take(most)
+        .filter(|piece| {
+            // What a kernel's other code does to the lists stands beside what it comes to.
+            if LIST_MOVES.contains(&piece.name.as_str()) {
+                return left > 0;
+            }
+            let is_shown = left > 0;
+            left = left.saturating_sub(1);
+            is_shown
+        })
         .map(|piece| self::piece(piece, is_traced, ascii))
         .collect()
 }

@@ -8,6 +8,7 @@ use super::account::{
     Amounts, CONTIGUITY, CounterGrowth, CpuHolder, PassAccount, SCANNED, SCANNED_DIRECT, STALLS,
     STOLEN, STOLEN_DIRECT, SideView,
 };
+use super::effects::KERNEL;
 use super::mechanism::Mechanism;
 
 /// Something that differs between the sides.
@@ -49,6 +50,8 @@ pub enum Source {
 
 /// Smallest change of a number that counts as one.
 const CHANGE_SHARE: f64 = 0.001;
+/// How pages move between the lists: activations, deactivations, and pages moved to the end of a list to be reclaimed next.
+pub const LIST_MOVES: [&str; 3] = ["pgactivate", "pgdeactivate", "pgrotated"];
 /// Most places of sleeps that are named.
 const MOST_SITES: usize = 3;
 /// Settings that bound how much may be written and not be on its device yet; of each two, the one that is not zero holds.
@@ -230,9 +233,24 @@ impl<'a> Collector<'a> {
     fn pages_back(&mut self) {
         self.counters(Unit::Pages, &["workingset_refault_anon"]);
         self.counters(Unit::Pages, &["workingset_refault_file"]);
+        self.list_moves();
         self.counters(Unit::Pages, &["pswpin"]);
         self.settings(&["lru_gen/enabled", "vm.swappiness"]);
         self.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
+    }
+
+    /// How pages moved between the lists, where the kernels differ: by that one sees what a patch does. More moves may go with
+    /// more time or with less.
+    fn list_moves(&mut self) {
+        let [a, b] = self.sides.map(|side| side.account.settings.get(KERNEL));
+        if a == b {
+            return;
+        }
+        let sense = std::mem::replace(&mut self.sense, 0.0);
+        for name in LIST_MOVES {
+            self.counters(Unit::Pages, &[name]);
+        }
+        self.sense = sense;
     }
 
     /// The same where the sides had different amounts of memory.

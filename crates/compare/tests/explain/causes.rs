@@ -3,7 +3,7 @@
 use pagetide_compare::explain::{Account, Answer, Basis, Mechanism};
 use pagetide_probe::meaning::Part;
 
-use crate::account::{account, explain, first, reading};
+use crate::account::{account, explain, first, reading, told};
 
 #[test]
 fn shares_are_not_told_where_effects_oppose_each_other() {
@@ -59,6 +59,35 @@ fn less_free_memory_is_named_before_the_choice_of_victims() {
     assert_eq!(first(&a, &b).0, Mechanism::SharedMemory);
     b.levels.insert("free-at-start".into(), 24e6 + 4096.0);
     assert_eq!(first(&a, &b).0, Mechanism::EvictionChoice);
+}
+
+#[test]
+fn how_pages_moved_between_the_lists_is_told_of_two_kernels_and_of_one_it_is_not() {
+    let of = |pages: f64, moves: f64, kernel: &str| {
+        let mut side = reading(pages, 1.0, 100e3);
+        for growth in [&mut side.growth, &mut side.passes[0].observed.growth] {
+            growth.insert("pgactivate".into(), moves);
+            growth.insert("pgdeactivate".into(), 20.0);
+            growth.insert("pgrotated".into(), moves / 2.0);
+        }
+        side.settings.insert("kernel".into(), kernel.into());
+        side
+    };
+    // Fewer activations beside more refaults tell of a patch as well as more would; what stayed the same tells nothing.
+    let (base, patched) = (of(2_000.0, 900.0, "base"), of(8_000.0, 100.0, "patched"));
+    let found = told(&explain(&base, &patched), Mechanism::EvictionChoice);
+    let expected = [("pgactivate", [900.0, 100.0]), ("pgrotated", [450.0, 50.0])];
+    assert_eq!(found[0].0, "workingset_refault_anon");
+    assert_eq!(
+        found[1..3],
+        expected.map(|(name, both)| (name.into(), both))
+    );
+    let same = of(8_000.0, 100.0, "base");
+    let found = told(&explain(&base, &same), Mechanism::EvictionChoice);
+    assert!(
+        found.iter().all(|(name, _)| name != "pgactivate"),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,190 @@
+//! Simulated solid-state disks: the kernel's null_blk, told what its disks are to be, and then proven.
+//!
+//! Some kernels' drivers ignore what they are told: null_blk had no parameter for memory before 5.19, and one that is built in hears
+//! only the command line. Such a disk forgets what is written to it and answers at once, and every trial on it would be
+//! false without a word. So disks that did not come up by parameters are made through configfs, and each disk must give back what
+//! was written to it, after the latency that was asked for.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use pagetide_harness::swap::present;
+use pagetide_quantity::Nanos;
+use pagetide_system::clock::monotonic;
+use pagetide_system::idle::Timers;
+
+use crate::error::{GuestError, io};
+use crate::mount::mount;
+use crate::spec::SsdSpec;
+
+/// What the driver took of its parameters.
+const PARAMETERS: &str = "/sys/module/null_blk/parameters";
+/// Where kernel objects are made by making folders.
+const CONFIGFS: &str = "/sys/kernel/config";
+/// What a page is read for beside the latency, at most: the way through the kernel and back takes some 20 us.
+const WAY: Nanos = Nanos::from_micros(250);
+/// The same on a kernel whose timers fire at ticks only, of which the guest warns.
+const WAY_COARSE: Nanos = Nanos::from_micros(25_000);
+/// Requests that are timed; the quickest counts.
+const REQUESTS: usize = 3;
+/// What is written for the proof.
+const MARK: u8 = 0xa5;
+/// A page, aligned as direct I/O wants it.
+#[repr(C, align(4096))]
+struct Page([u8; 4096]);
+
+/// Starts the disks and returns their devices, each proven to be what was asked for.
+pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
+    let devices = if is_told(Path::new(PARAMETERS), spec.latency) {
+        (0..spec.devices)
+            .map(|number| format!("/dev/nullb{number}"))
+            .collect()
+    } else {
+        through_configfs(spec)?
+    };
+    let way = if Timers::now().are_fine() {
+        WAY
+    } else {
+        WAY_COARSE
+    };
+    for device in &devices {
+        present(device)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(device)
+            .map_err(io("opening", device.as_str()))?;
+        prove(&file, device, spec.latency, way)?;
+    }
+    Ok(devices)
+}
+
+/// Whether the driver took the parameters that it was loaded or booted with.
+fn is_told(parameters: &Path, latency: Nanos) -> bool {
+    let reads = |name: &str, value: &str| {
+        fs::read_to_string(parameters.join(name)).is_ok_and(|text| text.trim() == value)
+    };
+    reads("memory_backed", "Y") && reads("completion_nsec", &latency.0.to_string())
+}
+
+/// Makes the disks through configfs.
+/// Source: kernel `drivers/block/null_blk/main.c`, `nullb_device_attrs`.
+fn through_configfs(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
+    mount("configfs", CONFIGFS, "configfs", "")?;
+    (0..spec.devices)
+        .map(|number| one_through_configfs(number, spec))
+        .collect()
+}
+
+fn one_through_configfs(number: u32, spec: &SsdSpec) -> Result<String, GuestError> {
+    let name = format!("ssd{number}");
+    let folder = format!("{CONFIGFS}/nullb/{name}");
+    fs::create_dir(&folder).map_err(io(
+        "making a disk by null_blk, which ignores its parameters, as",
+        folder.as_str(),
+    ))?;
+    let mib = spec.size.0.div_ceil(1 << 20).max(1);
+    for (file, value) in [
+        ("size", mib),
+        ("memory_backed", 1),
+        ("irqmode", 2),
+        ("completion_nsec", spec.latency.0),
+        ("queue_mode", 2),
+        ("submit_queues", 1),
+        ("hw_queue_depth", 64),
+        ("power", 1),
+    ] {
+        let path = format!("{folder}/{file}");
+        fs::write(&path, value.to_string()).map_err(io("setting", format!("{path} to {value}")))?;
+    }
+    // Later kernels call the device as the folder is called, earlier ones number it.
+    let named = format!("/dev/{name}");
+    if Path::new(&named).exists() {
+        return Ok(named);
+    }
+    let path = format!("{folder}/index");
+    let index = fs::read_to_string(&path).map_err(io("reading", path.as_str()))?;
+    Ok(format!("/dev/nullb{}", index.trim()))
+}
+
+/// Proves that a disk gives back what was written to it, and takes `latency` for that, and `way` more at most.
+fn prove(file: &File, device: &str, latency: Nanos, way: Nanos) -> Result<(), GuestError> {
+    let fault = |error: io::Error| io("proving", device)(error);
+    let is_false = |what: String| GuestError::FalseDisk {
+        device: device.to_owned(),
+        what,
+    };
+    file.write_all_at(&Page([MARK; 4096]).0, 0).map_err(fault)?;
+    let mut quickest = Nanos(u64::MAX);
+    for _ in 0..REQUESTS {
+        let mut page = Page([0; 4096]);
+        let began = monotonic();
+        file.read_exact_at(&mut page.0, 0).map_err(fault)?;
+        quickest = quickest.min(monotonic().saturating_sub(began));
+        if page.0.iter().any(|byte| *byte != MARK) {
+            return Err(is_false("forgets what is written to it".to_owned()));
+        }
+    }
+    if quickest < latency || quickest.saturating_sub(latency) > way {
+        return Err(is_false(format!(
+            "answers after {quickest} where {latency} were asked for"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(file: &File, latency: Nanos, way: Nanos) -> String {
+        prove(file, "/dev/nullb0", latency, way)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_disk_must_remember_and_take_its_time() {
+        let remembers = tempfile::tempfile().unwrap();
+        let long = Nanos::from_secs(60);
+        prove(&remembers, "file", Nanos(0), long).unwrap();
+        // A file answers sooner than in a second, and never in no time.
+        let why = refused(&remembers, Nanos::from_secs(1), long);
+        assert!(
+            why.contains("/dev/nullb0 answers after") && why.contains("where 1 s"),
+            "{why}"
+        );
+        let why = refused(&remembers, Nanos(0), Nanos(0));
+        assert!(why.contains("answers after"), "{why}");
+        let forgets = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/zero")
+            .unwrap();
+        let why = refused(&forgets, Nanos(0), long);
+        assert!(
+            why.contains("/dev/nullb0 forgets what is written to it"),
+            "{why}"
+        );
+        assert!(!why.contains('\n') && why.contains("CONFIG_BLK_DEV_NULL_BLK=m"));
+    }
+
+    #[test]
+    fn parameters_that_did_not_arrive_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let latency = Nanos::from_micros(80);
+        assert!(!is_told(folder.path(), latency));
+        let set = |name: &str, value: &str| fs::write(folder.path().join(name), value).unwrap();
+        set("completion_nsec", "80000\n");
+        // Before 5.19 there was no such parameter.
+        assert!(!is_told(folder.path(), latency));
+        set("memory_backed", "N\n");
+        assert!(!is_told(folder.path(), latency));
+        set("memory_backed", "Y\n");
+        assert!(is_told(folder.path(), latency));
+        assert!(!is_told(folder.path(), Nanos::from_micros(10)));
+    }
+}
