@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use pagetide_oracle::{Choice, Job, POLICIES, ReferenceString, curve, simulate};
 use pagetide_reference::Rng;
+use textbook::Textbook;
 
 /// Strings that find the edges: loops, one page, all distinct, random, skewed, with scans.
 fn strings() -> Vec<Vec<u32>> {
@@ -82,6 +83,28 @@ fn every_policy_hits_as_its_textbook_form_does() {
             }
         }
     }
+}
+
+#[test]
+fn lirs_as_in_libcachesim_differs_only_where_a_queued_page_outside_the_stack_is_hit() {
+    let (mut agreed, mut differed) = (0, 0);
+    for (number, string) in strings().iter().enumerate() {
+        for size in SIZES {
+            let mut slow = textbook::lirs::Lirs::new(size as usize);
+            for &page in string {
+                slow.touch(page);
+            }
+            let paper = hits("lirs", size, string);
+            let theirs = hits("lirs(demote=1)", size, string);
+            if slow.queued_hits == 0 {
+                assert_eq!(paper, theirs, "size {size} string {number}");
+                agreed += 1;
+            } else if paper != theirs {
+                differed += 1;
+            }
+        }
+    }
+    assert!(agreed >= 50 && differed >= 50, "{agreed} {differed}");
 }
 
 /// The most hits that any choice of victims allows, by trying all of them.

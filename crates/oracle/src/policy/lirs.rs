@@ -1,7 +1,10 @@
 //! LIRS: pages are ranked by the distance between their last two uses.
 //!
-//! libCacheSim has as many misses in 27 of 60 tries (20 strings of 10,000 references at 3 sizes), and at most 9 more or
-//! fewer in the others. There a hit on a queued page that has left the stack demotes a page; the paper keeps all as it is.
+//! The paper and libCacheSim part where a page is used that waits in the queue and has left the stack. The paper puts it on
+//! the stack and changes no page's kind. libCacheSim also takes the lowest near page off the stack and puts it at the end
+//! of the queue, where it evicts the oldest queued page, which may be the one in use: that one then counts as in memory, as
+//! it stands in the stack, though no room is kept for it. Until another page becomes near, one near page too few is left,
+//! and the next page that is new becomes near at once. With `demote=1` all this is done as there, and hits are equal.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -11,7 +14,7 @@ use crate::queue::{Place, Queue, pop, push};
 pub(super) static ABOUT: About = About {
     name: "lirs",
     summary: "Keeps pages whose last two uses were close together; a small queue serves the others.",
-    source: "Jiang, Zhang, \"LIRS: an efficient low inter-reference recency set replacement policy\", SIGMETRICS 2002. The stack holds at most stack × memory pages; beyond, those evicted first are forgotten. A hit on a queued page that left the stack keeps its status, as in the paper; libCacheSim demotes a page there.",
+    source: "Jiang, Zhang, \"LIRS: an efficient low inter-reference recency set replacement policy\", SIGMETRICS 2002. The stack holds at most stack × memory pages; beyond, those evicted first are forgotten. A hit on a queued page that left the stack changes no page's kind, as in the paper; libCacheSim demotes the lowest page of the stack there, as does demote=1.",
     parameters: &[
         Parameter {
             name: "queue",
@@ -26,6 +29,13 @@ pub(super) static ABOUT: About = About {
             default: 2.0,
             least: 1.0,
             most: 100.0,
+        },
+        Parameter {
+            name: "demote",
+            help: "1 as in libCacheSim: a hit on a queued page that left the stack demotes another",
+            default: 0.0,
+            least: 0.0,
+            most: 1.0,
         },
     ],
     make: |setup| Box::new(Lirs::new(setup)),
@@ -52,6 +62,7 @@ struct Lirs {
     most_near: u32,
     most_queued: u32,
     most_stacked: u32,
+    demotes: bool,
 }
 
 impl Lirs {
@@ -70,6 +81,7 @@ impl Lirs {
             most_near: size - queued,
             most_queued: queued,
             most_stacked: stacked,
+            demotes: setup.value(2) >= 0.5,
         }
     }
 
@@ -111,6 +123,9 @@ impl Lirs {
     fn demote(&mut self) {
         if let Some(page) = pop(&mut self.stack, &mut self.stacked) {
             self.near -= 1;
+            if self.queue.len() == self.most_queued {
+                self.evict();
+            }
             push(&mut self.queue, QUEUED, page, &mut self.listed);
         }
         self.prune();
@@ -135,6 +150,10 @@ impl Lirs {
     }
 
     fn miss(&mut self, page: u32, known: bool) {
+        if known {
+            let place = std::mem::take(&mut self.listed[at(page)]);
+            self.gone.remove(place.slot());
+        }
         if self.near < self.most_near {
             self.push_stack(page, NEAR);
             self.near += 1;
@@ -144,15 +163,31 @@ impl Lirs {
             self.evict();
         }
         if known {
-            let place = std::mem::take(&mut self.listed[at(page)]);
-            self.gone.remove(place.slot());
             self.promote(page);
-        } else if self.most_near > 0 {
-            self.push_stack(page, FAR);
-            push(&mut self.queue, QUEUED, page, &mut self.listed);
         } else {
+            if self.most_near > 0 {
+                self.push_stack(page, FAR);
+            }
             push(&mut self.queue, QUEUED, page, &mut self.listed);
         }
+        self.limit_stack();
+    }
+
+    /// A hit on a queued page that is not in the stack.
+    fn hit_queued(&mut self, page: u32) {
+        self.queue.remove(self.listed[at(page)].slot());
+        push(&mut self.queue, QUEUED, page, &mut self.listed);
+        if self.demotes && self.near == self.most_near {
+            self.demote();
+        }
+        if self.most_near > 0 {
+            self.push_stack(page, FAR);
+        }
+        self.limit_stack();
+    }
+
+    /// Forgets the pages that were evicted first while the stack is too long.
+    fn limit_stack(&mut self) {
         while self.stack.len() > self.most_stacked {
             let Some(oldest) = pop(&mut self.gone, &mut self.listed) else {
                 return;
@@ -173,8 +208,11 @@ impl Policy for Lirs {
                 true
             }
             FAR => {
+                // Where hits demote, it may have left the queue alone.
                 let place = std::mem::take(&mut self.listed[at(page)]);
-                self.queue.remove(place.slot());
+                if place.list() == QUEUED {
+                    self.queue.remove(place.slot());
+                }
                 self.promote(page);
                 true
             }
@@ -183,11 +221,7 @@ impl Policy for Lirs {
                 false
             }
             _ if self.listed[at(page)].list() == QUEUED => {
-                self.queue.remove(self.listed[at(page)].slot());
-                push(&mut self.queue, QUEUED, page, &mut self.listed);
-                if self.most_near > 0 {
-                    self.push_stack(page, FAR);
-                }
+                self.hit_queued(page);
                 true
             }
             _ => {

@@ -13,6 +13,8 @@ pub struct Lirs {
     lir: Vec<u32>,
     /// Non-resident pages in the order they were evicted.
     gone: VecDeque<u32>,
+    /// Hits on queued pages that had left the stack: where libCacheSim does otherwise.
+    pub queued_hits: u64,
 }
 
 impl Lirs {
@@ -26,6 +28,7 @@ impl Lirs {
             q,
             lir,
             gone,
+            queued_hits: 0,
         }
     }
 
@@ -36,6 +39,13 @@ impl Lirs {
             }
             self.s.pop_front();
             take(&mut self.gone, bottom);
+        }
+    }
+
+    fn limit(&mut self) {
+        while self.s.len() > 2 * self.c && !self.gone.is_empty() {
+            let oldest = self.gone.pop_front().unwrap();
+            take(&mut self.s, oldest);
         }
     }
 
@@ -65,10 +75,12 @@ impl Textbook for Lirs {
             if self.s.contains(&x) {
                 self.promote(x);
             } else {
+                self.queued_hits += 1;
                 self.q.push_back(x);
                 if self.c > self.lhirs {
                     self.s.push_back(x);
                 }
+                self.limit();
             }
             return true;
         }
@@ -92,10 +104,7 @@ impl Textbook for Lirs {
                 self.s.push_back(x);
             }
         }
-        while self.s.len() > 2 * self.c && !self.gone.is_empty() {
-            let oldest = self.gone.pop_front().unwrap();
-            take(&mut self.s, oldest);
-        }
+        self.limit();
         false
     }
 }

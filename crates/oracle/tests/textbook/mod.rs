@@ -2,7 +2,7 @@
 
 mod arc;
 mod clock_pro;
-mod lirs;
+pub mod lirs;
 mod mglru;
 mod s3_fifo;
 mod two_lists;
