@@ -49,11 +49,14 @@ pub use error::{FileError, Problem};
 pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
 
-use pagetide_quantity::nearest;
+use pagetide_quantity::{choices, nearest};
 
 use kernel::{KernelKeys, kernel_of};
 use reference::{PROGRAM_KEYS, SAMPLING, SCENARIO, TOP, VARIANT};
 use table::{Item, Source, Table};
+
+/// Where metrics are listed.
+const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
 /// More blocks than anybody runs; a slip of the finger should not plan years.
 const MOST_BLOCKS: u32 = 100_000;
@@ -229,7 +232,7 @@ fn metrics_above(
         Err(item.wrong(Problem::UnknownMetric {
             name: metric.to_owned(),
             nearest: nearest(metric, known.iter().copied()),
-            known: known.join(", "),
+            known: choices(metric, known.iter().copied(), METRICS),
         }))
     };
     if let Some(item) = top.get("primary") {
@@ -471,7 +474,11 @@ fn scenario(
             what: "scenario".to_owned(),
             name: name.clone(),
             nearest: nearest(&name, known.iter().copied()),
-            known: known.join(", "),
+            known: choices(
+                &name,
+                known.iter().copied(),
+                "`pagetide list scenarios` shows all",
+            ),
         })
     })?;
     let own = FileDefaults::read(table)?;
@@ -482,7 +489,7 @@ fn scenario(
         Err(item.wrong(Problem::UnknownMetric {
             name: metric.to_owned(),
             nearest: nearest(metric, words.metrics.iter().map(String::as_str)),
-            known: words.metrics.join(", "),
+            known: choices(metric, words.metrics.iter().map(String::as_str), METRICS),
         }))
     };
     if let Some(item) = table.get("primary") {
@@ -532,7 +539,14 @@ fn params(
                 what: format!("parameter of {name}"),
                 name: item.key.clone(),
                 nearest: nearest(&item.key, known()),
-                known: words.params.join(", "),
+                known: choices(
+                    &item.key,
+                    known(),
+                    &format!(
+                        "`pagetide list scenarios {} --long` shows all",
+                        plain_name(name)
+                    ),
+                ),
             }));
         };
         let (mut values, mut seen) = (Vec::new(), BTreeSet::new());

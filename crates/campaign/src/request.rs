@@ -367,7 +367,11 @@ impl Request {
             let known = vocabulary.scenarios.keys().map(String::as_str);
             return Err(RequestError::UnknownScenario {
                 name: name.to_owned(),
-                hint: hint(plain_name(name), known),
+                hint: hint(
+                    plain_name(name),
+                    known,
+                    "`pagetide list scenarios` shows all",
+                ),
             });
         };
         let memory = match self.scale {

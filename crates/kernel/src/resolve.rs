@@ -1,6 +1,7 @@
 //! The way from a reference to a kernel: what it stood for last time, else from files (`local.rs`) or from an archive
 //! (`remote.rs`).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::apt::KernelQuery;
@@ -11,7 +12,7 @@ use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
 use crate::remote::Request;
 use crate::step::{Step, Watch};
-use pagetide_quantity::nearest;
+use pagetide_quantity::{choices, nearest};
 
 /// Whether the kernel that a reference stood for last time is good enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,10 +171,10 @@ impl Cache {
                 EXAMPLES.join(", ")
             )
         } else {
-            let labels: Vec<&str> = kernels.iter().map(Kernel::label).collect();
+            let labels: BTreeSet<&str> = kernels.iter().map(Kernel::label).collect();
             format!(
-                "the cache has {}; else try {}",
-                labels.join(", "),
+                "{}; or try {}",
+                choices(name, labels, "`pagetide kernel list` shows all"),
                 EXAMPLES.join(", ")
             )
         };

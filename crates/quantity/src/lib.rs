@@ -15,7 +15,7 @@ mod units;
 
 pub use histogram::{Histogram, HistogramSummary};
 pub use metric::{Direction, Metric, MetricDef, Unit, Value};
-pub use nearest::{hint, nearest, slip};
+pub use nearest::{choices, hint, nearest, slip};
 pub use number::floor;
 pub use roff::roff;
 pub use sampler::Sampler;

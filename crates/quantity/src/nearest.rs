@@ -1,20 +1,24 @@
 //! Suggestions for mistyped names.
 
-/// The candidate most like `text`, if any is near enough to be what was meant. Case, spaces and underscores are ignored.
-///
-/// Likeness is Damerau-Levenshtein normalised by length; below 0.6 a suggestion confuses more than it helps.
-pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// Below this likeness a suggestion confuses more than it helps.
+const NEAR: f64 = 0.6;
+/// The most names that advice lists whole.
+const FEW: usize = 6;
+/// How many names advice gives of a longer list.
+const NEAREST: usize = 3;
+
+/// How alike two names are, 0 to 1: Damerau-Levenshtein normalised by length. Case, spaces and underscores are ignored.
+fn likeness(a: &str, b: &str) -> f64 {
     let plain = |name: &str| name.to_lowercase().replace([' ', '_'], "-");
-    let text = plain(text);
+    strsim::normalized_damerau_levenshtein(&plain(a), &plain(b))
+}
+
+/// The candidate most like `text`, if any is near enough to be what was meant.
+pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates
         .into_iter()
-        .map(|name| {
-            (
-                strsim::normalized_damerau_levenshtein(&text, &plain(name)),
-                name,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= 0.6)
+        .map(|name| (likeness(text, name), name))
+        .filter(|(likeness, _)| *likeness >= NEAR)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name.to_owned())
 }
@@ -25,12 +29,32 @@ pub fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Op
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }
 
-/// Advice for an unknown name: the nearest known one, or all of them.
-pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+/// Advice for an unknown name: the nearest known one; else all where they are few, else the three nearest and `all`,
+/// which says where the whole list is.
+pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &str) -> String {
     match nearest(text, names.clone()) {
         Some(name) => format!("did you mean \"{name}\"?"),
-        None => format!("use one of {}", names.collect::<Vec<_>>().join(", ")),
+        None => choices(text, names, all),
     }
+}
+
+/// What could stand in the place of a name that is like none: all names where they are few, else the three nearest and
+/// `all`, which says where the whole list is. Without any name the text is empty.
+pub fn choices<'a>(text: &str, names: impl IntoIterator<Item = &'a str>, all: &str) -> String {
+    let mut names: Vec<&str> = names.into_iter().collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    if names.len() <= FEW {
+        return format!("use one of {}", names.join(", "));
+    }
+    let number = names.len();
+    // A name that holds the text, or is held by it, comes first: `copy` is a part of `filecopy`.
+    let is_part = |name: &str| text.len() > 2 && (name.contains(text) || text.contains(name));
+    let rank = |name: &str| likeness(text, name) + if is_part(name) { 1.0 } else { 0.0 };
+    names.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+    names.truncate(NEAREST);
+    format!("the nearest of {number} are {}; {all}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -57,14 +81,30 @@ mod tests {
     }
 
     #[test]
-    fn without_a_near_name_all_are_listed() {
+    fn without_a_near_name_a_short_list_is_given_whole() {
         assert_eq!(
-            hint("smooth sine", WORDS.into_iter()),
+            hint("smooth sine", WORDS.into_iter(), "all"),
             "did you mean \"smooth-sin\"?"
         );
         assert_eq!(
-            hint("?", WORDS.into_iter()),
+            hint("?", WORDS.into_iter(), "all"),
             "use one of debian:bookworm, smooth-sin"
+        );
+        assert_eq!(choices("?", [], "all"), "");
+    }
+
+    #[test]
+    fn without_a_near_name_a_long_list_is_cut_to_the_three_nearest() {
+        let long = [
+            "alloc", "contswap", "fault", "filecopy", "hot-cold", "linear", "loop",
+        ];
+        assert_eq!(
+            hint("copy", long.into_iter(), "`list` shows all"),
+            "the nearest of 7 are filecopy, loop, hot-cold; `list` shows all"
+        );
+        assert_eq!(
+            hint("nosuch", long.into_iter(), "`list` shows all"),
+            "the nearest of 7 are contswap, hot-cold, loop; `list` shows all"
         );
     }
 }

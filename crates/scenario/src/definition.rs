@@ -187,7 +187,14 @@ pub(crate) fn resolve(
             return Err(ScenarioError::UnknownParameter {
                 scenario: scenario(),
                 given: name.clone(),
-                hint: hint(name, definition.params.iter().map(|param| param.name)),
+                hint: hint(
+                    name,
+                    definition.params.iter().map(|param| param.name),
+                    &format!(
+                        "`pagetide list scenarios {} --long` shows all",
+                        definition.name
+                    ),
+                ),
             });
         }
     }

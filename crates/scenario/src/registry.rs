@@ -50,7 +50,11 @@ pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
         .copied()
         .ok_or_else(|| ScenarioError::Unknown {
             given: name.to_owned(),
-            hint: hint(plain, SCENARIOS.iter().map(|definition| definition.name)),
+            hint: hint(
+                plain,
+                SCENARIOS.iter().map(|definition| definition.name),
+                "`pagetide list scenarios` shows all",
+            ),
         })
 }
 

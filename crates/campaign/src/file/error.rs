@@ -54,7 +54,7 @@ pub enum Problem {
         belongs: Option<&'static str>,
         /// The nearest that means something.
         nearest: Option<String>,
-        /// All that mean something.
+        /// What means something, as advice.
         known: String,
     },
     /// A key that must be there.
@@ -96,17 +96,17 @@ pub enum Problem {
         name: String,
         /// The nearest that stands for something.
         nearest: Option<String>,
-        /// All that do.
+        /// What does, as advice.
         known: String,
     },
-    /// A metric that no scenario it is said of has. All are listed, because it decides what a campaign says.
-    #[error("there is no metric `{name}` here: {}known are {known}", near(.nearest.as_ref()))]
+    /// A metric that no scenario it is said of has.
+    #[error("there is no metric `{name}` here: {}", meant(.nearest.as_ref(), .known))]
     UnknownMetric {
         /// The name.
         name: String,
         /// The nearest that is one.
         nearest: Option<String>,
-        /// All that are.
+        /// What else is, as advice.
         known: String,
     },
     /// The bytes are no text.
@@ -130,11 +130,6 @@ pub enum Problem {
     },
 }
 
-/// What was probably meant, before all there is.
-fn near(nearest: Option<&String>) -> String {
-    nearest.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
-}
-
 /// What was probably meant, and where the key itself belongs.
 fn place_or_meant(place: Option<&str>, nearest: Option<&String>, known: &str) -> String {
     match (place.map(under), nearest) {
@@ -152,11 +147,11 @@ fn under(place: &str) -> String {
     }
 }
 
-/// What was probably meant, or all there is.
+/// What was probably meant, or what else there is.
 fn meant(nearest: Option<&String>, known: &str) -> String {
     match nearest {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => "remove it".to_owned(),
-        None => format!("known are {known}"),
+        None => known.to_owned(),
     }
 }

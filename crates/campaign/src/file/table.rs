@@ -84,7 +84,7 @@ impl<'a> Table<'a> {
                     place: known.place.to_owned(),
                     belongs: place_of(&name, known.place),
                     nearest: nearest(&name, known.names()),
-                    known: known.names().collect::<Vec<_>>().join(", "),
+                    known: format!("known are {}", known.names().collect::<Vec<_>>().join(", ")),
                 };
                 return Err(source.wrong(&key.span(), problem));
             }

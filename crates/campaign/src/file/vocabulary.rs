@@ -1,8 +1,8 @@
 //! The words a campaign file may use beyond its own keys: arenas, scenarios with their parameters and metrics, settings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pagetide_quantity::{Bytes, nearest, slip};
+use pagetide_quantity::{Bytes, hint, slip};
 use pagetide_record::ArenaKind;
 
 /// The words that are known; the command line fills it from the definitions of scenarios and settings.
@@ -48,20 +48,21 @@ impl Vocabulary {
     /// What to say of a metric that no valid record has: of this scenario, or of any.
     pub fn metric_meant(&self, metric: &str, scenario: Option<&str>) -> String {
         let fits = |name: &&String| scenario.is_none_or(|scenario| scenario == *name);
-        let known: Vec<&str> = self
+        let known: BTreeSet<&str> = self
             .scenarios
             .iter()
             .filter(|(name, _)| fits(name))
             .flat_map(|(_, words)| words.metrics.iter().map(String::as_str))
             .collect();
-        if known.contains(&metric) {
+        if known.contains(metric) {
             return format!(
                 "no valid record that fits has metric `{metric}`: `pagetide list records` shows what is there"
             );
         }
-        let hint = nearest(metric, known).map_or_else(
-            || "`pagetide list scenarios --long` shows them all".to_owned(),
-            |near| format!("did you mean `{near}`?"),
+        let hint = hint(
+            metric,
+            known.iter().copied(),
+            "`pagetide list scenarios --long` shows all",
         );
         format!("there is no metric `{metric}`: {hint}")
     }

@@ -9,6 +9,9 @@ use thiserror::Error;
 use super::Pattern;
 use super::catalogue::{About, Parameter, ParameterKind, catalogue};
 
+/// Where patterns and their parameters are listed.
+const ALL: &str = "`pagetide list scenarios --long` shows all";
+
 /// Why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PatternError {
@@ -197,7 +200,7 @@ fn unknown(name: &str) -> PatternError {
     let names: Vec<_> = catalogue().iter().map(|about| about.name).collect();
     PatternError::Unknown {
         given: name.to_owned(),
-        hint: hint(name, names.iter().copied()),
+        hint: hint(name, names.iter().copied(), ALL),
     }
 }
 
@@ -209,7 +212,7 @@ fn unknown_parameter(about: &'static About, name: &str) -> PatternError {
         hint: if names.is_empty() {
             takes(about)
         } else {
-            hint(name, names.iter().copied())
+            hint(name, names.iter().copied(), ALL)
         },
     }
 }

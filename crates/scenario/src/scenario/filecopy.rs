@@ -95,6 +95,7 @@ impl Filecopy {
                                 ["classic", "modern", "all"]
                                     .into_iter()
                                     .chain(every().map(|method| method.name)),
+                                "`pagetide list scenarios filecopy --long` shows all",
                             ),
                         }
                     })?);
