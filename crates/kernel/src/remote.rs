@@ -93,6 +93,9 @@ impl Cache {
         let stale = is_stale(archive, request.freshness);
         if stale {
             update(archive, watch)?;
+        } else {
+            // A name that lists of today do not have is probably a wrong one: it is answered at once.
+            candidates(archive, &request.wanted).map_err(of_today)?;
         }
         // Lists that are some hours old may name packages that the mirror has replaced since; newer lists show that.
         match self.take_best(archive, request, if stale { TRIES } else { 1 }, watch) {
@@ -205,6 +208,22 @@ pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(),
         watch(&Step::Without { suites });
     }
     Ok(())
+}
+
+/// An answer from lists that were not fetched for it says so.
+fn of_today(error: KernelError) -> KernelError {
+    match error {
+        KernelError::NoPackage {
+            wanted,
+            place,
+            hint,
+        } => KernelError::NoPackage {
+            wanted,
+            place,
+            hint: format!("{hint} (by lists of the last day; --refresh fetches newer ones)"),
+        },
+        other => other,
+    }
 }
 
 /// Whether a package is listed but not there.

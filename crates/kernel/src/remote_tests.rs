@@ -50,10 +50,20 @@ impl World {
         freshness: Freshness,
         open: impl FnOnce() -> Result<Shelf, KernelError>,
     ) -> (Result<Kernel, KernelError>, Vec<Step>) {
+        self.resolve_wanted(reference, KernelQuery::Default, freshness, open)
+    }
+
+    fn resolve_wanted(
+        &self,
+        reference: &str,
+        wanted: KernelQuery,
+        freshness: Freshness,
+        open: impl FnOnce() -> Result<Shelf, KernelError>,
+    ) -> (Result<Kernel, KernelError>, Vec<Step>) {
         let mut steps = Vec::new();
         let request = Request {
             reference: reference.into(),
-            wanted: KernelQuery::Default,
+            wanted,
             freshness,
         };
         let mut watch = |step: &Step| steps.push(step.clone());
@@ -173,6 +183,32 @@ fn lists_of_today_are_not_fetched_again_unless_what_they_name_is_gone() {
         1,
         "{steps:?}"
     );
+}
+
+#[test]
+fn a_name_that_lists_of_today_do_not_have_is_refused_without_fetching_them_again() {
+    let world = world();
+    let asked = |freshness| {
+        let mut shelf = world.shelf("6.1.20-1");
+        shelf.age = Some(60);
+        let wanted = KernelQuery::Series("99.1".into());
+        let (kernel, steps) =
+            world.resolve_wanted("debian:bookworm/99.1", wanted, freshness, || Ok(shelf));
+        let updates = steps
+            .iter()
+            .filter(|step| matches!(step, Step::Updating { .. }));
+        (kernel.unwrap_err().to_string(), updates.count())
+    };
+    let (text, updates) = asked(Freshness::Pinned);
+    assert!(
+        text.contains("99.1") && text.contains("--refresh"),
+        "{text}"
+    );
+    assert_eq!(updates, 0);
+    // Asked to, it fetches them.
+    let (text, updates) = asked(Freshness::Refresh);
+    assert!(!text.contains("--refresh"), "{text}");
+    assert_eq!(updates, 1);
 }
 
 #[test]
