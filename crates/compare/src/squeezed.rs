@@ -247,7 +247,7 @@ pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     }
 }
 
-/// A reason in a few words, without its remedy, which is about another question.
+/// A reason in a few words that go on from "it", without its remedy, which is about another question.
 pub(crate) fn short(why: &str) -> String {
     for (part, words) in [
         (AT_LIMIT, "was killed at its limit"),
@@ -257,8 +257,17 @@ pub(crate) fn short(why: &str) -> String {
             return words.to_owned();
         }
     }
-    let why = why.split_once(": ").map_or(why, |(what, _)| what);
-    why.trim_start_matches("the program ").to_owned()
+    if let Some(why) = why.strip_prefix("the scenario stopped: ") {
+        return format!("stopped ({why})");
+    }
+    let what = why.split_once(": ").map_or(why, |(what, _)| what);
+    match what
+        .strip_prefix("the program ")
+        .or_else(|| what.strip_prefix("the scenario "))
+    {
+        Some(did) => did.to_owned(),
+        None => format!("died: {what}"),
+    }
 }
 
 impl TriedSize {
@@ -337,6 +346,29 @@ mod tests {
         assert_eq!(
             short("the program was ended at its time limit of 5 s: give a smaller task"),
             "was ended at its time limit of 5 s"
+        );
+    }
+
+    #[test]
+    fn every_reason_goes_on_from_it() {
+        let invalid = Invalid::Scenario {
+            why: "member 3: cannot map 40 MiB of memory".into(),
+        };
+        assert_eq!(
+            short(&invalid.to_string()),
+            "stopped (member 3: cannot map 40 MiB of memory)"
+        );
+        let invalid = Invalid::Hang {
+            span: pagetide_quantity::Nanos(5_000_000_000),
+            clock: "virtual".into(),
+        };
+        assert!(short(&invalid.to_string()).starts_with("made no progress for 5"));
+        let invalid = Invalid::Panic {
+            reason: "Out of memory".into(),
+        };
+        assert_eq!(
+            short(&invalid.to_string()),
+            "died: the guest kernel panicked (Out of memory)"
         );
     }
 

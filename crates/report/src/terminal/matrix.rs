@@ -101,7 +101,8 @@ pub fn sentence(found: &Matrixed) -> String {
     }
     if let Some(why) = &choice.died {
         return format!(
-            "With the defaults it {why}, and with nothing that was tried it comes to an end: raise --memory."
+            "With the defaults it {why}, and with nothing that was tried does it come to an end: raise --memory, or make the \
+             workload smaller."
         );
     }
     let effects = || found.kinds.iter().flat_map(|kind| &kind.effects);
@@ -414,6 +415,12 @@ mod tests {
         found.kinds[0].died = 1;
         found.kinds[0].effects = vec![Effect::default()];
         assert!(sentence(&found).contains("no effect of a setting is known"));
+        found.choices[0].died = Some("stopped (no memory)".to_owned());
+        assert!(
+            sentence(&found).starts_with("With the defaults it stopped (no memory), and "),
+            "{}",
+            sentence(&found)
+        );
     }
 
     #[test]
