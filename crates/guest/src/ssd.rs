@@ -23,6 +23,8 @@ use crate::spec::SsdSpec;
 const PARAMETERS: &str = "/sys/module/null_blk/parameters";
 /// Where kernel objects are made by making folders.
 const CONFIGFS: &str = "/sys/kernel/config";
+/// Number of the first disk that is made so: the driver may have made one of its own, which it calls nullb0.
+const FIRST: u32 = 64;
 /// What a page is read for beside the latency, at most: the way through the kernel and back takes some 20 us.
 const WAY: Nanos = Nanos::from_micros(250);
 /// The same on a kernel whose timers fire at ticks only, of which the guest warns.
@@ -80,7 +82,7 @@ fn through_configfs(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
 }
 
 fn one_through_configfs(number: u32, spec: &SsdSpec) -> Result<String, GuestError> {
-    let name = format!("ssd{number}");
+    let name = format!("nullb{}", FIRST + number);
     let folder = format!("{CONFIGFS}/nullb/{name}");
     fs::create_dir(&folder).map_err(io(
         "making a disk by null_blk, which ignores its parameters, as",

@@ -1,0 +1,332 @@
+//! Patches to Debian's 6.12 that plant something known: four faults, two improvements, and three that change nothing. The tool
+//! must say what was planted, which way it goes and why, and claim nothing of the others. Each patch says in its header what
+//! must come of it, from the kernel's own code (`planted-patches/`).
+//!
+//! The patched kernels are built where the tests' cache has a built base already, for a fault and a comment; all of them where
+//! `PAGETIDE_TEST_BUILDS` names a folder to build in (some 6 minutes of processor time for the base, once, and as much for all trials).
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::Lab;
+use pagetide_testing::{Need, skip};
+use serde_json::Value;
+
+/// A patch that changes what a workload feels.
+#[derive(Clone, Copy)]
+struct Planted {
+    /// Name of its file.
+    name: &'static str,
+    /// What runs.
+    run: &'static [&'static str],
+    /// The metric that must move.
+    metric: &'static str,
+    /// How the metric must be judged.
+    verdict: &'static str,
+    /// The mechanism that should come first.
+    cause: &'static str,
+}
+
+const SWAP: Planted = Planted {
+    name: "fault-swap",
+    run: &["linear", "--memory", "24M", "--swap", "ssd"],
+    metric: "access-time",
+    verdict: "regressed",
+    cause: "read-ahead",
+};
+
+const PLANTED: [Planted; 6] = [
+    Planted {
+        name: "fault-reclaim",
+        run: &["hot-cold", "--memory", "24M", "--swap", "ssd"],
+        metric: "access-time",
+        verdict: "regressed",
+        cause: "eviction-choice",
+    },
+    SWAP,
+    Planted {
+        name: "fault-compaction",
+        run: &[
+            "highalloc",
+            "-p",
+            "age=1s",
+            "-p",
+            "rest=1s",
+            "-p",
+            "jobs=0",
+            "-p",
+            "share=0.5",
+            "-p",
+            "fragment=0.1",
+            "--memory",
+            "48M",
+        ],
+        metric: "success",
+        verdict: "regressed",
+        cause: "compaction",
+    },
+    Planted {
+        name: "fault-writeback",
+        run: &[
+            "filecopy",
+            "-p",
+            "methods=rw-cp",
+            "-p",
+            "victim=0",
+            "--memory",
+            "24M",
+        ],
+        metric: "copy-time",
+        verdict: "regressed",
+        cause: "dirty-limits",
+    },
+    Planted {
+        name: "better-read-ahead",
+        verdict: "improved",
+        ..SWAP
+    },
+    Planted {
+        name: "better-compaction",
+        run: &[
+            "highalloc",
+            "-p",
+            "age=1s",
+            "-p",
+            "rest=1s",
+            "-p",
+            "jobs=0",
+            "-p",
+            "share=0.5",
+            "-p",
+            "fragment=0.1",
+            "-p",
+            "rate=8M",
+            "--swap-size",
+            "64M",
+            "--memory",
+            "48M",
+        ],
+        metric: "success",
+        verdict: "improved",
+        cause: "compaction",
+    },
+];
+
+/// The patch that changes a comment.
+const COMMENT: &str = "nothing-comment";
+/// Patches after which code lies elsewhere and does the same.
+const NOTHING: [&str; 2] = ["nothing-nop", "nothing-function"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planted-patches")
+}
+
+fn file(name: &str) -> String {
+    folder().join(format!("{name}.patch")).display().to_string()
+}
+
+/// How far the kernel without patches is in a cache, by what `plan` says of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Base {
+    /// Its source is not there.
+    Nothing,
+    /// Its source is there.
+    Source,
+    /// It is built.
+    Built,
+}
+
+fn base(lab: &Lab) -> Base {
+    let plan = [
+        "plan",
+        "linear",
+        "--source",
+        "debian:6.12",
+        "--memory",
+        "24M",
+    ];
+    let output = lab.pagetide(plan).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.lines().find(|line| line.starts_with("kernel of ")) {
+        Some(line) if line.ends_with("in the cache") => Base::Built,
+        Some(line) if line.contains(": to be built") => Base::Source,
+        _ => Base::Nothing,
+    }
+}
+
+#[test]
+fn each_planted_patch_says_what_must_come_of_it_and_is_tried() {
+    let there: BTreeSet<String> = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let tried: BTreeSet<String> = PLANTED
+        .iter()
+        .map(|planted| planted.name)
+        .chain(NOTHING)
+        .chain([COMMENT])
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(there, tried);
+    let header = |name: &str| {
+        let text = fs::read_to_string(file(name)).unwrap();
+        let (header, diff) = text.split_once("\n---\n").unwrap();
+        assert!(diff.starts_with("diff --git a/mm/"), "{name}");
+        header.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for planted in PLANTED {
+        let way = match planted.verdict {
+            "improved" => "better",
+            _ => "worse",
+        };
+        let scenario = planted.run[0];
+        let said = format!("Must get {way}: {} of {scenario}", planted.metric);
+        let header = header(planted.name);
+        assert!(header.contains(&said), "{}: {said}\n{header}", planted.name);
+    }
+    for name in NOTHING {
+        assert!(header(name).contains("nothing may be claimed"), "{name}");
+    }
+    assert!(header(COMMENT).contains("Must give the same image"));
+}
+
+#[test]
+fn planted_patches_fit_the_source() {
+    let lab = Lab::new();
+    if base(&lab) == Base::Nothing {
+        return skip(
+            Need::Builds,
+            "the tests' cache has no linux-source-6.12, which a build fetches",
+        );
+    }
+    for planted in PLANTED {
+        let path = file(planted.name);
+        lab.ends(0, ["plan", "linear", "--memory", "24M", "--patch", &path]);
+    }
+    for name in NOTHING.into_iter().chain([COMMENT]) {
+        lab.ends(
+            0,
+            ["plan", "linear", "--memory", "24M", "--patch", &file(name)],
+        );
+    }
+}
+
+/// Runs a patch with 8 seeds; gives the comparison.
+fn run(lab: &Lab, what: &[&str], name: &str, cache: &str) -> Value {
+    let path = file(name);
+    let rest = [
+        "--patch",
+        &path,
+        "--no-control",
+        "--seeds",
+        "8",
+        "--name",
+        name,
+        "--cache",
+        cache,
+        "--exit-zero",
+        "--json",
+    ];
+    let (out, err) = lab.ends(0, [&["run"], what, &rest[..]].concat());
+    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}: {out}{err}"))
+}
+
+/// The primary metrics of a comparison with their verdicts.
+fn verdicts(found: &Value) -> Vec<(String, String)> {
+    let metrics = found["cells"][0]["metrics"].as_array().unwrap();
+    let judged = metrics.iter().filter(|row| row["primary"] == true);
+    judged
+        .filter_map(|row| {
+            let judgement = row["judgements"].as_array()?.last()?;
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            Some((text(&row["name"]), text(&judgement["verdict"])))
+        })
+        .collect()
+}
+
+/// Whether the sign must be as planted; gives whether the first cause is.
+fn tried(lab: &Lab, planted: Planted, cache: &str) -> bool {
+    let Planted {
+        name,
+        run: what,
+        metric,
+        verdict,
+        cause,
+    } = planted;
+    let found = run(lab, what, name, cache);
+    let judged = verdicts(&found);
+    assert!(
+        judged.contains(&(metric.to_owned(), verdict.to_owned())),
+        "{name}: {metric} should be {verdict}: {judged:?}"
+    );
+    let (out, _) = lab.ends(0, ["explain", "--json", name]);
+    let all: Value = serde_json::from_str(&out).unwrap();
+    let explanation = &all[0]["explanation"];
+    let first = &explanation["findings"][0]["mechanism"];
+    if first != cause {
+        eprintln!("{name}: {first} comes before {cause}: {explanation:#}");
+    }
+    first == cause
+}
+
+#[test]
+fn a_planted_fault_is_found_and_a_comment_is_no_change() {
+    let lab = Lab::new();
+    if base(&lab) != Base::Built {
+        return skip(
+            Need::Builds,
+            "the tests' cache has no kernel built of debian:6.12 (6 minutes once: `pagetide run linear --source debian:6.12`)",
+        );
+    }
+    let cache = lab.cache().display().to_string();
+    let path = file(COMMENT);
+    let (_, err) = lab.ends(0, ["run", "hot-cold", "--cache", &cache, "--patch", &path]);
+    assert!(err.contains("no change in code"), "{err}");
+    assert!(tried(&lab, SWAP, &cache));
+}
+
+#[test]
+fn planted_patches_are_told_from_harmless_ones_with_their_signs_and_causes() {
+    let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS") else {
+        return skip(
+            Need::Builds,
+            "PAGETIDE_TEST_BUILDS names no cache folder to build kernels in (6 minutes once)",
+        );
+    };
+    let lab = Lab::new();
+    let cache = cache.display().to_string();
+    let (_, err) = lab.ends(
+        0,
+        [
+            "run",
+            "hot-cold",
+            "--cache",
+            &cache,
+            "--patch",
+            &file(COMMENT),
+        ],
+    );
+    assert!(err.contains("no change in code"), "{err}");
+    for name in NOTHING {
+        let found = run(&lab, PLANTED[0].run, name, &cache);
+        let claimed = ["regressed", "improved"];
+        let judged = verdicts(&found);
+        assert!(
+            judged
+                .iter()
+                .all(|(_, verdict)| !claimed.contains(&verdict.as_str())),
+            "{name}: {judged:?}"
+        );
+    }
+    let causes = PLANTED
+        .into_iter()
+        .filter(|planted| tried(&lab, *planted, &cache))
+        .count();
+    assert!(causes >= 5, "the first cause is right in {causes} of 6");
+}
