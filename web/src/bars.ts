@@ -2,19 +2,22 @@
 
 import type { Bars, Whole } from "./data";
 import { names as tickNames, ticks } from "./format";
+import type { Painter } from "./paint";
 import { Sheet } from "./sheet";
 import { theme } from "./view";
 
 const LEFT = 150;
 const RIGHT = 16;
 const BAR = 16;
+/** Width of a letter. */
+const LETTER = 6.6;
 
 /** Groups below each other, in each a bar for every variant: the estimate, its interval, and a dot for every trial. */
 export function bars(data: Bars, names: string[]): Sheet {
   const sides = Math.max(1, names.length);
   const group = sides * BAR + 12;
   const height = 28 + data.groups.length * group + 26;
-  return new Sheet(data.title, height, (painter) => {
+  return new Sheet(data.title, () => height, (painter) => {
     const colours = theme();
     let most = 0;
     for (const { sides } of data.groups) for (const bar of sides) if (bar) most = Math.max(most, bar.high, bar.value, ...bar.values);
@@ -22,7 +25,12 @@ export function bars(data: Bars, names: string[]): Sheet {
     const across = (value: number): number => left + (value / (most || 1)) * (painter.width - left - RIGHT);
     const bottom = height - 26;
     painter.rect(0, 0, painter.width, height, colours.paper);
-    legend(names.map((name, at) => [name, colours.series[at % 4]!]), painter, left, colours.ink);
+    let x = left;
+    names.forEach((name, at) => {
+      filled(painter, x, 4, 14, 11, colours.series[at % 4]!, at, colours.paper);
+      painter.text(name, x + 18, 14, colours.ink);
+      x += 18 + name.length * LETTER + 18;
+    });
     const axis = ticks(0, most, Math.max(2, (painter.width - left) / 130), false, data.unit);
     const axisNames = tickNames(data.unit, axis);
     axis.forEach((at, nth) => {
@@ -36,7 +44,7 @@ export function bars(data: Bars, names: string[]): Sheet {
         if (!bar) return;
         const y = top + side * BAR;
         const colour = colours.series[side % 4]!;
-        painter.rect(left, y + 2, Math.max(1, across(bar.value) - left), BAR - 4, colour);
+        filled(painter, left, y + 2, Math.max(1, across(bar.value) - left), BAR - 4, colour, side, colours.paper);
         const middle = y + BAR / 2;
         painter.line([[across(bar.low), middle], [across(bar.high), middle]], colours.ink, 1.5);
         for (const end of [bar.low, bar.high]) painter.line([[across(end), middle - 4], [across(end), middle + 4]], colours.ink, 1.5);
@@ -50,7 +58,16 @@ export function bars(data: Bars, names: string[]): Sheet {
   });
 }
 
-/** Colours of parts, in the order of the legend: those of work warm, those of waiting cold. */
+/** A bar in its variant's colour and pattern, which tells it apart in grey print: full, striped, framed, striped widely. */
+function filled(painter: Painter, x: number, y: number, w: number, h: number, colour: string, variant: number, paper: string): void {
+  painter.rect(x, y, w, h, colour);
+  const kind = variant % 4;
+  if (kind === 2 && w > 4) painter.rect(x + 2, y + 2, w - 4, h - 4, paper);
+  const every = kind === 1 ? 5 : kind === 3 ? 12 : 0;
+  for (let at = every; every > 0 && at < w - 2; at += every) painter.rect(x + at, y + 1.5, 1.5, h - 3, paper);
+}
+
+/** Colours of parts, in the order of bars and legend: those of work warm, those of waiting cold. */
 const PARTS: Record<string, [string, string]> = {
   "user mode": ["#4a7a1c", "#9ccc65"],
   "faults and system calls": ["#b48a0a", "#e7bf62"],
@@ -60,6 +77,7 @@ const PARTS: Record<string, [string, string]> = {
   "waits in compaction": ["#cfaee2", "#7d5a92"],
   "blocked (I/O, locks)": ["#0f62a8", "#6cb0f2"],
   "waits for a CPU": ["#7fb3de", "#3c6f9e"],
+  "held by dirty limits": ["#0b6e6e", "#5fc9c0"],
   "unexplained": ["#56606b", "#a3adb8"],
 };
 
@@ -68,23 +86,32 @@ const SLEEP = "sleep";
 
 /** Wholes below each other, each a bar of parts. */
 export function stacks(wholes: Whole[], names: string[]): Sheet {
-  const parts = [...new Set(wholes.flatMap((whole) => whole.parts.filter(([name, nanos]) => nanos > 0 && name !== SLEEP).map(([name]) => name)))];
+  const known = Object.keys(PARTS);
+  const place = (part: string): number => (known.includes(part) ? known.indexOf(part) : known.length);
+  const parts = [...new Set(wholes.flatMap((whole) => whole.parts.filter(([name, nanos]) => nanos > 0 && name !== SLEEP).map(([name]) => name)))]
+    .sort((a, b) => place(a) - place(b));
   const row = 34;
-  const legends = Math.ceil(parts.length / 5);
-  const height = legends * 18 + 12 + wholes.length * row + 26;
-  return new Sheet("Where time went", height, (painter) => {
+  const heightOf = (width: number): number => rows(parts, width).length * 18 + 12 + wholes.length * row + 26;
+  return new Sheet("Where time went", heightOf, (painter) => {
+    const height = heightOf(painter.width);
     const colours = theme();
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ? 1 : 0;
     const colour = (part: string): string => PARTS[part]?.[dark] ?? colours.faint;
     const most = Math.max(1, ...wholes.map((whole) => whole.parts.reduce((sum, [name, nanos]) => sum + (name === SLEEP ? 0 : nanos), 0)));
     const left = Math.min(Math.max(...wholes.map((whole) => label(whole, names).length * 6.8)) + 16, painter.width * 0.45);
     const across = (nanos: number): number => (nanos / most) * (painter.width - left - RIGHT);
-    const first = legends * 18 + 8;
+    const legends = rows(parts, painter.width);
+    const first = legends.length * 18 + 8;
     const bottom = height - 26;
     painter.rect(0, 0, painter.width, height, colours.paper);
-    for (let line = 0; line < legends; line++) {
-      legend(parts.slice(line * 5, line * 5 + 5).map((part) => [part, colour(part)]), painter, 4, colours.ink, 14 + line * 18);
-    }
+    legends.forEach((line, nth) => {
+      let x = 4;
+      for (const part of line) {
+        painter.rect(x, 5 + nth * 18, 10, 10, colour(part));
+        painter.text(part, x + 14, 14 + nth * 18, colours.ink);
+        x += space(part);
+      }
+    });
     const axis = ticks(0, most, Math.max(2, (painter.width - left) / 130), false, "nanos");
     const axisNames = tickNames("nanos", axis);
     axis.forEach((at, nth) => {
@@ -99,6 +126,8 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
         const nanos = whole.parts.find(([name]) => name === part)?.[1] ?? 0;
         const width = across(nanos);
         if (width > 0) painter.rect(x, y, width, row - 10, colour(part));
+        // A line between parts, which colours alone do not part in grey.
+        if (width > 3) painter.rect(x + width - 1, y, 1, row - 10, colours.paper);
         x += width;
       }
     });
@@ -110,11 +139,20 @@ export function label(whole: Whole, names: string[]): string {
   return whole.label === "" ? name : `${name}: ${whole.label}`;
 }
 
-function legend(all: [string, string][], painter: import("./paint").Painter, left: number, ink: string, y = 14): void {
-  let x = left;
-  for (const [name, colour] of all) {
-    painter.rect(x, y - 9, 10, 10, colour);
-    painter.text(name, x + 14, y, ink);
-    x += 14 + name.length * 6.6 + 18;
+/** What a part's name takes in the legend. */
+const space = (part: string): number => 14 + part.length * LETTER + 18;
+
+/** The names of parts in as many lines as their width needs. */
+function rows(parts: string[], width: number): string[][] {
+  const out: string[][] = [];
+  let x = Infinity;
+  for (const part of parts) {
+    if (x + space(part) > width) {
+      out.push([]);
+      x = 4;
+    }
+    out[out.length - 1]!.push(part);
+    x += space(part);
   }
+  return out;
 }

@@ -151,9 +151,9 @@ export class CellFigures {
     const link = new Link({ from: 0, to: Math.max(1, ...data.map(({ time }) => time.length)) });
     const most = data.reduce((most, { time }) => time.reduce((a, b) => Math.max(a, b), most), 10);
     const least = data.reduce((least, { time }) => time.reduce((a, b) => Math.min(a, b), least), most);
-    const figure = new Figure("attempts", "Latency of every attempt", "Attempts in their order; failures stand out.");
+    const figure = new Figure("attempts", "Latency of every attempt", "Attempts in their order; those that failed are crosses.");
     const views = data.map((d) => new View(link, new Scatter(this.name(d.table.column), "attempt",
-      { from: Math.max(1, least / 1.4), to: most * 1.3, log: true, label: "latency", show: time }, d.time.map((_, at) => at), d.time, (row) => (d.success[row]! > 0 ? "fast" : "slow"), [{ name: "succeeded", colour: "fast" }, { name: "failed", colour: "slow" }])));
+      { from: Math.max(1, least / 1.4), to: most * 1.3, log: true, label: "latency", show: time }, d.time.map((_, at) => at), d.time, (row) => (d.success[row]! > 0 ? "fast" : "slow"), [{ name: "succeeded", colour: "fast" }, { name: "failed", colour: "slow", isCross: true }])));
     this.views(figure, link, views, `attempts-${this.cell.place}`);
     figure.exports(data.map(({ table }) => this.dump(table)));
     figure.table("Attempts", ["variant", "attempts", "successes"], data.map(({ table, success }) => [this.name(table.column), count(success.length), count(success.reduce((a, b) => a + b, 0))]));

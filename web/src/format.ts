@@ -16,7 +16,7 @@ function scaled(value: number, table: [number, string][]): string {
 
 /** Three digits that count. */
 export function short(value: number): string {
-  return Number(value.toPrecision(3)).toLocaleString("en");
+  return Number(value.toPrecision(3)).toLocaleString("en").replace("-", "−");
 }
 
 export function count(value: number): string {
@@ -75,7 +75,7 @@ export function names(unit: Unit, all: (number | null)[]): string[] {
     const exact = value / divisor;
     // Half of a binary step has a fraction that its distance to the next does not show.
     const fraction = Number.isInteger(exact * 10 ** digits) ? digits : Math.min(6, digits + 1);
-    return `${exact.toLocaleString("en", { maximumFractionDigits: fraction })}${text ? ` ${text}` : ""}${rate}`;
+    return `${exact.toLocaleString("en", { maximumFractionDigits: fraction }).replace("-", "−")}${text ? ` ${text}` : ""}${rate}`;
   });
 }
 

@@ -4,10 +4,13 @@ import uPlot from "uplot";
 import { SvgPainter } from "./paint";
 import { increments, names, show, ticks } from "./format";
 import type { Unit } from "./data";
-import { theme } from "./view";
+import { DASHES, theme } from "./view";
 
 export interface Line { name: string; colour: number; xs: ArrayLike<number>; ys: ArrayLike<number | null> }
 export interface Lines { title: string; x: string; y: string; unitX: Unit; unitY: Unit; lines: Line[] }
+
+/** The strokes of variants as borders. */
+const BORDERS = ["solid", "dashed", "dotted", "double"];
 
 /** The index of the nearest value of a series to one of all places: lines need not have values at the same places. */
 function nearest(plot: uPlot, series: number, index: number | null): number | null {
@@ -66,11 +69,13 @@ export class Chart {
       // Each line shows its own nearest value, with its own place where that is another.
       cursor: { sync: { key: this.sync.key }, dataIdx: (plot, series, index) => nearest(plot, series, index) as number },
       scales: { x: { time: false } },
+      // A line and its mark in the legend are of one stroke.
+      legend: { markers: { dash: (_, series) => BORDERS[(lines[series - 1]?.colour ?? 0) % 4]! } },
       axes: [{ ...axis(data.x, namesX, data.unitX) }, { ...axis(data.y, namesY, data.unitY), size: 74 }],
       series: [
         { label: data.x, value: (_, value) => (value === null ? "" : x(value)) },
         ...lines.map((line): uPlot.Series => ({
-          label: line.name, stroke: colours.series[line.colour % 4]!, width: 1.5, spanGaps: true, points: { show: line.xs.length < 40 },
+          label: line.name, stroke: colours.series[line.colour % 4]!, width: 1.5, dash: DASHES[line.colour % 4]!, spanGaps: true, points: { show: line.xs.length < 40 },
           value: (plot, value, _, index) => {
             if (value === null || value === undefined || index === null) return "";
             const cursor = plot.cursor.idx;
@@ -86,7 +91,7 @@ export class Chart {
 
   svg(): string {
     const { data } = this;
-    const [width, height, left, top, right, bottom] = [900, 320, 74, 40 + 14 * Math.floor(data.lines.reduce((sum, line) => sum + line.name.length * 6.6 + 18, 0) / 700), 12, 40];
+    const [width, height, left, top, right, bottom] = [900, 320, 74, 40 + 14 * Math.floor(data.lines.reduce((sum, line) => sum + line.name.length * 6.6 + 48, 0) / 700), 12, 40];
     const colours = theme();
     const painter = new SvgPainter(width, height);
     const all = data.lines.flatMap((line) => Array.from(line.xs).map((x, at): [number, number | null] => [x, line.ys[at] ?? null]))
@@ -118,9 +123,11 @@ export class Chart {
         const y = line.ys[i];
         if (y !== null && y !== undefined && Number.isFinite(y) && Number.isFinite(line.xs[i]!)) points.push([px(line.xs[i]!), py(y)]);
       }
-      painter.line(points, colour, 1.5);
-      painter.text(line.name, name, row, colour);
-      name += line.name.length * 6.6 + 18;
+      const dash = DASHES[line.colour % 4]!;
+      painter.line(points, colour, 1.5, dash);
+      painter.line([[name, row - 4], [name + 24, row - 4]], colour, 2, dash);
+      painter.text(line.name, name + 30, row, colour);
+      name += line.name.length * 6.6 + 48;
       if (name > width - 160) [name, row] = [left, row + 14];
     });
     return painter.toString();

@@ -1,7 +1,7 @@
 // The state of every page: how often it was used, or how old it is, against whether it is still in memory.
 
 import { count } from "./format";
-import { rgb, type Range, type Source, type Theme } from "./view";
+import { rgb, type Named, type Range, type Source, type Theme } from "./view";
 
 export class PageState implements Source {
   readonly x = "page";
@@ -77,10 +77,10 @@ export class PageState implements Source {
 export class Scatter implements Source {
   constructor(
     readonly title: string, readonly x: string, readonly y: Source["y"],
-    private readonly xs: Float64Array, private readonly ys: Float64Array, private readonly colour: (row: number) => "slow" | "fast", private readonly names: { name: string; colour: keyof Theme }[] = [],
+    private readonly xs: Float64Array, private readonly ys: Float64Array, private readonly colour: (row: number) => "slow" | "fast", private readonly names: Named[] = [],
   ) {}
 
-  legend(): { name: string; colour: keyof Theme }[] {
+  legend(): Named[] {
     return this.names;
   }
 
@@ -93,11 +93,16 @@ export class Scatter implements Source {
       const [at, value] = [this.xs[row]!, this.ys[row]!];
       if (at < range.from || at >= range.to || value < this.y.from) continue;
       points++;
-      const [r, g, b] = colours[this.colour(row)];
-      const [px, py] = [Math.floor((at - range.from) * across), y(value)];
-      for (let dy = 0; dy < size; dy++) {
-        for (let dx = 0; dx < size; dx++) {
-          if (px + dx >= image.width || py + dy >= image.height) continue;
+      const kind = this.colour(row);
+      const [r, g, b] = colours[kind];
+      // What stands out by its colour does so by its shape as well: a cross, larger than the squares.
+      const isCross = kind === "slow";
+      const wide = isCross ? size * 2 + 1 : size;
+      const [px, py] = [Math.floor((at - range.from) * across) - (wide >> 1), y(value) - (wide >> 1)];
+      for (let dy = 0; dy < wide; dy++) {
+        for (let dx = 0; dx < wide; dx++) {
+          if (isCross && Math.abs(dx - dy) > 1 && Math.abs(dx + dy - wide + 1) > 1) continue;
+          if (px + dx < 0 || py + dy < 0 || px + dx >= image.width || py + dy >= image.height) continue;
           const to = ((py + dy) * image.width + px + dx) * 4;
           image.data[to] = r;
           image.data[to + 1] = g;

@@ -4,7 +4,7 @@ import type { Unit } from "./data";
 import type { Redraw } from "./cell";
 import { names as tickNames, powers, show, ticks } from "./format";
 import { CanvasPainter, SvgPainter, type Painter } from "./paint";
-import { theme } from "./view";
+import { DASHES, theme } from "./view";
 
 export interface Mark { x: number; y: number; text: string }
 export interface Curve {
@@ -69,7 +69,7 @@ const BOTTOM = 40;
 /** Height of a line of text. */
 const LINE = 16;
 /** Width of a panel's title with its legend. */
-const headWidth = (panel: Panel): number => panel.title.length * 6.8 + panel.curves.reduce((sum, curve) => sum + curve.name.length * 6.8 + 34, 0) + 8;
+const headWidth = (panel: Panel): number => panel.title.length * 6.8 + panel.curves.reduce((sum, curve) => sum + curve.name.length * 6.8 + 42, 0) + 8;
 /** Below this width panels stand below each other. */
 const NARROW = 620;
 
@@ -226,7 +226,7 @@ export class Panels implements Redraw {
       // Later variants are smaller: where values are the same, all are seen.
       const size = Math.max(3, 8 - 2 * panel.curves.indexOf(curve));
       if (curve.dots) for (const [x, y] of points) painter.rect(x - size / 2, y - size / 2, size, size, colour);
-      else painter.line(points, colour, 1.6);
+      else painter.line(points, colour, 1.6, DASHES[curve.colour % 4]!);
       for (const mark of curve.marks ?? []) {
         const [x, y] = [frame.x(mark.x), frame.y(mark.y)];
         painter.rect(x - 3, y - 3, 6, 6, colour);
@@ -278,8 +278,8 @@ export class Panels implements Redraw {
     for (const curve of [...panel.curves].reverse()) {
       painter.text(curve.name, x, top - 10, colours.ink, "end");
       x -= curve.name.length * 6.8 + 6;
-      painter.line([[x - 16, top - 14], [x, top - 14]], colours.series[curve.colour % 4]!, 3);
-      x -= 28;
+      painter.line([[x - 24, top - 14], [x, top - 14]], colours.series[curve.colour % 4]!, 2, DASHES[curve.colour % 4]!);
+      x -= 36;
     }
   }
 }

@@ -65,6 +65,9 @@ export function theme(): Theme {
   };
 }
 
+/** Strokes of the variants, which tell them apart where colours do not: in grey print. */
+export const DASHES: number[][] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+
 /** A colour as bytes. */
 export function rgb(colour: string): [number, number, number] {
   const hex = Number.parseInt(colour.slice(1), 16);
@@ -72,6 +75,9 @@ export function rgb(colour: string): [number, number, number] {
 }
 
 export interface Axis { from: number; to: number; log: boolean; label: string; show: (value: number) => string }
+
+/** A colour and what it stands for. */
+export interface Named { name: string; colour: keyof Theme; isCross?: boolean }
 
 /** Pixels of a map and what they stand for. */
 export interface Drawn { image: ImageData; points: number }
@@ -84,8 +90,8 @@ export interface Source {
   draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number;
   /** Lines over the map, in values. */
   lines?(range: Range): { name: string; colour: keyof Theme; points: [number, number][] }[];
-  /** What colours stand for, drawn beside the title. */
-  legend?(): { name: string; colour: keyof Theme }[];
+  /** What colours stand for, drawn beside the title; what is drawn as a cross says so. */
+  legend?(): Named[];
   /** Loads what drawing needs; until then it draws less. */
   prepare?(): Promise<void>;
   /** The place nearest to a point, in values of x. */
@@ -98,6 +104,8 @@ const LEFT = 64;
 const RIGHT = 12;
 const TOP = 24;
 const BOTTOM = 38;
+/** Height of a line of text, and width of a letter. */
+const [LINE, LETTER] = [16, 6.6];
 
 export class View {
   readonly canvas = document.createElement("canvas");
@@ -178,24 +186,25 @@ export class View {
   paint(painter: Painter, scale: number, again: boolean): void {
     const colours = theme();
     const { y } = this.source;
-    const [w, h] = [painter.width - LEFT - RIGHT, painter.height - TOP - BOTTOM];
+    const top = this.top(painter.width);
+    const [w, h] = [painter.width - LEFT - RIGHT, painter.height - top - BOTTOM];
     const range = this.link.range;
     painter.rect(0, 0, painter.width, painter.height, colours.paper);
     painter.text(this.source.title, LEFT, 15, colours.ink);
     const [low, high] = y.log ? [Math.log10(Math.max(1, y.from)), Math.log10(Math.max(10, y.to))] : [y.from, y.to];
     const place = (value: number): number => 1 - ((y.log ? Math.log10(Math.max(1, value)) : value) - low) / (high - low || 1);
     for (const at of y.log ? powers(y.from, y.to) : ticks(y.from, y.to, 4)) {
-      const top = TOP + place(at) * h;
-      painter.line([[LEFT, top], [LEFT + w, top]], colours.grid);
-      painter.text(y.show(at), LEFT - 6, top + 4, colours.faint, "end");
+      const down = top + place(at) * h;
+      painter.line([[LEFT, down], [LEFT + w, down]], colours.grid);
+      painter.text(y.show(at), LEFT - 6, down + 4, colours.faint, "end");
     }
     const across = (value: number): number => LEFT + ((value - range.from) / (range.to - range.from)) * w;
     for (const at of ticks(range.from, range.to, Math.max(2, w / 110))) {
-      painter.line([[across(at), TOP], [across(at), TOP + h]], colours.grid);
-      painter.text(count(at), Math.min(across(at), painter.width - count(at).length * 3.5), TOP + h + 15, colours.faint, "middle");
+      painter.line([[across(at), top], [across(at), top + h]], colours.grid);
+      painter.text(count(at), Math.min(across(at), painter.width - count(at).length * 3.5), top + h + 15, colours.faint, "middle");
     }
-    painter.text(this.source.x, LEFT + w / 2, TOP + h + 32, colours.faint, "middle");
-    painter.text(y.label, 12, TOP + h / 2, colours.faint, "middle", true);
+    painter.text(this.source.x, LEFT + w / 2, top + h + 32, colours.faint, "middle");
+    painter.text(y.label, 12, top + h / 2, colours.faint, "middle", true);
     const [pw, ph] = [Math.max(1, Math.round(w * scale)), Math.max(1, Math.round(h * scale))];
     this.raw.width = pw;
     this.raw.height = ph;
@@ -204,24 +213,36 @@ export class View {
     const row = (value: number): number => Math.min(ph - 1, Math.max(0, Math.round(place(value) * (ph - 1))));
     this.points = this.source.draw(image, range, row, colours, again ? () => this.later() : () => undefined);
     context.putImageData(image, 0, 0);
-    painter.image(this.raw, LEFT, TOP, w, h);
+    painter.image(this.raw, LEFT, top, w, h);
     let name = LEFT + w;
-    for (const { name: text, colour } of [...(this.source.legend?.() ?? [])].reverse()) {
-      name -= text.length * 6.6;
-      painter.text(text, name, 15, colours.ink);
+    const line = top - 9;
+    for (const { name: text, colour, isCross } of [...(this.source.legend?.() ?? [])].reverse()) {
+      name -= text.length * LETTER;
+      painter.text(text, name, line, colours.ink);
       name -= 14;
-      painter.rect(name, 6, 10, 10, String(colours[colour]));
+      if (isCross) {
+        painter.line([[name + 1, line - 8], [name + 9, line]], String(colours[colour]), 2);
+        painter.line([[name + 1, line], [name + 9, line - 8]], String(colours[colour]), 2);
+      } else painter.rect(name, line - 9, 10, 10, String(colours[colour]));
       name -= 12;
     }
-    for (const line of this.source.lines?.(range) ?? []) {
-      const colour = String(colours[line.colour]);
-      const points = line.points
+    for (const curve of this.source.lines?.(range) ?? []) {
+      const colour = String(colours[curve.colour]);
+      const points = curve.points
         .filter(([x]) => x >= range.from && x <= range.to)
-        .map(([x, value]): [number, number] => [across(x), TOP + Math.min(1, Math.max(0, place(value))) * h]);
+        .map(([x, value]): [number, number] => [across(x), top + Math.min(1, Math.max(0, place(value))) * h]);
       painter.line(points, colour, 1.5);
-      painter.text(line.name, name, 15, colour, "end");
-      name -= line.name.length * 7 + 14;
+      painter.text(curve.name, name, line, colour, "end");
+      name -= curve.name.length * 7 + 14;
     }
+  }
+
+  /** Where the map begins: where title and legend have no room beside each other, the legend gets a line of its own. */
+  private top(width: number): number {
+    const { title } = this.source;
+    const legend = (this.source.legend?.() ?? []).reduce((sum, { name }) => sum + name.length * LETTER + 26, 0);
+    const curves = (this.source.lines?.(this.link.range) ?? []).reduce((sum, { name }) => sum + name.length * 7 + 14, 0);
+    return title.length * LETTER + legend + curves > width - LEFT - RIGHT ? TOP + LINE : TOP;
   }
 
   svg(width = this.canvas.clientWidth || 900, placed?: Placed[]): string {
@@ -273,7 +294,8 @@ export class View {
   private point(event: MouseEvent, share: number): void {
     const box = this.canvas.getBoundingClientRect();
     const { from, to } = this.link.range;
-    const down = 1 - (event.clientY - box.top - TOP) / (this.height - TOP - BOTTOM);
+    const top = this.top(box.width);
+    const down = 1 - (event.clientY - box.top - top) / (this.height - top - BOTTOM);
     const { y } = this.source;
     const value = y.log ? 10 ** (Math.log10(Math.max(1, y.from)) + down * Math.log10(y.to / Math.max(1, y.from))) : y.from + down * (y.to - y.from);
     const width = (to - from) / Math.max(1, box.width - LEFT - RIGHT);
@@ -290,6 +312,9 @@ export class View {
       return;
     }
     const w = this.canvas.clientWidth - LEFT - RIGHT;
+    const top = this.top(this.canvas.clientWidth);
+    this.hair.style.top = `${top}px`;
+    this.hair.style.height = `${this.height - top - BOTTOM}px`;
     this.hair.style.left = `${LEFT + ((at - from) / (to - from)) * w}px`;
     if (this.source.tell && this.seen) this.tip.textContent = await this.source.tell(at);
   }

@@ -133,7 +133,7 @@ async function panels(page, figure) {
           const [[x0, y0], [x1]] = panel.grid;
           if (x0 === x1 && node.getAttribute("text-anchor") === "middle") panel.x.push([number(node.textContent), x0]);
           else if (node.getAttribute("text-anchor") === "end" && Math.abs(at("y") - 4 - y0) < 0.1) panel.y.push([number(node.textContent), y0]);
-        } else if (node.nodeName === "polyline" && node.getAttribute("stroke-width") === "1.6") panel.curves.push({ colour: node.getAttribute("stroke"), points: points() });
+        } else if (node.nodeName === "polyline" && node.getAttribute("stroke-width") === "1.6") panel.curves.push({ colour: node.getAttribute("stroke"), dash: node.getAttribute("stroke-dasharray") ?? "", points: points() });
         else if (node.nodeName === "polygon") panel.ribbons.push(points());
         else if (node.nodeName === "rect") panel.marks.push([at("x") + at("width") / 2, at("y") + at("height") / 2, node.getAttribute("fill")]);
       }
@@ -169,6 +169,7 @@ await check("shares up to a time are drawn where the histogram has them, their d
   assert.deepEqual([shares.title, apart.title, tail.title], ["share up to", "difference of shares", "share that is larger"]);
   assert.equal(shares.curves.length, 2);
   assert.notEqual(shares.curves[0].colour, shares.curves[1].colour);
+  assert.deepEqual([shares, apart, tail].map(({ curves }) => curves.map(({ dash }) => dash)), [["", "7 3"], ["7 3"], ["", "7 3"]], "strokes tell variants apart in grey");
   const [x, y, dy] = [axis(shares.x, true), axis(shares.y, false), axis(apart.y, false)];
   [a, b].forEach((rows, side) => {
     const { points } = shares.curves[side];
@@ -353,8 +354,8 @@ await check("the first screen answers: a forest plot within five tabs, and a clo
   await done();
 });
 
-await check("bars end where the numbers beside them say, and arrows point to where they go on", async () => {
-  const { page, done } = await openWhole("report.html");
+for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: bars end where the numbers beside them say, and arrows point to where they go on`, async () => {
+  const { page, done } = await openWhole("report.html", options);
   const problems = await page.evaluate(() => {
     const number = (text) => Number(text.replace("−", "-").replace(/,/g, ""));
     const wrong = [];
@@ -365,6 +366,7 @@ await check("bars end where the numbers beside them say, and arrows point to whe
         // A difference has an axis of its own below it.
         const own = strip.nextElementSibling?.matches("svg.axis") ? strip.nextElementSibling : null;
         const axis = own ?? head;
+        if (strip.getClientRects().length > 0 && axis.getClientRects().length === 0) wrong.push(`${strip.getAttribute("aria-label")}: its axis is not shown`);
         const ticks = [...axis.querySelectorAll("text")].map((tick) => [number(tick.textContent.replace(/ .*/, "")), Number(tick.getAttribute("x"))]);
         const place = own ? (v) => v : (v) => Math.log(1 + v / 100);
         const [zero, far] = [ticks.find(([v]) => v === 0), ticks.find(([v]) => v !== 0)];
@@ -509,6 +511,55 @@ await check("on paper every figure is there as a drawing, whole and not stretche
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));
   assert.equal(await page.locator(".paper").count(), 0, "the screen has its figures back");
   await page.pdf({ path: `${shots}/print.pdf`, format: "A4" });
+  await done();
+});
+
+/** Texts of a drawing that are cut at its edge or lie over another, with what lies there. */
+const unreadable = (page, svg) => page.evaluate((svg) => {
+  const box = document.createElement("div");
+  document.body.append(box);
+  box.append(document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true));
+  const wrong = [];
+  for (const part of box.querySelector("svg > svg") ? box.querySelectorAll("svg > svg") : box.querySelectorAll("svg")) {
+    const { left, right } = part.getBoundingClientRect();
+    // A turned name stands beside its axis.
+    const texts = [...part.querySelectorAll("text:not([transform])")].map((node) => ({ text: node.textContent, box: node.getBoundingClientRect() }));
+    texts.forEach(({ text, box }, nth) => {
+      if (box.left < left - 1 || box.right > right + 1) wrong.push(`${text} is cut`);
+      for (const other of texts.slice(nth + 1)) {
+        if (other.box.left < box.right - 1 && box.left < other.box.right - 1 && other.box.top < box.bottom - 3 && box.top < other.box.bottom - 3) wrong.push(`${text} over ${other.text}`);
+      }
+    });
+  }
+  box.remove();
+  return wrong;
+}, svg);
+
+for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: no name or tick in a figure is cut or lies over another`, async () => {
+  const { page, done } = await openWhole("report.html", options);
+  for (const kind of ["access", "pages", "histogram", "attempts", "asked", "bars", "processes", "swap", "wholes", "time"]) {
+    const figure = kinds(page, kind).first();
+    if ((await figure.count()) === 0) continue;
+    await figure.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(200);
+    assert.deepEqual(await unreadable(page, await saved(page, () => menu(figure, /^SVG/))), [], kind);
+  }
+  await done();
+});
+
+await check("variants and what failed are told apart without colours: by stroke, pattern and shape", async () => {
+  const { page, done } = await openWhole("report.html");
+  const dashes = (svg, wide) => [...svg.matchAll(new RegExp(`<polyline [^>]*stroke-width="${wide}"[^>]*>`, "g"))].map(([line]) => /dasharray="([^"]*)"/.exec(line)?.[1] ?? "");
+  const lines = await saved(page, () => menu(kinds(page, "time").first(), /^SVG/));
+  assert.deepEqual(dashes(lines, "1.5"), ["", "7 3"]);
+  assert.deepEqual(dashes(lines, "2"), ["", "7 3"], "before its name stands a line's own stroke");
+  const paper = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--paper").trim());
+  const bars = await saved(page, () => menu(kinds(page, "bars").first(), /^SVG/));
+  const stripes = [...bars.matchAll(/<rect [^>]*width="1\.5"[^>]*fill="([^"]*)"/g)].filter(([, fill]) => fill === paper);
+  assert.ok(stripes.length > 4, `${stripes.length} stripes`);
+  // The legend of attempts has a square and a cross of two strokes.
+  const crosses = await saved(page, () => menu(kinds(page, "attempts").first(), /^SVG/));
+  assert.ok(dashes(crosses, "2").length >= 2, "the legend has a cross for what failed");
   await done();
 });
 

@@ -65,11 +65,9 @@ impl Axis {
                     .flat_map(|share| [share * self.reach, -share * self.reach])
                     .map(|value| {
                         let (number, unit) = if self.unit == Unit::Share {
-                            let digits = usize::from(value.abs() < 0.01);
-                            (signed(value * 100.0, digits, false), "pt")
+                            (exact(value * 100.0), "pt")
                         } else {
-                            let digits = usize::from((value / scale.divisor).fract() != 0.0);
-                            (signed(value / scale.divisor, digits, false), scale.unit)
+                            (exact(value / scale.divisor), scale.unit)
                         };
                         (value, format!("{number} {unit}").trim_end().to_owned())
                     })
@@ -102,6 +100,16 @@ impl Axis {
         out.push_str("</svg>");
         out
     }
+}
+
+/// A number with its sign and as many digits as it takes to be no other.
+fn exact(value: f64) -> String {
+    let near = |digits: &usize| {
+        let step = 10_f64.powi(i32::try_from(*digits).unwrap_or(0));
+        ((value * step).round() / step - value).abs() <= value.abs() * 1e-9
+    };
+    let digits = (0..9).find(near).unwrap_or(9);
+    signed(value, digits, false)
 }
 
 /// The scales of all intervals of a page.
@@ -227,6 +235,25 @@ mod tests {
         assert!(axis.place(1.0 / 1.5).abs() < 1e-12);
         assert!(axis.place(0.5) < 0.0, "−50 % is outside");
         assert!(axis.place(0.0) < 0.0);
+    }
+
+    #[test]
+    fn ticks_of_differences_are_the_values_at_which_they_stand() {
+        for most in [0.0004, 0.003, 0.017, 0.041, 0.077, 0.3, 0.9] {
+            let axis = Axis {
+                kind: EffectKind::Difference,
+                unit: Unit::Share,
+                reach: round_up(most),
+            };
+            for (at, name) in axis.ticks(0.2) {
+                let number = name.replace('−', "-");
+                let number: f64 = number.trim_end_matches(" pt").parse().expect("a number");
+                assert!(
+                    (axis.place(number / 100.0) - at).abs() < 1e-9,
+                    "{name} at {at}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use pagetide_probe::meaning::{Part, TaskTime};
 
 use super::Input;
 use super::data::TimeTotal;
+use crate::terminal::observation::others_together;
 
 /// What a part is called.
 const fn name(part: Part) -> &'static str {
@@ -50,7 +51,7 @@ fn of(column: usize, seen: &Observation) -> Vec<TimeTotal> {
         [only] => vec![whole(String::new(), std::slice::from_ref(only))],
         [main, others @ ..] => vec![
             whole("main process".to_owned(), std::slice::from_ref(main)),
-            whole(format!("{} others together", others.len()), others),
+            whole(others_together(others.len()), others),
         ],
     }
 }

@@ -231,7 +231,7 @@ impl Page {
                 .iter()
                 .fold(Parts::default(), |sum, task| sum.plus(&task.parts));
             let elapsed = others.iter().map(|task| task.elapsed.0).sum();
-            columns.push((format!("{} others together", others.len()), elapsed, sum));
+            columns.push((others_together(others.len()), elapsed, sum));
         }
         let heads =
             std::iter::once(String::new()).chain(columns.iter().map(|(name, _, _)| name.clone()));
@@ -466,5 +466,13 @@ fn part_name(part: Part) -> &'static str {
         Part::RunQueue => "waiting for the CPU",
         Part::Sleep => "asleep of its own will",
         Part::Unexplained => "unexplained",
+    }
+}
+
+/// The name of all processes but the main one.
+pub(crate) fn others_together(number: usize) -> String {
+    match number {
+        1 => "one other".to_owned(),
+        _ => format!("{number} others together"),
     }
 }
