@@ -39,12 +39,32 @@ const INVALID: usize = 8;
 
 /// What exact times do not tell, in one line.
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
-/// Metrics of a cell in a short mail beside the primary ones.
-const MOST_OTHERS: usize = 2;
+/// Lines that a short mail stays below.
+const LINES: usize = 40;
+/// What a short mail has of each cell beside the primary metrics: other metrics, and mechanisms. The most that fits is taken.
+const SHORT: [[usize; 2]; 4] = [[2, 3], [2, 2], [1, 2], [1, 1]];
 
 /// Writes a comparison as a mail's text: what decides, or `all`.
 pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
+    if all {
+        return written(comparison, about, None);
+    }
+    let [first, rest @ ..] = SHORT.map(Some);
+    let mut text = written(comparison, about, first);
+    for short in rest {
+        if text.lines().count() < LINES {
+            break;
+        }
+        text = written(comparison, about, short);
+    }
+    text
+}
+
+/// The mail with so much of each cell; with all that there is where nothing is said.
+fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) -> String {
     let mut out = String::new();
+    let all = short.is_none();
+    let [others, reasons] = short.unwrap_or_default();
     for index in about::others(comparison) {
         paragraph(&mut out, &summary::sentence(comparison, index, true));
     }
@@ -54,7 +74,7 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
         if all {
             in_full(&mut out, comparison, group);
         } else {
-            let of_cell = in_short(&mut out, comparison, group);
+            let of_cell = in_short(&mut out, comparison, group, others);
             hidden = [0, 1].map(|kind| hidden[kind] + of_cell[kind]);
         }
         for sentence in beside::sentences(comparison, place, &LOOK) {
@@ -66,7 +86,7 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
                     paragraph(&mut out, &statement.line());
                 }
             } else {
-                paragraph(&mut out, &why::brief(comparison, explained));
+                paragraph(&mut out, &why::brief(comparison, explained, reasons));
             }
         }
     }
@@ -152,9 +172,9 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// A cell with its primary metrics and what else surely became better or worse the most. Gives how many others surely changed,
+/// A cell with its primary metrics and what else surely became better or worse the most, `most` of them. Gives how many others surely changed,
 /// and how many did not.
-fn in_short(out: &mut String, comparison: &Comparison, group: &Group) -> [usize; 2] {
+fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usize) -> [usize; 2] {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
     let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) =
@@ -169,7 +189,7 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group) -> [usize;
     // The farthest first; where equally far, in the order of the scenario.
     let far = |row: &MetricRow| moved(row).map_or(0.0, |(far, _)| far);
     better.sort_by(|a, b| far(b).total_cmp(&far(a)));
-    better.truncate(MOST_OTHERS);
+    better.truncate(most);
     let undecided: Vec<&MetricRow> = rows
         .iter()
         .copied()

@@ -16,8 +16,63 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 
 /// Findings under a comparison, and pieces of evidence behind each.
 const SHORT: [usize; 2] = [3, 3];
+/// Lines that an explanation takes under a table of a terminal at most; `pagetide explain` has it in full.
+const LINES: usize = 8;
+/// What an explanation under a table says, the most that fits first.
+const DETAILS: [Detail; 7] = [
+    Detail::of(3, 3),
+    Detail::of(3, 1),
+    Detail::of(3, 1).plain(true),
+    Detail::of(3, 1).plain(false),
+    Detail::of(2, 1).plain(true),
+    Detail::of(2, 1).plain(false),
+    Detail::of(1, 1).plain(false),
+];
 /// Longest name in a sentence.
 const NAME_CHARS: usize = 40;
+
+/// How much of an explanation is said.
+#[derive(Clone, Copy)]
+struct Detail {
+    /// Mechanisms, and pieces of evidence behind each.
+    most: usize,
+    pieces: usize,
+    /// Whether all that there is to say is said.
+    is_full: bool,
+    /// Whether the values of the table and intervals are left out.
+    is_plain: bool,
+    /// Whether what mechanisms leave over is said.
+    has_rest: bool,
+}
+
+impl Detail {
+    const FULL: Self = Self {
+        most: usize::MAX,
+        pieces: usize::MAX,
+        is_full: true,
+        is_plain: false,
+        has_rest: true,
+    };
+
+    const fn of(most: usize, pieces: usize) -> Self {
+        Self {
+            most,
+            pieces,
+            is_full: false,
+            is_plain: false,
+            has_rest: true,
+        }
+    }
+
+    /// Without the values that stand in the table, and without intervals.
+    const fn plain(self, has_rest: bool) -> Self {
+        Self {
+            is_plain: true,
+            has_rest,
+            ..self
+        }
+    }
+}
 
 /// One statement of an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,18 +108,46 @@ pub fn statements(
     full: bool,
     ascii: bool,
 ) -> Vec<Statement> {
+    let [most, pieces] = SHORT;
+    let detail = if full {
+        Detail::FULL
+    } else {
+        Detail::of(most, pieces)
+    };
+    detailed(comparison, explained, detail, ascii)
+}
+
+/// The statements in so much detail.
+fn detailed(
+    comparison: &Comparison,
+    explained: &CellExplanation,
+    detail: Detail,
+    ascii: bool,
+) -> Vec<Statement> {
     let explanation = &explained.explanation;
-    let [most, pieces] = if full { [usize::MAX; 2] } else { SHORT };
-    let mut all = vec![Statement::bare(head(comparison, explained, ascii))];
+    let Detail { most, pieces, .. } = detail;
+    let short = detail
+        .is_plain
+        .then(|| short_head(comparison, explained, ascii));
+    let head = short
+        .flatten()
+        .unwrap_or_else(|| head(comparison, explained, ascii));
+    let mut all = vec![Statement::bare(head)];
     for (number, finding) in (1..).zip(explanation.findings.iter().take(most)) {
-        all.push(Statement {
-            claim: format!("{number}. {}", claim(explanation, finding, ascii)),
-            evidence: pieces_of(explanation, &finding.evidence, pieces, ascii),
+        let evidence = pieces_of(explanation, &finding.evidence, pieces, ascii);
+        all.push(if detail.is_plain {
+            let (mechanism, effect) = (finding.mechanism, moved(finding.effect, ascii));
+            let shown = in_brackets(&evidence.join("; "));
+            Statement::bare(format!("{number}. {mechanism}, {effect}{shown}"))
+        } else {
+            Statement {
+                claim: format!("{number}. {}", claim(explanation, finding, ascii)),
+                evidence,
+            }
         });
     }
-    if let Some(rest) = rest(explanation, most, ascii) {
-        all.push(Statement::bare(rest));
-    }
+    let rest = rest(explanation, most, ascii).filter(|_| detail.has_rest);
+    all.extend(rest.map(Statement::bare));
     let (of_counts, beside): (Vec<&Lead>, Vec<&Lead>) =
         explanation.leads.iter().partition(|lead| lead.of.is_some());
     let told = |lead: &&Lead| Statement {
@@ -81,7 +164,7 @@ pub fn statements(
         evidence: pieces_of(explanation, &lead.evidence, pieces, ascii),
     };
     all.extend(of_counts.iter().map(told));
-    if full {
+    if detail.is_full {
         all.extend(beside.iter().map(told));
     } else if !beside.is_empty() {
         all.push(Statement::bare(leads(&beside)));
@@ -95,7 +178,9 @@ pub fn statements(
 
 /// The reasons of a sure difference in two or three lines: each mechanism with what it cost or saved and one counter that shows
 /// it. Empty where there is nothing to explain.
-pub fn brief(comparison: &Comparison, explained: &CellExplanation) -> String {
+///
+/// At most `most` mechanisms are named.
+pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) -> String {
     let explanation = &explained.explanation;
     let Some(claim) = &explanation.claim else {
         return String::new();
@@ -111,7 +196,7 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation) -> String {
     let reasons: Vec<String> = explanation
         .findings
         .iter()
-        .take(SHORT[0])
+        .take(most)
         .map(|finding| {
             let shown = pieces_of(explanation, &finding.evidence, 1, true);
             let effect = if finding.effect * whole > 0.0 {
@@ -208,6 +293,50 @@ fn head(comparison: &Comparison, explained: &CellExplanation, ascii: bool) -> St
         of_claim(claim, ascii),
         basis(&explanation.basis)
     )
+}
+
+/// What is explained, without the values that stand in the table above; `None` where no cause was found, which takes more
+/// words.
+fn short_head(comparison: &Comparison, explained: &CellExplanation, ascii: bool) -> Option<String> {
+    let explanation = &explained.explanation;
+    let claim = explanation.claim.as_ref()?;
+    if explanation.answer != Answer::Explained {
+        return None;
+    }
+    let of = match comparison.columns.len() {
+        ..=2 => String::new(),
+        _ => {
+            let name = about::name(comparison, explained.column);
+            format!(" of {}", clean(name, NAME_CHARS, ascii))
+        }
+    };
+    let relation = if explanation.is_another_time() {
+        ", which is not the same time"
+    } else {
+        ""
+    };
+    let rests_on = match &explanation.basis {
+        Basis::Traced {
+            records, attempts, ..
+        } => {
+            let time = if *attempts {
+                "the attempts'"
+            } else {
+                "all processes'"
+            };
+            match records[0].len() {
+                1 => format!("{time} time (1 seed)"),
+                many => format!("{time} time ({many} seeds)"),
+            }
+        }
+        Basis::Counters => "elapsed time (counters alone)".to_owned(),
+    };
+    Some(format!(
+        "Why {}{of} {}: {} in {rests_on}{relation}",
+        clean(&claim.metric, NAME_CHARS, ascii),
+        claim.verdict,
+        moved(explanation.difference(), ascii),
+    ))
 }
 
 /// Whether a time surely became shorter or longer.
@@ -438,21 +567,38 @@ fn signed(time: f64, ascii: bool) -> String {
     format!("{sign}{}", show(Unit::Nanos, time.abs(), ascii))
 }
 
-/// The explanations of one cell as they stand under its table in a terminal.
+/// The explanations of one cell as they stand under its table in a terminal: each in as much detail as a few lines hold.
 pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> String {
     let mut out = String::new();
     for explained in of_cell(comparison, cell) {
-        for (place, statement) in statements(comparison, explained, false, look.ascii)
-            .iter()
-            .enumerate()
-        {
-            let (indent, ink) = if place == 0 {
-                (2, Ink::Plain)
-            } else {
-                (4, Ink::Faint)
-            };
-            lines(&mut out, &statement.line(), indent, ink, look);
-        }
+        let fits = |text: &String| text.lines().count() <= LINES;
+        let mut all = DETAILS.iter().map(|detail| {
+            let statements = detailed(comparison, explained, *detail, look.ascii);
+            under_table(&statements, look)
+        });
+        let text = all.find(fits).unwrap_or_else(|| {
+            let least = DETAILS[DETAILS.len() - 1];
+            let all = under_table(&detailed(comparison, explained, least, look.ascii), look);
+            let kept = all.lines().take(LINES - 1);
+            let mut cut: String = kept.flat_map(|line| [line, "\n"]).collect();
+            lines(&mut cut, "`pagetide explain` says all", 4, Ink::Faint, look);
+            cut
+        });
+        out.push_str(&text);
+    }
+    out
+}
+
+/// Statements as lines, the first less far in.
+fn under_table(statements: &[Statement], look: &Look) -> String {
+    let mut out = String::new();
+    for (place, statement) in statements.iter().enumerate() {
+        let (indent, ink) = if place == 0 {
+            (2, Ink::Plain)
+        } else {
+            (4, Ink::Faint)
+        };
+        lines(&mut out, &statement.line(), indent, ink, look);
     }
     out
 }

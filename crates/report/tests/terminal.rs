@@ -117,6 +117,60 @@ fn an_invalid_record_says_so_first() {
 }
 
 #[test]
+fn at_80_columns_every_metric_has_one_line_with_sign_and_interval_for_each_variant() {
+    let comparison = data::kernels();
+    let options = Options {
+        all: true,
+        pictures: false,
+    };
+    let text = verdicts(
+        &comparison,
+        &data::about_kernels(),
+        options,
+        &Look::plain(80),
+    );
+    let others = comparison.columns.len() - 1;
+    for group in &comparison.cells {
+        for row in group.metrics.iter().filter(|row| !group.is_scale(row)) {
+            let own = text.lines().filter(|line| {
+                line.trim_start()
+                    .strip_prefix(row.name.as_str())
+                    .is_some_and(|rest| rest.starts_with(' '))
+            });
+            let told = own.filter(|line| {
+                line.contains('[') && line.contains(['+', '−', '0']) || line.contains("identical")
+            });
+            assert!(told.count() >= others, "{}: {text}", row.name);
+        }
+    }
+}
+
+#[test]
+fn names_of_metrics_that_differ_are_never_cut_to_the_same_text() {
+    let mut comparison = data::mglru();
+    let group = &mut comparison.cells[0];
+    let row = group.metrics[0].clone();
+    for end in ["a", "b"] {
+        let mut row = row.clone();
+        row.name = format!("operation-during-the-snapshot-{end}");
+        group.metrics.push(row);
+    }
+    let options = Options {
+        all: true,
+        pictures: false,
+    };
+    for width in [50, 80, 120] {
+        let text = verdicts(&comparison, &data::about(), options, &Look::plain(width));
+        for end in ["a", "b"] {
+            assert!(
+                text.contains(&format!("operation-during-the-snapshot-{end}")),
+                "{width}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     let comparisons = [
         (data::mglru(), data::about()),

@@ -112,6 +112,29 @@ fn hostile_names_come_back_whole_from_json_and_steer_nothing() {
 }
 
 #[test]
+fn a_short_mail_leaves_out_what_would_make_it_too_long() {
+    let mut comparison = data::mglru();
+    let full = mail::mail(&comparison, &data::about(), false);
+    assert!(full.lines().count() < 40, "{full}");
+    // With more cells it says less of each, and still what decides.
+    let cell = comparison.cells[0].clone();
+    comparison.cells.push(cell);
+    let shorter = mail::mail(&comparison, &data::about(), false);
+    let rows = |text: &str| text.lines().filter(|line| line.contains("%) ")).count();
+    let primary = comparison
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.metrics)
+        .filter(|row| row.primary)
+        .count();
+    assert!(rows(&shorter) >= primary, "{shorter}");
+    assert!(
+        shorter.lines().count() < 40 || rows(&shorter) <= primary + comparison.cells.len(),
+        "{shorter}"
+    );
+}
+
+#[test]
 fn csv_has_a_row_for_each_cell_metric_and_variant() {
     let comparison = data::mglru();
     let mut out = Vec::new();

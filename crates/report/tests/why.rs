@@ -180,6 +180,31 @@ fn the_paragraph_under_a_comparison() {
     );
 }
 
+#[test]
+fn under_a_table_an_explanation_takes_at_most_eight_lines_whatever_the_width() {
+    let a = side("0x0000", 9_000.0, 2_000.0, 60.0, false);
+    let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
+    let long =
+        "observed record 0badc0de tells of no task's time, and of nothing else either ".repeat(9);
+    for notes in [&[][..], &[long.as_str()]] {
+        let found = explained(&a, &b, notes);
+        for width in [60, 72, 80, 100, 120, 200] {
+            let text = under_the_table(&found, &Look::plain(width));
+            // A note of one side stands beside the explanation's first and biggest reason.
+            let biggest = &found.explanations[0].explanation.findings[0];
+            assert!(
+                text.contains(&biggest.mechanism.to_string()),
+                "{width}: {text}"
+            );
+            let own: Vec<&str> = text
+                .lines()
+                .take_while(|line| line.starts_with("  ") && !line.starts_with("  Also"))
+                .collect();
+            assert!(own.len() <= 8, "{width}: {text}");
+        }
+    }
+}
+
 /// Classes, left and right ends of the bars of the first waterfall of a page, and where no difference lies.
 fn waterfall(page: &str) -> (f64, Vec<(String, f64, f64)>) {
     let table = page.split("<table class=\"waterfall\">").nth(1).unwrap();

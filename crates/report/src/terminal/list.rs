@@ -40,7 +40,8 @@ pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> St
     text
 }
 
-/// Draws a list as a table as wide as the terminal; long cells wrap, those of the widest columns first.
+/// Draws a list as a table as wide as the terminal; long cells wrap, those of the widest columns first, and between words as
+/// long as that is enough.
 pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     let heads = T::HEADS
         .iter()
@@ -63,6 +64,25 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     let room = look
         .width
         .saturating_sub(GAP * widths.len().saturating_sub(1));
+    let word = |column: usize| {
+        let cells = all.iter().filter_map(|row| row.get(column));
+        cells
+            .flat_map(|cell| cell.split(' '))
+            .map(width)
+            .max()
+            .unwrap_or(0)
+    };
+    let words: Vec<usize> = (0..T::HEADS.len()).map(word).collect();
+    while widths.iter().sum::<usize>() > room {
+        let wider = widths
+            .iter_mut()
+            .zip(&words)
+            .filter(|(wide, word)| **wide > **word);
+        match wider.max() {
+            Some((widest, _)) => *widest -= 1,
+            None => break,
+        }
+    }
     while widths.iter().sum::<usize>() > room {
         match widths.iter_mut().max() {
             Some(widest) if *widest > NARROWEST_CHARS => *widest -= 1,

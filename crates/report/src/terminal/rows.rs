@@ -177,8 +177,8 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
                 text,
                 "{}: {FEWEST} are needed to find a change; `pagetide compare` judges two",
                 match cell.points {
-                    1 => "one kernel or sitting".to_owned(),
-                    many => format!("{many} kernels or sittings"),
+                    1 => "one kernel or run".to_owned(),
+                    many => format!("{many} kernels or runs"),
                 }
             );
         } else if cell.changes.is_empty() {

@@ -1,6 +1,6 @@
 //! The verdict table: what was compared, what was found, how sure, and what to keep in mind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -211,26 +211,37 @@ pub fn seeds(group: &Group) -> String {
     }
 }
 
-/// The widest layout that fits: one line with the interval drawn, one line, blocks of two lines for each variant, as
-/// many beside each other as there is room for, or no table at all but three lines for each metric.
+/// The widest layout that fits: a table for each variant, with one line for each metric, with the interval drawn or without;
+/// blocks of two lines for each variant, as many beside each other as there is room for; or no table at all but three lines
+/// for each metric. Names are never cut to the same text.
 fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &Look) -> String {
     let fits = |grid: &Grid| grid.width() + 2 <= look.width;
-    if let [only] = others {
-        for strip in [STRIP, 0] {
-            for name in &METRIC[..3] {
-                let grid = lines(comparison, rows, *only, strip, *name, look);
-                if fits(&grid) {
-                    return grid.draw(look, 2);
-                }
-            }
-        }
+    let tells = |name: &usize| {
+        let mut seen = BTreeSet::new();
+        let mut names = rows.iter().map(|row| name_of(row, *name, look).draw(look));
+        names.all(|name| seen.insert(name))
+    };
+    let names: Vec<usize> = METRIC.into_iter().filter(tells).collect();
+    let single = |other: &usize| {
+        [STRIP, 0].into_iter().find_map(|strip| {
+            names
+                .iter()
+                .filter(|name| **name >= METRIC[2])
+                .map(|name| lines(comparison, rows, *other, strip, *name, look))
+                .find(fits)
+        })
+    };
+    let grids: Option<Vec<Grid>> = others.iter().map(single).collect();
+    if let Some(grids) = grids {
+        let drawn: Vec<String> = grids.iter().map(|grid| grid.draw(look, 2)).collect();
+        return drawn.join("\n");
     }
     let mut out = String::new();
     let mut from = 0;
     while from < others.len() {
         let most = others.len() - from;
         let found = (1..=most).rev().find_map(|count| {
-            METRIC.iter().find_map(|name| {
+            names.iter().find_map(|name| {
                 let grid = blocks(comparison, rows, &others[from..from + count], *name, look);
                 fits(&grid).then_some((count, grid))
             })
