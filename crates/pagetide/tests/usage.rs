@@ -58,6 +58,10 @@ fn mistyped_words_are_answered_with_near_ones_and_exit_code_4() {
         let (_, err) = lab.ends(4, &arguments);
         one_sentence(&err, &["did you mean", near]);
     }
+    // What is like no name gets the nearest ones, not all, and where all are.
+    let (_, err) = lab.ends(4, ["run", "copy"]);
+    one_sentence(&err, &["filecopy", "pagetide list scenarios"]);
+    assert!(err.matches(", ").count() <= 2, "{err}");
 }
 
 #[test]
