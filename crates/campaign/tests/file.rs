@@ -183,7 +183,14 @@ fn a_primary_above_all_scenarios_is_a_metric_of_one_of_them() {
         .to_string();
     assert!(message.starts_with("c.toml:9:"), "{message}");
     assert!(message.contains("did you mean `access-mean`?"), "{message}");
-    assert!(message.contains("read-mean"), "all are listed: {message}");
+    let text = GOOD.replace("primary = \"access-mean\"", "primary = \"zzz\"");
+    let message = parse("c.toml", &text, &vocabulary())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("use one of") && message.contains("read-mean"),
+        "{message}"
+    );
     let text = GOOD.replace("primary = \"access-mean\"", "primary = []");
     assert!(parse("c.toml", &text, &vocabulary()).is_err());
     let text = GOOD.replace("access-p99 = \"5%\"", "acess-p99 = \"5%\"");
