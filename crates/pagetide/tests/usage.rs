@@ -322,3 +322,16 @@ fn no_colours_go_where_no_terminal_is() {
         assert!(!output.stderr.contains(&0x1b), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_mail_about_results_of_others_says_no_more_than_they_do() {
+    let lab = Lab::new();
+    lab.import_of_two_variants();
+    let (mail, _) = lab.ends(0, ["compare", "r", "--as", "mail", "--exit-zero"]);
+    assert!(mail.contains("time") && mail.contains('*'), "{mail}");
+    let command = "$ pagetide import csv r.csv --json";
+    assert!(mail.trim_end().ends_with(command), "{mail}");
+    for unknown in ["Linux", "total:0"] {
+        assert!(!mail.contains(unknown), "{mail}");
+    }
+}

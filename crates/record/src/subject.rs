@@ -334,16 +334,26 @@ impl Subject {
             let name = word.rsplit('/').next().unwrap_or_default();
             format!(" {}", name.trim_matches('\''))
         });
+        let name = format!("{}{}{written}", self.scenario, command.unwrap_or_default());
+        if self.is_imported() {
+            return name;
+        }
         format!(
-            "{}{}{written} · {} · {}{}",
-            self.scenario,
-            command.unwrap_or_default(),
+            "{name} · {} · {}{}",
             self.memory,
             self.swap,
             self.files_on.beside_swap()
         )
     }
+
+    /// Whether others measured it: nothing is known of memory, swap and causes.
+    pub fn is_imported(&self) -> bool {
+        self.arena.machine.starts_with(IMPORTED)
+    }
 }
+
+/// How the machine of an imported trial begins; where it came from follows.
+pub const IMPORTED: &str = "imported from ";
 
 /// Lower-case hexadecimal of some bytes.
 pub fn hex(bytes: &[u8]) -> String {

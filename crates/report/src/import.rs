@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
 use pagetide_quantity::Nanos;
+use pagetide_record::subject::IMPORTED;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
@@ -214,6 +215,8 @@ pub struct Claims<'a> {
     pub baseline: Option<&'a str>,
     /// Whether the variants took turns.
     pub interleaved: bool,
+    /// The command that brings the records in.
+    pub command: &'a str,
 }
 
 /// Makes a campaign of imported records, so that `compare` finds their variants by name. The baseline comes first: the one
@@ -238,6 +241,7 @@ pub fn note(
             .min()
             .unwrap_or_default(),
         arena: ArenaKind::Host,
+        command: claims.command.to_owned(),
         variants,
         imported: Some(Pairing {
             paired_by: batch.paired_by.clone(),
@@ -342,7 +346,7 @@ fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Reco
             variant,
             arena: ArenaSpec {
                 kind: ArenaKind::Host,
-                machine: format!("imported from {source}"),
+                machine: format!("{IMPORTED}{source}"),
                 ..ArenaSpec::default()
             },
             // Nothing is known of either; zero and none say so.

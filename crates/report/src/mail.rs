@@ -432,7 +432,12 @@ fn provenance(out: &mut String, comparison: &Comparison, about: &About, all: boo
         let kernel = about::kernel(column);
         let role = role(comparison, index).filter(|_| !all);
         let role = role.map_or_else(String::new, |role| format!("{role} = "));
-        let text = format!("{role}{}: Linux {kernel}{settings}", column.name);
+        // Of imported results the kernel may not be known.
+        let kernel = match kernel.as_str() {
+            "" => String::new(),
+            release => format!(": Linux {release}"),
+        };
+        let text = format!("{role}{}{kernel}{settings}", column.name);
         paragraph(out, &text);
     }
     if !about.command.is_empty() {

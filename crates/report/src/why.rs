@@ -6,6 +6,7 @@ use pagetide_compare::explain::{
     Reading, Source,
 };
 use pagetide_quantity::Unit;
+use pagetide_record::Subject;
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
@@ -125,6 +126,9 @@ fn detailed(
     ascii: bool,
 ) -> Vec<Statement> {
     let explanation = &explained.explanation;
+    if is_imported(comparison, explained) {
+        return vec![Statement::bare(head(comparison, explained, ascii))];
+    }
     let Detail { most, pieces, .. } = detail;
     let short = detail
         .is_plain
@@ -265,6 +269,9 @@ fn head(comparison: &Comparison, explained: &CellExplanation, ascii: bool) -> St
         (_, Answer::Identical) => {
             return format!("{subject}: no difference, the records are equal to the bit");
         }
+        _ if is_imported(comparison, explained) => {
+            return format!("{subject}: imported results do not tell");
+        }
         (None, _) if explanation.changed.iter().any(is_time) => {
             return format!(
                 "{subject}: no sure difference in a whole time to explain; quantiles, maxima and times below a tenth of all processes' time are not explained"
@@ -337,6 +344,13 @@ fn short_head(comparison: &Comparison, explained: &CellExplanation, ascii: bool)
         claim.verdict,
         moved(explanation.difference(), ascii),
     ))
+}
+
+/// Whether the records come from elsewhere, with results alone.
+fn is_imported(comparison: &Comparison, explained: &CellExplanation) -> bool {
+    let cell = comparison.cells.get(explained.cell);
+    let subject = cell.and_then(|cell| cell.subject.as_ref());
+    subject.is_some_and(Subject::is_imported)
 }
 
 /// Whether a time surely became shorter or longer.

@@ -246,7 +246,7 @@ fn imported_results_are_compared_by_the_same_rules() {
         store.add(writer, record).unwrap();
     }
     store.note(&note).unwrap();
-    for comparison in [
+    for mut comparison in [
         pagetide_compare::compare_campaign(&store, Some("theirs")).unwrap(),
         pagetide_compare::compare_two(&store, "theirs:old", "theirs:new", false).unwrap(),
     ] {
@@ -259,8 +259,14 @@ fn imported_results_are_compared_by_the_same_rules() {
         let about = pagetide_report::About::default();
         let look = pagetide_report::Look::plain(100);
         let options = pagetide_report::terminal::Options::default();
+        comparison.explanations = pagetide_compare::explain::explain(&store, &comparison).unwrap();
         let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
         assert!(shown.contains("improved"), "{shown}");
+        // Nothing is known of memory, swap and causes, and nothing is said of them.
+        assert!(shown.contains("imported results do not tell"), "{shown}");
+        for unknown in ["total:0", "surely changed", "no sure difference"] {
+            assert!(!shown.contains(unknown), "{shown}");
+        }
         assert!(
             !shown.contains("one nanosecond"),
             "host times are real: {shown}"

@@ -76,6 +76,12 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
     assert_eq!(judgement.n, 18, "{judgement:?}");
     assert!(judgement.shift.is_none(), "{judgement:?}");
     assert!((judgement.effect.unwrap().estimate - 1.0).abs() < 1e-12);
+    // The medians are of all trials, also of those without a partner.
+    let about = pagetide_report::About::default();
+    let look = pagetide_report::Look::plain(100);
+    let options = pagetide_report::terminal::Options::default();
+    let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
+    assert!(shown.contains("the medians say otherwise"), "{shown}");
 }
 
 #[test]

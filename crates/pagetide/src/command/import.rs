@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Subcommand;
 use pagetide_report::import::{Claims, csv, mmtests, name_of};
-use pagetide_store::is_campaign_name;
+use pagetide_store::{is_campaign_name, shell};
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
+use crate::session::typed;
 
 /// Import results of other tools into the store, to compare them by the same rules
 #[derive(clap::Args, Debug)]
@@ -59,9 +60,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         What::Mmtests { folder } => (mmtests::import(folder)?, folder),
         What::Csv { file, pair } => (csv::import(file, pair.as_deref())?, file),
     };
+    let command = shell(&typed());
     let claims = Claims {
         baseline: args.baseline.as_deref(),
         interleaved: args.interleaved,
+        command: &command,
     };
     let name = match &args.name {
         Some(name) if is_campaign_name(name) => name.clone(),

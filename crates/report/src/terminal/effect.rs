@@ -200,7 +200,10 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
 pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     let judgement = about::judgement(row, other)?;
     let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;
-    let interval = effect.interval?;
+    // What is identical has no interval.
+    let [low, high] = effect.interval.map_or([effect.estimate; 2], |interval| {
+        [interval.low, interval.high]
+    });
     let medians = about::medians(row);
     let (a, b) = (
         medians.get(about::BASELINE).copied().flatten()?,
@@ -211,8 +214,7 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     }
     let ratio = b / a;
     // Within the interval they say the same.
-    if (interval.low..=interval.high).contains(&ratio) && (ratio.ln() * effect.estimate.ln()) >= 0.0
-    {
+    if (low..=high).contains(&ratio) && ratio.ln() * effect.estimate.ln() >= 0.0 {
         return None;
     }
     let scale = EffectScale::of(effect, row.unit);

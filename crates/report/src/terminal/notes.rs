@@ -10,6 +10,7 @@ use pagetide_verdict::{Judgement, Margin, Verdict};
 use crate::about;
 use crate::draw::quantity::Scale;
 use crate::draw::{Look, clean};
+use crate::terminal::effect;
 use crate::terminal::summary::percent;
 
 /// Most metrics named one by one in a note.
@@ -108,6 +109,12 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
             }
             for note in &judgement.notes {
                 remarks.add(remark(note), &full);
+            }
+            if effect::parting(row, index).is_some() {
+                remarks.add(
+                    "Change is that of pairs with the same seed, and the medians say otherwise",
+                    &full,
+                );
             }
             if !judgement.outliers.is_empty() {
                 remarks.add("With outliers, all of them used", &full);
