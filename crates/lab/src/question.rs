@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use pagetide_oracle::{Format, ReferenceError, ReferenceString, UnknownReferences, known};
+use pagetide_oracle::{
+    Format, ReferenceError, ReferenceString, UnknownReferences, known, memory_at_hand,
+};
 use pagetide_quantity::{Bytes, PAGE_SIZE};
 use pagetide_record::Record;
 use pagetide_scenario::{Context, ScenarioError};
@@ -49,8 +51,8 @@ pub struct ReferencesQuestion {
     pub seed: u64,
     /// How a file holds its references; `None` where its contents tell.
     pub format: Option<Format>,
-    /// Memory for references.
-    pub hold: Bytes,
+    /// Memory for references; `None` for a quarter of what is at hand, at most 4 GiB.
+    pub hold: Option<Bytes>,
 }
 
 /// References, and the sizes that are asked for.
@@ -82,8 +84,10 @@ impl ReferencesQuestion {
     ) -> Result<KnownReferences, QuestionError> {
         let mut sizes = self.sizes();
         if Path::new(&self.what).is_file() {
-            let string =
-                ReferenceString::read(Path::new(&self.what), self.format, self.hold.0 / 4)?;
+            let hold = self
+                .hold
+                .map_or_else(|| (memory_at_hand() / 4).min(4 << 30), |hold| hold.0);
+            let string = ReferenceString::read(Path::new(&self.what), self.format, hold / 4)?;
             return Ok(KnownReferences {
                 string,
                 sizes,

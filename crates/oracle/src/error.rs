@@ -119,6 +119,16 @@ pub enum Trouble {
     /// There are more distinct pages than tables can hold.
     #[error("it has more than {} distinct pages; sample it", crate::MOST_PAGES)]
     TooManyPages,
+    /// Its pages need more memory than this process can have.
+    #[error(
+        "its pages, {pages} and more, cannot be numbered in {}, half of the memory at hand; estimate its curve with --curve --sample 0.01", pagetide_quantity::Bytes(*memory)
+    )]
+    Memory {
+        /// Distinct pages so far.
+        pages: usize,
+        /// Bytes that may be taken.
+        memory: u64,
+    },
     /// One of our own files is not in order.
     #[error("{0}")]
     Reference(#[from] pagetide_reference::ReadError),

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Trouble;
+use crate::memory::memory_at_hand;
 pub(crate) use dense::Dense;
 
 /// How a file holds references.
@@ -55,7 +56,8 @@ pub(crate) fn read(
     format: Option<Format>,
     mut take: impl FnMut(&[u32]) -> Result<(), Trouble>,
 ) -> Result<u32, Trouble> {
-    let mut dense = Dense::new();
+    // The other half is for the references.
+    let mut dense = Dense::within(memory_at_hand() / 2);
     let mut numbers = Vec::with_capacity(form::PIECE);
     each(path, format, |ids| {
         numbers.clear();

@@ -335,3 +335,36 @@ fn a_mail_about_results_of_others_says_no_more_than_they_do() {
         assert!(!mail.contains(unknown), "{mail}");
     }
 }
+
+#[test]
+fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let under_limit = |ids: &mut dyn Iterator<Item = u64>| {
+        let path = folder.path().join("long.oracleGeneral.bin");
+        let entries = ids.flat_map(|id| {
+            let mut entry = [0; 24];
+            entry[4..12].copy_from_slice(&id.to_le_bytes());
+            entry[12] = 1;
+            entry
+        });
+        fs::write(&path, entries.collect::<Vec<u8>>()).unwrap();
+        let limited = "ulimit -v 100000; exec \"$@\"";
+        std::process::Command::new("sh")
+            .args(["-c", limited, "sh", env!("CARGO_BIN_EXE_pagetide")])
+            .arg("ideal")
+            .arg(&path)
+            .args(["--pages", "1000", "--policy", "lru"])
+            .env("XDG_CACHE_HOME", folder.path())
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap()
+    };
+    // 144 MB with few pages, 24 bytes an entry; then more pages than 100 MB can number.
+    let few = under_limit(&mut (0..6_000_000_u64).map(|time| time * time % 20_011));
+    assert!(few.status.success(), "{}", text(&few.stderr));
+    assert!(text(&few.stdout).contains("6,000,000 references"));
+    let many =
+        under_limit(&mut (0..3_000_000_u64).map(|id| id.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    assert!(!many.status.success());
+    one_sentence(&text(&many.stderr), &["memory at hand", "--sample"]);
+}

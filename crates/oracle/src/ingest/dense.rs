@@ -20,6 +20,8 @@ pub(crate) struct Dense {
     table: Table,
     /// Ids by number, kept for the case that a hash table takes over.
     ids: Vec<u64>,
+    /// Bytes that may be taken.
+    memory: u64,
 }
 
 enum Table {
@@ -49,18 +51,32 @@ fn spread(id: u64, bits: u32) -> usize {
 
 impl Dense {
     pub fn new() -> Self {
+        Self::within(u64::MAX)
+    }
+
+    /// Takes at most this many bytes of memory.
+    pub fn within(memory: u64) -> Self {
         Self {
             table: Table::Radix(Radix {
                 tops: flat::zeroed(LEAVES),
                 leaves: flat::zeroed(1 << LEAF),
             }),
             ids: Vec::new(),
+            memory,
         }
     }
 
     /// Numbers given so far.
     pub fn pages(&self) -> u32 {
         narrow(self.ids.len())
+    }
+
+    fn bytes(&self) -> u64 {
+        let table = match &self.table {
+            Table::Radix(radix) => (radix.tops.len() + radix.leaves.capacity()) * 4,
+            Table::Hash(hash) => hash.slots.len() * size_of::<(u64, u32)>(),
+        };
+        (table + self.ids.capacity() * 8) as u64
     }
 
     /// Appends the numbers of `ids` to `out`.
@@ -77,6 +93,13 @@ impl Dense {
         }
         if self.ids.len() > at(crate::MOST_PAGES) {
             return Err(Trouble::TooManyPages);
+        }
+        // A table that grows is there twice for a moment, the new one twice as large.
+        if self.bytes().saturating_mul(3) > self.memory {
+            return Err(Trouble::Memory {
+                pages: self.ids.len(),
+                memory: self.memory,
+            });
         }
         Ok(())
     }
@@ -163,6 +186,24 @@ impl Hash {
 mod tests {
     use super::*;
     use std::collections::HashMap;
+
+    #[test]
+    fn pages_that_do_not_fit_memory_are_refused_before_it_is_taken() {
+        let mut rng = pagetide_reference::Rng::new(3);
+        let mut dense = Dense::within(64 << 20);
+        let refused = (0..1000).find_map(|_| {
+            let ids: Vec<u64> = (0..10_000).map(|_| rng.next_u64()).collect();
+            dense.number(&ids, &mut Vec::new()).err()
+        });
+        assert!(matches!(
+            refused,
+            Some(Trouble::Memory {
+                pages: 100_000..1_000_000,
+                ..
+            })
+        ));
+        assert!(dense.bytes() < 64 << 20);
+    }
 
     #[test]
     fn ids_of_any_size_and_density_get_numbers_in_order_of_first_use() {

@@ -64,9 +64,9 @@ pub struct Args {
     /// How the file holds its references [default: told from its contents]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Memory for references; longer strings are kept in a temporary file
-    #[arg(long, value_name = "SIZE", default_value = "4G")]
-    hold: Bytes,
+    /// Memory for references; longer strings are kept in a temporary file [default: a quarter of what is at hand, at most 4G]
+    #[arg(long, value_name = "SIZE")]
+    hold: Option<Bytes>,
     /// List the policies with their parameters and sources
     #[arg(long)]
     policies: bool,
