@@ -14,6 +14,7 @@ mod difference;
 mod divergence;
 mod error;
 pub mod explain;
+pub mod followed;
 mod guests;
 pub mod history;
 mod input;

@@ -171,6 +171,11 @@ fn what_is_no_single_question_is_refused_before_anything_runs() {
     refused(&["kv", "-p", "size=8M", "-p", "size=9M"], &[], &["1 and 2"]);
     refused(&["kv", "--by", "limit"], &[], &["kv", "--by memory"]);
     refused(&["--limit", "8M"], &["true"], &["--limit", "--memory"]);
+    refused(
+        &["--vary", "heap=1M,2M"],
+        &["true"],
+        &["{heap}", "--vary", "--set"],
+    );
     refused(&["--seeds", "9"], &["true"], &["--seeds 1 to 4"]);
     refused(&["kv", "--least", "64M"], &[], &["--least", "--memory"]);
     refused(&["kv", "--until-sure"], &[], &["--until-sure"]);

@@ -61,7 +61,7 @@ pub struct ScenarioFacts<'a> {
 pub enum SqueezeError {
     /// There are several questions.
     #[error(
-        "squeeze answers for one variant and one workload at a time, and here are {variants} and {cells}: give one kernel, no --vs, no --vary, \
+        "squeeze answers for one variant and one workload at a time, and here are {variants} and {cells}: give one kernel, no --vs, \
          and one value of each parameter"
     )]
     Several {

@@ -1,17 +1,18 @@
 //! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty.
 
 use anyhow::Result;
-use pagetide_campaign::Site;
 use pagetide_campaign::squeeze::{
     Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
 };
-use pagetide_compare::squeezed::Knob;
+use pagetide_campaign::{Site, Vary};
+use pagetide_compare::followed::{VariedSqueeze, VariedSqueezes};
+use pagetide_compare::squeezed::{Knob, SqueezeResult};
 use pagetide_lab::facts;
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;
 
 use crate::campaign_args::CampaignArgs;
-use crate::exit::End;
+use crate::exit::{End, Usage};
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::program_args::ProgramArgs;
@@ -22,13 +23,15 @@ use crate::session::Session;
 /// --memory is plenty. With a program of your own the limit of its memory group is searched within that machine, with a scenario
 /// the memory of the machine. At most 15 runs: plenty with every seed, then a bisection with the first seed, then the two sizes
 /// around the answer with all seeds, and one observed run for what is in memory there. What has a record is not run again, so the
-/// same command goes on where it was stopped.
+/// same command goes on where it was stopped. `--vary heap=16M,64M` searches once for each value of a word `{heap}` in the command, and
+/// says whether the program is bounded by that setting of its own.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
   pagetide squeeze --memory 128M --file numbers -- sort numbers
   pagetide squeeze --memory 256M --within 10% --dir /usr/lib/python3.11 --file job.py -- /usr/bin/python3 job.py
   pagetide squeeze --memory 64M --by memory --swap none --file numbers -- sort numbers
+  pagetide squeeze --memory 256M --vary heap=32m,64m,128m --root deb:openjdk-17-jre-headless,bsh -- java -Xmx{heap} -jar /usr/share/java/bsh.jar
   pagetide squeeze kv --memory 128M -p size=48M -p snapshot=false --json
 
 A size is enough where the interval of its slowdown (95 %, Student's, of the logarithms, paired by seed) is at most the
@@ -54,22 +57,72 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Searches.
+/// Searches; with `--vary` once for each value.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
-    let mut campaign =
-        session.campaign_of_search("squeeze", &args.what, &args.campaign, &args.program)?;
+    let mut asked = args.campaign.clone();
+    let Some(vary) = one_word(&mut asked, &args.program)? else {
+        let Some(squeezed) = search(&mut session, args, (&asked, &args.program, ""), places)?
+        else {
+            return Ok(End::Unable);
+        };
+        out.show_quoting(&squeezed, || shown::squeeze(&squeezed, &out.look))?;
+        return Ok(end(&squeezed.answer));
+    };
+    let mut searches = Vec::new();
+    for value in &vary.values {
+        let program = args.program.with_word(&vary.key, value);
+        let Some(squeeze) = search(&mut session, args, (&asked, &program, value), places)? else {
+            return Ok(End::Unable);
+        };
+        let value = value.clone();
+        searches.push(VariedSqueeze { value, squeeze });
+    }
+    let all = VariedSqueezes::of(vary.key, searches);
+    out.show_quoting(&all, || shown::varied(&all, &out.look))?;
+    let mut ends = all.searches.iter().map(|one| end(&one.squeeze.answer));
+    Ok(ends.find(|end| *end != End::Done).unwrap_or(End::Done))
+}
+
+/// What is varied: nothing, or one word of the program.
+fn one_word(asked: &mut CampaignArgs, program: &ProgramArgs) -> Result<Option<Vary>> {
+    let mut all = asked.take_vary();
+    let Some(vary) = all.pop() else {
+        return Ok(None);
+    };
+    let key = &vary.key;
+    if !all.is_empty() || !program.has_word(key) {
+        return Err(Usage::error(format!(
+            "squeeze varies one word of your program: write {{{key}}} where its value goes, as in \
+             `squeeze --vary heap=16M,64M … -- java -Xmx{{heap}} …`; for settings, run squeeze once with each --set"
+        )));
+    }
+    Ok(Some(vary))
+}
+
+/// One search, of a program with this value of what is varied; nothing where it was stopped or its kernel could not be built.
+fn search(
+    session: &mut Session<'_>,
+    args: &Args,
+    (asked, program, value): (&CampaignArgs, &ProgramArgs, &str),
+    places: &StoreArgs,
+) -> Result<Option<SqueezeResult>> {
+    let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
+    if asked.name().is_some() && !value.is_empty() {
+        let value: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+        campaign.name = format!("{}-{value}", campaign.name);
+    }
     one_question(&mut campaign)?;
     if session.build(&mut campaign)?.failed > 0 {
-        return Ok(End::Unable);
+        return Ok(None);
     }
     let facts = facts(&campaign.scenarios[0])?;
     let request = SqueezeRequest {
         within: args.within,
         knob: args.by,
         least: args.least,
-        limit: args.program.limit,
-        time_limit: args.program.time_limit,
+        limit: program.limit,
+        time_limit: program.time_limit,
     };
     let asked = request.search(campaign, &facts)?;
     let arena = session.arena(asked.campaign.arena)?;
@@ -88,16 +141,18 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         },
         |outcome| matches!(outcome, SqueezeOutcome::Stopped(_)),
     )?;
-    let squeezed = match outcome {
-        SqueezeOutcome::Found(squeezed) => squeezed,
+    Ok(match outcome {
+        SqueezeOutcome::Found(squeezed) => Some(*squeezed),
         SqueezeOutcome::Stopped(runs) => {
             session.progress.say(&shown::stopped(runs, MOST_RUNS));
-            return Ok(End::Unable);
+            None
         }
-    };
-    out.show_quoting(&*squeezed, || shown::squeeze(&squeezed, &out.look))?;
-    Ok(match squeezed.answer {
+    })
+}
+
+fn end(answer: &Answer) -> End {
+    match answer {
         Answer::PlentyDied { .. } | Answer::NothingTried => End::Open,
         _ => End::Done,
-    })
+    }
 }

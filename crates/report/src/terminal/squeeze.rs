@@ -1,5 +1,6 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
 
+use pagetide_compare::followed::{Follows, VariedSqueezes};
 use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, SqueezeResult, TriedSize, meaning};
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
@@ -68,6 +69,40 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
         squeezed.campaign
     );
     out
+}
+
+/// Searches that differ in one word of the program's: what each found, and whether that word bounds the program.
+pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
+    let mut out = String::new();
+    if let Some(follows) = &all.follows {
+        let sentence = follow(&all.key, follows, look.ascii);
+        put!(out, "{}\n\n", look.ink(Ink::Strong, &sentence));
+    }
+    for one in &all.searches {
+        put!(out, "{} = {}\n", all.key, one.value);
+        out.push_str(&squeeze(&one.squeeze, look));
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// How the need follows a setting, in a sentence.
+fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
+    let setting = size(follows.setting.0, ascii);
+    let need = show(Unit::Bytes, follows.need.abs(), ascii);
+    let change = if follows.need < 0.0 { "less" } else { "more" };
+    if follows.is_bounded {
+        format!(
+            "The program is bounded by the heap setting: with {setting} more of {key} it needs {need} more. Choose {key} first, then the \
+             memory for it."
+        )
+    } else {
+        format!(
+            "The program is not bounded by the heap setting: with {setting} more of {key} it needs {need} {change}."
+        )
+    }
 }
 
 /// What to say of a search that was stopped.

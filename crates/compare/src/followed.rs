@@ -1,0 +1,113 @@
+//! Whether the memory that a program needs follows a setting of its own, such as the size of a runtime's heap.
+
+use pagetide_quantity::Bytes;
+use pagetide_verdict::squeeze::Answer;
+use serde::Serialize;
+
+use crate::squeezed::SqueezeResult;
+
+/// Share of a change of the setting that must show in the need for it to be what bounds the program.
+const BOUNDING: f64 = 0.5;
+
+/// Searches that differ in one word of the program's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariedSqueezes {
+    /// What the word is called.
+    pub key: String,
+    /// One search for each value, in the order in which they were given.
+    pub searches: Vec<VariedSqueeze>,
+    /// How the need follows the setting; nothing where values are no sizes, or a search has no answer.
+    pub follows: Option<Follows>,
+}
+
+/// A search with one value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariedSqueeze {
+    /// The value.
+    pub value: String,
+    /// What came of it.
+    pub squeeze: SqueezeResult,
+}
+
+/// How the need follows a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Follows {
+    /// Change of the setting, from the least to the largest value.
+    pub setting: Bytes,
+    /// Change of the need between these two; negative where it falls.
+    pub need: f64,
+    /// Whether the setting bounds the program: the need never falls, and at least half of the setting's change shows in it.
+    pub is_bounded: bool,
+}
+
+/// The smallest size that is enough, where there is one.
+fn enough(squeeze: &SqueezeResult) -> Option<u64> {
+    match &squeeze.answer {
+        Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
+            Some(enough.size)
+        }
+        Answer::PlentyDied { .. } | Answer::NothingTried => None,
+    }
+}
+
+/// How needs follow settings, both in bytes.
+fn follow(mut points: Vec<(u64, u64)>) -> Option<Follows> {
+    points.sort_unstable();
+    let (first, last) = (points.first()?, points.last()?);
+    if first.0 == last.0 {
+        return None;
+    }
+    let never_falls = points.windows(2).all(|two| two[0].1 <= two[1].1);
+    let setting = last.0 - first.0;
+    let need = last.1 as f64 - first.1 as f64;
+    Some(Follows {
+        setting: Bytes(setting),
+        need,
+        is_bounded: never_falls && need >= setting as f64 * BOUNDING,
+    })
+}
+
+impl VariedSqueezes {
+    /// Puts searches together.
+    pub fn of(key: String, searches: Vec<VariedSqueeze>) -> Self {
+        let point = |one: &VariedSqueeze| {
+            // Runtimes write sizes with small letters too.
+            let setting: Bytes = one.value.to_uppercase().parse().ok()?;
+            Some((setting.0, enough(&one.squeeze)?))
+        };
+        let points: Option<Vec<(u64, u64)>> = searches.iter().map(point).collect();
+        Self {
+            key,
+            follows: points.and_then(follow),
+            searches,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_need_that_rises_with_the_setting_is_bounded_by_it_and_one_that_stays_is_not() {
+        let rising = vec![
+            (64 * MIB, 70 * MIB),
+            (16 * MIB, 24 * MIB),
+            (32 * MIB, 40 * MIB),
+        ];
+        let found = follow(rising).unwrap();
+        assert!(found.is_bounded, "{found:?}");
+        assert_eq!(found.setting, Bytes(48 * MIB));
+        let flat = follow(vec![(16 * MIB, 24 * MIB), (64 * MIB, 25 * MIB)]).unwrap();
+        assert!(!flat.is_bounded, "{flat:?}");
+        let falls = vec![
+            (16 * MIB, 24 * MIB),
+            (32 * MIB, 20 * MIB),
+            (64 * MIB, 70 * MIB),
+        ];
+        assert!(!follow(falls).unwrap().is_bounded);
+        assert_eq!(follow(vec![(MIB, MIB)]), None);
+    }
+}
