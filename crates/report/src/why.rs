@@ -310,12 +310,11 @@ fn short_head(comparison: &Comparison, explained: &CellExplanation, ascii: bool)
     if explanation.answer != Answer::Explained {
         return None;
     }
-    let of = match comparison.columns.len() {
-        ..=2 => String::new(),
-        _ => {
-            let name = about::name(comparison, explained.column);
-            format!(" of {}", clean(name, NAME_CHARS, ascii))
-        }
+    let of = if comparison.columns.len() > 2 {
+        let name = about::name(comparison, explained.column);
+        format!(" of {}", clean(name, NAME_CHARS, ascii))
+    } else {
+        String::new()
     };
     let relation = if explanation.is_another_time() {
         ", which is not the same time"
