@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Id;
-use clap::builder::Resettable;
+use clap::{Id, builder::Resettable};
 use pagetide_campaign::bisect::{Audience, BisectOutcome, BisectRequest};
 use pagetide_campaign::{Site, StateWriter};
 use pagetide_report::terminal::bisect as shown;

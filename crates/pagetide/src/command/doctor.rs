@@ -3,8 +3,7 @@
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
 use pagetide_lab::arenas::examine;
-use pagetide_report::draw::Align;
-use pagetide_report::terminal::Row;
+use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
 
 use crate::exit::End;

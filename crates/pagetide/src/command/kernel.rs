@@ -3,8 +3,7 @@
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use pagetide_kernel::{Freshness, KernelListing, KernelRef, forms};
-use pagetide_report::draw::Align;
-use pagetide_report::terminal::Row;
+use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
 
 use crate::exit::End;

@@ -8,8 +8,7 @@ use pagetide_campaign::file;
 use pagetide_lab::vocabulary;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::{CampaignRow, RecordRow, Row};
-use pagetide_scenario::Definition;
-use pagetide_scenario::guide;
+use pagetide_scenario::{Definition, guide};
 use pagetide_store::{Filter, Store, StoreError};
 use serde::Serialize;
 

@@ -5,8 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap_complete::Shell;
-use clap_complete::env::Shells;
+use clap_complete::{Shell, env::Shells};
 use clap_mangen::Man;
 use pagetide_campaign::reference;
 use pagetide_report::words;
