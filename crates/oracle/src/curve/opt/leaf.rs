@@ -117,6 +117,10 @@ fn take(free: &mut Free, below: &mut Vec<(u32, u32)>, mut count: u32) {
 
 /// Whether a time lies after `above` and not after `until`.
 #[expect(
+    clippy::needless_bitwise_bool,
+    reason = "all eight are compared at once, without a branch"
+)]
+#[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
 )]
