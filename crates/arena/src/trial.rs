@@ -41,7 +41,7 @@ pub struct Trial {
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
     /// What its file system lies on, where it needs one.
-    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,

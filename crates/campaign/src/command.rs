@@ -1,7 +1,7 @@
 //! Command lines of this program, as records and messages show them.
 
 use pagetide_arena::Trial;
-use pagetide_record::Maker;
+use pagetide_record::{FileSystem, Maker};
 use pagetide_store::shell;
 
 /// What goes into a record as its maker: this version, and the command that repeats the trial.
@@ -24,8 +24,11 @@ pub fn maker(trial: &Trial) -> Maker {
     if let Some(size) = trial.swap_size {
         option("--swap-size", size.0.to_string());
     }
-    if !trial.files_on.is_ssd() {
-        option("--files-on", trial.files_on.to_string());
+    if let Some(disk) = trial.files_on.disk() {
+        option("--files-on", disk.to_string());
+    }
+    if trial.files_on.system != FileSystem::default() {
+        option("--fs", trial.files_on.system.to_string());
     }
     if !trial.trace_ring.is_default() {
         option("--trace-ring", trial.trace_ring.to_string());

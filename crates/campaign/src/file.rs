@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use pagetide_quantity::Bytes;
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use pagetide_store::is_campaign_name;
 use toml::de::{DeTable, DeValue};
 
@@ -253,7 +253,8 @@ struct FileDefaults {
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
     swap_size: Option<Bytes>,
-    files_on: Option<FilesSpec>,
+    files_on: Option<FilesOn>,
+    fs: Option<FileSystem>,
     primary: Option<Vec<String>>,
     margins: BTreeMap<String, f64>,
 }
@@ -270,6 +271,7 @@ impl FileDefaults {
             )?,
             swap_size: table.parsed("swap-size", "a size such as \"256M\"")?,
             files_on: table.parsed("files-on", "\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?,
+            fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,
             primary: match table.get("primary") {
                 None => None,
                 Some(item) => {
@@ -295,6 +297,11 @@ impl FileDefaults {
         })
     }
 
+    /// The file system, and what it lies on.
+    fn files(&self) -> FilesSpec {
+        FilesSpec::default().with(self.fs, self.files_on)
+    }
+
     /// What is said here, and what stands above for the rest; but what decides is no matter of all scenarios alike.
     fn over(self, above: &Self) -> Self {
         let mut margins = above.margins.clone();
@@ -312,6 +319,7 @@ impl FileDefaults {
             },
             swap_size: self.swap_size.or(above.swap_size),
             files_on: self.files_on.or(above.files_on),
+            fs: self.fs.or(above.fs),
             primary: self.primary,
             margins,
         }
@@ -505,6 +513,7 @@ fn scenario(
     // What stands above all scenarios may name a metric that only some have; the others keep their own.
     let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
     let own = own.over(shared);
+    let files_on = own.files();
     Ok(ScenarioSpec {
         as_written: match table.get("as-written") {
             Some(item) => item.truth()?,
@@ -514,7 +523,7 @@ fn scenario(
         memory: own.memory,
         swap: own.swap,
         swap_size: own.swap_size,
-        files_on: own.files_on.unwrap_or_default(),
+        files_on,
         primary: own.primary.or_else(|| shared.primary_of(has)),
         margins: own.margins,
         name,

@@ -34,7 +34,7 @@ pub struct Cell {
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
     /// What its file system lies on, where it needs one.
-    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// Metrics that decide, where they are not the scenario's own primary ones.
     pub primary: Option<Vec<String>>,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
-use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{ArenaKind, FileSystem, FilesOn, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use pagetide_store::is_campaign_name;
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
@@ -69,7 +69,9 @@ pub struct Adjustment {
     /// Size of the swap device.
     pub swap_size: Option<Bytes>,
     /// What files lie on.
-    pub files_on: Option<FilesSpec>,
+    pub files_on: Option<FilesOn>,
+    /// The file system.
+    pub fs: Option<FileSystem>,
     /// Seeds for each variant; with `until_sure` the most.
     pub seeds: Option<u32>,
     /// The first seed.
@@ -402,7 +404,7 @@ impl Request {
             memory,
             swap: self.adjustment.swap.clone(),
             swap_size: self.adjustment.swap_size,
-            files_on: self.adjustment.files_on.unwrap_or_default(),
+            files_on: self.adjustment.files(FilesSpec::default()),
             primary: None,
             margins: BTreeMap::new(),
             program: None,
@@ -468,6 +470,11 @@ impl Request {
 }
 
 impl Adjustment {
+    /// A file system with what is given in the place of what it says.
+    fn files(&self, spec: FilesSpec) -> FilesSpec {
+        spec.with(self.fs, self.files_on)
+    }
+
     /// Puts what is given in the place of what the campaign says.
     fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
         if let Some(first) = self.first_seed {
@@ -496,7 +503,7 @@ impl Adjustment {
                 scenario.swap.clone_from(&self.swap);
             }
             scenario.swap_size = self.swap_size.or(scenario.swap_size);
-            scenario.files_on = self.files_on.unwrap_or(scenario.files_on);
+            scenario.files_on = self.files(scenario.files_on);
             if scenario.memory.is_empty()
                 && let Some(words) = vocabulary.scenario(&scenario.name)
             {

@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use pagetide_arena::Progress;
-use pagetide_guest::spec::{BOOT_SPEC, BootSpec};
+use pagetide_guest::spec::{BOOT_SPEC, BootSpec, MAKER_FOLDER, MAKER_LOADER};
 use pagetide_kernel::Kernel;
 use pagetide_quantity::Bytes;
 use pagetide_record::wire::Phase;
@@ -306,8 +306,12 @@ fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result
         false,
         &serde_json::to_vec(boot)?,
     )?;
+    if boot.maker.is_some() {
+        archive.folder(MAKER_FOLDER.trim_start_matches('/'))?;
+    }
+    let loader = format!("{MAKER_FOLDER}/{MAKER_LOADER}");
     for (name, bytes) in &contents.files {
-        archive.file(name.trim_start_matches('/'), false, bytes)?;
+        archive.file(name.trim_start_matches('/'), *name == loader, bytes)?;
     }
     archive.finish()?;
     out.flush()

@@ -111,6 +111,18 @@ pub enum ExactError {
         /// The program's reason.
         why: String,
     },
+    /// The program that makes a file system cannot be had.
+    #[error("making files on {system} needs {program} of Debian's package {package}: {why}")]
+    NoMaker {
+        /// The file system.
+        system: &'static str,
+        /// The program.
+        program: &'static str,
+        /// Its package.
+        package: &'static str,
+        /// Why it is not there.
+        why: String,
+    },
     /// The trace of an observed trial could not be put together.
     #[error("putting the trace of an observed trial together: {why}; please report it")]
     Trace {

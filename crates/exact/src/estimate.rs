@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pagetide_quantity::{Bytes, Nanos, PAGE_SIZE};
-use pagetide_record::{FilesSpec, MemorySpec, Pass, Subject, SwapSpec};
+use pagetide_record::{MemorySpec, Pass, Subject, SwapSpec};
 
 /// Wall-clock time of a trial with this subject.
 pub fn of(subject: &Subject) -> Option<Nanos> {
@@ -155,10 +155,7 @@ impl<'a> Sizes<'a> {
                 SwapSpec::Zram | SwapSpec::None => ZRAM_LAPS,
             },
             on_disk: matches!(subject.swap, SwapSpec::Disk(_)),
-            files_rate: match subject.files_on {
-                FilesSpec::Disk(disk) => Some(disk.rate as f64),
-                FilesSpec::Ssd => None,
-            },
+            files_rate: subject.files_on.disk().map(|disk| disk.rate as f64),
         }
     }
 

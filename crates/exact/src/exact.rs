@@ -17,8 +17,8 @@ use pagetide_kernel::{
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_record::subject::SSD_LATENCY;
 use pagetide_record::{
-    ArenaKind, ArenaSpec, FilesSpec, KernelId, Machine, MemorySpec, Pass, RecordWriter, Subject,
-    SwapSpec,
+    ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, KernelId, Machine, MemorySpec, Pass,
+    RecordWriter, Subject, SwapSpec,
 };
 use pagetide_root::Roots;
 use pagetide_scenario::Needs;
@@ -29,6 +29,7 @@ use crate::error::{ExactError, io};
 use crate::estimate;
 use crate::handover::Handover;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
+use crate::making::Maker;
 use crate::measured;
 use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
@@ -62,6 +63,7 @@ struct Preparation {
     kernel: Arc<Kernel>,
     needs: Needs,
     machine: MachineSpec,
+    maker: Option<Maker>,
 }
 
 /// Size of the swap device where none is given: enough for scenarios of up to three times the memory.
@@ -159,6 +161,11 @@ impl Exact {
         if disk.is_some() {
             modules.extend(kernel.modules_for(&["null_blk"])?);
         }
+        if needs.filesystem.is_some()
+            && let Some(module) = need_of(subject.files_on.system).module()
+        {
+            modules.extend(kernel.modules_for(&[module])?);
+        }
         let turning = turning_disks(subject);
         if turning > 0 {
             modules.extend(kernel.modules_for(&["nbd"])?);
@@ -200,19 +207,61 @@ impl Exact {
         Ok(kernel)
     }
 
-    /// The image of the root that a program needs, proven.
-    fn handover(&self, needs: &Needs) -> Result<Option<Handover>, ExactError> {
-        let Some(digest) = &needs.root else {
-            return Ok(None);
-        };
+    /// The image of the root that a program needs, proven, and the file that tells the guest of it.
+    fn handover(
+        &self,
+        digest: &str,
+        system: FileSystem,
+    ) -> Result<(Handover, (String, Vec<u8>)), ExactError> {
         let root = Roots::of(&self.options.cache).get(digest)?;
         let fault = || io("reading", root.image.display().to_string());
-        let handover = Handover::of(root.open()?).map_err(fault())?;
+        let image = root.open()?;
+        let (handover, file) = if system == FileSystem::Ext4 {
+            let handover = Handover::of(image).map_err(fault())?;
+            let table = handover.table();
+            (handover, (pagetide_guest::root::PIECES.to_owned(), table))
+        } else {
+            let entries = root.entries(&image)?;
+            let (handover, list) = Handover::of_files(image, entries);
+            let list = serde_json::to_vec(&list).unwrap_or_default();
+            (handover, (pagetide_guest::files::LIST.to_owned(), list))
+        };
         if handover.size() > TRACE {
             let why = std::io::Error::other(format!("{} are more than fit", handover.size()));
             return Err(fault()(why));
         }
-        Ok(Some(handover))
+        Ok((handover, file))
+    }
+
+    /// What the guest finds when it boots, beside the program: `files`, and what its file system is made of.
+    fn contents(
+        &self,
+        subject: &Subject,
+        ready: &Preparation,
+        mut files: Files,
+    ) -> Result<Contents, ExactError> {
+        let system = subject.files_on.system;
+        if let Some(maker) = &ready.maker {
+            files.extend(maker.files(&Roots::of(&self.options.cache))?);
+        }
+        let mut root = None;
+        match (&ready.needs.root, ready.needs.filesystem) {
+            (Some(digest), _) => {
+                let (handover, file) = self.handover(digest, system)?;
+                files.push(file);
+                root = Some(handover);
+            }
+            (None, Some(size)) if system == FileSystem::Ext4 => files.push((
+                pagetide_guest::filesystem::PIECES.to_owned(),
+                trial::filesystem(size)?,
+            )),
+            _ => {}
+        }
+        Ok(Contents {
+            program: PROGRAM,
+            files,
+            root,
+        })
     }
 
     /// What a snapshot for this subject is made of, without its files, and the files of its modules.
@@ -247,6 +296,7 @@ impl Exact {
             filesystem: needs.filesystem,
             files_on: subject.files_on,
             root: needs.root.clone(),
+            maker: ready.maker.as_ref().map(|maker| maker.spec.clone()),
             free: match subject.memory {
                 MemorySpec::Free(free) => Some(free),
                 MemorySpec::Total(_) => None,
@@ -296,11 +346,14 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         SwapSpec::Disk(_) => wanted.extend([Need::Swap, Need::Nbd]),
     }
     if needs.filesystem.is_some() {
-        wanted.push(match subject.files_on {
-            FilesSpec::Ssd => Need::NullBlk,
-            FilesSpec::Disk(_) => Need::Nbd,
-        });
-        wanted.push(Need::Ext4);
+        let FilesSpec { system, on } = subject.files_on;
+        if system != FileSystem::Tmpfs {
+            wanted.push(match on {
+                FilesOn::Ssd => Need::NullBlk,
+                FilesOn::Disk(_) => Need::Nbd,
+            });
+        }
+        wanted.push(need_of(system));
     }
     if needs.thp {
         wanted.push(Need::Thp);
@@ -322,6 +375,16 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     wanted
 }
 
+/// What a kernel must have for a file system.
+fn need_of(system: FileSystem) -> Need {
+    match system {
+        FileSystem::Ext4 => Need::Ext4,
+        FileSystem::Xfs => Need::Xfs,
+        FileSystem::Btrfs => Need::Btrfs,
+        FileSystem::Tmpfs => Need::Tmpfs,
+    }
+}
+
 /// An error of the arena; being told to stop is one of its own.
 fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactError) -> ArenaError {
     move |why| match why {
@@ -339,12 +402,15 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 
 /// How many disks with an arm a trial has.
 fn turning_disks(subject: &Subject) -> usize {
-    usize::from(matches!(subject.swap, SwapSpec::Disk(_))) + usize::from(!subject.files_on.is_ssd())
+    usize::from(matches!(subject.swap, SwapSpec::Disk(_)))
+        + usize::from(subject.files_on.disk().is_some())
 }
 
 /// The simulated solid-state disks of a trial; `None` where it has none.
 fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
-    let filesystem = needs.filesystem.filter(|_| subject.files_on.is_ssd());
+    let is_on_ssd =
+        subject.files_on.system != FileSystem::Tmpfs && subject.files_on.disk().is_none();
+    let filesystem = needs.filesystem.filter(|_| is_on_ssd);
     let files = filesystem.unwrap_or_default();
     let of = |devices, latency, size| {
         Some(SsdSpec {
@@ -460,17 +526,36 @@ impl Arena for Exact {
             let root = Roots::of(&self.options.cache).get(digest);
             needs.filesystem = Some(root.map_err(ArenaError::wrong)?.size);
         }
-        if needs.filesystem.is_none() {
+        let system = subject.files_on.system;
+        let (mut maker, mut on_disk) = (None, Bytes(0));
+        match &mut needs.filesystem {
             // A trial without files is the same whatever they would lie on.
-            subject.files_on = FilesSpec::Ssd;
+            None => subject.files_on = FilesSpec::default(),
+            Some(size) if system == FileSystem::Tmpfs => {
+                subject.files_on.on = FilesOn::Ssd;
+                // A program's root is there before its memory is counted; what is written later is the workload's.
+                on_disk = needs.root.as_ref().map_or(Bytes(0), |_| *size);
+            }
+            Some(size) => {
+                *size = system.device(*size);
+                on_disk = *size;
+            }
         }
         self.require(&kernel, wanted(&subject, &needs))?;
+        if let Some(size) = needs.filesystem {
+            let cache = Cache::open(&self.options.cache)
+                .map_err(|why| ArenaError::refused(ExactError::from(why)))?
+                .stopping_by(Stop::by(self.options.stop.clone()));
+            let say = |text: &str| self.say(text);
+            maker = Maker::of(subject.files_on.system, size, &cache, &say)
+                .map_err(ArenaError::refused)?;
+        }
         let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
         let machine = MachineSpec::new(
             subject.memory,
             subject.swap,
             subject.swap_size,
-            needs.filesystem,
+            Some(on_disk),
             &boot,
         );
         subject.arena = ArenaSpec {
@@ -485,6 +570,7 @@ impl Arena for Exact {
             kernel,
             needs,
             machine,
+            maker,
         };
         Ok(PreparedTrial::new(trial.clone(), subject, ready))
     }
@@ -527,6 +613,7 @@ impl Arena for Exact {
             kernel,
             needs,
             machine,
+            ..
         } = ready;
         let free = host::available();
         if free.0 < machine.memory.0 + host::KEPT.0 {
@@ -537,23 +624,7 @@ impl Arena for Exact {
             }));
         }
         let (recipe, files) = self.recipe(subject, ready).map_err(ArenaError::broken)?;
-        let contents = || -> Result<Contents, ExactError> {
-            let mut files = files.clone();
-            let root = self.handover(needs)?;
-            if let Some(root) = &root {
-                files.push((pagetide_guest::root::PIECES.to_owned(), root.table()));
-            } else if let Some(size) = needs.filesystem {
-                files.push((
-                    pagetide_guest::filesystem::PIECES.to_owned(),
-                    trial::filesystem(size)?,
-                ));
-            }
-            Ok(Contents {
-                program: PROGRAM,
-                files,
-                root,
-            })
-        };
+        let contents = || self.contents(subject, ready, files.clone());
         let boot = Boot {
             recipe: &recipe,
             kernel,

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use pagetide_guest::files::{Entry, Kind};
 use pagetide_quantity::Bytes;
+use pagetide_root::{ImageEntry, ImageKind};
 
 /// Size of what is read at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -49,6 +51,30 @@ impl Handover {
             }
             at += n as u64;
         }
+    }
+
+    /// What an image holds, for a guest that makes the files itself: their bytes, in the order of the list, which is returned.
+    pub fn of_files(image: File, entries: Vec<ImageEntry>) -> (Self, Vec<Entry>) {
+        let mut pieces = Vec::new();
+        let mut list = Vec::new();
+        for entry in entries {
+            let kind = match entry.kind {
+                ImageKind::Folder => Kind::Folder,
+                ImageKind::Link(target) => Kind::Link(target),
+                ImageKind::File { size, parts } => {
+                    pieces.extend(parts.iter().map(|(_, from, length)| (*from, *length)));
+                    let of_file = parts.iter().map(|(at, _, length)| (*at, *length));
+                    Kind::File(size, of_file.collect())
+                }
+            };
+            list.push(Entry {
+                path: entry.path,
+                mode: entry.mode,
+                owner: entry.owner,
+                kind,
+            });
+        }
+        (Self { image, pieces }, list)
     }
 
     /// Size of all pieces.

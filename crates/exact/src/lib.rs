@@ -19,6 +19,7 @@ pub mod handover;
 mod headroom;
 pub mod initrd;
 pub mod machine;
+mod making;
 mod measured;
 pub mod memory;
 pub mod monitor;

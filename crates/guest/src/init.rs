@@ -14,7 +14,7 @@ use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{FilesSpec, Pass, SwapSpec, TraceRing};
+use pagetide_record::{FileSystem, FilesOn, Pass, SwapSpec, TraceRing};
 
 use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
@@ -26,7 +26,9 @@ use crate::observer::Observer;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
-use crate::{ballast, disk, filesystem, idle, modules, mount, port, region, root, ssd, start};
+use crate::{
+    ballast, disk, files, filesystem, idle, maker, modules, mount, port, region, root, ssd, start,
+};
 
 /// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
 /// because the CPU is idle.
@@ -105,22 +107,20 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let turning = usize::from(matches!(boot.swap, SwapSpec::Disk(_)));
     let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
-        let device = match boot.files_on {
-            FilesSpec::Disk(spec) => {
+        let device = match (boot.files_on.system, boot.files_on.on) {
+            (FileSystem::Tmpfs, _) => None,
+            (_, FilesOn::Disk(spec)) => {
                 let device = disk::start(turning, size, spec)?;
                 disks.push(device.clone());
-                device
+                Some(device)
             }
-            FilesSpec::Ssd => {
+            (_, FilesOn::Ssd) => {
                 let device = next(&mut ssds)?;
                 fill(&device, size)?;
-                device
+                Some(device)
             }
         };
-        match &boot.root {
-            None => filesystem::prepare(&device, size)?,
-            Some(_) => root::prepare(&device, size, (boot.trace_at, boot.trace_size))?,
-        }
+        file_system(&boot, device.as_deref(), size)?;
     }
     let mut known = facts(&boot, &settings)?;
     let is_turning = |device: &&String| device.starts_with(disk::DEVICES);
@@ -166,6 +166,34 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         counters,
         idle: counters::idle(),
     })
+}
+
+/// Makes the file system on its device and mounts it, with the program's root in it where there is one.
+fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(), GuestError> {
+    let area = (boot.trace_at, boot.trace_size);
+    match (boot.files_on.system, device) {
+        (FileSystem::Ext4, Some(device)) => match &boot.root {
+            None => return filesystem::prepare(device, size),
+            Some(_) => root::prepare(device, size, area)?,
+        },
+        (system, device) => {
+            if let (Some(maker), Some(device)) = (&boot.maker, device) {
+                maker::run(maker, device)?;
+            }
+            let source = files::Place {
+                system,
+                device,
+                size,
+            };
+            source.mount()?;
+            if boot.root.is_none() {
+                return Ok(());
+            }
+            files::fill(area)?;
+            source.settle()?;
+        }
+    }
+    root::furnish()
 }
 
 /// Sets up the swap a trial asks for.
@@ -381,6 +409,10 @@ fn facts(boot: &BootSpec, settings: &Settings) -> Result<MachineFacts, GuestErro
         ("compressor", boot.compressor.clone()),
     ];
     known.facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
+    if let Some(maker) = &boot.maker {
+        let fact = ("made-by".to_owned(), maker.package.clone());
+        known.facts.extend([fact]);
+    }
     if !Timers::now().are_fine() {
         known.warnings.push(Warning::CoarseTimers);
     }

@@ -11,9 +11,11 @@
 pub mod ballast;
 pub mod disk;
 pub mod error;
+pub mod files;
 pub mod filesystem;
 pub mod idle;
 pub mod init;
+pub mod maker;
 pub mod modules;
 pub mod mount;
 pub mod observer;

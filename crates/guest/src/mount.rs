@@ -33,6 +33,17 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
     }
 }
 
+/// Takes a file system away from where it is mounted.
+pub fn unmount(target: &str) -> Result<(), GuestError> {
+    let path = CString::new(target)
+        .map_err(|_| io("unmounting", target)(io::Error::other("zero byte in a name")))?;
+    // SAFETY: the path is a C string that lives through the call.
+    match unsafe { libc::umount2(path.as_ptr(), 0) } {
+        0 => Ok(()),
+        _ => Err(io("unmounting", target)(io::Error::last_os_error())),
+    }
+}
+
 /// Mounts what every trial needs.
 pub fn all() -> Result<(), GuestError> {
     mount("proc", "/proc", "proc", "")?;

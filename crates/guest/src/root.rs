@@ -41,10 +41,14 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Writes the image to the disk, which reads as zeros, and mounts it with `/proc` and `/dev`. `area` is where the trace area lies in memory.
+/// Writes the image to the disk, which reads as zeros, and mounts it. `area` is where the trace area lies in memory.
 pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestError> {
     write(device, size, area)?;
-    mount(device, MOUNT_POINT, "ext4", "")?;
+    mount(device, MOUNT_POINT, "ext4", "")
+}
+
+/// Mounts `/proc` and `/dev` in a root that is there, and brings the loopback interface up.
+pub fn furnish() -> Result<(), GuestError> {
     mount("proc", &format!("{MOUNT_POINT}/proc"), "proc", "")?;
     devices(&format!("{MOUNT_POINT}/dev"))?;
     // A kernel without a network stack runs all programs that need none.
@@ -61,26 +65,39 @@ fn write(device: &str, size: Bytes, (area, room): (u64, u64)) -> Result<(), Gues
     for entry in table.chunks_exact(ENTRY_BYTES) {
         let (offset, length) = entry.split_at(8);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-        let (mut offset, mut left) = (number(offset), number(length));
+        let (mut offset, left) = (number(offset), number(length));
         if offset.saturating_add(left) > size.0 || from + left > room {
             return Err(fault(io::Error::other("its pieces do not fit")));
         }
-        while left > 0 {
-            let length = left.min(WINDOW_BYTES);
-            let bytes = usize::try_from(length).unwrap_or(0);
-            let window = Mapping::new(Source::ReadOnly(memory.as_fd(), area + from), bytes)
-                .map_err(fault)?;
-            // SAFETY: the window has that many bytes, lives to the end of this block, and nobody writes to the area now: the
-            // controller did before the guest started, and the observer has not been started.
-            let piece = unsafe { std::slice::from_raw_parts(window.start(), bytes) };
-            disk.write_all_at(piece, offset).map_err(fault)?;
-            offset += length;
-            from += length;
-            left -= length;
-        }
+        copy(&memory, (area + from, left), |piece| {
+            disk.write_all_at(piece, offset)?;
+            offset += piece.len() as u64;
+            Ok(())
+        })
+        .map_err(fault)?;
+        from += left;
     }
     disk.sync_all().map_err(fault)?;
     let _ = fs::remove_file(PIECES);
+    Ok(())
+}
+
+/// Hands out what lies in memory at an address, a window of it at a time; both numbers are multiples of the page size.
+pub(crate) fn copy(
+    memory: &File,
+    (mut at, mut left): (u64, u64),
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    while left > 0 {
+        let length = left.min(WINDOW_BYTES);
+        let bytes = usize::try_from(length).unwrap_or(0);
+        let window = Mapping::new(Source::ReadOnly(memory.as_fd(), at), bytes)?;
+        // SAFETY: the window has that many bytes, lives to the end of this block, and nobody writes to the area now: the
+        // controller did before the guest started, and the observer has not been started.
+        take(unsafe { std::slice::from_raw_parts(window.start(), bytes) })?;
+        at += length;
+        left -= length;
+    }
     Ok(())
 }
 

@@ -13,6 +13,11 @@ pub const TRIAL_ITEM: &str = "opt/pagetide/trial";
 /// Where the guest mounts the file system on the simulated disk.
 pub const MOUNT_POINT: &str = "/mnt/pagetide";
 
+/// Folder in the initial file system with the program that makes the file system.
+pub const MAKER_FOLDER: &str = "/maker";
+/// Name of its loader there.
+pub const MAKER_LOADER: &str = "loader";
+
 /// A kernel module to load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSpec {
@@ -33,6 +38,17 @@ pub struct SsdSpec {
     pub size: Bytes,
     /// Time from a request to its completion.
     pub latency: Nanos,
+}
+
+/// A program that makes a file system. It lies with its loader and libraries in [`MAKER_FOLDER`] of the initial file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MakerSpec {
+    /// The package that it is of, with its version.
+    pub package: String,
+    /// Digest of the packages that it and its libraries are of.
+    pub digest: String,
+    /// Its name and its options; the device follows.
+    pub words: Vec<String>,
 }
 
 /// What a snapshot depends on.
@@ -59,14 +75,17 @@ pub struct BootSpec {
     pub swap_size: Bytes,
     /// Compressor of zram.
     pub compressor: String,
-    /// File system on a simulated disk of its own, if the scenario needs one.
+    /// Size of the file system, on a simulated disk of its own, if the scenario needs one.
     pub filesystem: Option<Bytes>,
-    /// What that disk is.
-    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    /// Which it is, and what that disk is.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// The root of a program, by its digest: that file system is its image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+    /// The program that makes the file system in the guest, where it does not come as an image: what it is of, and its words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<MakerSpec>,
     /// Memory to be free at the start; `None` leaves it as it is.
     pub free: Option<Bytes>,
     /// Size of the machine that watermarks are made to match.

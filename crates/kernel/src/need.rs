@@ -39,6 +39,10 @@ pub enum Need {
     Psi,
     /// The ext4 filesystem.
     Ext4,
+    /// The XFS filesystem.
+    Xfs,
+    /// The btrfs filesystem.
+    Btrfs,
     /// Packet sockets, whose rings allocate blocks of any order.
     Packet,
     /// Tracepoints.
@@ -71,7 +75,7 @@ pub enum Need {
 
 impl Need {
     /// Everything that can be asked for.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -85,6 +89,8 @@ impl Need {
         Self::Memcg,
         Self::Psi,
         Self::Ext4,
+        Self::Xfs,
+        Self::Btrfs,
         Self::Packet,
         Self::Tracing,
         Self::PageMonitor,
@@ -117,6 +123,8 @@ impl Need {
             Self::Memcg => "CONFIG_MEMCG",
             Self::Psi => "CONFIG_PSI",
             Self::Ext4 => "CONFIG_EXT4_FS",
+            Self::Xfs => "CONFIG_XFS_FS",
+            Self::Btrfs => "CONFIG_BTRFS_FS",
             Self::Packet => "CONFIG_PACKET",
             Self::Tracing => "CONFIG_EVENT_TRACING",
             Self::PageMonitor => "CONFIG_PROC_PAGE_MONITOR",
@@ -150,6 +158,8 @@ impl Need {
             Self::Memcg => "a memory limit",
             Self::Psi => "the pressure probe",
             Self::Ext4 => "a scenario with files on ext4",
+            Self::Xfs => "a scenario with files on XFS",
+            Self::Btrfs => "a scenario with files on btrfs",
             Self::Packet => "allocation through packet rings",
             Self::Tracing => "the tracepoint probe",
             Self::PageMonitor => "the page map probe",
@@ -175,6 +185,8 @@ impl Need {
             Self::Configfs => Some("configfs"),
             Self::Zram => Some("zram"),
             Self::Ext4 => Some("ext4"),
+            Self::Xfs => Some("xfs"),
+            Self::Btrfs => Some("btrfs"),
             Self::Packet => Some("af_packet"),
             _ => None,
         }
@@ -268,8 +280,6 @@ pub fn option_of_module(name: &str) -> String {
         "virtio_blk" => "CONFIG_VIRTIO_BLK",
         "virtio_pci" => "CONFIG_VIRTIO_PCI",
         "qemu_fw_cfg" => "CONFIG_FW_CFG_SYSFS",
-        "xfs" => "CONFIG_XFS_FS",
-        "btrfs" => "CONFIG_BTRFS_FS",
         "brd" => "CONFIG_BLK_DEV_RAM",
         _ => return format!("CONFIG_{} (a guess by its name)", name.to_uppercase()),
     };

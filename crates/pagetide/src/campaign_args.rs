@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use pagetide_campaign::{Adjustment, Observe, Request, VariantChange, Vary, pair};
 use pagetide_quantity::Bytes;
-use pagetide_record::{FilesSpec, MemorySpec, SwapSpec, TraceRing};
+use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec, TraceRing};
 use pagetide_source::Series;
 
 use crate::command::compare::AcceptArgs;
@@ -83,7 +83,10 @@ struct WorkloadArgs {
     swap_size: Option<Bytes>,
     /// What files lie on, where the scenario has some: ssd, or disk[:SEEK][,RATE] such as disk:8ms,20MB/s [default: ssd]
     #[arg(long, value_name = "KIND")]
-    files_on: Option<FilesSpec>,
+    files_on: Option<FilesOn>,
+    /// File system, where the scenario has files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
+    #[arg(long, value_name = "KIND")]
+    fs: Option<FileSystem>,
     /// Run the scenario as its original did, faults included
     #[arg(long)]
     as_written: bool,
@@ -182,6 +185,7 @@ impl CampaignArgs {
                 swap: workload.swap,
                 swap_size: workload.swap_size,
                 files_on: workload.files_on,
+                fs: workload.fs,
                 seeds: sampling.seeds,
                 first_seed: sampling.first_seed,
                 until_sure: sampling.until_sure,

@@ -188,6 +188,15 @@ fn a_program_that_does_not_end_as_it_should_makes_the_trial_invalid_for_one_clea
     );
     let kept = record["results"]["texts"]["stdout"].as_str().unwrap();
     assert!(kept.contains("bytes left out") && kept.len() < 70 << 10);
+    let said = why(&shell(&lab, 3, &[], "read -r a </dev/sda"));
+    assert!(said.contains("no devices but null"), "{said}");
+    let said = why(&shell(
+        &lab,
+        3,
+        &[],
+        "echo 'example.org: Temporary failure in name resolution' >&2; exit 1",
+    ));
+    assert!(said.contains("no network but loopback"), "{said}");
     let said = why(&shell(&lab, 3, &[], "(while :; do :; done) & exit 0"));
     assert!(said.contains("in the foreground"), "{said}");
     let hog = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done";

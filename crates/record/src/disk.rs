@@ -110,57 +110,7 @@ impl FromStr for DiskSpec {
     }
 }
 
-/// What the file system of a trial lies on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FilesSpec {
-    /// A simulated solid-state disk, with the latency of the one that is swapped to where there is one.
-    #[default]
-    Ssd,
-    /// A disk with an arm of its own.
-    Disk(DiskSpec),
-}
-
-impl FilesSpec {
-    /// Whether it is what every trial had before there was a choice. Such subjects are written as they always were.
-    #[allow(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "the form that serde's attribute calls"
-    )]
-    pub fn is_ssd(&self) -> bool {
-        *self == Self::Ssd
-    }
-
-    /// What a label says of it after the swap; nothing where it is as ever.
-    pub fn beside_swap(self) -> String {
-        match self {
-            Self::Ssd => String::new(),
-            Self::Disk(disk) => format!(" · files on {disk}"),
-        }
-    }
-}
-
-impl fmt::Display for FilesSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ssd => f.pad("ssd"),
-            Self::Disk(disk) => disk.fmt(f),
-        }
-    }
-}
-
-impl FromStr for FilesSpec {
-    type Err = DiskError;
-
-    fn from_str(text: &str) -> Result<Self, DiskError> {
-        match text {
-            "ssd" => Ok(Self::Ssd),
-            _ => text.parse().map(Self::Disk),
-        }
-    }
-}
-
 serde_as_text!(DiskSpec);
-serde_as_text!(FilesSpec);
 
 #[cfg(test)]
 mod tests {

@@ -10,14 +10,16 @@
 
 pub mod disk;
 pub mod file;
+pub mod files;
 pub mod outcome;
 pub mod record;
 pub mod subject;
 pub mod trace_ring;
 pub mod wire;
 
-pub use disk::{DiskError, DiskSpec, FilesSpec};
+pub use disk::{DiskError, DiskSpec};
 pub use file::{FileError, RecordReader, RecordWriter};
+pub use files::{FileSystem, FilesError, FilesOn, FilesSpec};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};
 pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};

@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use pagetide_quantity::{Bytes, Nanos, UnitError};
 
-use crate::disk::{DiskError, DiskSpec, FilesSpec};
+use crate::disk::{DiskError, DiskSpec};
+use crate::files::{FileSystem, FilesSpec};
 use crate::trace_ring::TraceRing;
 
 /// Identity of a kernel.
@@ -275,8 +276,8 @@ pub struct Subject {
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
-    /// What its file system lies on, where it has one.
-    #[serde(default, skip_serializing_if = "FilesSpec::is_ssd")]
+    /// Its file system and what that lies on, where it has one.
+    #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,
@@ -320,9 +321,13 @@ impl Subject {
     /// The first schema of records that has a word for it all. A reader of an older one is told to upgrade.
     pub fn schema(&self) -> u32 {
         let newer = matches!(self.swap, SwapSpec::Disk(_))
-            || !self.files_on.is_ssd()
+            || !self.files_on.is_default()
             || !self.trace_ring.is_default();
-        if newer { 2 } else { 1 }
+        match (self.files_on.system, newer) {
+            (FileSystem::Xfs | FileSystem::Btrfs | FileSystem::Tmpfs, _) => 3,
+            (FileSystem::Ext4, true) => 2,
+            (FileSystem::Ext4, false) => 1,
+        }
     }
 
     /// A short human label of the cell: scenario and what was chosen around it.
@@ -417,6 +422,11 @@ mod tests {
             let text = serde_json::to_string(&subject).unwrap();
             assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), subject);
         }
+        let other = Subject {
+            files_on: "xfs".parse().unwrap(),
+            ..Subject::default()
+        };
+        assert_eq!(other.schema(), 3);
     }
 
     #[test]

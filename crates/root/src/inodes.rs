@@ -11,16 +11,16 @@ pub(crate) const EPOCH_SECONDS: u32 = 1_767_225_600;
 
 const MAGIC: u16 = 0xef53;
 /// Size of a group descriptor without the feature of 64 bits.
-const DESCRIPTOR_BYTES: usize = 32;
+pub(crate) const DESCRIPTOR_BYTES: usize = 32;
 
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes
         .get(at..at + 2)
         .and_then(|bytes| bytes.try_into().ok())
         .map_or(0, u16::from_le_bytes)
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes
         .get(at..at + 4)
         .and_then(|bytes| bytes.try_into().ok())

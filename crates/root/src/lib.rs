@@ -16,9 +16,11 @@ mod inodes;
 mod libraries;
 mod path;
 mod program;
+mod reader;
 mod resident;
 mod roots;
 mod skeleton;
+mod tool;
 mod tree;
 
 use pagetide_quantity::Bytes;
@@ -27,7 +29,9 @@ pub use contents::{Contents, Installation};
 pub use error::RootError;
 pub use host::Host;
 pub use path::RootPath;
+pub use reader::{ImageEntry, ImageKind};
 pub use roots::{Root, Roots};
+pub use tool::Tool;
 pub use tree::{Entry, Source, Tree};
 
 /// Folder inside in which relative paths lie, which belongs to the program, and in which it starts.

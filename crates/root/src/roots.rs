@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{RootError, io};
 use crate::image;
+use crate::reader::{self, ImageEntry};
 use crate::tree::{Tree, digest_of, hex};
 
 /// Roots that were not used for this long are removed.
@@ -167,5 +168,10 @@ impl Root {
         Err(RootError::Damaged {
             digest: self.digest.clone(),
         })
+    }
+
+    /// What an opened image holds, folders before what they hold.
+    pub fn entries(&self, image: &File) -> Result<Vec<ImageEntry>, RootError> {
+        reader::entries(image).map_err(io("reading", &self.image))
     }
 }

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
 use pagetide_quantity::Bytes;
-use pagetide_root::{Entry, Host, RootError, RootPath, Roots, Tree};
+use pagetide_root::{Entry, Host, ImageKind, RootError, RootPath, Roots, Tree};
 
 const SPACE: Bytes = Bytes::from_mib(4);
 
@@ -207,6 +207,61 @@ fn a_root_is_made_once_and_a_damaged_one_is_thrown_away() {
         roots.get(&root.digest),
         Err(RootError::Unknown { .. })
     ));
+}
+
+#[test]
+fn an_image_gives_back_all_that_was_put_into_it() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut tree = Tree::default();
+    let content = vec![7; 300_000];
+    tree.bytes(&inside("a"), &content).unwrap();
+    tree.bytes(&inside("empty"), b"").unwrap();
+    tree.link(&inside("/short"), "work/a").unwrap();
+    let far = "../".repeat(30) + "work/a";
+    tree.link(&inside("/long"), &far).unwrap();
+    // More names than a block of a folder holds.
+    for number in 0..400 {
+        let name = format!("/many/a-name-of-some-length-{number}");
+        tree.bytes(&inside(&name), name.as_bytes()).unwrap();
+    }
+    tree.complete().unwrap();
+    let root = Roots::of(cache.path()).make(&tree, SPACE, |_| ()).unwrap();
+    let image = root.open().unwrap();
+    let found = root.entries(&image).unwrap();
+    assert_eq!(found[0].path, "/");
+    let names: std::collections::BTreeSet<&str> =
+        found.iter().map(|entry| entry.path.as_str()).collect();
+    let wanted: std::collections::BTreeSet<&str> = tree
+        .entries()
+        .map(|(path, _)| path.as_str())
+        .chain(["/"])
+        .collect();
+    assert_eq!(names, wanted);
+    let of = |path: &str| found.iter().find(|entry| entry.path == path).unwrap();
+    assert_eq!(of("/short").kind, ImageKind::Link("work/a".to_owned()));
+    assert_eq!(of("/long").kind, ImageKind::Link(far.clone()));
+    assert_eq!((of("/work").owner, of("/etc").owner), (1000, 0));
+    assert_eq!((of("/tmp").mode, of("/work/a").mode), (0o1777, 0o644));
+    let ImageKind::File { size, parts } = &of("/work/a").kind else {
+        panic!("{:?}", of("/work/a"));
+    };
+    let mut bytes = vec![0; usize::try_from(size.next_multiple_of(4096)).unwrap()];
+    for (at, from, length) in parts {
+        let (at, length) = (
+            usize::try_from(*at).unwrap(),
+            usize::try_from(*length).unwrap(),
+        );
+        image
+            .read_exact_at(&mut bytes[at..at + length], *from)
+            .unwrap();
+    }
+    bytes.truncate(usize::try_from(*size).unwrap());
+    assert_eq!(bytes, content);
+    let empty = ImageKind::File {
+        size: 0,
+        parts: Vec::new(),
+    };
+    assert_eq!(of("/work/empty").kind, empty);
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub fn program(
     let is_known = |name: &String| known.is_some_and(|words| words.metrics.contains(name));
     let above = shared.primary_of(is_known);
     let own = own.over(shared);
+    let files_on = own.files();
     Ok(ScenarioSpec {
         name: PROGRAM.to_owned(),
         as_written: false,
@@ -55,7 +56,7 @@ pub fn program(
         memory: own.memory,
         swap: own.swap,
         swap_size: own.swap_size,
-        files_on: own.files_on.unwrap_or_default(),
+        files_on,
         primary: spec.primary().or(above),
         margins: own.margins,
         program: Some(OwnProgram { files, spec }),

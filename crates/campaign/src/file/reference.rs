@@ -58,6 +58,7 @@ pub const TOP: TableKeys = TableKeys {
         "swap" = "\"zram\", or a list": "Where to swap to: zram, ssd, ssd:LATENCY, disk, disk:SEEK,RATE or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
         "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some: ssd, disk or disk:SEEK,RATE. Without it: ssd.";
+        "fs" = "\"xfs\"": "File system, where a scenario has files or for a program: ext4, xfs, btrfs or tmpfs. Without it: ext4.";
         "observe" = "number, \"first\", \"all\" or \"none\"": "How many seeds run a second time, traced, so that differences can be explained. Without it: three, and none with a single variant.";
         "trace-ring" = "\"4M\"": "Ring buffer of observed trials, a power of two from 8K to 4M: a smaller one loses events. Without it: 4M.";
         "accept" = "\"huge-pages\", or a list": "What may differ between variants although nobody asks for it: kinds of difference, or names of settings.";
@@ -112,6 +113,7 @@ pub const SCENARIO: TableKeys = TableKeys {
         "swap" = "\"zram\", or a list": "As above all tables.";
         "swap-size" = "\"256M\"": "As above all tables.";
         "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
+        "fs" = "\"xfs\"": "As above all tables.";
         "primary" = "\"access-time\", or a list": "As above all tables.";
         "margins" = "{ access-time = 0.02 }": "As above all tables.";
     },
@@ -142,6 +144,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
         "swap" = "\"zram\", or a list": "As above all tables.";
         "swap-size" = "\"256M\"": "As above all tables.";
         "files-on" = "\"disk:8ms,20MB/s\"": "As above all tables.";
+        "fs" = "\"xfs\"": "As above all tables.";
         "margins" = "{ elapsed = 0.02 }": "As above all tables.";
     },
 };

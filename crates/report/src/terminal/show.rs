@@ -1,7 +1,7 @@
 //! One record in full: what made it, what came out, what to keep in mind.
 
 use pagetide_quantity::{ColumnData, Direction, Value};
-use pagetide_record::{ArenaKind, FileError, FilesSpec, Record, RecordReader};
+use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
 
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count};
@@ -328,10 +328,7 @@ impl Page {
                 0 => "never, while it was measured".to_owned(),
                 n => format!("{n} times while it was measured"),
             });
-        let files_on = match subject.files_on {
-            FilesSpec::Ssd => String::new(),
-            FilesSpec::Disk(disk) => disk.to_string(),
-        };
+        let files = (!subject.files_on.is_default()).then(|| subject.files_on.to_string());
         let ring = (!subject.trace_ring.is_default()).then(|| subject.trace_ring.to_string());
         self.pairs([
             ("pagetide", maker.version.clone()),
@@ -347,7 +344,7 @@ impl Page {
             ("processor", subject.arena.cpu.clone()),
             ("memory", subject.memory.to_string()),
             ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
-            ("files on", files_on),
+            ("files on", files.unwrap_or_default()),
             ("trace ring", ring.unwrap_or_default()),
             ("elapsed", results.elapsed.to_string()),
             ("CPU halted", halts),

@@ -357,7 +357,32 @@ fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Op
             ));
         }
     };
-    Some(format!("{how}{}", last_words(&[errors.to_owned()])))
+    let lacking = lacking(errors);
+    Some(format!(
+        "{how}{}{lacking}",
+        last_words(&[errors.to_owned()])
+    ))
+}
+
+/// What a program did not find inside, as far as it said so: a network, or a device.
+fn lacking(errors: &str) -> &'static str {
+    const NETWORK: [&str; 6] = [
+        "network is unreachable",
+        "name resolution",
+        "could not resolve",
+        "name or service not known",
+        "unable to resolve",
+        "no route to host",
+    ];
+    let errors = errors.to_lowercase();
+    let has = |texts: &[&str]| texts.iter().any(|text| errors.contains(text));
+    if has(&NETWORK) {
+        "; inside is no network but loopback: give it what it fetches with --file or --dir"
+    } else if errors.contains("/dev/") && has(&["no such file", "no such device", "cannot open"]) {
+        "; inside are no devices but null, zero, full, random, urandom and tty: give it a file instead"
+    } else {
+        ""
+    }
 }
 
 /// The last line of the first of these texts that has one, as the end of a sentence.
@@ -418,6 +443,20 @@ mod tests {
         let words = Program::words("/bin/sort --random-source='a b' 'x{seed}'", 7).unwrap();
         assert_eq!(words, ["/bin/sort", "--random-source=a b", "x7"]);
         assert_eq!(Program::words("it's", 7), None);
+    }
+
+    #[test]
+    fn a_program_that_misses_a_network_or_a_device_is_told_that_there_is_none() {
+        for text in [
+            "curl: (6) Could not resolve host: example.org",
+            "connect: Network is unreachable",
+        ] {
+            assert!(lacking(text).contains("loopback"), "{text}");
+        }
+        let device = "sh: 1: cannot open /dev/sda: No such file";
+        assert!(lacking(device).contains("no devices but null"));
+        assert_eq!(lacking("x: No such file or directory"), "");
+        assert_eq!(lacking("/dev/null is full"), "");
     }
 
     #[test]

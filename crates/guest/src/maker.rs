@@ -1,0 +1,41 @@
+//! Makes a file system whose program comes from a package: it runs here, where the clock and all that is random are the same for
+//! every boot, so that the same device comes out each time.
+
+use std::fs::{self, File};
+use std::io;
+use std::process::{Command, Stdio};
+
+use crate::error::{GuestError, io};
+use crate::spec::{MAKER_FOLDER, MAKER_LOADER, MakerSpec};
+
+/// Makes the file system on a device, and removes the program.
+pub fn run(maker: &MakerSpec, device: &str) -> Result<(), GuestError> {
+    let fault = |e| io("making the file system on", device)(e);
+    let said = format!("{MAKER_FOLDER}/said");
+    let log = File::create(&said).map_err(fault)?;
+    let (name, options) = match maker.words.split_first() {
+        Some((name, options)) => (name.as_str(), options),
+        None => return Err(fault(io::Error::other("no program is named"))),
+    };
+    let status = Command::new(format!("{MAKER_FOLDER}/{MAKER_LOADER}"))
+        .args(["--library-path", MAKER_FOLDER])
+        .arg(format!("{MAKER_FOLDER}/{name}"))
+        .args(options)
+        .arg(device)
+        .env_clear()
+        // mkfs.xfs wants at least 300 MB of any but a test's device; a simulated disk may be smaller.
+        .envs(["TEST_DIR", "TEST_DEV", "QA_CHECK_FS"].map(|name| (name, "1")))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(fault)?)
+        .stderr(log)
+        .status()
+        .map_err(fault)?;
+    if !status.success() {
+        let text = fs::read_to_string(&said).unwrap_or_default();
+        // What follows the first line is how to use it.
+        let first = text.lines().find(|line| !line.trim().is_empty());
+        let why = format!("{name} said `{}` ({status})", first.unwrap_or_default());
+        return Err(fault(io::Error::other(why)));
+    }
+    fs::remove_dir_all(MAKER_FOLDER).map_err(io("removing", MAKER_FOLDER))
+}

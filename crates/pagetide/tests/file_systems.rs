@@ -1,0 +1,107 @@
+//! Programs and scenarios on other file systems than ext4.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::fs;
+
+use common::{KERNEL, Lab, one_sentence};
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The newest record in full.
+fn newest(lab: &Lab) -> serde_json::Value {
+    let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
+    let id = list[0]["id"].as_str().unwrap();
+    json(&lab.ends(0, ["show", id, "--json"]).0)
+}
+
+/// Says what is mounted at `/`, who owns what, and what the file holds; then writes more than there is memory, and reads it.
+const LOOK: &str = "while read -r from at kind rest; do test $at = / && echo \"root is $kind\"; done </proc/mounts; \
+     ls -lnL /work /bin/sh; ls -dln /work /tmp /etc/passwd; cksum numbers; \
+     cat numbers numbers numbers numbers >copy && cksum copy";
+
+#[test]
+fn a_program_finds_its_files_on_each_file_system_and_repeats_to_the_bit() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let text: Vec<String> = (0..400_000_u32).map(|number| number.to_string()).collect();
+    fs::write(lab.folder().join("numbers"), text.join("\n")).unwrap();
+    let mut sums = Vec::new();
+    for system in ["ext4", "xfs", "btrfs", "tmpfs"] {
+        let run = |more: &[&'static str]| {
+            let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "1", "--memory", "24M"];
+            all.extend(["--fs", system, "--file", "numbers"]);
+            for program in ["/usr/bin/ls", "/usr/bin/cksum", "/usr/bin/cat"] {
+                all.extend(["--file", program]);
+            }
+            all.extend(more);
+            all.extend(["--", "sh", "-c", LOOK]);
+            lab.ends(0, all);
+            newest(&lab)
+        };
+        let first = run(&[]);
+        let output = first["results"]["texts"]["stdout"].as_str().unwrap();
+        assert!(output.contains(&format!("root is {system}")), "{output}");
+        assert!(output.contains("drwxrwxrwt"), "/tmp is shared: {output}");
+        assert!(
+            output.contains("1000     1000") || output.contains("1000 1000"),
+            "{output}"
+        );
+        let lines: Vec<&str> = output.lines().collect();
+        let sum = lines
+            .iter()
+            .filter(|line| line.ends_with("numbers") || line.ends_with("copy"));
+        let sum: Vec<String> = sum
+            .filter(|line| !line.starts_with('-'))
+            .map(|line| (*line).to_owned())
+            .collect();
+        assert_eq!(sum.len(), 2, "{output}");
+        sums.push(sum);
+        assert_eq!(first["digest"], run(&["--fresh"])["digest"], "{system}");
+    }
+    assert!(sums.windows(2).all(|two| two[0] == two[1]), "{sums:?}");
+}
+
+#[test]
+fn a_scenario_with_files_runs_on_xfs_and_says_what_made_it() {
+    let Some(lab) = Lab::that_runs() else { return };
+    lab.ends(
+        0,
+        [
+            "run",
+            "filecopy",
+            "--kernel",
+            KERNEL,
+            "--seeds",
+            "1",
+            "--memory",
+            "24M",
+            "--fs",
+            "xfs",
+            "-p",
+            "methods=classic",
+            "-p",
+            "size=32M",
+        ],
+    );
+    let record = newest(&lab);
+    assert_eq!(record["subject"]["files_on"], "xfs");
+    let made = record["results"]["facts"]["made-by"].as_str().unwrap();
+    assert!(made.starts_with("xfsprogs "), "{made}");
+    let id = record["digest"].as_str().unwrap();
+    assert_eq!(id.len(), 64, "{id}");
+}
+
+#[test]
+fn a_file_system_that_there_is_not_is_refused_in_one_sentence() {
+    let lab = Lab::new();
+    let (_, err) = lab.ends(4, ["run", "filecopy", "--fs", "zfs"]);
+    assert!(err.contains("xfs, btrfs or tmpfs"), "{err}");
+    let text = "name = \"x\"\n[[variant]]\nname = \"base\"\n[[scenario]]\nname = \"filecopy\"\nfs = \"zfs\"\n";
+    fs::write(lab.folder().join("x.toml"), text).unwrap();
+    let (_, err) = lab.ends(4, ["run", "x.toml"]);
+    one_sentence(&err, &["fs", "btrfs"]);
+}

@@ -1,0 +1,72 @@
+//! A program of packages with its loader and libraries alone, for a guest that runs it while it is made ready.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::elf;
+use crate::error::{RootError, io};
+use crate::libraries::DEFAULT;
+use crate::path::RootPath;
+use crate::tree::{Entry, Source, Tree};
+
+/// A program, its loader and its libraries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// The program that loads it.
+    pub loader: Vec<u8>,
+    /// The program and its libraries by the names under which the loader looks for them.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+impl Tool {
+    /// Takes a program out of Debian packages, given as tar archives of their contents. `spool` is an empty folder to work in.
+    pub fn of(archives: &[PathBuf], name: &str, spool: &Path) -> Result<Self, RootError> {
+        let mut tree = Tree::default();
+        tree.packages(archives, spool)?;
+        let absent = |name: &str| RootError::NotInRoot {
+            name: name.to_owned(),
+        };
+        let program = bytes(&tree, &tree.program(name)?)?.ok_or_else(|| absent(name))?;
+        let start = elf::read(Path::new(name), &program)?;
+        let loader = start.interpreter.as_deref().unwrap_or_default();
+        let loader = bytes(&tree, &RootPath::new(loader, "")?)?.ok_or_else(|| absent(loader))?;
+        let mut files = vec![(name.to_owned(), program)];
+        let mut seen = BTreeSet::new();
+        let mut left = start.needed;
+        while let Some(library) = left.pop() {
+            // The loader is there already, and libraries name it.
+            if library.starts_with("ld-linux") || !seen.insert(library.clone()) {
+                continue;
+            }
+            let mut found = None;
+            for folder in DEFAULT {
+                let path = RootPath::new(&format!("{folder}/{library}"), "")?;
+                found = bytes(&tree, &path)?;
+                if found.is_some() {
+                    break;
+                }
+            }
+            let found = found.ok_or_else(|| RootError::NoLibrary {
+                library: library.clone(),
+                by: PathBuf::from(name),
+            })?;
+            left.extend(elf::read(Path::new(&library), &found)?.needed);
+            files.push((library, found));
+        }
+        files[1..].sort();
+        Ok(Self { loader, files })
+    }
+}
+
+/// The bytes of a file, links followed; nothing where there is none.
+fn bytes(tree: &Tree, path: &RootPath) -> Result<Option<Vec<u8>>, RootError> {
+    let real = tree.follow(path);
+    Ok(match real.and_then(|real| tree.get(&real)) {
+        Some(Entry::File { source, .. }) => Some(match source {
+            Source::Bytes(bytes) => bytes.clone(),
+            Source::Host(host) => fs::read(host).map_err(io("reading", host))?,
+        }),
+        _ => None,
+    })
+}
