@@ -5,7 +5,7 @@
 //! each shape (scenario, memory and swap), and every further cell of a shape under the baseline alone, which refuses
 //! parameters that cannot be. [`run`](crate::run()) tries all of them before its first trial.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 use pagetide_quantity::{Bytes, Nanos};
@@ -24,7 +24,7 @@ pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
 const COMPARED_RECORDS: u32 = 31;
 
 /// Where an estimate comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Earlier trials of the same cell.
@@ -78,6 +78,9 @@ pub struct Forecast {
     pub kernels: Vec<KernelForecast>,
     /// Wall-clock time until the end.
     pub left: Nanos,
+    /// How the times of trials are known that were not measured.
+    #[serde(skip)]
+    pub guessed: BTreeSet<Basis>,
 }
 
 /// A cell of a forecast.
@@ -114,7 +117,7 @@ impl Forecast {
         text
     }
 
-    /// How long that would take, in a line.
+    /// How long that would take, in a line, and a line for each way in which times of trials are known that were not measured.
     pub fn end(&self) -> String {
         let boots = match self.boots {
             0 => String::new(),
@@ -131,11 +134,21 @@ impl Forecast {
             1 => ", the build of one kernel with them".to_owned(),
             n => format!(", the builds of {n} kernels with them"),
         };
-        format!(
+        let mut text = format!(
             "{}{} until the end{boots}{builds}\n",
             self.most(),
             self.left.about()
-        )
+        );
+        for basis in &self.guessed {
+            text.push_str(match basis {
+                Basis::Measured => "",
+                Basis::Reckoned => {
+                    "~ has never run here: reckoned from its sizes and the speed of this machine\n"
+                }
+                Basis::Assumed => "? has never run here: a guess\n",
+            });
+        }
+        text
     }
 
     fn most(&self) -> &'static str {
@@ -186,18 +199,22 @@ pub fn forecast(
         largest: None,
     };
     let (mut trials, mut found, mut sum) = (0_u64, 0_u64, Nanos(0));
+    let mut guessed = BTreeSet::new();
     for cell in campaign.cells() {
         let (cell, left) = looked.cell(&cell)?;
         trials = trials.saturating_add(cell.trials);
         found = found.saturating_add(cell.found);
         sum.0 = sum.0.saturating_add(left.0);
+        guessed.insert(cell.basis);
         take(cell);
     }
     let todo = usize::try_from(trials - found).unwrap_or(usize::MAX);
     let jobs = jobs
         .unwrap_or_else(|| looked.largest.as_ref().map_or(1, |s| arena.side_by_side(s)))
         .clamp(1, todo.max(1));
+    guessed.remove(&Basis::Measured);
     Ok(Forecast {
+        guessed,
         name: campaign.name.clone(),
         arena: campaign.arena,
         variants: campaign.variants.iter().map(|v| v.name.clone()).collect(),

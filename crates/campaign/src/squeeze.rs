@@ -23,7 +23,7 @@ use crate::event::{Event, Tally, Watch};
 use crate::run::{RunError, locked, prepared};
 use crate::site::Site;
 
-pub use request::{ScenarioFacts, SqueezeError, SqueezeRequest, one_question, share};
+pub use request::{ScenarioFacts, SqueezeError, SqueezeRequest, one_question, share, varied_word};
 
 /// Most runs of a search, one of which is observed.
 pub const MOST_RUNS: u32 = 15;

@@ -34,6 +34,26 @@ impl FromStr for Vary {
     }
 }
 
+impl Vary {
+    /// Whether its key stands in one of these texts, as `{KEY}`.
+    pub fn is_word_of<'a>(&self, mut texts: impl Iterator<Item = &'a mut String>) -> bool {
+        let place = self.place();
+        texts.any(|text| text.contains(&place))
+    }
+
+    /// Puts a value in place of `{KEY}`.
+    pub fn put<'a>(&self, value: &str, texts: impl Iterator<Item = &'a mut String>) {
+        let place = self.place();
+        for text in texts {
+            *text = text.replace(&place, value);
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("{{{}}}", self.key)
+    }
+}
+
 /// Gives a variant a setting, or another kernel or boot argument.
 pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     match key {

@@ -64,13 +64,11 @@ impl Place<'_> {
     /// Mounts it.
     pub fn mount(&self) -> Result<(), GuestError> {
         let name = self.system.name();
-        match self.device {
-            Some(device) => mount(device, MOUNT_POINT, name, ""),
-            None => {
-                let options = format!("mode=755,size={}", self.size.0);
-                mount(name, MOUNT_POINT, name, &options)
-            }
+        if let Some(device) = self.device {
+            return mount(device, MOUNT_POINT, name, "");
         }
+        let options = format!("mode=755,size={}", self.size.0);
+        mount(name, MOUNT_POINT, name, &options)
     }
 
     /// Writes everything to the device and mounts it again, so that nothing of its making is left in memory or in its log.

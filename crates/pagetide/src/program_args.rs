@@ -88,27 +88,10 @@ impl ProgramArgs {
         })
     }
 
-    /// The texts that a word may stand in, as `{WORD}`.
-    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+    /// The texts that a word may stand in, as `{WORD}`: the command, the server's and the environment.
+    pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let server = self.server.iter_mut().flat_map(|server| &mut server.0);
         self.command.iter_mut().chain(server).chain(&mut self.env)
-    }
-
-    /// Whether `{WORD}` stands in the command, the server's or the environment.
-    pub fn has_word(&self, word: &str) -> bool {
-        let place = format!("{{{word}}}");
-        let mut own = self.clone();
-        own.texts().any(|text| text.contains(&place))
-    }
-
-    /// The same with a value in place of `{WORD}`.
-    pub fn with_word(&self, word: &str, value: &str) -> Self {
-        let place = format!("{{{word}}}");
-        let mut own = self.clone();
-        for text in own.texts() {
-            *text = text.replace(&place, value);
-        }
-        own
     }
 
     /// The command and its files.

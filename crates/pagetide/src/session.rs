@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use pagetide_arena::Arena;
-use pagetide_campaign::{Campaign, Options, StateWriter, maker};
+use pagetide_campaign::{Campaign, Options, Site, StateWriter, maker};
 use pagetide_lab::{Builds, Interrupt, Lab};
 use pagetide_record::ArenaKind;
 use pagetide_store::{RunEnd, shell};
@@ -86,6 +86,29 @@ impl<'a> Session<'a> {
             command: shell(&typed()),
             maker: &maker,
         }
+    }
+
+    /// Searches in the arena of a campaign, into the store.
+    pub fn search<T, E>(
+        &self,
+        campaign: &Campaign,
+        search: impl FnOnce(Site<'_>) -> Result<T, E>,
+        is_stopped: impl FnOnce(&T) -> bool,
+    ) -> Result<T>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let arena = self.arena(campaign.arena)?;
+        let (mut store, options) = (self.places.store()?, self.options(false));
+        let search = |watch: &StateWriter<'_, _>| {
+            search(Site {
+                arena: arena.as_ref(),
+                store: &mut store,
+                options: &options,
+                watch,
+            })
+        };
+        self.run(&campaign.name, search, is_stopped)
     }
 
     /// Runs the trials of a campaign with a bar, and keeps its state where `pagetide serve` finds it.

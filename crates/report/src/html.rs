@@ -33,11 +33,15 @@ mod table;
 mod verdicts;
 mod waterfall;
 
+use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 
 use base64::Engine;
 use pagetide_compare::Comparison;
+use pagetide_quantity::Bytes;
 use pagetide_record::{FileError, RecordReader};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::about::About;
@@ -100,8 +104,31 @@ pub enum Assets<'a> {
     },
 }
 
+/// A page that was written to a file.
+#[derive(Debug, Serialize)]
+pub struct PageFile<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// The page's title.
+    pub title: &'a str,
+    /// What was written.
+    #[serde(flatten)]
+    pub page: PageSummary,
+}
+
+impl fmt::Display for PageFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = Bytes(self.page.bytes);
+        write!(f, "{}: {}, {size}", self.file.display(), self.title)?;
+        match self.page.accesses {
+            0 => Ok(()),
+            n => write!(f, ", {n} single accesses to zoom into"),
+        }
+    }
+}
+
 /// What was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageSummary {
     /// Single accesses that can be looked at.
     pub accesses: u64,

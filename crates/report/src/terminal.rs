@@ -22,7 +22,7 @@ pub mod verdicts;
 pub use list::{Row, list, list_json, paragraphs};
 pub use next::next;
 pub use observation::observation;
-pub use rows::{CampaignRow, RecordRow, calibration, calibration_of, history};
+pub use rows::{CampaignRow, PlannedCell, RecordRow, calibration, calibration_of, history};
 pub use show::show;
 pub use tails::tails;
 pub use verdicts::{Options, presence_maps, verdicts};

@@ -87,7 +87,7 @@ pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
         descriptors,
         found: Vec::new(),
     };
-    reader.name(String::from("/"), TOP, 0)?;
+    reader.name("/", TOP, 0)?;
     Ok(reader.found)
 }
 
@@ -106,7 +106,7 @@ impl Reader<'_> {
     }
 
     /// Adds what a name stands for, and what it holds.
-    fn name(&mut self, path: String, number: u32, depth: usize) -> io::Result<()> {
+    fn name(&mut self, path: &str, number: u32, depth: usize) -> io::Result<()> {
         if depth > MOST_DEPTH {
             return Err(odd("its folders are too deep"));
         }
@@ -129,7 +129,7 @@ impl Reader<'_> {
         };
         let is_folder = kind == ImageKind::Folder;
         self.found.push(ImageEntry {
-            path: path.clone(),
+            path: path.to_owned(),
             mode: u32::from(mode & !KIND),
             owner,
             kind,
@@ -140,7 +140,7 @@ impl Reader<'_> {
         for (name, number) in self.folder(&inode)? {
             let name = String::from_utf8(name).map_err(|_| odd("a name that is not UTF-8"))?;
             let inside = format!("{}/{name}", path.trim_end_matches('/'));
-            self.name(inside, number, depth + 1)?;
+            self.name(&inside, number, depth + 1)?;
         }
         Ok(())
     }

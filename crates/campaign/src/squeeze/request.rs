@@ -6,6 +6,7 @@ use pagetide_quantity::{Bytes, Nanos};
 use super::{Design, MOST_RUNS, Squeeze};
 use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
 use crate::program::PROGRAM;
+use crate::vary::Vary;
 
 /// Seeds where none are asked for.
 const SEEDS: u32 = 3;
@@ -70,6 +71,15 @@ pub enum SqueezeError {
         /// Number of cells.
         cells: usize,
     },
+    /// What is varied is no word of the program.
+    #[error(
+        "squeeze varies one word of your program: write {{{key}}} where its value goes, as in \
+         `squeeze --vary heap=16M,64M … -- java -Xmx{{heap}} …`; for settings, run squeeze once with each --set"
+    )]
+    NotAWord {
+        /// What was asked to vary.
+        key: String,
+    },
     /// A plan of trials was given.
     #[error(
         "--until-sure and --observe have no place in a search, which decides itself what runs: leave them out"
@@ -106,6 +116,23 @@ pub enum SqueezeError {
         /// Plenty.
         plenty: Bytes,
     },
+}
+
+/// What is varied: nothing, or one word of the program, which stands in one of its texts as `{WORD}`.
+///
+/// # Errors
+///
+/// Where it is something else.
+pub fn varied_word<'a>(
+    mut all: Vec<Vary>,
+    texts: impl Iterator<Item = &'a mut String>,
+) -> Result<Option<Vary>, SqueezeError> {
+    match all.pop() {
+        Some(vary) if !all.is_empty() || !vary.is_word_of(texts) => {
+            Err(SqueezeError::NotAWord { key: vary.key })
+        }
+        vary => Ok(vary),
+    }
 }
 
 /// Makes a campaign one question: so many seeds where none are said.

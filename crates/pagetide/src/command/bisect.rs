@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Id, builder::Resettable};
+use pagetide_campaign::Site;
 use pagetide_campaign::bisect::{Audience, BisectOutcome, BisectRequest};
-use pagetide_campaign::{Site, StateWriter};
 use pagetide_report::terminal::bisect as shown;
 use pagetide_store::shell;
 
@@ -69,28 +69,20 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     let campaign = session.campaign(&args.what, &args.campaign, &program)?;
     let plan = session.lab.bisect(campaign, &request)?;
-    let name = &plan.search.campaign.name;
-    let arena = session.arena(plan.search.campaign.arena)?;
-    let (mut store, options) = (places.store()?, session.options(false));
+    let campaign = &plan.search.campaign;
+    let arena = session.arena(campaign.arena)?;
+    let store = places.store()?;
     let say = |text: &str| session.progress.say(text);
     say(&session.lab.cost(&plan, arena.as_ref(), &store)?);
-    let kept = store.folder().join(format!("bisect/{name}.log"));
+    let kept = store.folder().join(format!("bisect/{}.log", campaign.name));
     let logs: Vec<PathBuf> = args.log.iter().cloned().chain([kept]).collect();
-    let search = |watch: &StateWriter<'_, _>| {
-        let site = Site {
-            arena: arena.as_ref(),
-            store: &mut store,
-            options: &options,
-            watch,
-        };
-        let audience = Audience {
-            logs: &logs,
-            say: &|step| say(&shown::told(step)),
-        };
-        session.lab.search(&plan, site, &audience)
+    let audience = Audience {
+        logs: &logs,
+        say: &|step| say(&shown::told(step)),
     };
+    let search = |site: Site<'_>| session.lab.search(&plan, site, &audience);
     let is_stopped = |outcome: &BisectOutcome| matches!(outcome, BisectOutcome::Stopped(_));
-    let found = match session.run(name, search, is_stopped)? {
+    let found = match session.search(campaign, search, is_stopped)? {
         BisectOutcome::Found(found) => *found,
         BisectOutcome::Nothing(why) => {
             say(&why);

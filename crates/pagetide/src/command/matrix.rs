@@ -1,7 +1,6 @@
 //! `pagetide matrix`: which settings matter to a program or scenario, and which to choose.
 
 use anyhow::Result;
-use pagetide_campaign::Site;
 use pagetide_campaign::matrix::{MatrixOutcome, MatrixRequest, matrix};
 use pagetide_lab::facts;
 use pagetide_report::terminal::matrix as shown;
@@ -53,20 +52,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let facts = facts(&campaign.scenarios[0])?;
     let asked = MatrixRequest { vary, only }.matrix(campaign, facts.primary)?;
-    let name = asked.campaign.name.clone();
-    let arena = session.arena(asked.campaign.arena)?;
-    let (mut store, options) = (places.store()?, session.options(false));
-    let outcome = session.run(
-        &name,
-        |state| {
-            let site = Site {
-                arena: arena.as_ref(),
-                store: &mut store,
-                options: &options,
-                watch: state,
-            };
-            matrix(asked, site, &|text| session.progress.say(text))
-        },
+    let campaign = asked.campaign.clone();
+    let say = |text: &str| session.progress.say(text);
+    let outcome = session.search(
+        &campaign,
+        |site| matrix(asked, site, &say),
         |outcome| matches!(outcome, MatrixOutcome::Stopped),
     )?;
     let MatrixOutcome::Found(found) = outcome else {

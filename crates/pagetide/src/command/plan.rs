@@ -1,12 +1,10 @@
 //! `pagetide plan`: what a campaign would run, and how long that would take.
 
 use anyhow::Result;
-use pagetide_campaign::{Basis, CellForecast, forecast, inert};
-use pagetide_report::draw::Align;
+use pagetide_campaign::{CellForecast, forecast, inert};
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::json;
-use pagetide_report::terminal::Row;
-use serde::Serialize;
+use pagetide_report::terminal::PlannedCell;
 
 use crate::campaign_args::CampaignArgs;
 use crate::exit::End;
@@ -42,28 +40,6 @@ pub struct Args {
 /// Cells that a table shows; of a larger plan the first ones.
 const SHOWN_CELLS: usize = 100;
 
-#[derive(Serialize)]
-struct CellRow(CellForecast);
-
-impl Row for CellRow {
-    const HEADS: &'static [(&'static str, Align)] = &[
-        ("cell", Align::Left),
-        ("trials", Align::Right),
-        ("done", Align::Right),
-        ("each", Align::Right),
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let cell = &self.0;
-        vec![
-            cell.label.clone(),
-            cell.trials.to_string(),
-            cell.found.to_string(),
-            cell.each(),
-        ]
-    }
-}
-
 /// Plans.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let session = Session::begin(places, &args.arena)?;
@@ -87,12 +63,14 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return Ok(End::Done);
     }
     let (mut rows, mut more) = (Vec::new(), 0_u64);
-    let (mut reckoned, mut assumed) = (false, false);
     let whole = cast(&mut |cell| {
-        reckoned |= cell.basis == Basis::Reckoned;
-        assumed |= cell.basis == Basis::Assumed;
         if rows.len() < SHOWN_CELLS {
-            rows.push(CellRow(cell));
+            rows.push(PlannedCell {
+                each: cell.each(),
+                label: cell.label,
+                trials: cell.trials,
+                found: cell.found,
+            });
         } else {
             more += 1;
         }
@@ -104,14 +82,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         put!(text, "and {more} more cells: --json has all of them\n");
     }
     put!(text, "\n{}", whole.end());
-    if reckoned {
-        text.push_str(
-            "~ has never run here: reckoned from its sizes and the speed of this machine\n",
-        );
-    }
-    if assumed {
-        text.push_str("? has never run here: a guess\n");
-    }
     out.text(&text)?;
     Ok(End::Done)
 }

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use pagetide_compare::Names;
-use pagetide_quantity::Bytes;
-use pagetide_report::html::{self, Assets};
+use pagetide_report::html::{self, Assets, PageFile};
 use pagetide_store::whole_file;
-use serde::Serialize;
 
 use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
@@ -49,16 +47,6 @@ pub struct Args {
     anyway: bool,
 }
 
-/// What was written, for `--json`.
-#[derive(Serialize)]
-struct Summary<'a> {
-    file: &'a Path,
-    title: &'a str,
-    bytes: u64,
-    accesses: u64,
-    omitted: &'a [String],
-}
-
 /// Writes it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
@@ -91,25 +79,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         )?)
     })?;
     left_out(&written.omitted);
-    if out.json {
-        out.json(&Summary {
-            file: &args.output,
-            title: &about.title,
-            bytes: written.bytes,
-            accesses: written.accesses,
-            omitted: &written.omitted,
-        })?;
-    } else {
-        let accesses = match written.accesses {
-            0 => String::new(),
-            n => format!(", {n} single accesses to zoom into"),
-        };
-        out.quoting(&format!(
-            "{}: {}, {}{accesses}\n",
-            args.output.display(),
-            about.title,
-            Bytes(written.bytes)
-        ))?;
-    }
+    let told = PageFile {
+        file: &args.output,
+        title: &about.title,
+        page: written,
+    };
+    out.show_quoting(&told, || format!("{told}\n"))?;
     Ok(End::Done)
 }

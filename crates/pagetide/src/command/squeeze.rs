@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 use pagetide_campaign::squeeze::{
-    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze,
+    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze, varied_word,
 };
-use pagetide_campaign::{Site, Vary};
 use pagetide_compare::followed::{VariedSqueeze, VariedSqueezes};
 use pagetide_compare::squeezed::{Knob, SqueezeResult};
 use pagetide_lab::facts;
@@ -12,7 +11,7 @@ use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;
 
 use crate::campaign_args::CampaignArgs;
-use crate::exit::{End, Usage};
+use crate::exit::End;
 use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::program_args::ProgramArgs;
@@ -60,10 +59,9 @@ pub struct Args {
 /// Searches; with `--vary` once for each value.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
-    let mut asked = args.campaign.clone();
-    let Some(vary) = one_word(&mut asked, &args.program)? else {
-        let Some(squeezed) = search(&mut session, args, (&asked, &args.program, ""), places)?
-        else {
+    let (mut asked, mut program) = (args.campaign.clone(), args.program.clone());
+    let Some(vary) = varied_word(asked.take_vary(), program.texts())? else {
+        let Some(squeezed) = search(&mut session, args, (&asked, &program, ""))? else {
             return Ok(End::Unable);
         };
         out.show_quoting(&squeezed, || shown::squeeze(&squeezed, &out.look))?;
@@ -71,8 +69,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     };
     let mut searches = Vec::new();
     for value in &vary.values {
-        let program = args.program.with_word(&vary.key, value);
-        let Some(squeeze) = search(&mut session, args, (&asked, &program, value), places)? else {
+        program.clone_from(&args.program);
+        vary.put(value, program.texts());
+        let Some(squeeze) = search(&mut session, args, (&asked, &program, value))? else {
             return Ok(End::Unable);
         };
         let value = value.clone();
@@ -84,28 +83,11 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(ends.find(|end| *end != End::Done).unwrap_or(End::Done))
 }
 
-/// What is varied: nothing, or one word of the program.
-fn one_word(asked: &mut CampaignArgs, program: &ProgramArgs) -> Result<Option<Vary>> {
-    let mut all = asked.take_vary();
-    let Some(vary) = all.pop() else {
-        return Ok(None);
-    };
-    let key = &vary.key;
-    if !all.is_empty() || !program.has_word(key) {
-        return Err(Usage::error(format!(
-            "squeeze varies one word of your program: write {{{key}}} where its value goes, as in \
-             `squeeze --vary heap=16M,64M … -- java -Xmx{{heap}} …`; for settings, run squeeze once with each --set"
-        )));
-    }
-    Ok(Some(vary))
-}
-
 /// One search, of a program with this value of what is varied; nothing where it was stopped or its kernel could not be built.
 fn search(
     session: &mut Session<'_>,
     args: &Args,
     (asked, program, value): (&CampaignArgs, &ProgramArgs, &str),
-    places: &StoreArgs,
 ) -> Result<Option<SqueezeResult>> {
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
     if asked.name().is_some() && !value.is_empty() {
@@ -125,20 +107,10 @@ fn search(
         time_limit: program.time_limit,
     };
     let asked = request.search(campaign, &facts)?;
-    let arena = session.arena(asked.campaign.arena)?;
-    let (mut store, options) = (places.store()?, session.options(false));
-    let outcome = session.run(
-        &asked.campaign.name,
-        |state| {
-            let say = |point: &_| session.progress.say(&shown::told(point));
-            let site = Site {
-                arena: arena.as_ref(),
-                store: &mut store,
-                options: &options,
-                watch: state,
-            };
-            squeeze(&asked, site, &say)
-        },
+    let say = |point: &_| session.progress.say(&shown::told(point));
+    let outcome = session.search(
+        &asked.campaign,
+        |site| squeeze(&asked, site, &say),
         |outcome| matches!(outcome, SqueezeOutcome::Stopped(_)),
     )?;
     Ok(match outcome {

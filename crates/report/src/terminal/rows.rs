@@ -272,6 +272,37 @@ impl Row for CampaignRow {
     }
 }
 
+/// A cell of a plan.
+#[derive(Serialize)]
+pub struct PlannedCell {
+    /// A short human label.
+    pub label: String,
+    /// Trials in all.
+    pub trials: u64,
+    /// Trials that have a record already.
+    pub found: u64,
+    /// Wall-clock time of a trial, with how it is known.
+    pub each: String,
+}
+
+impl Row for PlannedCell {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("cell", Align::Left),
+        ("trials", Align::Right),
+        ("done", Align::Right),
+        ("each", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.label.clone(),
+            self.trials.to_string(),
+            self.found.to_string(),
+            self.each.clone(),
+        ]
+    }
+}
+
 /// A record in the store's index.
 #[derive(Serialize)]
 pub struct RecordRow(pub Indexed);

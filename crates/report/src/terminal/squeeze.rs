@@ -95,12 +95,12 @@ fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     let change = if follows.need < 0.0 { "less" } else { "more" };
     if follows.is_bounded {
         format!(
-            "The program is bounded by the heap setting: with {setting} more of {key} it needs {need} more. Choose {key} first, then the \
+            "The program is bounded by the {key} setting: with {setting} more of {key} it needs {need} more. Choose {key} first, then the \
              memory for it."
         )
     } else {
         format!(
-            "The program is not bounded by the heap setting: with {setting} more of {key} it needs {need} {change}."
+            "The program is not bounded by the {key} setting: with {setting} more of {key} it needs {need} {change}."
         )
     }
 }

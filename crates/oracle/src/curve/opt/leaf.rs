@@ -124,10 +124,6 @@ fn take(free: &mut Free, below: &mut Vec<(u32, u32)>, mut count: u32) {
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
 )]
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "without branches it becomes vector instructions"
-)]
 #[inline(always)]
 fn any(block: &[u32; BLOCK], above: u32, until: u32) -> bool {
     block
