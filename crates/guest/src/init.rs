@@ -328,13 +328,15 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     results
         .invalid
         .extend(ready.workload.run(text, &ready.region, order.hang_after));
-    let observed = observing.and_then(|()| observer.map_or(Ok(()), Observer::end));
+    let stopped = observing.and_then(|()| observer.as_ref().map_or(Ok(()), Observer::stop));
     let idle_after = counters::idle();
+    let counted = ready.counters.after();
+    let observed = stopped.and_then(|()| observer.map_or(Ok(()), Observer::end));
     let mut failed = |why: String| results.invalid.push(Invalid::Scenario { why });
     if let Err(why) = observed {
         failed(why.to_string());
     }
-    let after = match ready.counters.after() {
+    let after = match counted {
         Ok((after, counters)) => {
             results.counters = counters;
             after

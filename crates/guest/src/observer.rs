@@ -37,8 +37,10 @@ const READY: u32 = 1;
 const GO: u32 = 2;
 const RECORDING: u32 = 3;
 const STOP: u32 = 4;
-const DONE: u32 = 5;
-const FAILED: u32 = 6;
+const STOPPED: u32 = 5;
+const WRITE: u32 = 6;
+const DONE: u32 = 7;
+const FAILED: u32 = 8;
 
 /// What PID 1 and the observer share.
 #[repr(C)]
@@ -89,9 +91,16 @@ impl Observer {
         self.reached(RECORDING)
     }
 
-    /// Stops recording; returns when everything is written.
-    pub fn end(self) -> Result<(), GuestError> {
+    /// Stops recording.
+    pub fn stop(&self) -> Result<(), GuestError> {
         self.set(STOP);
+        self.reached(STOPPED)
+    }
+
+    /// Returns when everything is written that was recorded. That takes memory, for which the kernel may reclaim and move pages:
+    /// the counters of the trial are to be read before.
+    pub fn end(self) -> Result<(), GuestError> {
+        self.set(WRITE);
         self.reached(DONE)
     }
 
@@ -126,6 +135,13 @@ impl Observer {
             }
         }
         fault("the observer does not answer".to_owned())
+    }
+
+    /// Called by the observer: waits until it is told to go on.
+    fn wait_for(&self, wanted: u32) {
+        while self.board().state.load(Ordering::Acquire) != wanted {
+            sleep(Nanos(1_000_000));
+        }
     }
 
     /// Called by the observer: reports why it cannot go on.
@@ -166,10 +182,7 @@ impl Observer {
         supervise::lock_what_is_here();
         in_real_time();
         self.set(READY);
-        while self.board().state.load(Ordering::Acquire) != GO {
-            sleep(Nanos(1_000_000));
-        }
-
+        self.wait_for(GO);
         probes.before().map_err(probe)?;
         capture.start().map_err(probe)?;
         let begin = now();
@@ -191,6 +204,8 @@ impl Observer {
             .map_err(probe)?;
         probes.sample(now().saturating_sub(begin)).map_err(probe)?;
         broken?;
+        self.set(STOPPED);
+        self.wait_for(WRITE);
         meta.losses.gaps_unknown += area.refused();
         let symbols = meta.records_stacks() && area.append_symbols()?;
         let contents = Contents {
