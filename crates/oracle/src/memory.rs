@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use pagetide_system::meminfo;
+
 /// Where groups of processes with limits are, in both of the kernel's versions of them.
 const GROUPS: [(&str, &str); 3] = [
     ("/sys/fs/cgroup", "memory.max"),
@@ -12,15 +14,8 @@ const GROUPS: [(&str, &str); 3] = [
 
 /// Bytes that this process can take before it swaps, exceeds a limit of its own or one of its groups.
 pub fn memory_at_hand() -> u64 {
-    available().min(address_space()).min(groups())
-}
-
-/// What the kernel says is there for all, without swapping.
-fn available() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.map_or(u64::MAX, |kib| kib * 1024)
+    let available = meminfo::amount("MemAvailable").map_or(u64::MAX, |bytes| bytes.0);
+    available.min(address_space()).min(groups())
 }
 
 /// What the limit on the address space (`ulimit -v`) leaves.
