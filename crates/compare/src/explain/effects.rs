@@ -409,7 +409,16 @@ impl Sides<'_> {
         let levels = |counted: CounterGrowth<'_>, huge: f64, time: f64| {
             [huge, (counted.get("pgfault") - huge).max(0.0), time]
         };
-        if (huge[0] - huge[1]).abs() > MEMORY_SHARE * huge[0].max(huge[1])
+        let differ = (huge[0] - huge[1]).abs() > MEMORY_SHARE * huge[0].max(huge[1]);
+        // Counters are of the whole trial: of its faults, attempts to get blocks only have the time of those that got one.
+        if differ && self.observed.iter().all(|side| side.attempts) {
+            let ([blocks, cost], rest) = chain([huge[0], time_a], [huge[1], time_b]);
+            effects.add(Mechanism::Compaction, blocks);
+            effects.add(Mechanism::Faults, cost);
+            effects.unexplained += rest;
+            return;
+        }
+        if differ
             && let Some([blocks, faults]) =
                 kinds(levels(a, huge[0], time_a), levels(b, huge[1], time_b))
         {

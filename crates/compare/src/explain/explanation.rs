@@ -15,7 +15,8 @@ use super::mechanism::Mechanism;
 
 /// A mechanism that accounts for less than this share of all effects is left to the rest.
 const MINOR_SHARE: f64 = 0.02;
-/// The first mechanism must account for at least this share of all effects to count as an explanation.
+/// The first mechanism must account for at least this share of the difference, of the traced time and of the metric that surely
+/// differs, to count as an explanation.
 const ENOUGH_SHARE: f64 = 0.1;
 
 /// Metric that holds the time of all attempts.
@@ -189,7 +190,8 @@ impl Explanation {
             return all;
         };
         let whole = all.difference();
-        if whole * claim.difference() <= 0.0 {
+        let claim_difference = claim.difference();
+        if whole * claim_difference <= 0.0 {
             all.answer = Answer::Contrary;
             all.unexplained = whole;
             // The time explains nothing, but what decides may be no time.
@@ -225,15 +227,17 @@ impl Explanation {
             let against = all.findings.drain(..);
             all.minor += against.map(|finding| finding.effect).sum::<f64>();
         }
-        let enough = all
-            .findings
-            .first()
-            .is_some_and(|first| first.effect.abs() >= ENOUGH_SHARE * whole.abs());
-        all.answer = if enough {
-            Answer::Explained
+        let needed = ENOUGH_SHARE * whole.abs().max(claim_difference.abs());
+        let first = all.findings.first();
+        if first.is_some_and(|first| first.effect.abs() >= needed) {
+            all.answer = Answer::Explained;
         } else {
-            Answer::NotFound
-        };
+            all.answer = Answer::NotFound;
+            // The timed trials may tell what the fewer observed ones are not sure of.
+            if !all.leads.iter().any(|lead| lead.of.is_some()) {
+                all.leads.extend(of_count(claims, [of_a, of_b]));
+            }
+        }
         all
     }
 

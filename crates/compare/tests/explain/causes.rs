@@ -1,9 +1,10 @@
 //! Which cause is named, and how far it is believed.
 
-use pagetide_compare::explain::{Account, Answer, Basis, Mechanism};
+use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism};
 use pagetide_probe::meaning::Part;
+use pagetide_quantity::Unit;
 
-use crate::account::{account, explain, first, reading, told};
+use crate::account::{account, claim, explain, first, reading, time, told};
 
 #[test]
 fn shares_are_not_told_where_effects_oppose_each_other() {
@@ -194,4 +195,66 @@ fn lines_that_all_go_the_other_way_are_no_reason() {
     assert_eq!(found.answer, Answer::NotFound, "{found:#?}");
     assert!(found.findings.is_empty());
     assert!((found.minor + found.unexplained - found.difference()).abs() < 1.0);
+}
+
+#[test]
+fn what_is_small_beside_the_metric_that_surely_differs_is_no_cause_of_it() {
+    let passes = |costs: [f64; 3], pages: [f64; 3]| {
+        let mut side = reading(2_000.0, 1.0, 100e3);
+        side.settings.insert("swap".into(), "zram".into());
+        let of_seed = |((seed, cost), pages): ((u64, f64), f64)| {
+            let mut pass = reading(pages, 1.0, 100e3).passes.remove(0);
+            pass.seed = seed;
+            // Surely less for each seed, but only little of the whole.
+            pass.observed.times.insert(Part::DirtyLimit, cost);
+            pass
+        };
+        side.passes = (1..).zip(costs).zip(pages).map(of_seed).collect();
+        side
+    };
+    let a = passes([9e6, 8e6, 8.5e6], [8_000.0; 3]);
+    let b = passes([5e6, 4.5e6, 5e6], [7_800.0, 8_100.0, 7_900.0]);
+    // All of what the observed passes differ in.
+    let whole = time(&b) - time(&a);
+    let of_claims = |difference: f64| {
+        let run = [time(&a), time(&a) + difference];
+        let major = [8_000.0, 7_700.0];
+        Explanation::of(
+            &a,
+            &b,
+            &[
+                claim("run", Unit::Nanos, run),
+                claim("major-faults", Unit::Count, major),
+            ],
+        )
+    };
+    let found = of_claims(whole);
+    assert_eq!(found.answer, Answer::Explained, "{found:#?}");
+    assert_eq!(found.findings[0].mechanism, Mechanism::DirtyLimits);
+    // Of a metric that changed by ten times as much it is no explanation; the count that surely changed is told instead.
+    let found = of_claims(10.0 * whole);
+    assert_eq!(found.answer, Answer::NotFound, "{found:#?}");
+    let of: Vec<_> = found.leads.iter().map(|lead| lead.of.as_deref()).collect();
+    assert_eq!(of, [Some("major-faults")], "{found:#?}");
+    assert_eq!(found.leads[0].mechanism, Mechanism::EvictionChoice);
+}
+
+#[test]
+fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faults() {
+    // 30 attempts: a block costs 600 us to clear, a failure 10 us; the trial around them faults as often on both sides.
+    let of = |blocks: f64, each: f64| {
+        let failures = 30.0 - blocks;
+        let mut side = account(
+            &[("pgfault", 20_000.0), ("thp_fault_alloc", blocks)],
+            &[(Part::Fault, blocks * each + failures * 10e3)],
+        );
+        side.passes[0].observed.attempts = true;
+        side
+    };
+    let (mechanism, effect) = first(&of(29.0, 600e3), &of(17.0, 580e3));
+    assert_eq!(mechanism, Mechanism::Compaction);
+    assert!((-7.5e6..-6.5e6).contains(&effect), "{effect}");
+    // As many, each of them cheaper: it is the faults.
+    let (mechanism, _) = first(&of(29.0, 600e3), &of(29.0, 300e3));
+    assert_eq!(mechanism, Mechanism::Faults);
 }

@@ -136,12 +136,15 @@ impl Row {
 }
 
 /// The causes of an explanation, largest first: mechanism and effect in nanoseconds, which is not known of what explains a count.
+/// Of an explanation that found none for the time, only those of counts.
 pub fn causes(explained: &[Value]) -> Vec<(String, f64)> {
     explained
         .iter()
         .flat_map(|one| {
             let all = |name: &str| one["explanation"][name].as_array().into_iter().flatten();
-            all("findings").chain(all("leads").filter(|lead| lead["of"].is_string()))
+            let found = one["explanation"]["answer"] == "explained";
+            let findings = all("findings").filter(move |_| found);
+            findings.chain(all("leads").filter(|lead| lead["of"].is_string()))
         })
         .filter_map(|cause| {
             let mechanism = cause["mechanism"].as_str()?.to_owned();
