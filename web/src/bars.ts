@@ -9,6 +9,8 @@ import { theme } from "./view";
 const LEFT = 150;
 const RIGHT = 16;
 const BAR = 16;
+/** Height of a bar of parts. */
+const BAND = 24;
 /** Width of a letter. */
 const LETTER = 6.6;
 
@@ -90,15 +92,19 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
   const place = (part: string): number => (known.includes(part) ? known.indexOf(part) : known.length);
   const parts = [...new Set(wholes.flatMap((whole) => whole.parts.filter(([name, nanos]) => nanos > 0 && name !== SLEEP).map(([name]) => name)))]
     .sort((a, b) => place(a) - place(b));
-  const row = 34;
-  const heightOf = (width: number): number => rows(parts, width).length * 18 + 12 + wholes.length * row + 26;
+  const widest = Math.max(...wholes.map((whole) => label(whole, names).length * 6.8)) + 16;
+  // Where names would take half of the width, they stand above their bars.
+  const above = (width: number): boolean => widest > width * 0.45;
+  const rowOf = (width: number): number => (above(width) ? 50 : 34);
+  const heightOf = (width: number): number => rows(parts, width).length * 18 + 12 + wholes.length * rowOf(width) + 26;
   return new Sheet("Where time went", heightOf, (painter) => {
     const height = heightOf(painter.width);
     const colours = theme();
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ? 1 : 0;
     const colour = (part: string): string => PARTS[part]?.[dark] ?? colours.faint;
     const most = Math.max(1, ...wholes.map((whole) => whole.parts.reduce((sum, [name, nanos]) => sum + (name === SLEEP ? 0 : nanos), 0)));
-    const left = Math.min(Math.max(...wholes.map((whole) => label(whole, names).length * 6.8)) + 16, painter.width * 0.45);
+    const row = rowOf(painter.width);
+    const left = above(painter.width) ? 8 : widest;
     const across = (nanos: number): number => (nanos / most) * (painter.width - left - RIGHT);
     const legends = rows(parts, painter.width);
     const first = legends.length * 18 + 8;
@@ -119,15 +125,17 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
       painter.text(axisNames[nth]!, Math.min(left + across(at), painter.width - 24), bottom + 16, colours.faint, "middle");
     });
     wholes.forEach((whole, at) => {
-      const y = first + 4 + at * row;
-      painter.text(label(whole, names), left - 8, y + 16, colours.ink, "end");
+      const y = first + 4 + at * row + row - 34;
+      if (left < widest) painter.text(label(whole, names), left, y - 4, colours.ink);
+      else painter.text(label(whole, names), left - 8, y + 16, colours.ink, "end");
       let x = left;
       for (const part of parts) {
         const nanos = whole.parts.find(([name]) => name === part)?.[1] ?? 0;
         const width = across(nanos);
-        if (width > 0) painter.rect(x, y, width, row - 10, colour(part));
-        // A line between parts, which colours alone do not part in grey.
-        if (width > 3) painter.rect(x + width - 1, y, 1, row - 10, colours.paper);
+        if (width > 0) painter.rect(x, y, width, BAND, colour(part));
+        // A line between parts, and their names where there is room: colours alone do not tell them in grey.
+        if (width > 3) painter.rect(x + width - 1, y, 1, BAND, colours.paper);
+        if (width > part.length * LETTER + 8) painter.text(part, x + 5, y + 16, onTop(colour(part)));
         x += width;
       }
     });
@@ -137,6 +145,16 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
 export function label(whole: Whole, names: string[]): string {
   const name = names[whole.column] ?? "";
   return whole.label === "" ? name : `${name}: ${whole.label}`;
+}
+
+/** Black or white, whichever is read more easily on a colour (relative luminance of WCAG 2). */
+function onTop(colour: string): string {
+  const channel = (at: number): number => {
+    const value = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  const luminance = 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+  return luminance > 0.179 ? "#000000" : "#ffffff";
 }
 
 /** What a part's name takes in the legend. */

@@ -62,7 +62,7 @@ export function valueAt(curve: Curve, x: number): number | null {
 
 interface Frame { left: number; top: number; w: number; h: number; x: (v: number) => number; back: (px: number) => number; y: (v: number) => number; from: number; to: number }
 
-const LEFT = 62;
+const LEFT = 70;
 const RIGHT = 14;
 const TOP = 26;
 const BOTTOM = 40;
@@ -261,7 +261,8 @@ export class Panels implements Redraw {
       painter.line([[left, y(at)], [left + w, y(at)]], colours.grid);
       painter.text(upNames[nth]!, left - 6, y(at) + 4, colours.faint, "end");
     });
-    painter.text(panel.y, left - LEFT + 11, top + h / 2, colours.faint, "middle", true);
+    // A panel that is titled by what goes up says it once.
+    if (panel.y !== panel.title) painter.text(panel.y, left - LEFT + 11, top + h / 2, colours.faint, "middle", true);
   }
 
   /** Names at the ends of curves, moved apart where they would lie over each other. */

@@ -71,3 +71,35 @@ export async function end(least = 1) {
   if (failed > 0) console.log(`${failed} failed`);
   process.exitCode = failed > 0 || least < 1 ? 1 : 0;
 }
+
+/** What is saved by a button of a figure's menu. */
+export async function menu(figure, name) {
+  await figure.locator("details.save").evaluate((menu) => { menu.open = true; });
+  await figure.getByRole("button", { name }).first().click();
+}
+
+/** What an act downloads, as text. */
+export async function saved(page, act) {
+  const [download] = await Promise.all([page.waitForEvent("download"), act()]);
+  return readFileSync(await download.path(), "utf8");
+}
+
+/** Texts of a drawing that are cut at its edge or lie over another, with what lies there. */
+export const unreadable = (page, svg) => page.evaluate((svg) => {
+  const box = document.createElement("div");
+  document.body.append(box);
+  box.append(document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true));
+  const wrong = [];
+  for (const part of box.querySelector("svg > svg") ? box.querySelectorAll("svg > svg") : box.querySelectorAll("svg")) {
+    const { left, right } = part.getBoundingClientRect();
+    const texts = [...part.querySelectorAll("text")].map((node) => ({ text: node.textContent, box: node.getBoundingClientRect() }));
+    texts.forEach(({ text, box }, nth) => {
+      if (box.left < left - 1 || box.right > right + 1) wrong.push(`${text} is cut`);
+      for (const other of texts.slice(nth + 1)) {
+        if (other.box.left < box.right - 1 && box.left < other.box.right - 1 && other.box.top < box.bottom - 3 && box.top < other.box.bottom - 3) wrong.push(`${text} over ${other.text}`);
+      }
+    });
+  }
+  box.remove();
+  return wrong;
+}, svg);

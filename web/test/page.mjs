@@ -1,7 +1,7 @@
 // Checks the page that one file is: report.html and hostile.html in a folder. Prints a line for each check.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
-import { accessible, check, drawn, end, fits, silent, walked } from "./browser.mjs";
+import { accessible, check, drawn, end, fits, menu, saved, silent, unreadable, walked } from "./browser.mjs";
 
 const [dir, shots] = process.argv.slice(2);
 mkdirSync(shots, { recursive: true });
@@ -19,12 +19,6 @@ async function openWhole(file, options = {}) {
   await opened.page.locator("#open-all").click();
   await opened.page.waitForTimeout(300);
   return opened;
-}
-
-/** What is saved by a button of a figure's menu. */
-async function menu(figure, name) {
-  await figure.locator("details.save").evaluate((menu) => { menu.open = true; });
-  await figure.getByRole("button", { name }).first().click();
 }
 
 const kinds = (page, kind) => page.locator(`figure[data-kind="${kind}"]`);
@@ -76,11 +70,6 @@ await check("zooming shows the right number of accesses, in both linked maps", a
   assert.deepEqual(await shown(0), [100000, 0, 100000]);
   await done();
 });
-
-async function saved(page, act) {
-  const [download] = await Promise.all([page.waitForEvent("download"), act()]);
-  return readFileSync(await download.path(), "utf8");
-}
 
 await check("downloads hold what the records hold", async () => {
   const { page, done } = await openWhole("report.html");
@@ -514,30 +503,9 @@ await check("on paper every figure is there as a drawing, whole and not stretche
   await done();
 });
 
-/** Texts of a drawing that are cut at its edge or lie over another, with what lies there. */
-const unreadable = (page, svg) => page.evaluate((svg) => {
-  const box = document.createElement("div");
-  document.body.append(box);
-  box.append(document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true));
-  const wrong = [];
-  for (const part of box.querySelector("svg > svg") ? box.querySelectorAll("svg > svg") : box.querySelectorAll("svg")) {
-    const { left, right } = part.getBoundingClientRect();
-    // A turned name stands beside its axis.
-    const texts = [...part.querySelectorAll("text:not([transform])")].map((node) => ({ text: node.textContent, box: node.getBoundingClientRect() }));
-    texts.forEach(({ text, box }, nth) => {
-      if (box.left < left - 1 || box.right > right + 1) wrong.push(`${text} is cut`);
-      for (const other of texts.slice(nth + 1)) {
-        if (other.box.left < box.right - 1 && box.left < other.box.right - 1 && other.box.top < box.bottom - 3 && box.top < other.box.bottom - 3) wrong.push(`${text} over ${other.text}`);
-      }
-    });
-  }
-  box.remove();
-  return wrong;
-}, svg);
-
 for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: no name or tick in a figure is cut or lies over another`, async () => {
   const { page, done } = await openWhole("report.html", options);
-  for (const kind of ["access", "pages", "histogram", "attempts", "asked", "bars", "processes", "swap", "wholes", "time"]) {
+  for (const kind of ["access", "pages", "histogram", "attempts", "asked", "bars", "processes", "swap", "time"]) {
     const figure = kinds(page, kind).first();
     if ((await figure.count()) === 0) continue;
     await figure.scrollIntoViewIfNeeded();

@@ -1,7 +1,7 @@
 // Checks pages of records that guests made: small.html (a campaign) and record.html (one trial).
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { accessible, check, drawn, end, fits, silent } from "./browser.mjs";
+import { accessible, check, drawn, end, fits, menu, saved, silent, unreadable } from "./browser.mjs";
 
 const [dir, shots] = process.argv.slice(2);
 mkdirSync(shots, { recursive: true });
@@ -27,5 +27,27 @@ for (const file of ["small", "record"]) {
     await done();
   });
 }
+
+for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: the figures of an observed campaign have no name that is cut or lies over another`, async () => {
+  const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/, options);
+  await drawn(page);
+  await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
+  await page.waitForTimeout(300);
+  let seen = 0;
+  for (const figure of await page.locator("figure[data-kind]").all()) {
+    if ((await figure.getByRole("button", { name: /^SVG/, includeHidden: true }).count()) === 0) continue;
+    await figure.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(200);
+    const svg = await saved(page, () => menu(figure, /^SVG/));
+    assert.deepEqual(await unreadable(page, svg), [], await figure.getAttribute("data-kind"));
+    // Each variant's own time went somewhere: its bars are named in full.
+    if (svg.includes("main process")) {
+      for (const variant of [0, 7]) assert.ok(svg.includes(`lru_gen/enabled=${variant}: main process`) || svg.includes(`>lru_gen/enabled=${variant}<`), svg.slice(0, 2000));
+    }
+    seen++;
+  }
+  assert.ok(seen >= 5, `${seen} figures`);
+  await done();
+});
 
 await end();

@@ -1,4 +1,5 @@
-//! An explanation: mechanisms, the one that accounts for most of the difference first, each with its evidence.
+//! An explanation: mechanisms, the one that accounts for most of the difference first and those that work against it last, each
+//! with its evidence.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ pub struct Explanation {
     pub trials: [usize; 2],
     /// Where the time went, in nanoseconds; empty without observed passes.
     pub parts: BTreeMap<Part, [f64; 2]>,
-    /// Mechanisms, the one with the largest effect first.
+    /// Mechanisms: those that go the way of the difference first, among them the one with the largest effect.
     pub findings: Vec<Finding>,
     /// Effects too small to name or not sure in their sign, together, in nanoseconds.
     pub minor: f64,
@@ -277,9 +278,13 @@ impl Explanation {
                 finding.share = None;
             }
         }
-        // Larger first; of equals the order of the mechanisms, so that the same numbers give the same text.
-        self.findings
-            .sort_by(|x, y| y.effect.abs().total_cmp(&x.effect.abs()));
+        // What goes the way of the difference first, for what works against it is no reason of it; then larger first; of equals
+        // the order of the mechanisms, so that the same numbers give the same text.
+        let key = |finding: &Finding| (finding.effect * whole <= 0.0, -finding.effect.abs());
+        self.findings.sort_by(|x, y| {
+            let ((x_against, x_size), (y_against, y_size)) = (key(x), key(y));
+            x_against.cmp(&y_against).then(x_size.total_cmp(&y_size))
+        });
     }
 
     /// Adds what changed beside the findings.

@@ -258,3 +258,23 @@ fn blocks_that_were_not_made_are_the_doing_of_compaction_and_not_of_cheaper_faul
     let (mechanism, _) = first(&of(29.0, 600e3), &of(29.0, 300e3));
     assert_eq!(mechanism, Mechanism::Faults);
 }
+
+#[test]
+fn what_works_against_a_difference_stands_behind_what_made_it() {
+    let mut a = reading(2_000.0, 1.0, 100e3);
+    let mut b = reading(8_000.0, 1.0, 100e3);
+    // Slower by refaults, although more was saved elsewhere than any single one of them cost.
+    let (gain, cost) = (900e6, 700e6);
+    a.passes[0].observed.times.insert(Part::DirtyLimit, gain);
+    b.passes[0].observed.times.insert(Part::DirtyLimit, 0.0);
+    b.passes[0].observed.times.insert(Part::Unexplained, cost);
+    let found = explain(&a, &b);
+    assert!(found.difference() > 0.0, "{found:#?}");
+    let named: Vec<_> = found.findings.iter().map(|one| one.mechanism).collect();
+    assert_eq!(
+        named,
+        [Mechanism::EvictionChoice, Mechanism::DirtyLimits],
+        "{found:#?}"
+    );
+    assert!(found.findings[0].effect.abs() < found.findings[1].effect.abs());
+}

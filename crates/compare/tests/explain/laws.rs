@@ -1,6 +1,6 @@
 //! What holds for any accounts.
 
-use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation};
+use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation, Finding};
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
 
@@ -55,7 +55,10 @@ proptest! {
         let scale = found.time[0].max(found.time[1]);
         prop_assert!((all - found.difference()).abs() <= 1e-6 * scale, "{all} {}", found.difference());
         prop_assert!(found.findings.iter().all(|finding| !finding.evidence.is_empty()));
-        prop_assert!(found.findings.is_sorted_by(|x, y| x.effect.abs() >= y.effect.abs()));
+        // What made the difference first, then what works against it, larger first among each.
+        let way = found.difference();
+        let key = |one: &Finding| (one.effect * way <= 0.0, -one.effect.abs());
+        prop_assert!(found.findings.is_sorted_by(|x, y| key(x) <= key(y)));
 
         let back = explain(&b, &a);
         prop_assert_eq!(back.findings.len(), found.findings.len());

@@ -221,7 +221,13 @@ pub fn run(tool: &Tool, only: Option<&str>) -> bool {
         firsts += usize::from(first);
         let causes: Vec<String> = causes
             .iter()
-            .map(|(cause, effect)| format!("{cause} {:+.2} ms", effect / 1e6))
+            .map(|(cause, effect)| {
+                if effect.is_nan() {
+                    format!("{cause}, of a count")
+                } else {
+                    format!("{cause} {:+.2} ms", effect / 1e6)
+                }
+            })
             .collect();
         println!(
             "{}: {} {verdict} ({estimate:.3}), planted {:?}: {}; causes {causes:?}, planted {:?}: {}",

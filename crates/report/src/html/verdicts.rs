@@ -200,11 +200,16 @@ pub(crate) fn tables(
     }
 }
 
-/// The verdicts of a cell in a few words, for its summary.
+/// The verdicts of a cell in a few words, for its summary: those of each variant behind its name, where there are several.
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
-    for row in cell.metrics.iter().filter(|row| row.primary) {
-        for other in about::others(input.comparison) {
+    let several = about::others(input.comparison).count() > 1;
+    for other in about::others(input.comparison) {
+        if several {
+            let name = text(about::name(input.comparison, other), NAME_CHARS);
+            put!(out, " <span class=\"of\">{name}:</span>");
+        }
+        for row in cell.metrics.iter().filter(|row| row.primary) {
             if let Some(judgement) = about::judgement(row, other) {
                 put!(
                     out,

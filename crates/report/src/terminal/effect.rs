@@ -3,7 +3,7 @@
 use pagetide_compare::MetricRow;
 use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::{Effect, EffectKind};
-use pagetide_verdict::{Judgement, Verdict};
+use pagetide_verdict::{Interval, Judgement, Verdict};
 
 use crate::about;
 use crate::draw::quantity::{Scale, signed};
@@ -119,6 +119,20 @@ impl EffectScale {
         }
     }
 
+    /// The ends of an effect's interval. Where it lies on one side of no effect, an end near it keeps the digits (at most four
+    /// more) that say on which.
+    fn ends(&self, kind: EffectKind, interval: Interval, ascii: bool) -> [String; 2] {
+        let one_sided = interval.low > kind.null() || interval.high < kind.null();
+        let most = self.digits + if one_sided { 4 } else { 0 };
+        [interval.low, interval.high].map(|end| {
+            let is_told = |text: &String| !text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+            (self.digits..=most)
+                .map(|digits| Self { digits, ..*self }.number(end, ascii))
+                .find(is_told)
+                .unwrap_or_else(|| self.number(end, ascii))
+        })
+    }
+
     /// The unit.
     pub fn unit(&self, ascii: bool) -> &'static str {
         if ascii && self.unit == "µs" {
@@ -166,11 +180,8 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
         return String::new();
     };
     let scale = EffectScale::of(effect, unit);
-    format!(
-        "[{}, {}]",
-        scale.number(interval.low, ascii),
-        scale.number(interval.high, ascii)
-    )
+    let [low, high] = scale.ends(effect.kind, interval, ascii);
+    format!("[{low}, {high}]")
 }
 
 /// Why a verdict is open although its whole interval lies on one side of no effect, in half a line.
@@ -308,4 +319,37 @@ pub fn reach(rows: &[&MetricRow]) -> f64 {
         .into_iter()
         .find(|step| *step >= most)
         .unwrap_or(REACHES[REACHES.len() - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_beside_no_effect_does_not_look_as_if_it_touched_it() {
+        let shown = |kind: EffectKind, unit: Unit, [low, high]: [f64; 2]| {
+            let interval = Interval {
+                low,
+                high,
+                level: 0.96,
+                wanted: 0.95,
+            };
+            let effect = Effect {
+                kind,
+                estimate: f64::midpoint(low, high),
+                interval: Some(interval),
+            };
+            let [low, high] = EffectScale::of(&effect, unit).ends(kind, interval, true);
+            format!("{low} {high}")
+        };
+        let points = |ends| shown(EffectKind::Difference, Unit::Share, ends);
+        assert_eq!(points([0.000_21, 0.013]), "+0.02 +1.3");
+        assert_eq!(points([-0.013, -0.000_04]), "-1.3 -0.004");
+        // What touches no effect, or holds it, says so.
+        assert_eq!(points([0.0, 0.013]), "0.0 +1.3");
+        assert_eq!(points([-0.000_21, 0.013]), "0.0 +1.3");
+        let per_cent = |ends| shown(EffectKind::Ratio, Unit::Nanos, ends);
+        assert_eq!(per_cent([1.000_3, 2.5]), "+0.03 +150");
+        assert_eq!(per_cent([0.87, 0.999_9]), "-13.0 -0.01");
+    }
 }
