@@ -207,7 +207,7 @@ pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     for other in about::others(input.comparison) {
         if several {
             let name = text(about::name(input.comparison, other), NAME_CHARS);
-            put!(out, " <span class=\"of\">{name}:</span>");
+            put!(out, " <span class=\"of\">{name}:");
         }
         for row in cell.metrics.iter().filter(|row| row.primary) {
             if let Some(judgement) = about::judgement(row, other) {
@@ -219,6 +219,9 @@ pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
                     text(&effect::change(judgement, row.unit, false), NAME_CHARS)
                 );
             }
+        }
+        if several {
+            out.push_str("</span>");
         }
     }
     out
