@@ -2,9 +2,12 @@
 
 mod data;
 
+use pagetide_compare::history::{CellHistory, Change, History, HistoryValue, Order};
+use pagetide_quantity::{Direction, Nanos, Unit};
+use pagetide_record::ArenaKind;
 use pagetide_report::draw::Look;
 use pagetide_report::terminal::show::Presence;
-use pagetide_report::terminal::{Options, presence_maps, show, verdicts};
+use pagetide_report::terminal::{Options, history, presence_maps, show, verdicts};
 
 fn ascii(width: usize) -> Look {
     Look {
@@ -274,4 +277,47 @@ fn presence_maps_stand_under_each_other_for_every_variant() {
     let plain = presence_maps(&data::mglru(), &maps, &ascii(60));
     assert!(plain.is_ascii(), "{plain}");
     insta::assert_snapshot!("presence_maps_of_two_variants_in_ascii", plain);
+}
+
+#[test]
+fn a_history_by_dates_keeps_the_time_of_day_beside_its_date() {
+    let value = |sitting: usize| HistoryValue {
+        record: format!("{sitting:016x}"),
+        release: "6.12.117+deb12-cloud-amd64".to_owned(),
+        variant: "mglru-off".to_owned(),
+        seed: 1,
+        started: Nanos::from_secs(1_795_207_180 + 7200 * sitting as u64),
+        sitting,
+        value: 1e9 + 1e8 * sitting as f64,
+    };
+    let change = Change {
+        at: 1,
+        effect: 1.1,
+        is_ratio: true,
+        p: 0.001,
+    };
+    let all = History {
+        metric: "access-time".to_owned(),
+        order: Order::Dates,
+        cells: vec![CellHistory {
+            label: "linear".to_owned(),
+            cell: "0badc0de".to_owned(),
+            arena: ArenaKind::Exact,
+            unit: Unit::Nanos,
+            direction: Direction::Lower,
+            values: vec![value(0), value(1)],
+            changes: vec![change],
+            points: 2,
+            left_out: 0,
+        }],
+    };
+    for width in [120, 80, 60] {
+        let text = history(&all, "access-time", &Look::plain(width));
+        assert!(text.contains("\n2026-11-20 20:39  "), "{width}: {text}");
+        assert!(text.contains("\n2026-11-20 22:39  "), "{width}: {text}");
+        let table = text.lines().skip(1).take_while(|line| !line.contains(": "));
+        for line in table {
+            assert!(line.chars().count() <= width, "{width}: {text}");
+        }
+    }
 }

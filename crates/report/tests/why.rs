@@ -17,7 +17,7 @@ use pagetide_report::draw::Look;
 use pagetide_report::html::{Assets, Input, Sources, write};
 use pagetide_report::mail;
 use pagetide_report::terminal::{Options, verdicts};
-use pagetide_report::why::explanations;
+use pagetide_report::why::{brief, explanations};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::judgement::EffectKind;
 
@@ -315,6 +315,27 @@ fn a_difference_without_a_cause_is_not_explained() {
     let times = &mut b.passes[0].observed.times;
     times.insert(Part::Unexplained, 700e6);
     insta::assert_snapshot!(under_the_table(&explained(&a, &b, &[]), &Look::plain(100)));
+}
+
+#[test]
+fn sure_causes_below_a_tenth_do_not_stand_under_the_word_that_none_was_found() {
+    let a = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
+    let mut b = side("0x0007", 9_000.0, 2_000.0, 44.0, false);
+    b.passes[0].observed.times.insert(Part::Unexplained, 700e6);
+    let found = explained(&a, &b, &[]);
+    let text = under_the_table(&found, &Look::plain(400));
+    assert!(text.contains("\n    1. compaction"), "{text}");
+    let full = explanations(&found, &Look::plain(400));
+    let mail = brief(&found, &found.explanations[0], 2);
+    for text in [&text, &full, &mail] {
+        assert!(!text.contains("no sure cause"), "{text}");
+        let small = "only small sure causes, each below a tenth: ";
+        assert!(text.contains(small), "{text}");
+    }
+    assert!(
+        mail.contains("tenth: compaction and fragmentation, 40"),
+        "{mail}"
+    );
 }
 
 #[test]

@@ -18,6 +18,8 @@ const NARROWEST_CHARS: usize = 8;
 pub trait Row: Serialize {
     /// Heads of the columns and where their text stands.
     const HEADS: &'static [(&'static str, Align)];
+    /// Columns that never wrap, such as dates with their time of day.
+    const WHOLE: &'static [usize] = &[];
 
     /// One text for each column. Any text: it is cleaned here.
     fn cells(&self) -> Vec<String>;
@@ -65,6 +67,9 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
         .width
         .saturating_sub(GAP * widths.len().saturating_sub(1));
     let word = |column: usize| {
+        if T::WHOLE.contains(&column) {
+            return widest(column);
+        }
         let cells = all.iter().filter_map(|row| row.get(column));
         cells
             .flat_map(|cell| cell.split(' '))
@@ -84,7 +89,9 @@ pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
         }
     }
     while widths.iter().sum::<usize>() > room {
-        match widths.iter_mut().max() {
+        let columns = widths.iter_mut().enumerate();
+        let wrapping = columns.filter(|(column, _)| !T::WHOLE.contains(column));
+        match wrapping.map(|(_, wide)| wide).max() {
             Some(widest) if *widest > NARROWEST_CHARS => *widest -= 1,
             _ => break,
         }

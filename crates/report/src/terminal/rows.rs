@@ -158,6 +158,7 @@ impl Row for HistoryRow {
         ("median", Align::Right),
         ("change", Align::Left),
     ];
+    const WHOLE: &'static [usize] = &[0];
 
     fn cells(&self) -> Vec<String> {
         self.0.to_vec()

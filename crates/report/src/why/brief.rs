@@ -1,0 +1,94 @@
+//! The reasons in a sentence or two, for where a paragraph is too much.
+
+use pagetide_compare::Comparison;
+use pagetide_compare::explain::{Basis, CellExplanation};
+use pagetide_quantity::Unit;
+
+use super::head::basis;
+use super::piece::pieces_of;
+use super::words::{in_brackets, moved, of_claim, reservation};
+use super::{NAME_CHARS, SHORT};
+use crate::about;
+use crate::draw::clean::clean;
+use crate::draw::quantity::show;
+
+/// The reasons of a sure difference in two or three lines: each mechanism with what it cost or saved and one counter that shows
+/// it. Empty where there is nothing to explain.
+///
+/// At most `most` mechanisms are named.
+pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) -> String {
+    let explanation = &explained.explanation;
+    let Some(claim) = &explanation.claim else {
+        return String::new();
+    };
+    let subject = match comparison.columns.len() {
+        ..=2 => "Why".to_owned(),
+        _ => format!(
+            "Why {}",
+            clean(about::name(comparison, explained.column), NAME_CHARS, true)
+        ),
+    };
+    let whole = explanation.difference();
+    let reasons: Vec<String> = explanation
+        .findings
+        .iter()
+        .take(most)
+        .map(|finding| {
+            let shown = pieces_of(explanation, &finding.evidence, 1, true);
+            let effect = if finding.effect * whole > 0.0 {
+                let effect = show(Unit::Nanos, finding.effect.abs(), true);
+                format!("{effect} of {}", moved(whole, true))
+            } else {
+                format!("against the rest {}", moved(finding.effect, true))
+            };
+            format!(
+                "{}, {effect}{}",
+                finding.mechanism,
+                in_brackets(&shown.join(""))
+            )
+        })
+        .collect();
+    let reasons = match (reservation(explanation), &reasons[..]) {
+        ("", reasons) => reasons.join("; "),
+        (reservation, []) => reservation.to_owned(),
+        (reservation, reasons) => format!("{reservation}: {}", reasons.join("; ")),
+    };
+    let seeds = match &explanation.basis {
+        Basis::Traced { records, .. } => match records[0].len() {
+            1 => "1 observed seed".to_owned(),
+            many => format!("{many} observed seeds"),
+        },
+        Basis::Counters => "counters of the timed trials".to_owned(),
+    };
+    let metric = clean(&claim.metric, NAME_CHARS, true);
+    format!("{subject} {metric} ({seeds}): {reasons}.")
+}
+
+/// A sure difference and its reasons in one sentence, for beside a picture of them. Empty where there is nothing to explain.
+pub(crate) fn reasons(explained: &CellExplanation) -> String {
+    let explanation = &explained.explanation;
+    let Some(claim) = &explanation.claim else {
+        return String::new();
+    };
+    let all: Vec<String> = explanation
+        .findings
+        .iter()
+        .take(SHORT[0])
+        .map(|finding| {
+            let shown = pieces_of(explanation, &finding.evidence, 1, false);
+            let effect = moved(finding.effect, false);
+            format!(
+                "{}, {effect}{}",
+                finding.mechanism,
+                in_brackets(&shown.join(""))
+            )
+        })
+        .collect();
+    format!(
+        "{}. Of {} in {}: {}.",
+        of_claim(claim, false),
+        moved(explanation.difference(), false),
+        basis(&explanation.basis),
+        all.join("; ")
+    )
+}

@@ -1,0 +1,100 @@
+//! Explanations in full, for `pagetide explain`: where the time went, each mechanism with all its evidence.
+
+use pagetide_compare::Comparison;
+use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
+use pagetide_quantity::Unit;
+
+use super::paragraph::lines;
+use super::words::signed;
+use super::{of_cell, statements};
+use crate::about::{self, BASELINE};
+use crate::draw::clean::clean;
+use crate::draw::quantity::Scale;
+use crate::draw::{Align, Cell, Grid, Ink, Look};
+
+/// The explanations in full, with where the time went, for `pagetide explain`.
+pub fn explanations(comparison: &Comparison, look: &Look) -> String {
+    let mut out = String::new();
+    for (place, cell) in comparison.cells.iter().enumerate() {
+        for explained in of_cell(comparison, place) {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            let label = clean(&cell.label, look.width, look.ascii);
+            put!(out, "{}\n", look.ink(Ink::Strong, &label));
+            let mut all = statements(comparison, explained, true, look.ascii).into_iter();
+            if let Some(head) = all.next() {
+                lines(&mut out, &head.line(), 0, Ink::Plain, look);
+            }
+            out.push_str(&parts(comparison, explained, look));
+            for statement in all {
+                lines(&mut out, &statement.claim, 2, Ink::Plain, look);
+                for piece in &statement.evidence {
+                    lines(&mut out, piece, 5, Ink::Faint, look);
+                }
+            }
+            let sources = sources(&explained.explanation);
+            if !sources.is_empty() {
+                lines(&mut out, &sources, 2, Ink::Faint, look);
+            }
+        }
+    }
+    if out.is_empty() {
+        out.push_str("no explanation found: no cell has trials on both sides\n");
+    }
+    out
+}
+
+/// Which trials the effects and their evidence are of.
+fn sources(explanation: &Explanation) -> String {
+    let [a, b] = explanation.trials;
+    match (&explanation.findings[..], &explanation.basis) {
+        ([], _) => String::new(),
+        (_, Basis::Traced { .. }) => format!(
+            "Effects and counters are means of the observed passes, with intervals of 95 % over them; verdicts are of {a} and {b} timed trials."
+        ),
+        (_, Basis::Counters) => format!(
+            "Effects and counters are means of {a} and {b} timed trials, with intervals of 95 % over them."
+        ),
+    }
+}
+
+/// Where the time went, part by part.
+fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
+    let explanation = &explained.explanation;
+    let rows: Vec<_> = explanation
+        .parts
+        .iter()
+        .filter(|(_, times)| times.iter().any(|time| *time > 0.0))
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut grid = Grid::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    let head = |index: usize| {
+        Cell::new(
+            Ink::Strong,
+            clean(about::name(comparison, index), 16, look.ascii),
+        )
+    };
+    grid.row([
+        Cell::new(Ink::Faint, "part of the time"),
+        head(BASELINE),
+        head(explained.column),
+        Cell::new(Ink::Faint, "difference"),
+    ]);
+    for (part, [a, b]) in rows {
+        let scale = Scale::of_all(Unit::Nanos, [*a, *b]);
+        let name = match serde_json::to_value(part) {
+            Ok(serde_json::Value::String(name)) => name.replace('-', " "),
+            _ => String::new(),
+        };
+        grid.row([
+            Cell::plain(name),
+            Cell::plain(scale.show(*a, look.ascii)),
+            Cell::plain(scale.show(*b, look.ascii)),
+            Cell::plain(signed(b - a, look.ascii)),
+        ]);
+    }
+    grid.draw(look, 2)
+}

@@ -1,0 +1,67 @@
+//! The explanations of a cell under its table in a terminal: as much as a few lines hold.
+
+use pagetide_compare::Comparison;
+
+use super::{Detail, Statement, detailed, of_cell};
+use crate::draw::clean::wrap;
+use crate::draw::{Ink, Look};
+
+/// Lines that an explanation takes under a table of a terminal at most; `pagetide explain` has it in full.
+const LINES: usize = 8;
+
+/// What an explanation under a table says, the most that fits first.
+const DETAILS: [Detail; 7] = [
+    Detail::of(3, 3),
+    Detail::of(3, 1),
+    Detail::of(3, 1).plain(true),
+    Detail::of(3, 1).plain(false),
+    Detail::of(2, 1).plain(true),
+    Detail::of(2, 1).plain(false),
+    Detail::of(1, 1).plain(false),
+];
+
+/// The explanations of one cell as they stand under its table in a terminal: each in as much detail as a few lines hold.
+pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> String {
+    let mut out = String::new();
+    for explained in of_cell(comparison, cell) {
+        let fits = |text: &String| text.lines().count() <= LINES;
+        let mut all = DETAILS.iter().map(|detail| {
+            let statements = detailed(comparison, explained, *detail, look.ascii);
+            under_table(&statements, look)
+        });
+        let text = all.find(fits).unwrap_or_else(|| {
+            let least = DETAILS[DETAILS.len() - 1];
+            let all = under_table(&detailed(comparison, explained, least, look.ascii), look);
+            let kept = all.lines().take(LINES - 1);
+            let mut cut: String = kept.flat_map(|line| [line, "\n"]).collect();
+            lines(&mut cut, "`pagetide explain` says all", 4, Ink::Faint, look);
+            cut
+        });
+        out.push_str(&text);
+    }
+    out
+}
+
+/// Statements as lines, the first less far in.
+fn under_table(statements: &[Statement], look: &Look) -> String {
+    let mut out = String::new();
+    for (place, statement) in statements.iter().enumerate() {
+        let (indent, ink) = if place == 0 {
+            (2, Ink::Plain)
+        } else {
+            (4, Ink::Faint)
+        };
+        lines(&mut out, &statement.line(), indent, ink, look);
+    }
+    out
+}
+
+/// Adds wrapped lines, the first after `indent` spaces, the others three further in.
+pub(super) fn lines(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
+    let room = look.width.saturating_sub(indent + 3);
+    for (place, line) in wrap(text, room, look.ascii).iter().enumerate() {
+        out.push_str(&" ".repeat(if place == 0 { indent } else { indent + 3 }));
+        out.push_str(&look.ink(ink, line));
+        out.push('\n');
+    }
+}

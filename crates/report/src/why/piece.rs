@@ -1,0 +1,53 @@
+//! A piece of evidence in words: what, before, after.
+
+use pagetide_compare::explain::{Basis, Evidence, Explanation, LIST_MOVES, Reading, Source};
+
+use super::NAME_CHARS;
+use super::words::{arrow, both};
+use crate::draw::clean::clean;
+use crate::draw::quantity::show;
+
+/// The pieces that stand behind a mechanism, at most so many.
+pub(super) fn pieces_of(
+    explanation: &Explanation,
+    evidence: &[Evidence],
+    most: usize,
+    ascii: bool,
+) -> Vec<String> {
+    let is_traced = matches!(explanation.basis, Basis::Traced { .. });
+    let mut left = most;
+    evidence
+        .iter()
+        .filter(|piece| {
+            // What a kernel's other code does to the lists stands beside what it comes to.
+            if LIST_MOVES.contains(&piece.name.as_str()) {
+                return left > 0;
+            }
+            let is_shown = left > 0;
+            left = left.saturating_sub(1);
+            is_shown
+        })
+        .map(|piece| self::piece(piece, is_traced, ascii))
+        .collect()
+}
+
+/// A piece of evidence: what, before, after.
+fn piece(evidence: &Evidence, is_traced: bool, ascii: bool) -> String {
+    let values = match (&evidence.before, &evidence.after) {
+        (Reading::Number(before), Reading::Number(after)) => {
+            both([*before, *after], evidence.unit, ascii)
+        }
+        (before, after) => {
+            let text = |reading: &Reading| match reading {
+                Reading::Number(number) => show(evidence.unit, *number, ascii),
+                Reading::Text(text) => clean(text, NAME_CHARS, ascii),
+            };
+            format!("{} {} {}", text(before), arrow(ascii), text(after))
+        }
+    };
+    let source = match evidence.source {
+        Source::Timed if is_traced => " (timed trials)",
+        Source::Timed | Source::Observed | Source::Setting => "",
+    };
+    format!("{} {values}{source}", evidence.name)
+}

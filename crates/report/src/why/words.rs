@@ -1,0 +1,117 @@
+//! Values and differences in words.
+
+use pagetide_compare::explain::{Answer, Claim, Explanation, Finding};
+use pagetide_quantity::Unit;
+use pagetide_verdict::judgement::EffectKind;
+
+use super::NAME_CHARS;
+use crate::draw::clean::clean;
+use crate::draw::quantity::{self, Scale, show};
+
+/// A claim with its verdict and the medians and change of the table: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
+pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
+    let change = match claim.kind {
+        EffectKind::Ratio => percent(claim.effect - 1.0, 1.0, ascii),
+        EffectKind::Difference if claim.unit == Unit::Share => points(claim.effect, ascii),
+        EffectKind::Difference => percent(claim.effect, claim.medians[0], ascii),
+    };
+    format!(
+        "{} {}, {}{}",
+        clean(&claim.metric, NAME_CHARS, ascii),
+        claim.verdict,
+        both(claim.medians, claim.unit, ascii),
+        in_brackets(&change)
+    )
+}
+
+/// What stands before a difference of which no sure cause makes up a tenth; nothing where one does.
+pub(super) fn reservation(explanation: &Explanation) -> &'static str {
+    match (explanation.answer, &explanation.findings[..]) {
+        (Answer::Explained, _) => "",
+        (_, []) => "no sure cause found",
+        (_, [_, ..]) => "only small sure causes, each below a tenth",
+    }
+}
+
+/// Behind a value; nothing where there is nothing to say.
+pub(super) fn in_brackets(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
+    }
+}
+
+/// Differences beyond ten times the baseline are not told as percentages.
+const MOST_TIMES: f64 = 10.0;
+
+/// A difference as a percentage with its sign; empty where there is nothing to compare with, or so little that the two
+/// values say it better.
+pub(super) fn percent(difference: f64, of: f64, ascii: bool) -> String {
+    if of == 0.0 || (difference / of).abs() > MOST_TIMES || !(difference / of).is_finite() {
+        return String::new();
+    }
+    let text = format!("{:+.1} %", 100.0 * difference / of.abs());
+    if ascii {
+        text
+    } else {
+        text.replace('-', "−")
+    }
+}
+
+/// A difference of shares, as the table of verdicts shows it.
+fn points(difference: f64, ascii: bool) -> String {
+    format!("{} pt", quantity::signed(100.0 * difference, 1, ascii))
+}
+
+/// A mechanism's effect in words: `47 ms less (62 %; 41 to 53 ms less)`.
+pub(super) fn claim(explanation: &Explanation, finding: &Finding, ascii: bool) -> String {
+    let word = if finding.effect < 0.0 { "less" } else { "more" };
+    let [low, high] = finding.interval.map(f64::abs);
+    let scale = Scale::of_all(Unit::Nanos, [low, high]);
+    let sure = format!(
+        "surely {} to {}",
+        scale.show(low.min(high), ascii),
+        scale.show(low.max(high), ascii)
+    );
+    let share = match finding.share {
+        Some(share) if share <= 1.0 => format!("{:.0} % of it; ", 100.0 * share),
+        None if finding.effect * explanation.difference() < 0.0 => "against the rest; ".to_owned(),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {} {word} ({share}{sure})",
+        finding.mechanism,
+        show(Unit::Nanos, finding.effect.abs(), ascii)
+    )
+}
+
+/// A time that grew or shrank, in words.
+pub(super) fn moved(time: f64, ascii: bool) -> String {
+    let word = if time < 0.0 { "less" } else { "more" };
+    format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
+}
+
+/// Two values in one scale; pages and events go without the word and without fractions.
+pub(super) fn both(values: [f64; 2], unit: Unit, ascii: bool) -> String {
+    let scale = Scale::of_all(unit, values);
+    let shown = values.map(|value| match unit {
+        Unit::Pages | Unit::Count => show(Unit::Count, value.round(), ascii),
+        _ => scale.show(value, ascii),
+    });
+    format!("{} {} {}", shown[0], arrow(ascii), shown[1])
+}
+
+pub(super) const fn arrow(ascii: bool) -> &'static str {
+    if ascii { "->" } else { "→" }
+}
+
+/// A time with its sign.
+pub(super) fn signed(time: f64, ascii: bool) -> String {
+    let sign = match (time < 0.0, ascii) {
+        (true, true) => "-",
+        (true, false) => "−",
+        (false, _) => "+",
+    };
+    format!("{sign}{}", show(Unit::Nanos, time.abs(), ascii))
+}
