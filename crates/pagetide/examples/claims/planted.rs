@@ -187,15 +187,15 @@ const PLANTED: [Planted; 16] = [
 
 /// Runs them; true where every sense is right and at most one first cause is wrong.
 ///
-/// With `only`, those whose name contains it.
-pub fn run(tool: &Tool, only: Option<&str>) -> bool {
+/// With `only`, those whose name contains it. Seeds are counted from `first`.
+pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {
     let [mut senses, mut firsts, mut all] = [0_usize; 3];
     for planted in PLANTED
         .iter()
         .filter(|planted| only.is_none_or(|only| planted.name.contains(only)))
     {
         all += 1;
-        let Some((comparison, explained)) = of(tool, planted) else {
+        let Some((comparison, explained)) = of(tool, planted, first) else {
             println!("{}: did not run", planted.name);
             continue;
         };
@@ -292,9 +292,10 @@ fn seeds(planted: &Planted) -> &'static str {
 }
 
 /// The comparison of a planted difference, and what explains it.
-fn of(tool: &Tool, planted: &Planted) -> Option<(Value, Vec<Value>)> {
+fn of(tool: &Tool, planted: &Planted, first: &str) -> Option<(Value, Vec<Value>)> {
     let seeds = seeds(planted);
-    let sampling = ["--swap-size", "96M", "--seeds", seeds, "--observe=6"];
+    let mut sampling = vec!["--swap-size", "96M", "--seeds", seeds, "--observe=6"];
+    sampling.extend(["--first-seed", first]);
     match planted.change {
         Change::Setting(a, b) => {
             let mut words: Vec<&str> = planted.workload.split(' ').collect();
@@ -304,7 +305,7 @@ fn of(tool: &Tool, planted: &Planted) -> Option<(Value, Vec<Value>)> {
                 "16M"
             };
             words.extend(["--memory", memory, "--set", a, "--vs", b]);
-            words.extend(sampling);
+            words.extend(&sampling);
             let comparison = tool.run(planted.name, &words)?;
             Some((comparison, tool.explain(&[planted.name])))
         }
@@ -317,7 +318,7 @@ fn of(tool: &Tool, planted: &Planted) -> Option<(Value, Vec<Value>)> {
                 if !options.contains(&"--memory") {
                     words.extend(["--memory", "16M"]);
                 }
-                words.extend(sampling);
+                words.extend(&sampling);
                 tool.run_alone(&name, &words)?;
                 sides.push(format!("{name}:base"));
             }

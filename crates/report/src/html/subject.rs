@@ -16,7 +16,7 @@ pub enum SubjectError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A name is neither a campaign's nor a record's.
-    #[error("`{name}` is no record either")]
+    #[error("making a page of `{name}`, which is no record's identity")]
     Neither {
         /// The name.
         name: String,
