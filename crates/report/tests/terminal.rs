@@ -321,3 +321,42 @@ fn a_history_by_dates_keeps_the_time_of_day_beside_its_date() {
         }
     }
 }
+
+#[test]
+fn kernels_of_suites_have_one_line_a_metric_at_80_columns_too() {
+    let mut comparison = data::kernels();
+    let names = ["bookworm", "bookworm/6.12", "sid"];
+    for (column, name) in comparison.columns.iter_mut().zip(names) {
+        column.name = name.to_owned();
+    }
+    let options = Options {
+        all: true,
+        pictures: false,
+    };
+    let about = data::about_kernels();
+    let text = verdicts(&comparison, &about, options, &Look::plain(80));
+    let others = comparison.columns.len() - 1;
+    let signs = ['✓', '✗', '≠', '≈', '?', '=', '#', '!'];
+    for group in &comparison.cells {
+        for row in group.metrics.iter().filter(|row| !group.is_scale(row)) {
+            let own = text.lines().filter(|line| {
+                let line = line.trim_start();
+                let own = line.strip_prefix(row.name.as_str());
+                own.is_some_and(|rest| rest.starts_with(' '))
+            });
+            let told = own.filter(|line| {
+                let is_sure = line.contains('[') && line.contains(['+', '−', '0']);
+                (is_sure || line.contains('=')) && line.contains(signs)
+            });
+            assert!(told.count() >= others, "{}: {text}", row.name);
+        }
+    }
+    // Signs without words are explained where they stand.
+    let legend = text.lines().any(|line| line.contains("✗ regressed, "));
+    assert!(legend || text.contains("✗ regressed\n"), "{text}");
+    assert!(text.lines().any(|line| line.contains("bookworm/6.12")));
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+}

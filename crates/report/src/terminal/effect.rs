@@ -47,6 +47,23 @@ pub fn verdict(verdict: &Verdict, look: &Look) -> Cell {
     )
 }
 
+/// Its sign alone, in its ink.
+pub fn verdict_sign(verdict: &Verdict, look: &Look) -> Cell {
+    Cell::new(ink(verdict), sign(verdict, look.ascii))
+}
+
+/// What the signs of these verdicts mean, each once.
+pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, look: &Look) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for verdict in verdicts {
+        let words = format!("{} {verdict}", sign(verdict, look.ascii));
+        if !seen.contains(&words) {
+            seen.push(words);
+        }
+    }
+    seen.join(", ")
+}
+
 /// How an effect is printed: numbers that share a unit and a number of digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EffectScale {

@@ -26,6 +26,8 @@ pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; 
 const METRIC: [usize; 4] = [28, 22, 16, 12];
 /// Longest variant name as a column head.
 const HEAD: usize = 18;
+/// Longest that stands in one line where there is little room: as wide as values are.
+const SHORT_HEAD: usize = 9;
 /// Columns of the strip on which intervals are drawn.
 const STRIP: usize = 25;
 /// Most invalid trials listed one by one.
@@ -211,8 +213,19 @@ pub fn seeds(group: &Group) -> String {
     }
 }
 
-/// The widest layout that fits: a table for each variant, with one line for each metric, with the interval drawn or without;
-/// blocks of two lines for each variant, as many beside each other as there is room for; or no table at all but three lines
+/// How much a metric's only line holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineShape {
+    /// The interval drawn, and the verdict in words.
+    Strip,
+    /// The verdict in words.
+    Words,
+    /// The verdict's sign alone, and names of variants in two lines.
+    Signs,
+}
+
+/// The widest layout that fits: a table for each variant, with one line for each metric, with the interval drawn or without,
+/// or with the verdict's sign alone; blocks of two lines for each variant, as many beside each other as there is room for; or no table at all but three lines
 /// for each metric. Names are never cut to the same text.
 fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &Look) -> String {
     let fits = |grid: &Grid| grid.width() + 2 <= look.width;
@@ -222,19 +235,35 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
         names.all(|name| seen.insert(name))
     };
     let names: Vec<usize> = METRIC.into_iter().filter(tells).collect();
-    let single = |other: &usize| {
-        [STRIP, 0].into_iter().find_map(|strip| {
+    let single = |other: &usize, shapes: &[LineShape]| {
+        shapes.iter().find_map(|shape| {
             names
                 .iter()
                 .filter(|name| **name >= METRIC[2])
-                .map(|name| lines(comparison, rows, *other, strip, *name, look))
+                .map(|name| lines(comparison, rows, *other, *shape, *name, look))
                 .find(fits)
         })
     };
-    let grids: Option<Vec<Grid>> = others.iter().map(single).collect();
-    if let Some(grids) = grids {
+    let of_all = |shapes: &[LineShape]| -> Option<Vec<Grid>> {
+        others.iter().map(|other| single(other, shapes)).collect()
+    };
+    let draw = |grids: Vec<Grid>| {
         let drawn: Vec<String> = grids.iter().map(|grid| grid.draw(look, 2)).collect();
-        return drawn.join("\n");
+        drawn.join("\n")
+    };
+    if let Some(grids) = of_all(&[LineShape::Strip, LineShape::Words]) {
+        return draw(grids);
+    }
+    if let Some(grids) = of_all(&[LineShape::Signs]) {
+        let mut out = draw(grids);
+        let judged = rows.iter().flat_map(|row| {
+            let of = others
+                .iter()
+                .filter_map(|other| about::judgement(row, *other));
+            of.map(|judgement| &judgement.verdict)
+        });
+        faint(&mut out, &effect::legend(judged, look), 2, look);
+        return out;
     }
     let mut out = String::new();
     let mut from = 0;
@@ -318,11 +347,12 @@ fn lines(
     comparison: &Comparison,
     rows: &[&MetricRow],
     other: usize,
-    strip: usize,
+    shape: LineShape,
     name: usize,
     look: &Look,
 ) -> Grid {
     use Align::{Left, Right};
+    let strip = if shape == LineShape::Strip { STRIP } else { 0 };
     let mut grid = Grid::new([Left, Right, Right, Right, Left, Left, Left]);
     let percent = effect::reach(rows);
     let reach = (percent / 100.0).ln_1p();
@@ -334,12 +364,21 @@ fn lines(
     } else {
         String::new()
     };
-    let mut head = vec![
-        Cell::empty(),
-        head_of(comparison, BASELINE, look),
-        head_of(comparison, other, look),
-    ];
-    for text in ["change", &level(rows), &axis, "verdict"] {
+    let mut heads = [BASELINE, other].map(|side| head_of(comparison, side, look));
+    let mut verdict = "verdict";
+    if shape == LineShape::Signs {
+        let halves = [BASELINE, other].map(|side| halves(about::name(comparison, side)));
+        if halves.iter().any(|(upper, _)| !upper.is_empty()) {
+            let upper =
+                |half: &(&str, &str)| Cell::new(Ink::Strong, clean(half.0, HEAD, look.ascii));
+            grid.row([Cell::empty(), upper(&halves[0]), upper(&halves[1])]);
+        }
+        heads = halves.map(|(_, lower)| Cell::new(Ink::Strong, clean(lower, HEAD, look.ascii)));
+        verdict = "";
+    }
+    let [from, to] = heads;
+    let mut head = vec![Cell::empty(), from, to];
+    for text in ["change", &level(rows), &axis, verdict] {
         head.push(Cell::new(Ink::Faint, text));
     }
     grid.row(head);
@@ -354,11 +393,25 @@ fn lines(
             let interval = effect::interval(judgement, row.unit, look.ascii);
             cells.push(Cell::plain(interval));
             cells.push(effect::strip(judgement, reach, strip, look));
-            cells.push(effect::verdict(&judgement.verdict, look));
+            cells.push(if shape == LineShape::Signs {
+                effect::verdict_sign(&judgement.verdict, look)
+            } else {
+                effect::verdict(&judgement.verdict, look)
+            });
         }
         grid.row(cells);
     }
     grid
+}
+
+/// A long name of a variant in two parts, of which the first may be empty: after its last slash, or else its equals sign.
+fn halves(name: &str) -> (&str, &str) {
+    let long = width(name) > SHORT_HEAD;
+    let at = name.rfind('/').or_else(|| name.rfind('='));
+    match at.filter(|at| long && at + 1 < name.len()) {
+        Some(at) => name.split_at(at + 1),
+        None => ("", name),
+    }
 }
 
 /// Two lines for each metric: values and verdicts, then changes and intervals under them.
