@@ -73,6 +73,7 @@ bench: system
 	example hundred_thousand; \
 	example exactness $(call few,2 1 debian:bookworm/6.12,10 1); \
 	example claims $(call few,harmless 2 planted page-cluster-up); \
+	example patch_time $(call few,warm); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.

@@ -1,5 +1,6 @@
-//! Debian's packages of kernel sources: found and fetched through apt, unpacked beside the kernels.
+//! Debian's packages of kernel sources and of their configurations: found and fetched through apt, unpacked beside the kernels.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::apt::{Archive, KernelQuery, candidates};
@@ -22,6 +23,12 @@ pub struct SourcePackage {
 
 /// How a package of sources begins; its series follows.
 const START: &str = "linux-source-";
+/// How a package of configurations begins; its series follows.
+const CONFIG_START: &str = "linux-config-";
+/// The configuration of the cloud kernels, which other commands run on by default; its series stands in the folder's name.
+const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
+/// A configuration is a few hundred kilobytes; this bounds a hostile one.
+const MOST_CONFIG_BYTES: u64 = 16 << 20;
 
 impl Cache {
     /// The version of the newest source package of this series in a suite. Nothing is fetched but lists of packages.
@@ -34,7 +41,7 @@ impl Cache {
     ) -> Result<String, KernelError> {
         let mut archive = self.apt(Some(suite), watch)?;
         refreshed(&mut archive, freshness, watch)?;
-        Ok(newest(&archive, series)?.version)
+        Ok(newest(&archive, START, series)?.version)
     }
 
     /// Fetches the newest source package of this series into an empty folder.
@@ -47,7 +54,7 @@ impl Cache {
     ) -> Result<SourcePackage, KernelError> {
         let mut archive = self.apt(Some(suite), watch)?;
         refreshed(&mut archive, Freshness::Pinned, watch)?;
-        let package = newest(&archive, series)?;
+        let package = newest(&archive, START, series)?;
         watch(&Step::Fetching {
             package: package.package.clone(),
             bytes: package.size,
@@ -56,6 +63,27 @@ impl Cache {
             file: archive.download(&package, into)?,
             version: package.version,
         })
+    }
+
+    /// Fetches the configuration of a suite's newest cloud kernel of this series into an empty folder; gives the package's version
+    /// and the text.
+    pub fn fetch_config(
+        &self,
+        suite: &str,
+        series: &str,
+        into: &Path,
+        freshness: Freshness,
+        watch: &mut Watch,
+    ) -> Result<(String, String), KernelError> {
+        let mut archive = self.apt(Some(suite), watch)?;
+        refreshed(&mut archive, freshness, watch)?;
+        let package = newest(&archive, CONFIG_START, series)?;
+        watch(&Step::Fetching {
+            package: package.package.clone(),
+            bytes: package.size,
+        });
+        let file = archive.download(&package, into)?;
+        Ok((package.version, config_in(&file)?))
     }
 
     /// Unpacks a source package into an empty folder, and returns the top of the source.
@@ -123,21 +151,52 @@ fn refreshed(
     Ok(())
 }
 
-/// The newest package of a series.
-fn newest(archive: &dyn Archive, series: &str) -> Result<crate::deb::Control, KernelError> {
-    let wanted = KernelQuery::Package(format!("{START}{series}"), None);
+/// The text of the configuration in a package of configurations.
+fn config_in(package: &Path) -> Result<String, KernelError> {
+    let opened = Package::open(package)?;
+    let wrong = |cause| KernelError::decode(package, CONFIG_FILE, cause);
+    let mut data = tar::Archive::new(opened.member("data.tar")?);
+    for entry in data.entries().map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        if !entry.path_bytes().ends_with(CONFIG_FILE.as_bytes()) {
+            continue;
+        }
+        let mut text = String::new();
+        let plain = Compression::Xz.reader(entry).map_err(wrong)?;
+        plain
+            .take(MOST_CONFIG_BYTES)
+            .read_to_string(&mut text)
+            .map_err(wrong)?;
+        return Ok(text);
+    }
+    Err(KernelError::NotAPackage {
+        path: package.to_owned(),
+        what: format!("it has no {CONFIG_FILE}"),
+    })
+}
+
+/// The newest package of a series, whose name begins so.
+fn newest(
+    archive: &dyn Archive,
+    start: &str,
+    series: &str,
+) -> Result<crate::deb::Control, KernelError> {
+    let wanted = KernelQuery::Package(format!("{start}{series}"), None);
     let none = |hint: String| KernelError::NoPackage {
-        wanted: format!("the source of Linux {series}"),
+        wanted: match start {
+            CONFIG_START => format!("the configuration of Linux {series}"),
+            _ => format!("the source of Linux {series}"),
+        },
         place: archive.place(),
         hint,
     };
     match candidates(archive, &wanted) {
         Ok(mut found) if !found.is_empty() => Ok(found.remove(0)),
         Ok(_) | Err(KernelError::NoPackage { .. }) => {
-            let names = archive.names(START)?;
+            let names = archive.names(start)?;
             let there: Vec<&str> = names
                 .iter()
-                .filter_map(|name| name.strip_prefix(START))
+                .filter_map(|name| name.strip_prefix(start))
                 .filter(|series| series.starts_with(|c: char| c.is_ascii_digit()))
                 .collect();
             Err(none(if there.is_empty() {
@@ -147,5 +206,28 @@ fn newest(archive: &dyn Archive, series: &str) -> Result<crate::deb::Control, Ke
             }))
         }
         Err(other) => Err(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Deb, packed};
+
+    #[test]
+    fn the_cloud_kernels_configuration_is_read_from_its_package_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = "./usr/src/linux-config-6.12";
+        let mut deb = Deb::new("linux-config-6.12", "6.12.1-1", "");
+        let member =
+            |name: &str, text: &str| (format!("{place}/{name}"), packed(".xz", text.as_bytes()));
+        deb.files = vec![member("config.amd64_none_amd64.xz", "CONFIG_DRM=m\n")];
+        let refused = config_in(&deb.write(folder.path()))
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(CONFIG_FILE), "{refused}");
+        deb.files.push(member(CONFIG_FILE, "CONFIG_PSI=y\n"));
+        let text = config_in(&deb.write(folder.path())).unwrap();
+        assert_eq!(text, "CONFIG_PSI=y\n");
     }
 }

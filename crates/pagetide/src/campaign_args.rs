@@ -56,7 +56,7 @@ struct VariantArgs {
     /// [default with patches: debian:6.12]
     #[arg(long, value_name = "SOURCE", conflicts_with = "kernel")]
     source: Option<String>,
-    /// File with options of the kernel configuration, which are set in addition to our own
+    /// File with options of the kernel configuration, which are set in addition to our own; or `debian`, for that of its kernels
     #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
     config: Option<String>,
     /// Leave out the control: the source with a nop in the patch's place, which shows what moving code alone does

@@ -286,7 +286,7 @@ fn the_commit_that_plants_a_fault_is_found_unattended() {
         "--json",
     ];
     // A kernel is built as a whole before the first of them.
-    killed_after(&lab, &search, 18, Duration::from_mins(30));
+    killed_after(&lab, &search, 18, Duration::from_hours(2));
     let (out, err) = lab.ends(0, search);
     let found = json(&out);
     let subject = found["first_bad"][0]["what"].as_str().unwrap();

@@ -24,6 +24,8 @@ struct Planted {
     name: &'static str,
     /// What runs.
     run: &'static [&'static str],
+    /// Options beside.
+    more: &'static [&'static str],
     /// The metric that must move.
     metric: &'static str,
     /// How the metric must be judged.
@@ -32,9 +34,27 @@ struct Planted {
     cause: &'static str,
 }
 
+/// Huge blocks are asked for in memory that was fragmented, while nothing else runs.
+const FRAGMENTED: &[&str] = &[
+    "highalloc",
+    "-p",
+    "age=1s",
+    "-p",
+    "rest=1s",
+    "-p",
+    "jobs=0",
+    "-p",
+    "share=0.5",
+    "-p",
+    "fragment=0.1",
+    "--memory",
+    "48M",
+];
+
 const SWAP: Planted = Planted {
     name: "fault-swap",
     run: &["linear", "--memory", "24M", "--swap", "ssd"],
+    more: &[],
     metric: "access-time",
     verdict: "regressed",
     cause: "read-ahead",
@@ -44,6 +64,7 @@ const PLANTED: [Planted; 6] = [
     Planted {
         name: "fault-reclaim",
         run: &["hot-cold", "--memory", "24M", "--swap", "ssd"],
+        more: &[],
         metric: "access-time",
         verdict: "regressed",
         cause: "eviction-choice",
@@ -51,21 +72,8 @@ const PLANTED: [Planted; 6] = [
     SWAP,
     Planted {
         name: "fault-compaction",
-        run: &[
-            "highalloc",
-            "-p",
-            "age=1s",
-            "-p",
-            "rest=1s",
-            "-p",
-            "jobs=0",
-            "-p",
-            "share=0.5",
-            "-p",
-            "fragment=0.1",
-            "--memory",
-            "48M",
-        ],
+        run: FRAGMENTED,
+        more: &[],
         metric: "success",
         verdict: "regressed",
         cause: "compaction",
@@ -81,6 +89,7 @@ const PLANTED: [Planted; 6] = [
             "--memory",
             "24M",
         ],
+        more: &[],
         metric: "copy-time",
         verdict: "regressed",
         cause: "dirty-limits",
@@ -92,25 +101,8 @@ const PLANTED: [Planted; 6] = [
     },
     Planted {
         name: "better-compaction",
-        run: &[
-            "highalloc",
-            "-p",
-            "age=1s",
-            "-p",
-            "rest=1s",
-            "-p",
-            "jobs=0",
-            "-p",
-            "share=0.5",
-            "-p",
-            "fragment=0.1",
-            "-p",
-            "rate=8M",
-            "--swap-size",
-            "64M",
-            "--memory",
-            "48M",
-        ],
+        more: &["-p", "rate=8M", "--swap-size", "64M"],
+        run: FRAGMENTED,
         metric: "success",
         verdict: "improved",
         cause: "compaction",
@@ -255,11 +247,12 @@ fn tried(lab: &Lab, planted: Planted, cache: &str) -> bool {
     let Planted {
         name,
         run: what,
+        more,
         metric,
         verdict,
         cause,
     } = planted;
-    let found = run(lab, what, name, cache);
+    let found = run(lab, &[what, more].concat(), name, cache);
     let judged = verdicts(&found);
     assert!(
         judged.contains(&(metric.to_owned(), verdict.to_owned())),

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// What a kernel for the exact arena needs and no more: it builds in minutes and boots without any hardware.
 pub const FRAGMENT: &str = include_str!("fragment.config");
 
+/// What is set over a distribution's own configuration.
+pub const OVER_DISTRIBUTION: &str = include_str!("distribution.config");
+
 /// Options by name without `CONFIG_`, with their values; `n` for those that must not be set.
 pub type Options = BTreeMap<String, String>;
 
@@ -32,6 +35,24 @@ pub fn merged(under: &Options, over: &Options) -> Options {
         over.iter()
             .map(|(name, value)| (name.clone(), value.clone())),
     );
+    all
+}
+
+/// A distribution's configuration as it is built here: of its modules those that a trial may load, and what a guest needs.
+pub fn of_distribution(text: &str) -> Options {
+    let over = options(OVER_DISTRIBUTION);
+    let mut all = options(text);
+    for (name, value) in &mut all {
+        if value == "m" && !over.contains_key(name) {
+            "n".clone_into(value);
+        }
+    }
+    for (name, value) in over {
+        let is_built_in = all.get(&name).is_some_and(|now| now == "y");
+        if !(value == "m" && is_built_in) {
+            all.insert(name, value);
+        }
+    }
     all
 }
 
@@ -96,6 +117,26 @@ mod tests {
         let lines = FRAGMENT.lines().filter_map(option).count();
         assert_eq!(lines, options(FRAGMENT).len());
         assert!(lines > 50);
+    }
+
+    #[test]
+    fn of_a_distributions_modules_those_of_trials_are_left_and_its_core_is_as_it_was() {
+        let text = "CONFIG_PSI=y\nCONFIG_DRM=m\nCONFIG_XFS_FS=m\nCONFIG_EXT4_FS=y\nCONFIG_MODULE_SIG=y\nCONFIG_HZ=250\n\
+                    # CONFIG_KASAN is not set\nCONFIG_DEVMEM=n\n";
+        let all = of_distribution(text);
+        for (name, value) in [
+            ("PSI", "y"),
+            ("HZ", "250"),
+            ("KASAN", "n"),
+            ("DRM", "n"),
+            ("XFS_FS", "m"),
+            ("EXT4_FS", "y"),
+            ("BLK_DEV_NULL_BLK", "m"),
+            ("DEVMEM", "y"),
+            ("MODULE_SIG", "n"),
+        ] {
+            assert_eq!(all[name], value, "{name}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Debian's sources, unpacked in the cache.
+//! Debian's sources, unpacked in the cache, and its configurations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,59 @@ pub fn open(
     };
     write(&pin, version.as_bytes())?;
     Ok((folder, version))
+}
+
+/// Debian's configuration of a series as it lies in the cache.
+pub fn config_here(cache: &Cache, suite: &str, series: &str) -> Option<String> {
+    fs::read_to_string(config_file(cache, suite, series)).ok()
+}
+
+fn config_file(cache: &Cache, suite: &str, series: &str) -> PathBuf {
+    let name = format!("debian-{suite}-{series}.config");
+    cache.root().join("sources").join(name)
+}
+
+/// Debian's configuration of a series. It is fetched if it is not here, or if a newer one is asked for.
+pub fn config(
+    cache: &Cache,
+    suite: &str,
+    series: &str,
+    freshness: Freshness,
+    watch: &mut Watch,
+) -> Result<String, SourceError> {
+    let here = || config_here(cache, suite, series);
+    if freshness == Freshness::Pinned
+        && let Some(text) = here()
+    {
+        return Ok(text);
+    }
+    let sources = cache.root().join("sources");
+    fs::create_dir_all(&sources).map_err(SourceError::cache("making", &sources))?;
+    let gate = sources.join("lock");
+    let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
+    clean(&sources);
+    let fresh = sources.join("new");
+    fs::create_dir_all(&fresh).map_err(SourceError::cache("making", &fresh))?;
+    let mut watch_kernel = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
+    let fetched = cache.fetch_config(suite, series, &fresh, freshness, &mut watch_kernel);
+    clean(&sources);
+    match fetched {
+        Ok((version, text)) => {
+            let text = format!("# linux-config-{series} {version}\n{text}");
+            write(&config_file(cache, suite, series), text.as_bytes())?;
+            Ok(text)
+        }
+        Err(why @ (KernelError::Apt { .. } | KernelError::NoApt { .. })) => match here() {
+            Some(text) => {
+                watch(&BuildStep::Note(format!(
+                    "using Debian's configuration of {series} from the cache, because {why}"
+                )));
+                Ok(text)
+            }
+            None => Err(why.into()),
+        },
+        Err(why) => Err(why.into()),
+    }
 }
 
 fn fetch(

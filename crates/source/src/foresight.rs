@@ -15,18 +15,16 @@ use crate::tree::write;
 use crate::variants::{Order, OrderError, is_judged_alone};
 use crate::workshop::Workshop;
 
-/// Processor time of a build from nothing where none was timed here: our own fragment on 6.12.
-const TYPICAL_WHOLE: Duration = Duration::from_mins(6);
 /// Time of a build that compiles what a patch touches, where none was timed here.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 
 /// What a recipe's kernel would come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foresight {
-    /// Source and patches in words.
+    /// Source, configuration and patches in words.
     pub what: String,
-    /// Whose configuration it has, in words.
-    pub config: String,
+    /// Whether the configuration is our own, which those words do not name.
+    pub ours: bool,
     /// Whether it is there, or what it takes to build it.
     pub state: Foreseen,
 }
@@ -64,7 +62,12 @@ impl Foreseen {
 
 impl Display for Foresight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}: ", self.what, self.config)?;
+        f.write_str(&self.what)?;
+        f.write_str(if self.ours {
+            ", pagetide's configuration: "
+        } else {
+            ": "
+        })?;
         match &self.state {
             Foreseen::Built(_) => f.write_str("in the cache"),
             Foreseen::ToBuild {
@@ -132,12 +135,18 @@ pub(crate) fn is_whole(folder: &Path) -> bool {
 }
 
 /// What a build in this folder would take; `there` holds folders that will have been built in by then.
-pub(crate) fn of_folder(folder: &Path, there: &mut BTreeSet<PathBuf>, jobs: usize) -> Foreseen {
+/// `typical` is the processor time of a build from nothing, for where none was timed.
+pub(crate) fn of_folder(
+    folder: &Path,
+    there: &mut BTreeSet<PathBuf>,
+    jobs: usize,
+    typical: Duration,
+) -> Foreseen {
     let whole = !is_whole(folder) && !there.contains(folder);
     let times = times(folder);
     let jobs = u32::try_from(jobs.max(1)).unwrap_or(1);
     let (known, guess) = if whole {
-        (times.whole, TYPICAL_WHOLE / jobs)
+        (times.whole, typical / jobs)
     } else {
         (times.again, TYPICAL_AGAIN)
     };

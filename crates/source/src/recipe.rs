@@ -32,6 +32,8 @@ pub enum SourceRef {
 
 /// The suite of whoever names none: its backported kernel is what other commands run on by default.
 const SUITE: &str = "bookworm";
+/// The series whose configuration a git tree gets that is to have Debian's.
+const SERIES: &str = "6.12";
 
 impl FromStr for SourceRef {
     type Err = SourceError;
@@ -81,6 +83,16 @@ impl FromStr for SourceRef {
     }
 }
 
+impl SourceRef {
+    /// Debian's suite and series whose configuration goes with it.
+    pub(crate) fn debian_config(&self) -> (&str, &str) {
+        match self {
+            Self::Debian { suite, series, .. } => (suite, series),
+            Self::Git { .. } => (SUITE, SERIES),
+        }
+    }
+}
+
 /// Whether git would take the text for a revision rather than an option.
 fn is_revision(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.contains(char::is_whitespace)
@@ -107,13 +119,54 @@ impl Display for SourceRef {
     }
 }
 
+/// Whose configuration is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigRef {
+    /// Debian's own of its cloud kernels, written `debian`.
+    Debian,
+    /// Options in a file, merged over our own.
+    File(PathBuf),
+}
+
+impl From<&str> for ConfigRef {
+    fn from(text: &str) -> Self {
+        match text {
+            "debian" => Self::Debian,
+            path => Self::File(path.into()),
+        }
+    }
+}
+
+impl ConfigRef {
+    /// As it is named in what a kernel was built from.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Debian => "Debian's configuration".to_owned(),
+            Self::File(path) => path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+        }
+    }
+}
+
+impl Display for ConfigRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Debian => f.write_str("debian"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// All that makes a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
     /// The source.
     pub source: SourceRef,
-    /// Options merged over our own.
-    pub config: Option<PathBuf>,
+    /// Its configuration; `None` for our own.
+    pub config: Option<ConfigRef>,
     /// Files and folders with patches, in order.
     pub patches: Vec<PathBuf>,
     /// Only so many patches of them are applied; `None` for all.
@@ -200,7 +253,7 @@ impl Display for Recipe {
         write!(f, "{}{}", Self::PREFIX, self.source)?;
         self.config
             .iter()
-            .try_for_each(|path| write!(f, ",config:{}", path.display()))?;
+            .try_for_each(|config| write!(f, ",config:{config}"))?;
         self.patches
             .iter()
             .try_for_each(|path| write!(f, ",patch:{}", path.display()))?;
@@ -227,6 +280,7 @@ mod tests {
             "source:debian:trixie/6.12,config:my,x.config,patch:a,b.patch,patch:/c/d.patch"
                 .to_owned(),
             "source:debian:6.12,patch:a.patch,control".to_owned(),
+            "source:debian:6.12,config:debian,patch:a.patch".to_owned(),
             "source:debian:6.12,patch:a.mbox,first:2".to_owned(),
             format!("source:{tree},patch:control,y.patch"),
             format!("source:{tree}@v6.12-rc1~3"),

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant, SystemTime};
 use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{self, FRAGMENT, Options};
+use crate::config::{self, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::fault;
 use crate::foresight::{self, Foreseen, Foresight};
 use crate::git::Revision;
 use crate::make::{Isolation, Make};
-use crate::recipe::{Recipe, SourceRef};
+use crate::options::{Asked, Start};
+use crate::recipe::{ConfigRef, Recipe, SourceRef};
 use crate::room;
 use crate::series::Series;
 use crate::step::{BuildStep, Watch};
@@ -45,8 +46,6 @@ pub struct Workshop {
     needs: fn() -> Result<(), SourceError>,
 }
 
-/// Objects that our own fragment amounts to on 6.12, where no build has been counted yet.
-const TYPICAL_OBJECTS: usize = 890;
 /// At most so often progress is told.
 const PACE: Duration = Duration::from_secs(5);
 
@@ -87,6 +86,7 @@ impl Workshop {
     /// Makes sure, before anything is built, that a recipe's patches are there and fit its source.
     pub fn check(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
         let series = series_of(recipe)?;
+        self.provide(recipe, watch)?;
         let opened = self.source(&recipe.source, watch)?;
         let files = opened.tree.patched(&series.patches)?;
         if files.is_empty() && !series.patches.is_empty() {
@@ -104,12 +104,14 @@ impl Workshop {
         recipe: &Recipe,
         watch: &mut Watch,
     ) -> Result<BuiltKernel, SourceError> {
-        if let Some(built) = self.known_revision(recipe, watch)? {
+        self.provide(recipe, watch)?;
+        let asked = Asked::of(recipe, &self.cache)?;
+        if let Some(built) = self.known_revision(recipe, &asked, watch)? {
             return Ok(built);
         }
         let opened = self.source(&recipe.source, watch)?;
-        let job = job(recipe, opened)?;
-        let key = self.key(&job.opened.id, &job.files, &job.asked);
+        let job = job(recipe, asked, opened)?;
+        let key = self.key(&job.opened.id, &job.files, &job.asked.all);
         if let Some(built) = self.remembered(&key, &job.what, watch) {
             return Ok(built);
         }
@@ -119,10 +121,20 @@ impl Workshop {
         Ok(built)
     }
 
+    /// Fetches the distribution's configuration, if it is asked for and not here.
+    fn provide(&self, recipe: &Recipe, watch: &mut Watch) -> Result<(), SourceError> {
+        if recipe.config == Some(ConfigRef::Debian) {
+            let (suite, series) = recipe.source.debian_config();
+            debian::config(&self.cache, suite, series, self.freshness, watch)?;
+        }
+        Ok(())
+    }
+
     /// The kernel of a git revision as it is, where it was built before: its files need not be written for that.
     fn known_revision(
         &self,
         recipe: &Recipe,
+        asked: &Asked,
         watch: &mut Watch,
     ) -> Result<Option<BuiltKernel>, SourceError> {
         let SourceRef::Git { folder, revision } = &recipe.source else {
@@ -132,9 +144,9 @@ impl Workshop {
             return Ok(None);
         }
         let found = Revision::find(folder, revision.as_deref(), &mut |_| {})?;
-        let (_, asked) = asked(recipe)?;
-        let key = self.key(&found.name, &Files::new(), &asked);
-        let built = self.remembered(&key, &found.name, watch);
+        let key = self.key(&found.name, &Files::new(), &asked.all);
+        let what = what(&found.name, recipe, &Series::default());
+        let built = self.remembered(&key, &what, watch);
         if built.is_some() {
             // Says what is left out because it is not committed.
             Revision::find(folder, revision.as_deref(), watch)?;
@@ -149,18 +161,11 @@ impl Workshop {
         there: &mut BTreeSet<PathBuf>,
     ) -> Result<Foresight, SourceError> {
         let mut quiet = |_: &BuildStep| {};
-        let config = match &recipe.config {
-            None => "pagetide's configuration".to_owned(),
-            Some(path) => format!("configuration {}", path.display()),
-        };
+        let ours = recipe.config.is_none();
         let series = series_of(recipe)?;
-        let (_, asked) = asked(recipe)?;
-        let at = |what: String, state: Foreseen| Foresight {
-            what,
-            config: config.clone(),
-            state,
-        };
-        if let Some(built) = self.known_revision(recipe, &mut quiet)? {
+        let asked = Asked::of(recipe, &self.cache)?;
+        let at = |what: String, state: Foreseen| Foresight { what, ours, state };
+        if let Some(built) = self.known_revision(recipe, &asked, &mut quiet)? {
             let what = built.name.split_once(' ').map_or("", |(_, what)| what);
             return Ok(at(what.to_owned(), Foreseen::Built(built.name.clone())));
         }
@@ -180,9 +185,9 @@ impl Workshop {
                 (place, revision.name, is_here)
             }
         };
-        let build = self.build_folder(&folder, &asked);
-        let state = foresight::of_folder(&build, there, self.jobs);
-        let words = what(&id, &series, recipe.control);
+        let build = self.build_folder(&folder, &asked.all);
+        let state = foresight::of_folder(&build, there, self.jobs, asked.start.typical_time());
+        let words = what(&id, recipe, &series);
         if !is_here {
             let about = state.about();
             let is_git = matches!(recipe.source, SourceRef::Git { .. });
@@ -195,8 +200,8 @@ impl Workshop {
             return Ok(at(words, state));
         }
         let tree = Tree::take(&folder, &id, self.cache.stop(), &mut quiet)?;
-        let job = job(recipe, OpenSource { tree, id })?;
-        let key = self.key(&job.opened.id, &job.files, &job.asked);
+        let job = job(recipe, asked, OpenSource { tree, id })?;
+        let key = self.key(&job.opened.id, &job.files, &job.asked.all);
         let built = self.remembered(&key, &job.what, &mut quiet);
         Ok(at(
             words,
@@ -283,7 +288,7 @@ impl Workshop {
     /// Builds it.
     fn make(&mut self, job: &Job, watch: &mut Watch) -> Result<BuiltKernel, SourceError> {
         let tree = &job.opened.tree;
-        let folder = self.build_folder(tree.folder(), &job.asked);
+        let folder = self.build_folder(tree.folder(), &job.asked.all);
         let (out, scratch) = (folder.join("out"), folder.join("tmp"));
         for folder in [&out, &scratch] {
             fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
@@ -315,13 +320,16 @@ impl Workshop {
             lock: tree.lock(),
             stop: self.cache.stop(),
         };
+        let whole = !foresight::is_whole(&folder);
+        if whole && let Start::Distribution = job.asked.start {
+            watch(&BuildStep::Note(job.asked.start.warning(self.jobs)));
+        }
         watch(&BuildStep::Building {
             what: job.what.clone(),
         });
         // Whoever makes room leaves it alone.
         let _held = wait(&folder, &job.what, self.cache.stop(), watch)?;
         let began = Instant::now();
-        let whole = !foresight::is_whole(&folder);
         let marker = folder.join("building");
         write(&marker, b"")?;
         let objects =
@@ -373,25 +381,11 @@ fn series_of(recipe: &Recipe) -> Result<Series, SourceError> {
     })
 }
 
-/// The options of a recipe: those of the user, and all that are asked for.
-fn asked(recipe: &Recipe) -> Result<(Options, Options), SourceError> {
-    let user = match &recipe.config {
-        None => Options::new(),
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(SourceError::read(path))?;
-            config::options(&text)
-        }
-    };
-    let asked = config::merged(&config::options(FRAGMENT), &user);
-    Ok((user, asked))
-}
-
 /// All that a recipe's build is made of, from its source.
-fn job(recipe: &Recipe, opened: OpenSource) -> Result<Job, SourceError> {
+fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceError> {
     let series = series_of(recipe)?;
-    let (user, asked) = asked(recipe)?;
     Ok(Job {
-        what: what(&opened.id, &series, recipe.control),
+        what: what(&opened.id, recipe, &series),
         files: if recipe.control {
             control(&opened.tree, &series)?
         } else {
@@ -403,7 +397,6 @@ fn job(recipe: &Recipe, opened: OpenSource) -> Result<Job, SourceError> {
             series
         },
         asked,
-        user,
         opened,
     })
 }
@@ -416,19 +409,20 @@ struct Job {
     series: Series,
     /// Files that differ from the source.
     files: Files,
-    /// Options asked for, ours and the user's.
-    asked: Options,
-    /// Those of the user.
-    user: Options,
+    asked: Asked,
 }
 
-/// A kernel's source and patches in words.
-fn what(source: &str, series: &Series, control: bool) -> String {
-    if control {
+/// A kernel's source, configuration and patches in words; our own configuration needs none.
+fn what(source: &str, recipe: &Recipe, series: &Series) -> String {
+    let source = match &recipe.config {
+        None => source.to_owned(),
+        Some(config) => format!("{source} with {}", config.words()),
+    };
+    if recipe.control {
         return format!("{source} + a nop (control)");
     }
     match series.subject().as_str() {
-        "" => source.to_owned(),
+        "" => source,
         subject => format!("{source} + {subject} (patch {})", series.id()),
     }
 }
@@ -463,7 +457,7 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
 
 /// Makes the configuration, unless it is there from the same options and the same Kconfig files.
 fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
-    let asked = config::text(&job.asked);
+    let asked = config::text(&job.asked.all);
     let kconfigs: Vec<_> = job
         .files
         .iter()
@@ -479,11 +473,18 @@ fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
         return Ok(());
     }
     let _ = fs::remove_file(&stamp_file);
-    let asked_file = folder.join("asked.config");
+    let asked_file = match job.asked.start {
+        Start::Nothing => folder.join("asked.config"),
+        Start::Distribution => result.clone(),
+    };
     write(&asked_file, asked.as_bytes())?;
     let mut said = Vec::new();
-    let variables = [("KCONFIG_ALLCONFIG", asked_file.display().to_string())];
-    let done = make.run(&["allnoconfig"], &variables, &mut |line| {
+    let allconfig = [("KCONFIG_ALLCONFIG", asked_file.display().to_string())];
+    let (target, variables) = match job.asked.start {
+        Start::Nothing => ("allnoconfig", &allconfig[..]),
+        Start::Distribution => ("olddefconfig", &[][..]),
+    };
+    let done = make.run(&[target], variables, &mut |line| {
         said.push(line.to_owned());
     })?;
     if !done {
@@ -496,7 +497,7 @@ fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     let text = fs::read_to_string(&result).map_err(SourceError::cache("reading", &result))?;
     // Of our own options those that a kernel does not have are no mistake of the user's; what is missing to run is found when
     // a trial is prepared.
-    let not_taken = config::not_taken(&job.user, &config::options(&text));
+    let not_taken = config::not_taken(&job.asked.user, &config::options(&text));
     if !not_taken.is_empty() {
         return Err(SourceError::NotTaken {
             source_name: job.opened.id.clone(),
@@ -513,7 +514,8 @@ fn compile(make: &Make, folder: &Path, job: &Job, watch: &mut Watch) -> Result<u
         .ok()
         .and_then(|text| text.trim().parse().ok());
     // A first build compiles all; how many a later one compiles nobody knows before.
-    let of = (all.is_none() && job.user.is_empty()).then_some(TYPICAL_OBJECTS);
+    let of =
+        (all.is_none() && job.asked.user.is_empty()).then_some(job.asked.start.typical_objects());
     let (began, mut told, mut done, mut said) =
         (Instant::now(), Instant::now(), 0_usize, Vec::new());
     let made = make.run(&["bzImage", "modules"], &[], &mut |line| {

@@ -20,6 +20,8 @@ RELEASE := 6.12.0-pagetide
 allnoconfig:
 	@mkdir -p $(O)
 	@grep -v ABSENT $(KCONFIG_ALLCONFIG) > $(O)/.config
+olddefconfig:
+	@echo "CONFIG_DEFAULTED=y" >> $(O)/.config
 OBJECTS := $(O)/mm/vmscan.o $(O)/mm/swap.o
 bzImage: $(O)/arch/x86/boot/bzImage
 modules:
@@ -214,7 +216,7 @@ fn options_that_are_not_taken_are_named_all_at_once_and_a_file_that_is_not_built
     )
     .unwrap();
     let asked = Recipe {
-        config: Some(config.clone()),
+        config: Some(ConfigRef::File(config.clone())),
         ..bench.recipe(&[])
     };
     let error = bench.build(&asked).unwrap_err().to_string();
@@ -231,6 +233,111 @@ fn options_that_are_not_taken_are_named_all_at_once_and_a_file_that_is_not_built
         built.not_built,
         ["mm/zswap.c is not built: give --config a file with CONFIG_ZSWAP=y"]
     );
+}
+
+#[test]
+fn a_distributions_configuration_is_completed_and_costs_are_said_before_the_first_build() {
+    let mut bench = Bench::new();
+    let sources = bench.root.path().join("cache/sources");
+    fs::create_dir_all(&sources).unwrap();
+    let distribution = "CONFIG_PSI=y\nCONFIG_DRM=m\nCONFIG_XFS_FS=m\n";
+    fs::write(sources.join("debian-bookworm-6.12.config"), distribution).unwrap();
+    let mut recipe = Recipe {
+        config: Some(ConfigRef::Debian),
+        ..bench.recipe(&[])
+    };
+    let built = bench.build(&recipe).unwrap();
+    assert!(
+        built.name.ends_with(" with Debian's configuration"),
+        "{}",
+        built.name
+    );
+    let cost = |line: &String| line.starts_with("Debian's configuration compiles about ");
+    assert!(bench.said.iter().any(cost), "{:?}", bench.said);
+    let text = fs::read_to_string(bench.only_build().join("out/.config")).unwrap();
+    for line in [
+        "CONFIG_PSI=y",
+        "# CONFIG_DRM is not set",
+        "CONFIG_XFS_FS=m",
+        "CONFIG_BLK_DEV_NULL_BLK=m",
+        "CONFIG_DEFAULTED=y",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    recipe.patches = bench.recipe(&[&diff("vmscan", "more")]).patches;
+    let patched = bench.build(&recipe).unwrap();
+    assert!(
+        patched
+            .name
+            .contains(" with Debian's configuration + mm: more (patch "),
+        "{}",
+        patched.name
+    );
+    assert!(!bench.said.iter().any(cost), "{:?}", bench.said);
+}
+
+/// On the real source, where the tests' cache has it: configured in some seconds, not built.
+#[test]
+fn debians_own_configuration_of_its_source_has_all_that_a_trial_needs() {
+    use pagetide_kernel::Need;
+    use pagetide_testing::skip;
+
+    let lacks = |why: &str| skip(pagetide_testing::Need::Builds, why);
+    let Some(root) = std::env::var_os("PAGETIDE_TEST_CACHE") else {
+        return lacks("PAGETIDE_TEST_CACHE names no cache with a source");
+    };
+    let cache = Cache::open(root).unwrap();
+    let recipe: Recipe = "source:debian:6.12,config:debian".parse().unwrap();
+    let Some((folder, version)) = debian::here(&cache, "bookworm", "6.12") else {
+        return lacks("the tests' cache has no linux-source-6.12, which a build fetches");
+    };
+    let mut workshop = Workshop::open(cache.clone(), Freshness::Pinned, 1 << 40);
+    if let Err(why) = workshop.provide(&recipe, &mut |_| {}) {
+        return lacks(&format!("Debian's configuration cannot be had: {why}"));
+    }
+    if tools::check().is_err() {
+        return lacks("what a build needs is not installed");
+    }
+    let stop = Stop::default();
+    let tree = Tree::take(&folder, &version, &stop, &mut |_| {}).unwrap();
+    let asked = Asked::of(&recipe, &cache).unwrap();
+    let opened = OpenSource { tree, id: version };
+    let job = job(&recipe, asked, opened).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let scratch = place.path().join("tmp");
+    for folder in [&out, &scratch] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let isolation = workshop.isolation.take().unwrap_or_else(Isolation::find);
+    let make = Make {
+        source: &job.opened.tree.top(),
+        out: &out,
+        scratch: &scratch,
+        ccache: &scratch,
+        compiler: &workshop.compiler.command,
+        jobs: 1,
+        log: place.path().join("log"),
+        isolation: &isolation,
+        lock: job.opened.tree.lock(),
+        stop: &stop,
+    };
+    configure(&make, place.path(), &job).unwrap();
+    let got = config::options(&fs::read_to_string(out.join(".config")).unwrap());
+    // Debian's cloud kernels have no zswap.
+    for need in Need::ALL.into_iter().filter(|need| *need != Need::Zswap) {
+        let name = need.option_in("6.12").trim_start_matches("CONFIG_");
+        let value = got.get(name).map_or("n", String::as_str);
+        let is_enough = value == "y" || value == "m" && need.module().is_some();
+        assert!(is_enough, "{need}: {name}={value}");
+    }
+    // What is set over it comes out as it is set; what stays built in stays so.
+    let over = config::options(config::OVER_DISTRIBUTION);
+    let other = config::not_taken(&over, &got);
+    let is_built_in = |text: &String| text.ends_with("=m (it is y)");
+    assert!(other.iter().all(is_built_in), "{other:?}");
+    let modules = got.values().filter(|value| *value == "m").count();
+    assert!((9..40).contains(&modules), "{modules} modules");
 }
 
 #[test]
