@@ -450,3 +450,24 @@ fn shares_beyond_the_whole_are_not_printed() {
     );
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn no_part_is_called_a_part_of_a_whole_that_is_smaller() {
+    // More pages come back, and half a second of compaction is saved.
+    let a = side("0x0007", 9_000.0, 2_000.0, 600.0, false);
+    let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
+    let found = explained(&a, &b, &[]);
+    let explanation = &found.explanations[0].explanation;
+    let whole = explanation.difference();
+    assert!(explanation.findings[0].effect.abs() > whole.abs());
+    let mail = brief(&found, &found.explanations[0], 2);
+    assert!(mail.contains("compaction and fragmentation, 59"), "{mail}");
+    assert!(mail.contains("; all together "), "{mail}");
+    assert!(!mail.contains("ms of "), "{mail}");
+    // Where all goes one way, parts are parts.
+    let b = side("0x0007", 9_000.0, 2_000.0, 4.0, false);
+    let found = explained(&a, &b, &[]);
+    let mail = brief(&found, &found.explanations[0], 2);
+    assert!(mail.contains(" ms of "), "{mail}");
+    assert!(!mail.contains("all together"), "{mail}");
+}

@@ -1,7 +1,7 @@
 //! The reasons in a sentence or two, for where a paragraph is too much.
 
 use pagetide_compare::Comparison;
-use pagetide_compare::explain::{Basis, CellExplanation};
+use pagetide_compare::explain::{Basis, CellExplanation, Explanation};
 use pagetide_quantity::Unit;
 
 use super::head::basis;
@@ -35,9 +35,11 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) 
         .take(most)
         .map(|finding| {
             let shown = pieces_of(explanation, &finding.evidence, 1, true);
-            let effect = if finding.effect * whole > 0.0 {
+            let effect = if finding.share.is_some() {
                 let effect = show(Unit::Nanos, finding.effect.abs(), true);
                 format!("{effect} of {}", moved(whole, true))
+            } else if finding.effect * whole > 0.0 {
+                moved(finding.effect, true)
             } else {
                 format!("against the rest {}", moved(finding.effect, true))
             };
@@ -48,11 +50,14 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) 
             )
         })
         .collect();
-    let reasons = match (reservation(explanation), &reasons[..]) {
+    let mut reasons = match (reservation(explanation), &reasons[..]) {
         ("", reasons) => reasons.join("; "),
         (reservation, []) => reservation.to_owned(),
         (reservation, reasons) => format!("{reservation}: {}", reasons.join("; ")),
     };
+    if is_opposed(explanation) {
+        put!(reasons, "; all together {}", moved(whole, true));
+    }
     let seeds = match &explanation.basis {
         Basis::Traced { records, .. } => match records[0].len() {
             1 => "1 observed seed".to_owned(),
@@ -84,11 +89,18 @@ pub(crate) fn reasons(explained: &CellExplanation) -> String {
             )
         })
         .collect();
-    format!(
-        "{}. Of {} in {}: {}.",
-        of_claim(claim, false),
-        moved(explanation.difference(), false),
-        basis(&explanation.basis),
-        all.join("; ")
-    )
+    let whole = moved(explanation.difference(), false);
+    let of = basis(&explanation.basis);
+    let whole = if is_opposed(explanation) {
+        format!("Parts that oppose each other make {whole} in {of}")
+    } else {
+        format!("Of {whole} in {of}")
+    };
+    format!("{}. {whole}: {}.", of_claim(claim, false), all.join("; "))
+}
+
+/// Whether effects oppose each other, so that none is a part of the whole.
+fn is_opposed(explanation: &Explanation) -> bool {
+    let mut findings = explanation.findings.iter();
+    findings.any(|finding| finding.share.is_none())
 }
