@@ -155,6 +155,9 @@ impl IdealView {
         }
         text.push_str("\n\n");
         text.push_str(&list(&answer.lines, look));
+        for sentence in nothing_told(answer) {
+            put!(text, "{sentence}\n");
+        }
         if let (Some(variant), Some(faults), Some(times)) =
             (&self.variant, self.measured_faults, self.measured_headroom)
         {
@@ -168,6 +171,29 @@ impl IdealView {
         }
         text
     }
+}
+
+/// Says of each size at which policies fault alike that the string does not tell them apart there, and why.
+fn nothing_told(answer: &Answer) -> Vec<String> {
+    let mut sizes: Vec<u32> = answer.lines.iter().map(|line| line.pages).collect();
+    sizes.dedup();
+    let told = |pages: u32| {
+        let mut of_size = answer.lines.iter().filter(|line| line.pages == pages);
+        let first = of_size.next()?;
+        let alike = of_size.clone().all(|line| line.faults == first.faults);
+        let several = of_size.next().is_some();
+        let room = count(u64::from(pages));
+        if pages >= answer.distinct {
+            Some(format!(
+                "All pages fit into {room}: only first uses fault, whatever the policy."
+            ))
+        } else {
+            (alike && several).then(|| {
+                format!("With {room} pages these policies fault alike: this string does not tell them apart.")
+            })
+        }
+    };
+    sizes.into_iter().filter_map(told).collect()
 }
 
 impl Row for Test {
@@ -211,4 +237,50 @@ pub fn rmap(tests: &[Test], look: &Look) -> String {
         put!(text, "{}\n", clean(&line, look.width, look.ascii));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn answer(distinct: u32, lines: &[(&str, u32, u64)]) -> Answer {
+        let line = |&(policy, pages, faults): &(&str, u32, u64)| Line {
+            policy: policy.to_owned(),
+            pages,
+            faults,
+            share: faults as f64 / 100.0,
+            headroom: 1.0,
+            windows: Vec::new(),
+            seconds: 0.0,
+        };
+        Answer {
+            references: 100,
+            lead: 0,
+            distinct,
+            lines: lines.iter().map(line).collect(),
+        }
+    }
+
+    #[test]
+    fn a_string_that_tells_policies_not_apart_says_so() {
+        let lines = [
+            ("opt", 10, 90),
+            ("lru", 10, 90),
+            ("opt", 20, 70),
+            ("lru", 20, 80),
+            ("opt", 50, 50),
+            ("lru", 50, 50),
+        ];
+        assert_eq!(
+            nothing_told(&answer(50, &lines)),
+            [
+                "With 10 pages these policies fault alike: this string does not tell them apart.",
+                "All pages fit into 50: only first uses fault, whatever the policy."
+            ]
+        );
+        // A policy alone is like no other.
+        assert!(nothing_told(&answer(50, &lines[..1])).is_empty());
+    }
 }
