@@ -72,6 +72,7 @@ bench: system
 	example false_alarms $(call few,100); \
 	example hundred_thousand; \
 	example exactness $(call few,2 1 debian:bookworm/6.12,10 1); \
+	example program_speed $(call few,quick); \
 	example claims $(call few,harmless 2 planted page-cluster-up); \
 	example patch_time $(call few,warm); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi

@@ -42,13 +42,30 @@ pub struct Cell {
     pub margins: BTreeMap<String, f64>,
 }
 
+/// Most characters of a parameter's value in a label: a command may have thousands.
+const VALUE_CHARS: usize = 40;
+/// Of them, those at the end of a value that is cut.
+const TAIL_CHARS: usize = 12;
+
+/// A value, cut in its middle where it is long.
+fn cut(value: &str) -> String {
+    let count = value.chars().count();
+    if count <= VALUE_CHARS {
+        return value.to_owned();
+    }
+    let chars = value.chars();
+    let head = chars.clone().take(VALUE_CHARS - TAIL_CHARS - 1);
+    let tail = chars.skip(count - TAIL_CHARS);
+    head.chain(['…']).chain(tail).collect()
+}
+
 impl Cell {
-    /// A short human label: scenario, parameters that were given, memory and swap.
+    /// A short human label: scenario, parameters that were given, memory, swap, and the file system where it is not the usual one.
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
         for (name, value) in &self.params {
-            let _ = write!(params, " {name}={value}");
+            let _ = write!(params, " {name}={}", cut(value));
         }
         format!(
             "{}{written}{params} · {} · {}{}",
@@ -308,6 +325,34 @@ mod tests {
         assert_eq!(cells[0].label(), "linear pages=10 refs=5 · 64M · zram");
         assert_eq!(cells[1].label(), "linear pages=10 refs=6 · 64M · zram");
         assert_eq!(cells[11].label(), "linear pages=20 refs=7 · 64M · ssd:80us");
+    }
+
+    #[test]
+    fn a_long_command_hides_neither_its_limit_nor_its_file_system() {
+        let value = |text: &str| text.to_owned();
+        let cell = Cell {
+            scenario: "program".into(),
+            params: [
+                (
+                    "command".to_owned(),
+                    format!("sh -c '{}; wait'", "dd ".repeat(99)),
+                ),
+                ("limit".to_owned(), value("33554432")),
+            ]
+            .into(),
+            files_on: "xfs".parse().unwrap(),
+            ..Cell::default()
+        };
+        let label = cell.label();
+        assert!(
+            label.ends_with(" limit=33554432 · 64M · zram · files on xfs"),
+            "{label}"
+        );
+        assert!(
+            label.starts_with("program command=sh -c 'dd dd ") && label.contains("…dd dd ; wait'"),
+            "{label}"
+        );
+        assert!(label.chars().count() < 120, "{label}");
     }
 
     #[test]

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use pagetide_arena::ArenaError;
-use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, Runs, SqueezeResult, TriedSize};
+use pagetide_compare::squeezed::{
+    CUT, Knob, Means, PressureMeanings, Resident, Runs, SqueezeResult, TriedSize,
+};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_record::{MemorySpec, Pass};
@@ -86,6 +88,12 @@ pub fn squeeze(
     }
     let curve = walk.search.curve();
     let runs = walk.search.made() + u32::from(enough.is_some());
+    let (knee, cautions) = (knee(&curve), walk.cautions(&curve));
+    let tried = curve.into_iter().map(|point| TriedSize {
+        means: walk.means.get(&point.size).cloned().unwrap_or_default(),
+        point,
+    });
+    let curve: Vec<TriedSize> = tried.collect();
     Ok(SqueezeOutcome::Found(Box::new(SqueezeResult {
         cell: walk.label.clone(),
         knob: asked.knob,
@@ -93,15 +101,10 @@ pub fn squeeze(
         design: *walk.search.design(),
         answer,
         runs,
-        knee: knee(&curve),
-        cautions: walk.cautions(&curve),
-        curve: curve
-            .into_iter()
-            .map(|point| TriedSize {
-                means: walk.means.get(&point.size).cloned().unwrap_or_default(),
-                point,
-            })
-            .collect(),
+        knee,
+        pressure: PressureMeanings::of(&curve),
+        cautions,
+        curve,
         resident,
         campaign: walk.note.id(),
     })))

@@ -65,6 +65,8 @@ pub struct SqueezeResult {
     pub curve: Vec<TriedSize>,
     /// The size at which the curve bends most.
     pub knee: Option<u64>,
+    /// How much slower waiting for memory meant on this kernel.
+    pub pressure: PressureMeanings,
     /// What is in memory at the smallest size that is enough, from an observed run.
     pub resident: Option<Resident>,
     /// What to know before relying on the answer.
@@ -119,9 +121,28 @@ pub struct PressureMeaning {
     pub points: usize,
 }
 
+/// What both kinds of pressure meant; `None` for one that does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PressureMeanings {
+    /// Some task waited for memory.
+    pub some: Option<PressureMeaning>,
+    /// All tasks waited for memory.
+    pub full: Option<PressureMeaning>,
+}
+
+impl PressureMeanings {
+    /// Of a curve.
+    pub fn of(curve: &[TriedSize]) -> Self {
+        Self {
+            some: meaning(curve, |means| means.psi_some),
+            full: meaning(curve, |means| means.psi_full),
+        }
+    }
+}
+
 /// What a pressure meant among the sizes that were tried; `None` where they do not tell: too few came to an end, none of the levels
 /// lies between two of them, or more pressure was not slower.
-pub fn meaning(
+fn meaning(
     curve: &[TriedSize],
     pressure: impl Fn(&Means) -> Option<f64>,
 ) -> Option<PressureMeaning> {

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
 
@@ -93,6 +94,10 @@ impl Cache {
         let _gate = Lock::wait(&gate).map_err(KernelError::cache("locking", &gate))?;
         let folder = all.join(set.key());
         if freshness == Freshness::Pinned && folder.is_dir() {
+            // The time of its last use decides when it is removed.
+            if let Ok(opened) = File::open(&folder) {
+                let _ = opened.set_modified(SystemTime::now());
+            }
             return contents(&folder);
         }
         let fresh = all.join("new");

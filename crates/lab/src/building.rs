@@ -132,7 +132,11 @@ pub(crate) fn build(
 
 /// Kernels and snapshots share one limit: what builds take is taken from it.
 pub(crate) fn share_limit(options: &mut Options, workshop: &Workshop) {
-    let taken = Bytes(workshop.taken());
+    take(options, Bytes(workshop.taken()));
+}
+
+/// Takes from the limit what something other than snapshots has.
+pub(crate) fn take(options: &mut Options, taken: Bytes) {
     options.cache_limit = options
         .cache_limit
         .saturating_sub(taken)

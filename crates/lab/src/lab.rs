@@ -10,7 +10,7 @@ use pagetide_record::ArenaKind;
 
 use crate::building::{self, Builds};
 use crate::error::LabError;
-use crate::{arenas, program, vocabulary};
+use crate::{arenas, program, room, vocabulary};
 
 /// Who is told of long steps, such as fetching a kernel or booting one.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
@@ -98,6 +98,10 @@ impl Lab {
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>, LabError> {
         let say = Arc::clone(&self.say);
         let say = Box::new(move |text: &str| say(text));
-        arenas::open(kind, self.options.clone(), say)
+        // Packages and roots share the limit with snapshots, as kernels that were built do.
+        let mut options = self.options.clone();
+        let taken = room::make(self.folder(), options.cache_limit);
+        building::take(&mut options, taken);
+        arenas::open(kind, options, say)
     }
 }

@@ -12,6 +12,7 @@ mod interrupt;
 mod lab;
 mod program;
 mod question;
+mod room;
 mod vocabulary;
 
 pub use bisect::BisectPlan;

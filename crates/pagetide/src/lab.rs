@@ -31,7 +31,7 @@ pub struct ArenaArgs {
     /// Trials to run at the same time [default: as many as cores and free memory allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Most disk space that snapshots may take
+    /// Most disk space that snapshots may take, beside them built kernels and programs' file systems
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     pub cache_limit: Bytes,
     /// End a trial that makes no progress for this long

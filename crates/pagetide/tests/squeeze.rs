@@ -56,6 +56,11 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
         (24.0 * MIB, Some(3))
     );
     assert_eq!(plenty["slowdown"], 0.0);
+    assert_eq!(plenty["psi_some"], 0.0, "{plenty}");
+    assert!(
+        found["pressure"]["some"].is_null(),
+        "it never waits: {found}"
+    );
     // The same question is answered from the records, to the letter.
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(lab.ends(0, squeeze(&options, &dd)).0, out);

@@ -6,7 +6,7 @@ pub mod look;
 pub mod picture;
 pub mod quantity;
 
-pub use clean::{clean, escaped, width};
+pub use clean::{clean, clean_label, escaped, width};
 pub use grid::{Align, Cell, Grid};
 pub use look::{Ink, Look};
 pub use quantity::{Scale, count, grouped};

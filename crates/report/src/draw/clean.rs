@@ -4,6 +4,11 @@ use std::fmt::Write;
 
 use unicode_width::UnicodeWidthStr;
 
+/// What stands between the parts of a label.
+const JOINT: &str = " · ";
+/// Fewest columns from which a workload is known.
+const LEAST_WORKLOAD: usize = 16;
+
 /// Columns a text takes on a terminal.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
@@ -81,6 +86,21 @@ pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     out
 }
 
+/// A cell's label in so many columns: what stands before its memory is cut first, so that cells which differ in their machine alone
+/// are told apart.
+pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
+    let (workload, machine) = match text.find(JOINT) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let machine = clean(machine, limit, ascii);
+    let room = limit.saturating_sub(width(&machine));
+    if room < LEAST_WORKLOAD {
+        return clean(text, limit, ascii);
+    }
+    clean(workload, room, ascii) + &machine
+}
+
 /// Text whose lines stay lines, and in which everything else that could steer a terminal is shown as an escape.
 pub fn harmless(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(escaped).collect();
@@ -132,6 +152,29 @@ mod tests {
         assert_eq!(clean("safe\u{202e}gnp", 80, false), "safe\\u{202e}gnp");
         assert_eq!(clean("a · 3 µs", 80, true), "a / 3 us");
         assert_eq!(clean("naïve", 80, true), "na\\u{ef}ve");
+    }
+
+    #[test]
+    fn a_long_label_keeps_its_machine() {
+        let label = format!(
+            "program command={} · 192M · none · files on xfs",
+            "x".repeat(99)
+        );
+        let cut = clean_label(&label, 60, false);
+        assert_eq!(
+            cut,
+            "program command=xxxxxxxxxxxxxx… · 192M · none · files on xfs"
+        );
+        assert_eq!(width(&cut), 60);
+        assert_eq!(clean_label(&label, 20, false), "program command=xxx…");
+        assert_eq!(
+            clean_label("linear · 64M · zram", 60, false),
+            "linear · 64M · zram"
+        );
+        assert_eq!(
+            clean_label("linear · 64M · zram", 60, true),
+            "linear / 64M / zram"
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::data::{Cell, Page, Shares, Table};
 use super::parts::wholes;
 use super::states::Faults;
 use super::{HtmlError, Input, or_omit, table};
-use crate::draw::clean;
+use crate::draw::{clean, clean_label};
 
 /// Longest name.
 const NAME_CHARS: usize = 120;
@@ -65,7 +65,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
     };
     for (place, (group, shown)) in comparison.cells.iter().zip(&shown).enumerate() {
         let mut cell = Cell {
-            label: clean(&group.label, NAME_CHARS, false),
+            label: clean_label(&group.label, NAME_CHARS, false),
             place,
             ..Cell::default()
         };

@@ -1,7 +1,7 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
 
 use pagetide_compare::followed::{Follows, VariedSqueezes};
-use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, SqueezeResult, TriedSize, meaning};
+use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult, TriedSize};
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
 
@@ -37,14 +37,9 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     if let Some(resident) = &squeezed.resident {
         put!(out, "{}\n", in_memory(squeezed, resident, look.ascii));
     }
-    for (name, pressure) in [
-        (
-            "some",
-            (|means: &Means| means.psi_some) as fn(&Means) -> Option<f64>,
-        ),
-        ("full", |means| means.psi_full),
-    ] {
-        if let Some(found) = meaning(&squeezed.curve, pressure) {
+    let meanings = &squeezed.pressure;
+    for (name, pressure) in [("some", meanings.some), ("full", meanings.full)] {
+        if let Some(found) = pressure {
             put!(
                 out,
                 "PSI memory {name} of {} % meant {} % slower here, between the nearest of {} sizes.\n",

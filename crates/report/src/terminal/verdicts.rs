@@ -10,7 +10,7 @@ use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture, width};
+use crate::draw::{Align, Cell, Grid, Ink, Look, clean, clean_label, picture, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
 use crate::terminal::show::Presence;
@@ -155,7 +155,7 @@ fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
 fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -> String {
     let mut out = String::new();
     let seeds = seeds(group);
-    let label = clean(
+    let label = clean_label(
         &group.label,
         look.width.saturating_sub(width(&seeds) + 2),
         look.ascii,
@@ -482,7 +482,7 @@ fn invalid(comparison: &Comparison, look: &Look) -> String {
         let what = format!(
             "{} · {} · seed {}",
             clean(invalid.column, HEAD, look.ascii),
-            clean(invalid.label, 60, look.ascii),
+            clean_label(invalid.label, 60, look.ascii),
             invalid.trial.seed
         );
         put!(out, "  {}\n", clean(&what, look.width - 2, look.ascii));
@@ -549,7 +549,7 @@ pub fn presence_maps(
                 continue;
             };
             if first {
-                let label = clean(&group.label, look.width, look.ascii);
+                let label = clean_label(&group.label, look.width, look.ascii);
                 put!(out, "\n{}\n", look.ink(Ink::Strong, &label));
                 first = false;
             }

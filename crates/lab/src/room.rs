@@ -1,0 +1,102 @@
+//! The room that programs' packages and file systems take in the cache, beside snapshots and kernels.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use pagetide_quantity::Bytes;
+
+/// Folders of the cache that hold them, each in a folder of its own.
+const FOLDERS: [&str; 2] = ["roots", "packages"];
+/// What was used within this time stays: a campaign may be about to start with it.
+const KEPT: Duration = Duration::from_hours(1);
+
+/// A root, or a set of packages.
+struct Piece {
+    folder: PathBuf,
+    size: u64,
+    used: SystemTime,
+}
+
+/// Removes roots and packages, those used longest ago first, until the rest takes at most half of `limit`. Returns what they take.
+pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
+    let mut pieces = pieces(cache);
+    pieces.sort_by_key(|piece| piece.used);
+    let mut total: u64 = pieces.iter().map(|piece| piece.size).sum();
+    for piece in pieces {
+        let is_idle = piece.used.elapsed().is_ok_and(|age| age > KEPT);
+        if total > limit.0 / 2 && is_idle && fs::remove_dir_all(&piece.folder).is_ok() {
+            total -= piece.size;
+        }
+    }
+    Bytes(total)
+}
+
+/// What there is. Half-made ones, whose names begin with a dot, are others' work.
+fn pieces(cache: &Path) -> Vec<Piece> {
+    let folders = FOLDERS
+        .iter()
+        .flat_map(|name| fs::read_dir(cache.join(name)));
+    let entries = folders.flatten().flatten();
+    entries
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .filter_map(|entry| {
+            let folder = entry.path();
+            let files = fs::read_dir(&folder).ok()?.flatten();
+            let files: Vec<fs::Metadata> = files.filter_map(|file| file.metadata().ok()).collect();
+            // Roots note their use in a file, packages in their folder.
+            let own = entry.metadata().ok()?;
+            let times = files.iter().chain([&own]);
+            Some(Piece {
+                used: times
+                    .filter_map(|metadata| metadata.modified().ok())
+                    .max()?,
+                size: files.iter().map(|metadata| metadata.blocks() * 512).sum(),
+                folder,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_and_packages_that_were_not_used_for_longest_make_room_and_fresh_ones_stay() {
+        let cache = tempfile::tempdir().unwrap();
+        let hours = |n: u64| SystemTime::now() - Duration::from_hours(n);
+        let put = |name: &str, used: SystemTime| {
+            let folder = cache.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let file = folder.join("image");
+            fs::write(&file, vec![1; 1 << 20]).unwrap();
+            for path in [&file, &folder] {
+                fs::File::open(path).unwrap().set_modified(used).unwrap();
+            }
+        };
+        put("roots/old", hours(9));
+        put("packages/older", hours(20));
+        put("roots/new", hours(0));
+        put("packages/newer", hours(2));
+        put("snapshots/no-business-of-ours", hours(99));
+        put("roots/.making-x", hours(99));
+        let left = || {
+            let names = ["roots/old", "packages/older", "roots/new", "packages/newer"];
+            names.map(|name| cache.path().join(name).exists())
+        };
+        // All that fits stays, and is counted.
+        let taken = make(cache.path(), Bytes::from_mib(9));
+        assert!((4 << 20..5 << 20).contains(&taken.0), "{taken}");
+        assert_eq!(left(), [true; 4]);
+        let taken = make(cache.path(), Bytes::from_mib(5));
+        assert_eq!(left(), [false, false, true, true]);
+        assert!((2 << 20..3 << 20).contains(&taken.0), "{taken}");
+        // What may be in use stays even where there is no room.
+        make(cache.path(), Bytes(0));
+        assert_eq!(left(), [false, false, true, false]);
+        assert!(cache.path().join("snapshots/no-business-of-ours").exists());
+        assert!(cache.path().join("roots/.making-x").exists());
+    }
+}

@@ -1,0 +1,293 @@
+//! How fast programs of one's own run in the exact arena, driven with the real program.
+//!
+//! `cargo run --release -p pagetide --example program_speed -- [quick]` prints three things: the median time from the emulator's start
+//! to the program's first instruction; virtual seconds per second for programs of this machine and for those of
+//! `campaigns/programs`, whose packages are fetched where they are not in the cache yet; and how the time of a trial grows with memory.
+//! Ends with status 1 where a limit is not kept. With `quick` there are few trials, no packages and no limits.
+
+// An example ends where it cannot go on.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+
+/// The kernel of trials that name none.
+const KERNEL: &str = "debian:bookworm/6.12";
+/// Most milliseconds, in the median, from the emulator's start to the program's first instruction.
+const FIRST_INSTRUCTION: f64 = 200.0;
+/// Sizes of memory in MiB, over which trials may grow in proportion.
+const SIZES: [u32; 3] = [64, 256, 1024];
+/// What proportion leaves to chance.
+const SLACK: f64 = 1.1;
+/// Programs of this machine: name, memory and command.
+const PROGRAMS: [(&str, &str, &[&str]); 4] = [
+    (
+        "dd",
+        "32M",
+        &["dd", "if=/dev/zero", "of=/dev/null", "bs=48M", "count=4"],
+    ),
+    ("sort", "12M", &["sort", "numbers"]),
+    (
+        "perl",
+        "16M",
+        &[
+            "perl",
+            "-e",
+            "$h{$_} = \"word $_\" for 1 .. 100_000; print scalar keys %h",
+        ],
+    ),
+    (
+        "sh",
+        "16M",
+        &[
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done",
+        ],
+    ),
+];
+
+/// The program and the store it works on.
+struct Tool {
+    program: PathBuf,
+    store: tempfile::TempDir,
+}
+
+/// What a trial took.
+struct Trial {
+    variant: String,
+    /// Milliseconds to the first instruction.
+    first: f64,
+    /// Virtual seconds of the program.
+    elapsed: f64,
+    /// Seconds from its first instruction to its end.
+    wall: f64,
+    /// Seconds of the whole trial.
+    total: f64,
+}
+
+impl Tool {
+    fn find() -> Self {
+        let built = || {
+            let own = std::env::current_exe().expect("this program lies somewhere");
+            let folder = own.parent().and_then(Path::parent);
+            folder
+                .expect("examples lie below the program")
+                .join("pagetide")
+        };
+        let store = tempfile::tempdir().expect("a folder for records can be made");
+        std::fs::write(store.path().join("numbers"), numbers()).expect("a file can be written");
+        Self {
+            program: std::env::var_os("PAGETIDE").map_or_else(built, PathBuf::from),
+            store,
+        }
+    }
+
+    /// Its output; the reason where it failed.
+    fn call(&self, words: &[&str]) -> Result<String, String> {
+        let output = Command::new(&self.program)
+            .args(words)
+            .env("PAGETIDE_STORE", self.store.path().join("store"))
+            .current_dir(self.store.path())
+            .output()
+            .map_err(|why| format!("starting {}: {why}", self.program.display()))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let last = said
+            .lines()
+            .rev()
+            .find(|line| line.starts_with("pagetide: "));
+        Err(last.unwrap_or(&said).trim().to_owned())
+    }
+
+    /// Runs trials one after the other, and gives what each took.
+    fn trials(&self, name: &str, words: &[&str]) -> Result<Vec<Trial>, String> {
+        // A program's own words come last.
+        let at = words
+            .iter()
+            .position(|word| *word == "--")
+            .unwrap_or(words.len());
+        let common = [
+            "--jobs",
+            "1",
+            "--exit-zero",
+            "--cache-limit",
+            "20G",
+            "--name",
+            name,
+        ];
+        self.call(&[&["run"], &words[..at], &common, &words[at..]].concat())?;
+        let list = self.call(&[
+            "list",
+            "records",
+            "--campaign",
+            name,
+            "--limit",
+            "100",
+            "--json",
+        ])?;
+        let list: Vec<Value> = serde_json::from_str(&list).map_err(|why| why.to_string())?;
+        list.iter()
+            .map(|row| self.trial(row["id"].as_str().unwrap_or_default()))
+            .collect()
+    }
+
+    fn trial(&self, id: &str) -> Result<Trial, String> {
+        let record = self.call(&["show", id, "--json"])?;
+        let record: Value = serde_json::from_str(&record).map_err(|why| why.to_string())?;
+        let seconds = |value: &Value| value.as_f64().unwrap_or(f64::NAN) / 1e9;
+        let (wall, results) = (&record["wall"], &record["results"]);
+        if results["invalid"]
+            .as_array()
+            .is_none_or(|why| !why.is_empty())
+        {
+            return Err(format!("invalid: {}", results["invalid"]));
+        }
+        Ok(Trial {
+            variant: record["subject"]["variant"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            first: seconds(&wall["to_first_instruction"]) * 1e3,
+            elapsed: seconds(&results["elapsed"]),
+            wall: seconds(&wall["scenario"]),
+            total: seconds(&wall["total"]),
+        })
+    }
+}
+
+/// 120,000 numbers, each once, in no order.
+fn numbers() -> String {
+    (1..120_011_u64)
+        .map(|n| format!("{:012}\n", n * 7919 % 120_011))
+        .collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The time to the first instruction; says whether it is short enough, if that is judged.
+fn first_instruction(tool: &Tool, trials: u32, is_judged: bool) -> bool {
+    let seeds = trials.to_string();
+    let words = [
+        "--kernel", KERNEL, "--memory", "64M", "--seeds", &seeds, "--", "sh", "-c", ":",
+    ];
+    match tool.trials("first", &words) {
+        Ok(all) => {
+            let first: Vec<f64> = all.iter().map(|trial| trial.first).collect();
+            let most = first.iter().copied().fold(0.0, f64::max);
+            let median = median(first);
+            println!(
+                "from the emulator's start to the program's first instruction, {trials} trials:"
+            );
+            println!(
+                "  median {median:.0} ms, most {most:.0} ms; limit {FIRST_INSTRUCTION:.0} ms in the median"
+            );
+            !is_judged || median <= FIRST_INSTRUCTION
+        }
+        Err(why) => failed("first instruction", &why),
+    }
+}
+
+fn failed(what: &str, why: &str) -> bool {
+    println!("{what}: {why}");
+    false
+}
+
+fn speed(name: &str, trial: &Trial) {
+    println!(
+        "  {name:22} {:>9.3} s {:>9.3} s {:>8.2}",
+        trial.elapsed,
+        trial.wall,
+        trial.elapsed / trial.wall
+    );
+}
+
+/// Virtual seconds per second. Packages that cannot be had are no fault.
+fn speeds(tool: &Tool, packages: bool) -> bool {
+    println!("program                   virtual        wall    ratio");
+    let mut all_ran = true;
+    for (name, memory, command) in PROGRAMS {
+        let options = [
+            "--kernel", KERNEL, "--seeds", "1", "--memory", memory, "--file", "numbers", "--",
+        ];
+        match tool.trials(name, &[&options, command].concat()) {
+            Ok(trials) => trials.iter().for_each(|trial| speed(name, trial)),
+            Err(why) => all_ran = failed(name, &why),
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/programs");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| packages && path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    files.sort();
+    for file in files {
+        let name = file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let path = file.display().to_string();
+        match tool.trials(&format!("of-{name}"), &[&path, "--seeds", "1"]) {
+            Ok(mut trials) => {
+                trials.sort_by(|a, b| a.variant.cmp(&b.variant));
+                for trial in &trials {
+                    speed(&format!("{name}, {}", trial.variant), trial);
+                }
+            }
+            Err(why) => {
+                failed(&name, &why);
+            }
+        }
+    }
+    all_ran
+}
+
+/// How long trials take in growing memory, of a buffer half as large again, which is filled and read twice.
+fn growth(tool: &Tool, is_judged: bool) -> bool {
+    println!("memory     trial     by memory");
+    let mut first = None;
+    let mut is_kept = true;
+    for mib in SIZES {
+        let (memory, buffer) = (format!("{mib}M"), format!("bs={}M", mib + mib / 2));
+        let words = [
+            "--kernel", KERNEL, "--seeds", "1", "--memory", &memory, "--",
+        ];
+        let command = ["dd", "if=/dev/zero", "of=/dev/null", &buffer, "count=2"];
+        let trial = tool.trials(&format!("growth-{mib}"), &[&words[..], &command].concat());
+        let time = match trial.as_deref() {
+            Ok([trial]) => trial.total,
+            Ok(_) => return failed(&memory, "no single trial"),
+            Err(why) => return failed(&memory, why),
+        };
+        let (least, start) = *first.get_or_insert((mib, time));
+        let share = time / start / f64::from(mib / least);
+        println!("{memory:6} {time:>8.2} s {share:>9.2} of proportion");
+        is_kept &= !is_judged || share <= SLACK;
+    }
+    is_kept
+}
+
+fn main() -> ExitCode {
+    let is_quick = std::env::args().any(|word| word == "quick");
+    let tool = Tool::find();
+    let mut is_kept = first_instruction(&tool, if is_quick { 3 } else { 20 }, !is_quick);
+    is_kept &= speeds(&tool, !is_quick);
+    is_kept &= growth(&tool, !is_quick);
+    if is_kept {
+        ExitCode::SUCCESS
+    } else {
+        println!("a limit is not kept, or a program did not run");
+        ExitCode::FAILURE
+    }
+}
