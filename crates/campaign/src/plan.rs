@@ -349,7 +349,7 @@ mod tests {
             "{label}"
         );
         assert!(
-            label.starts_with("program command=sh -c 'dd dd ") && label.contains("…dd dd ; wait'"),
+            label.starts_with("program command=sh -c 'dd dd ") && label.contains("…d dd ; wait'"),
             "{label}"
         );
         assert!(label.chars().count() < 120, "{label}");
