@@ -5,6 +5,7 @@ import { AccessTime, PageIndex } from "./access";
 import { bars, label, stacks } from "./bars";
 import { Figure, type Export } from "./figure";
 import { count, show, short, time } from "./format";
+import { headroomFigure } from "./headroom";
 import { asked, fragmentation } from "./highalloc";
 import { overTime } from "./over";
 import { PageState, Scatter } from "./pages";
@@ -30,6 +31,7 @@ export class CellFigures {
     await this.accesses();
     distributions(this);
     await this.states();
+    await headroomFigure(this);
     await this.swap();
     await asked(this);
     await this.attempts();

@@ -16,6 +16,10 @@ export interface Curve {
   /** Places on the curve that are named. */
   marks?: Mark[];
 }
+/** Colours of what is no variant: an ideal, and what a textbook's policy does. */
+export const [IDEAL, TEXTBOOK] = [-1, -2];
+const inkOf = (curve: Curve): string => (curve.colour < 0 ? theme().faint : theme().series[curve.colour % 4]!);
+const dashesOf = (curve: Curve): number[] => DASHES[(curve.colour + 4) % 4]!;
 export interface Panel {
   title: string; y: string; unitY: Unit; height: number; curves: Curve[];
   logY?: boolean; fromY?: number; toY?: number;
@@ -215,18 +219,18 @@ export class Panels implements Redraw {
     for (const curve of panel.curves) {
       if (!curve.low || !curve.high) continue;
       const edge = (values: ArrayLike<number>): [number, number][] => Array.from(curve.xs, (x, at) => [frame.x(x), Math.min(top + h, Math.max(top, frame.y(values[at]!)))]);
-      painter.area([...edge(curve.high), ...edge(curve.low).reverse()], colours.series[curve.colour % 4]!, 0.18);
+      painter.area([...edge(curve.high), ...edge(curve.low).reverse()], inkOf(curve), 0.18);
     }
     const ends: { name: string; colour: string; y: number }[] = [];
     const named: { text: string; x: number; y: number }[] = [];
     const drawn: [number, number][][] = [];
     for (const curve of panel.curves) {
-      const colour = colours.series[curve.colour % 4]!;
+      const colour = inkOf(curve);
       const points = inside(curve);
       // Later variants are smaller: where values are the same, all are seen.
       const size = Math.max(3, 8 - 2 * panel.curves.indexOf(curve));
       if (curve.dots) for (const [x, y] of points) painter.rect(x - size / 2, y - size / 2, size, size, colour);
-      else painter.line(points, colour, 1.6, DASHES[curve.colour % 4]!);
+      else painter.line(points, colour, 1.6, dashesOf(curve));
       for (const mark of curve.marks ?? []) {
         const [x, y] = [frame.x(mark.x), frame.y(mark.y)];
         painter.rect(x - 3, y - 3, 6, 6, colour);
@@ -279,7 +283,7 @@ export class Panels implements Redraw {
     for (const curve of [...panel.curves].reverse()) {
       painter.text(curve.name, x, top - 10, colours.ink, "end");
       x -= curve.name.length * 6.8 + 6;
-      painter.line([[x - 24, top - 14], [x, top - 14]], colours.series[curve.colour % 4]!, 2, DASHES[curve.colour % 4]!);
+      painter.line([[x - 24, top - 14], [x, top - 14]], inkOf(curve), 2, dashesOf(curve));
       x -= 36;
     }
   }

@@ -28,6 +28,26 @@ for (const file of ["small", "record"]) {
   });
 }
 
+await check("where faults were lost is drawn, and its CSV adds up to what its table says", async () => {
+  const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/);
+  await drawn(page);
+  await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
+  const figure = page.locator("figure[data-kind=headroom]").first();
+  await figure.scrollIntoViewIfNeeded();
+  const rows = await figure.locator("table tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.replace(/,/g, ""))));
+  assert.equal(rows.length, 2);
+  const csv = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").map((line) => line.split(","));
+  const [head, ...lines] = csv;
+  const sum = (name) => lines.reduce((all, line) => all + Number(line[head.indexOf(name)]), 0);
+  assert.deepEqual([String(lines.length), ...["faults", "opt", "lru"].map((name) => String(sum(name)))], rows[0].slice(1));
+  assert.ok(sum("faults") > 0 && sum("opt") <= Math.min(sum("faults"), sum("lru")), "nothing beats OPT");
+  // A curve for each variant, OPT and LRU; beyond OPT none for OPT itself. The last point is the sum.
+  const svg = await saved(page, () => menu(figure, /^SVG/));
+  const curves = [...svg.matchAll(/<polyline [^>]*points="([^"]*)"[^>]*stroke-width="1.6"|<polyline [^>]*stroke-width="1.6"[^>]*points="([^"]*)"/g)];
+  assert.equal(curves.length, 4 + 3, svg.slice(0, 1500));
+  await done();
+});
+
 for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: the figures of an observed campaign have no name that is cut or lies over another`, async () => {
   const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/, options);
   await drawn(page);
