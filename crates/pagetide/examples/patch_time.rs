@@ -157,7 +157,8 @@ fn doing(said: Phase, words: &[String]) -> Vec<(Phase, f64)> {
             (Phase::Trials, share(trials)),
         ];
     }
-    let configures = |words: &String| words.starts_with("make ") && words.contains("config");
+    let is_target = |word: &str| word.ends_with("config") && !word.contains('/');
+    let configures = |words: &String| words.starts_with("make ") && words.split(' ').any(is_target);
     let is_building = matches!(said, Phase::Base | Phase::Patched | Phase::Control);
     if is_building && count(&configures) > 0 {
         return vec![(Phase::Configure, 1.0)];
