@@ -8,6 +8,7 @@
 // An example ends where it cannot go on.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -162,9 +163,11 @@ impl Tool {
 
 /// 120,000 numbers, each once, in no order.
 fn numbers() -> String {
-    (1..120_011_u64)
-        .map(|n| format!("{:012}\n", n * 7919 % 120_011))
-        .collect()
+    let mut lines = String::new();
+    for n in 1..120_011_u64 {
+        let _ = writeln!(lines, "{:012}", n * 7919 % 120_011);
+    }
+    lines
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
