@@ -8,7 +8,7 @@ PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
 TEST_PACKAGES := chromium $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 KERNELS := debian:bookworm debian:bookworm/6.12 debian:sid
 
-.PHONY: run build test bench bench-page system kernels fmt lint web unit
+.PHONY: run build test bench bench-page docs system kernels fmt lint web unit
 
 # The campaign goes on with the kernels that could be had; those that could not are named.
 run: build
@@ -76,6 +76,12 @@ bench: system
 	example claims $(call few,harmless 2 planted page-cluster-up); \
 	example patch_time $(call few,warm); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
+
+# Makes the outputs in README and GUIDE again that are stale; `make docs DOCS=all` every one.
+DOCS ?=
+docs: system
+	$(CARGO) build --quiet --workspace --bins --examples
+	$(TARGET)/debug/examples/docs $(DOCS)
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.
 bench-page: PACKAGES += $(TEST_PACKAGES)

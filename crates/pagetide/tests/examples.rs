@@ -5,11 +5,11 @@
 
 mod common;
 
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Lab, text};
+use pagetide_testing::output::{self, Block, DOCUMENTS};
 use pagetide_testing::{Need, skip};
 
 /// What examples speak of and a test has not: a kernel tree, a root, a Python of another release.
@@ -82,6 +82,7 @@ fn examples(lab: &Lab) -> Vec<Vec<String>> {
             }
         }
     }
+    lines.extend(blocks().into_iter().flat_map(|(_, block)| block.commands));
     let mut all: Vec<Vec<String>> = lines
         .iter()
         .filter_map(|line| line.strip_prefix("pagetide "))
@@ -96,6 +97,22 @@ fn examples(lab: &Lab) -> Vec<Vec<String>> {
         .collect();
     all.sort();
     all.dedup();
+    all
+}
+
+/// The blocks of output of README and GUIDE, each with its place.
+fn blocks() -> Vec<(String, Block)> {
+    let mut all = Vec::new();
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(repository().join(document)).unwrap();
+        let found = output::blocks(&text);
+        let found = found.unwrap_or_else(|faults| panic!("{document}:{}", faults.join("\n")));
+        all.extend(
+            found
+                .into_iter()
+                .map(|block| (format!("{document}:{}", block.line), block)),
+        );
+    }
     all
 }
 
@@ -138,11 +155,7 @@ fn prepared() -> Lab {
     for name in ["my.patch", "a.patch", "b.patch"] {
         fs::write(lab.folder().join(name), ANY_PATCH).unwrap();
     }
-    let mut numbers = String::new();
-    for n in 0..20_000_u32 {
-        writeln!(numbers, "{}", n.wrapping_mul(2_654_435_761)).unwrap();
-    }
-    fs::write(lab.folder().join("numbers"), numbers).unwrap();
+    fs::write(lab.folder().join("numbers"), output::numbers(20_000)).unwrap();
     lab
 }
 
@@ -160,6 +173,42 @@ fn every_example_is_a_command_with_options_that_there_are() {
             text(&output.stderr)
         );
     }
+}
+
+#[test]
+fn every_output_in_the_documents_is_what_its_command_wrote_with_the_guest_of_these_sources() {
+    let sources = output::sources(&repository()).unwrap();
+    let mut faults = Vec::new();
+    for (place, block) in blocks() {
+        if block.seal != block.right_seal() {
+            faults.push(format!("{place}: changed by hand: run `make docs`"));
+        } else if block.is_stale(&sources) && !block.is_long() {
+            faults.push(format!("{place}: stale, of another guest: run `make docs`"));
+        } else if block.is_stale(&sources) {
+            println!("{place}: of an older guest: `make docs DOCS=all`");
+        }
+    }
+    assert_eq!(faults, Vec::<String>::new());
+}
+
+#[test]
+fn outputs_that_need_no_guest_are_what_the_program_writes_today() {
+    let lab = prepared();
+    let mut seen = 0;
+    let here = blocks().into_iter();
+    for (place, block) in here.filter(|(_, block)| block.sources == output::NO_GUEST) {
+        let mut out = String::new();
+        for command in &block.commands {
+            out = lab.ends(0, &words(command)[1..]).0;
+        }
+        assert_eq!(
+            block.shown(&out),
+            Ok(block.text),
+            "{place}: run `make docs`"
+        );
+        seen += 1;
+    }
+    assert!(seen >= 2, "only {seen}");
 }
 
 #[test]

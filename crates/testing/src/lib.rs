@@ -2,10 +2,12 @@
 //!
 //! A test that needs something calls [`skip`] where it is missing, and returns. The skip is printed, and appended to the
 //! file that `PAGETIDE_SKIPS` names, which `make test` sums up in its last line. Under `PAGETIDE_TESTS=all` a skip is a
-//! failure if the machine of CI must have what is missing ([`Need::is_required`]). This crate knows nothing of pagetide.
+//! failure if the machine of CI must have what is missing ([`Need::is_required`]). This crate imports nothing of
+//! pagetide.
 
 pub mod fuzz;
 pub mod git;
+pub mod output;
 
 use std::fmt::{self, Display};
 use std::fs::File;

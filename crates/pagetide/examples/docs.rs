@@ -1,0 +1,103 @@
+//! Makes the outputs in README and GUIDE again: those that are stale or were changed by hand, or with `all` every one.
+//!
+//! `make docs` runs it. What the comments before these blocks mean: `pagetide_testing::output`.
+
+use std::error::Error;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use pagetide_testing::output::{self, Block, DOCUMENTS};
+
+/// Columns of the documents' tables.
+const COLUMNS: &str = "100";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let is_all = std::env::args().nth(1).as_deref() == Some("all");
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()?;
+    let sources = output::sources(&repository)?;
+    for document in DOCUMENTS {
+        let path = repository.join(document);
+        let count = read(&path)?.1.len();
+        for place in 0..count {
+            // Read again each time, for it may take minutes, and somebody may have written in between.
+            let (text, blocks) = read(&path)?;
+            let block = blocks
+                .get(place)
+                .ok_or("the document changed meanwhile: once more")?;
+            let is_right = block.seal == block.right_seal() && !block.is_stale(&sources);
+            let name = format!("{document}:{}: {}", block.line, block.commands.join(" && "));
+            if is_right && !is_all {
+                continue;
+            }
+            if block.is_long() && !is_all {
+                println!("{name}\n  left: {} minutes, with DOCS=all", block.minutes);
+                continue;
+            }
+            println!("{name}");
+            let shown = block.shown(&made(&repository, block)?)?;
+            if shown == block.text {
+                println!("  is what it was");
+            }
+            let (now, _) = read(&path)?;
+            if now != text {
+                return Err(format!("{document} changed meanwhile: run this once more").into());
+            }
+            fs::write(&path, block.replaced(&text, shown, &sources))?;
+        }
+    }
+    Ok(())
+}
+
+/// A document with its blocks.
+fn read(path: &Path) -> Result<(String, Vec<Block>), Box<dyn Error>> {
+    let text = fs::read_to_string(path)?;
+    let blocks = output::blocks(&text)
+        .map_err(|faults| format!("{}: {}", path.display(), faults.join("; ")))?;
+    Ok((text, blocks))
+}
+
+/// Runs a block's commands in a folder and store of their own; gives what the last one wrote.
+fn made(repository: &Path, block: &Block) -> Result<String, Box<dyn Error>> {
+    let tool = std::env::current_exe()?
+        .with_file_name("../pagetide")
+        .canonicalize()?;
+    let folder = tempfile::tempdir()?;
+    for name in ["campaigns", "patches"] {
+        symlink(repository.join(name), folder.path().join(name))?;
+    }
+    if let Some(count) = block.numbers {
+        fs::write(folder.path().join("numbers"), output::numbers(count))?;
+    }
+    let run = |words: &str| -> Result<String, Box<dyn Error>> {
+        let words = words.replacen("pagetide", &tool.display().to_string(), 1);
+        let output = Command::new("sh")
+            .args(["-c", &words])
+            .current_dir(folder.path())
+            .env("PAGETIDE_STORE", folder.path().join("store"))
+            .env("COLUMNS", COLUMNS)
+            .env("LC_ALL", "C.UTF-8")
+            .output()?;
+        // 1: a difference was found.
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("`{words}` ended with {}: {said}", output.status).into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let mut last = String::new();
+    for command in &block.commands {
+        let mut command = command.clone();
+        if command.contains(" RECORD") {
+            let list = run("pagetide list records --json --limit 1")?;
+            let records: serde_json::Value = serde_json::from_str(&list)?;
+            let id = records[0]["id"].as_str().ok_or("no record was made")?;
+            command = command.replace(" RECORD", &format!(" {id}"));
+        }
+        last = run(&command)?;
+    }
+    Ok(last)
+}
