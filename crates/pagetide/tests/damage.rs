@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use common::rot::{Random, files_of, flip, kernel_files};
 use common::{Lab, TINY, one_sentence, text};
@@ -128,17 +129,23 @@ fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the
     assert_eq!((found, damage(&said)), (good, Vec::new()));
 }
 
-/// Keeps a processor busy until it is dropped, so that the emulator's threads meet in other orders.
+/// Takes processors away for random moments until it is dropped, so that the emulator's threads meet in other orders.
 struct Load(Arc<AtomicBool>);
 
 impl Load {
-    fn of(threads: usize) -> Self {
+    fn of(threads: u64) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
-        for _ in 0..threads {
+        for thread in 0..threads {
             let ends = ends.clone();
             std::thread::spawn(move || {
+                let mut random = Random::new(thread);
                 while !ends.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
+                    let busy = Duration::from_micros(random.below(4_000));
+                    let began = Instant::now();
+                    while began.elapsed() < busy {
+                        std::hint::spin_loop();
+                    }
+                    std::thread::sleep(Duration::from_micros(random.below(8_000)));
                 }
             });
         }

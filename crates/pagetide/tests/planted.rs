@@ -52,7 +52,7 @@ fn run(lab: &Lab, side: Side) -> String {
         "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"{memory}\"\nswap = \"{swap}\"\nswap-size = \"96M\"\nobserve = \"none\"\n\
          [sampling]\nseeds = 8\n\
          [[variant]]\nname = \"{name}\"\nsettings = {{ \"vm.page-cluster\" = {page_cluster} }}\n\
-         [[scenario]]\nname = \"{pattern}\"\nparams = {{ pages = {pages}, refs = 8192 }}\nprimary = [\"access-time\"]\n"
+         [[scenario]]\nname = \"{pattern}\"\nparams = {{ pages = {pages}, refs = 4096 }}\nprimary = [\"access-time\"]\n"
     );
     let file = format!("{name}.toml");
     fs::write(lab.folder().join(&file), text).unwrap();
@@ -165,9 +165,9 @@ fn twenty_campaigns_of_a_kernel_against_itself_are_identical_every_time() {
             "--swap-size",
             "96M",
             "-p",
-            "pages=20M",
+            "pages=18M",
             "-p",
-            "refs=6000",
+            "refs=2000",
             "--seeds",
             "1",
             "--first-seed",

@@ -161,7 +161,7 @@ fn a_slower_swap_is_a_regression_unless_the_exit_code_is_waived() {
         let text = format!(
             "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"24M\"\nswap = \"{swap}\"\nswap-size = \"64M\"\n\
              [sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n[[scenario]]\nname = \"linear\"\n\
-             params = {{ pages = \"36M\", refs = 24000 }}\n"
+             params = {{ pages = \"36M\", refs = 6000 }}\n"
         );
         fs::write(folder.join(format!("{name}.toml")), text).unwrap();
         lab.ends(0, ["run", &format!("{name}.toml")]);
