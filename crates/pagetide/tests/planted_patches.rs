@@ -3,7 +3,7 @@
 //! must come of it, from the kernel's own code (`planted-patches/`).
 //!
 //! The patched kernels are built where the tests' cache has a built base already, for a fault and a comment; all of them where
-//! `PAGETIDE_TEST_BUILDS` names a folder to build in (some 6 minutes of processor time for the base, once, and as much for all trials).
+//! `PAGETIDE_TEST_BUILDS` names a folder to build in (some 6 minutes of processor time for the base, once, and 13 for all patches).
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
