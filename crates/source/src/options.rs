@@ -25,7 +25,7 @@ impl Start {
     pub fn typical_time(self) -> Duration {
         match self {
             Self::Nothing => Duration::from_mins(6),
-            Self::Distribution => Duration::from_mins(25),
+            Self::Distribution => Duration::from_mins(36),
         }
     }
 
@@ -33,7 +33,7 @@ impl Start {
     pub fn typical_objects(self) -> usize {
         match self {
             Self::Nothing => 890,
-            Self::Distribution => 2_900,
+            Self::Distribution => 2_643,
         }
     }
 
