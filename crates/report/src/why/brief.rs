@@ -35,7 +35,7 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) 
         .take(most)
         .map(|finding| {
             let shown = pieces_of(explanation, &finding.evidence, 1, true);
-            let effect = if finding.share.is_some() {
+            let effect = if is_part(finding.effect, whole) {
                 let effect = show(Unit::Nanos, finding.effect.abs(), true);
                 format!("{effect} of {}", moved(whole, true))
             } else if finding.effect * whole > 0.0 {
@@ -99,8 +99,14 @@ pub(crate) fn reasons(explained: &CellExplanation) -> String {
     format!("{}. {whole}: {}.", of_claim(claim, false), all.join("; "))
 }
 
-/// Whether effects oppose each other, so that none is a part of the whole.
+/// Whether an effect works against the whole or is larger than it, so that it is no part of it.
 fn is_opposed(explanation: &Explanation) -> bool {
+    let whole = explanation.difference();
     let mut findings = explanation.findings.iter();
-    findings.any(|finding| finding.share.is_none())
+    findings.any(|finding| !is_part(finding.effect, whole))
+}
+
+/// Whether an effect can be a part of a whole: it goes its way and is no larger.
+fn is_part(effect: f64, whole: f64) -> bool {
+    effect * whole > 0.0 && effect.abs() <= whole.abs()
 }
