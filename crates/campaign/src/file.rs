@@ -29,6 +29,7 @@ mod error;
 mod kernel;
 mod program;
 pub mod reference;
+mod scaled;
 mod table;
 mod vocabulary;
 
@@ -53,6 +54,7 @@ use pagetide_quantity::{choices, nearest};
 
 use kernel::{KernelKeys, kernel_of};
 use reference::{PROGRAM_KEYS, SAMPLING, SCENARIO, TOP, VARIANT};
+use scaled::Share;
 use table::{Item, Source, Table};
 
 /// Where metrics are listed.
@@ -83,6 +85,15 @@ pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> 
 
 /// Reads a campaign file.
 pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
+    read_at(path, None, vocabulary)
+}
+
+/// Reads a campaign file whose sizes are of an original, at another `scale` than it names.
+pub fn read_at(
+    path: &Path,
+    scale: Option<f64>,
+    vocabulary: &Vocabulary,
+) -> Result<Campaign, FileError> {
     let bytes = std::fs::read(path).map_err(|source| FileError::Unreadable {
         path: path.to_owned(),
         source,
@@ -90,7 +101,7 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     let file = path.display().to_string();
     match String::from_utf8(bytes) {
         Ok(text) => {
-            let mut campaign = parse(&file, &text, vocabulary)?;
+            let mut campaign = parse_at(&file, &text, scale, vocabulary)?;
             let own = campaign.scenarios.iter_mut();
             for program in own.filter_map(|scenario| scenario.program.as_mut()) {
                 program.files.beside(path.parent().unwrap_or(Path::new("")));
@@ -111,6 +122,15 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
 
 /// Reads the text of a campaign file; `file` is what messages call it.
 pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
+    parse_at(file, text, None, vocabulary)
+}
+
+fn parse_at(
+    file: &str,
+    text: &str,
+    scale: Option<f64>,
+    vocabulary: &Vocabulary,
+) -> Result<Campaign, FileError> {
     let source = Source { file, text };
     let root = DeTable::parse(text).map_err(|error| {
         let message = error.message().replace('\n', ", ");
@@ -118,13 +138,17 @@ pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign
     })?;
     let top = Table::new(source, 0..0, root.get_ref(), &TOP)?;
     let name = top.need("name", "name = \"…\"")?;
-    let campaign_name = name.string("a short name in quotes")?;
+    let mut campaign_name = name.string("a short name in quotes")?;
     if !is_campaign_name(&campaign_name) {
         return Err(name.value(
             &"use letters, digits, hyphens and underscores, beginning with a letter or digit",
         ));
     }
-    let shared = FileDefaults::read(&top)?;
+    let share = Share::read(&top, scale)?;
+    if let Some(share) = share.filter(|share| share.is_other_than(&top)) {
+        campaign_name = format!("{campaign_name}-scale-{}", share.in_name());
+    }
+    let shared = FileDefaults::read(&top, share)?;
     let variants = variants(&top, vocabulary)?;
     let programs = match top.get("program") {
         Some(item) => item.tables(&PROGRAM_KEYS)?,
@@ -250,6 +274,8 @@ fn metrics_above(
 
 /// What stands above all scenarios and holds for those that say nothing else.
 struct FileDefaults {
+    /// What is taken of the sizes that stand in the file.
+    share: Option<Share>,
     memory: Vec<MemorySpec>,
     swap: Vec<SwapSpec>,
     swap_size: Option<Bytes>,
@@ -261,15 +287,26 @@ struct FileDefaults {
 
 impl FileDefaults {
     /// Reads the keys that the file and a scenario have in common.
-    fn read(table: &Table<'_>) -> Result<Self, FileError> {
+    fn read(table: &Table<'_>, share: Option<Share>) -> Result<Self, FileError> {
+        let mut memory: Vec<MemorySpec> =
+            parsed(table, "memory", "a size such as \"64M\" or \"total:160M\"")?;
+        let mut swap_size: Option<Bytes> = table.parsed("swap-size", "a size such as \"256M\"")?;
+        if let Some(share) = share {
+            memory = memory
+                .into_iter()
+                .map(|size| share.of_memory(size))
+                .collect();
+            swap_size = swap_size.map(|size| share.of(size));
+        }
         Ok(Self {
-            memory: parsed(table, "memory", "a size such as \"64M\" or \"total:160M\"")?,
+            share,
+            memory,
             swap: parsed(
                 table,
                 "swap",
                 "\"zram\", \"ssd\", \"ssd:LATENCY\", \"disk\", \"disk:SEEK,RATE\" or \"none\"",
             )?,
-            swap_size: table.parsed("swap-size", "a size such as \"256M\"")?,
+            swap_size,
             files_on: table.parsed("files-on", "\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?,
             fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,
             primary: match table.get("primary") {
@@ -307,6 +344,7 @@ impl FileDefaults {
         let mut margins = above.margins.clone();
         margins.extend(self.margins);
         Self {
+            share: self.share,
             memory: if self.memory.is_empty() {
                 above.memory.clone()
             } else {
@@ -489,7 +527,7 @@ fn scenario(
             ),
         })
     })?;
-    let own = FileDefaults::read(table)?;
+    let own = FileDefaults::read(table, shared.share)?;
     let known_metric = |item: &Item<'_>, metric: &str| {
         if words.metrics.is_empty() || words.metrics.iter().any(|known| known == metric) {
             return Ok(());
@@ -512,7 +550,10 @@ fn scenario(
     }
     // What stands above all scenarios may name a metric that only some have; the others keep their own.
     let has = |metric: &String| words.metrics.is_empty() || words.metrics.contains(metric);
-    let own = own.over(shared);
+    let mut own = own.over(shared);
+    if let (true, Some(share)) = (own.memory.is_empty(), own.share) {
+        own.memory = vec![MemorySpec::Free(share.of(words.original_memory))];
+    }
     let files_on = own.files();
     Ok(ScenarioSpec {
         as_written: match table.get("as-written") {

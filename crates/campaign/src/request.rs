@@ -262,7 +262,7 @@ impl Request {
                 if let Some(option) = self.beyond_adjustment() {
                     return Err(RequestError::InTheFile { option, path });
                 }
-                let mut campaign = file::read(Path::new(&path), vocabulary)?;
+                let mut campaign = file::read_at(Path::new(&path), self.scale, vocabulary)?;
                 self.adjustment.apply(&mut campaign, vocabulary);
                 campaign
             }
@@ -306,7 +306,6 @@ impl Request {
             (self.config.is_some(), "--config"),
             (!self.params.is_empty(), "--param"),
             (self.as_written, "--as-written"),
-            (self.scale.is_some(), "--scale"),
             (self.name.is_some(), "--name"),
         ]
         .into_iter()

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use pagetide_campaign::file::{parse, read};
+use pagetide_campaign::file::{parse, read, read_at};
 use pagetide_campaign::{
     Campaign, FileError, Observe, ProgramPlace, ScenarioWords, Until, Vocabulary,
 };
@@ -329,6 +329,75 @@ fn a_file_that_is_not_there_is_told_by_name() {
         error
             .to_string()
             .starts_with("reading campaign /nowhere/x.toml: ")
+    );
+}
+
+/// The good file with this line about its scale, read at another scale where one is asked for.
+fn scaled(line: &str, asked: Option<f64>) -> Result<Campaign, FileError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("good.toml");
+    let text = GOOD.replace("seed = 9\n", &format!("seed = 9\n{line}\n"));
+    std::fs::write(&path, text).unwrap();
+    read_at(&path, asked, &vocabulary())
+}
+
+#[test]
+fn a_scale_is_a_share_of_memory_and_of_the_swap_device_and_of_nothing_else() {
+    let sizes = |line: &str, asked: Option<f64>| {
+        let campaign = scaled(line, asked).unwrap();
+        let first = &campaign.scenarios[0];
+        let memory: Vec<String> = first.memory.iter().map(ToString::to_string).collect();
+        (
+            campaign.name,
+            memory.join(" "),
+            first.swap_size.unwrap().to_string(),
+            first.params.clone(),
+        )
+    };
+    let whole = sizes("", None);
+    assert_eq!(whole.1, "64M total:160M");
+    let (name, memory, swap, params) = sizes("scale = 0.25", None);
+    assert_eq!(
+        (name.as_str(), memory.as_str(), swap.as_str()),
+        ("good", "16M total:40M", "64 MiB")
+    );
+    assert_eq!(params, whole.3);
+    // Another size is another campaign; its own size by another way is not. The scale itself is exact where it is 1.
+    let (name, memory, ..) = sizes("scale = 0.25", Some(0.1));
+    assert_eq!(
+        (name.as_str(), memory.as_str()),
+        ("good-scale-0-1", "7M total:16M")
+    );
+    assert_eq!(sizes("scale = 0.25", Some(0.25)).0, "good");
+    let (name, memory, ..) = sizes("scale = 0.25", Some(1.0));
+    assert_eq!(
+        (name.as_str(), memory.as_str()),
+        ("good-scale-1", "64M total:160M")
+    );
+    assert_eq!(sizes("scale = 1", Some(1.0)).0, "good");
+    assert_eq!(sizes("scale = 1e-9", None).1, "1M total:1M");
+}
+
+#[test]
+fn a_scale_that_is_none_is_refused() {
+    let why = |line: &str, asked: Option<f64>| scaled(line, asked).unwrap_err().to_string();
+    let nothing = why("", Some(1.0));
+    assert!(nothing.contains("names no scale"), "{nothing}");
+    for asked in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let text = why("scale = 0.25", Some(asked));
+        assert!(
+            text.ends_with("is no size: give a number above 0"),
+            "{text}"
+        );
+    }
+    for line in ["scale = 0", "scale = -0.5", "scale = nan", "scale = inf"] {
+        let text = why(line, None);
+        assert!(text.contains(":4: `scale` cannot be"), "{text}");
+    }
+    let text = why("scale = \"half\"", None);
+    assert!(
+        text.contains("`scale` is text: give a number above 0"),
+        "{text}"
     );
 }
 

@@ -90,7 +90,8 @@ struct WorkloadArgs {
     /// Run the scenario as its original did, faults included
     #[arg(long)]
     as_written: bool,
-    /// Size relative to the machine of the original; it sets the memory, and other sizes follow
+    /// Size relative to the machine of the original; it sets the memory, and other sizes follow. Beside a campaign file
+    /// that names a scale, in the place of that
     #[arg(long, value_name = "SHARE", conflicts_with = "memory")]
     scale: Option<f64>,
     /// Sizes of memory, separated by commas: compares at each size and says whether the effect holds

@@ -57,6 +57,17 @@ pub enum Problem {
         /// What means something, as advice.
         known: String,
     },
+    /// A share is asked for of sizes that stand for themselves.
+    #[error(
+        "--scale has nothing to scale: this file names no scale, so its sizes are meant as they stand; use --memory"
+    )]
+    NoScale,
+    /// A share that is no positive number.
+    #[error("--scale {scale} is no size: give a number above 0")]
+    BadScale {
+        /// The share as given.
+        scale: String,
+    },
     /// A key that must be there.
     #[error("`{key}` is missing in {place}: add {example}")]
     Missing {

@@ -17,7 +17,7 @@ pub fn program(
     shared: &FileDefaults,
     vocabulary: &Vocabulary,
 ) -> Result<ScenarioSpec, FileError> {
-    let own = FileDefaults::read(table)?;
+    let own = FileDefaults::read(table, shared.share)?;
     let files = ProgramFiles {
         command: command(&table.need("command", "command = \"sort numbers\"")?, table)?,
         server: match table.get("server") {

@@ -55,6 +55,7 @@ pub const TOP: TableKeys = TableKeys {
         "source" = "\"debian:6.12\"": "Source of kernels that are built: Debian's, or a git tree as ~/linux or ~/linux@REV. Without it, where a variant has a patch: debian:6.12.";
         "config" = "\"FILE\"": "Kernel options merged over pagetide's own, for kernels that are built; beside this file, or from where pagetide runs.";
         "memory" = "\"64M\", or a list": "Memory that is free at a trial's start; \"total:160M\" leaves the kernel's footprint in. A list makes a matrix. Without it: what the scenario says.";
+        "scale" = "0.25": "The file gives memory and swap-size at the size of an original, and this share of them is used, in whole mebibytes; --scale puts another in its place. Without it: they are used as they stand.";
         "swap" = "\"zram\", or a list": "Where to swap to: zram, ssd, ssd:LATENCY, disk, disk:SEEK,RATE or none. Without it: zram.";
         "swap-size" = "\"256M\"": "Size of the swap device. Without it: three times the memory.";
         "files-on" = "\"disk:8ms,20MB/s\"": "What files lie on, where a scenario has some: ssd, disk or disk:SEEK,RATE. Without it: ssd.";

@@ -92,6 +92,11 @@ impl<'a> Table<'a> {
         Ok(Self::free(source, known.place, span, table))
     }
 
+    /// Something is wrong with it as a whole.
+    pub fn wrong(&self, problem: Problem) -> FileError {
+        self.source.wrong(&self.span, problem)
+    }
+
     /// The item of this key.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
         self.items().find(|item| canonical(&item.key) == key)
@@ -224,6 +229,16 @@ impl<'a> Item<'a> {
         self.value
             .as_bool()
             .ok_or_else(|| self.kind("true or false"))
+    }
+
+    /// A number, with a fraction or without.
+    pub fn number(&self, wanted: &'static str) -> Result<f64, FileError> {
+        match self.value {
+            DeValue::Integer(_) | DeValue::Float(_) => self.text(),
+            _ => None,
+        }
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| self.kind(wanted))
     }
 
     /// A whole number within bounds.

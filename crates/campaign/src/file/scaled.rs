@@ -1,0 +1,69 @@
+//! Sizes of an original, of which a campaign takes a share.
+
+use pagetide_quantity::Bytes;
+use pagetide_record::MemorySpec;
+
+use super::error::{FileError, Problem};
+use super::table::Table;
+
+/// Machines have whole mebibytes, so that they can be named.
+const STEP: u64 = 1 << 20;
+
+/// The share of an original's sizes that is used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Share(f64);
+
+impl Share {
+    /// The share that the file names, or the one `asked` for in its place; none where the file has no sizes of an original.
+    ///
+    /// # Errors
+    ///
+    /// When a share is asked for that the file has no sizes for, or that is no size.
+    pub fn read(top: &Table<'_>, asked: Option<f64>) -> Result<Option<Self>, FileError> {
+        const WANTED: &str = "a number above 0, such as 0.25";
+        let Some(item) = top.get("scale") else {
+            return match asked {
+                None => Ok(None),
+                Some(_) => Err(top.wrong(Problem::NoScale)),
+            };
+        };
+        let written = item.number(WANTED)?;
+        let is_size = |share: f64| share.is_finite() && share > 0.0;
+        if !is_size(written) {
+            return Err(item.value(&format!("give {WANTED}")));
+        }
+        match asked {
+            Some(asked) if !is_size(asked) => Err(top.wrong(Problem::BadScale {
+                scale: asked.to_string(),
+            })),
+            _ => Ok(Some(Self(asked.unwrap_or(written)))),
+        }
+    }
+
+    /// Whether the file itself names another.
+    pub fn is_other_than(self, top: &Table<'_>) -> bool {
+        let written = top.get("scale").and_then(|item| item.text());
+        written.and_then(|text| text.parse().ok()) != Some(self.0)
+    }
+
+    /// This share of a size; the size itself where it is the whole.
+    pub fn of(self, size: Bytes) -> Bytes {
+        if (self.0 - 1.0).abs() < f64::EPSILON {
+            return size;
+        }
+        Bytes(size.times(self.0).0.max(1).next_multiple_of(STEP))
+    }
+
+    /// The same of a machine's memory.
+    pub fn of_memory(self, memory: MemorySpec) -> MemorySpec {
+        match memory {
+            MemorySpec::Free(size) => MemorySpec::Free(self.of(size)),
+            MemorySpec::Total(size) => MemorySpec::Total(self.of(size)),
+        }
+    }
+
+    /// How it is written behind the name of a campaign: `1`, `0.125` as `0-125`.
+    pub fn in_name(self) -> String {
+        self.0.to_string().replace('.', "-")
+    }
+}

@@ -1,0 +1,86 @@
+//! The papers' campaigns: what they run as they are committed, and at the papers' own sizes.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pagetide_campaign::file;
+use pagetide_lab::vocabulary;
+use pagetide_quantity::Bytes;
+use pagetide_record::MemorySpec;
+use pagetide_scenario::{Context, resolve};
+
+/// Memory, swap device and these parameters of all cells of a paper's campaign, each once.
+fn sizes(paper: &str, scale: Option<f64>, shown: &[&str]) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns/papers");
+    let path = folder.join(paper).with_extension("toml");
+    let campaign = file::read_at(&path, scale, &vocabulary()).unwrap();
+    let texts = campaign.cells().map(|cell| {
+        let memory = cell.memory.bytes();
+        let swap_size = cell.swap_size.unwrap_or(Bytes(memory.0 * 3));
+        let context = Context {
+            memory,
+            swap_size,
+            cpus: 1,
+        };
+        let form = cell.as_written;
+        let params = resolve(&cell.scenario, form, None, &cell.params, &context).unwrap();
+        let shown = shown
+            .iter()
+            .map(|name| format!(" {name}={}", params[*name]));
+        let swap = MemorySpec::Free(swap_size);
+        format!("{} {swap}{}", cell.memory, shown.collect::<String>())
+    });
+    let each_once: BTreeSet<String> = texts.collect();
+    each_once.into_iter().collect()
+}
+
+#[test]
+fn at_scale_one_each_paper_has_its_own_size() {
+    let own = |paper, shown: &[&str]| sizes(paper, Some(1.0), shown);
+    assert_eq!(
+        own("contswap", &["mapping", "reclaimers"]),
+        ["2G 6G mapping=1650M reclaimers=128"]
+    );
+    assert_eq!(
+        own("vmregress", &["pages", "refs"]),
+        [
+            "100000K 256M pages=25000 refs=2000000",
+            "100000K 256M pages=50000 refs=2000000"
+        ]
+    );
+    // The repaired form ages for a few seconds, the form as written for five minutes.
+    assert_eq!(
+        own("highalloc", &["jobs", "age"]),
+        ["total:3G 3G jobs=8 age=300s", "total:3G 3G jobs=8 age=4s"]
+    );
+    assert_eq!(
+        own("swapbench", &["locked", "processes", "size"]),
+        ["total:192M 384M locked=110M processes=30 size=10M"]
+    );
+    assert_eq!(own("filecopy", &["size"]), ["total:512M 1536M size=1G"]);
+}
+
+#[test]
+fn as_committed_each_paper_keeps_the_proportions_of_its_own_size() {
+    let small = |paper, shown: &[&str]| sizes(paper, None, shown);
+    assert_eq!(
+        small("contswap", &["reclaimers"]),
+        ["128M 384M reclaimers=128"]
+    );
+    // 25 MiB are 6,400 pages; 80 references fall on each page of 25,000, and so they do here.
+    assert_eq!(
+        small("vmregress", &["pages", "refs"]),
+        [
+            "25M 64M pages=12800 refs=512000",
+            "25M 64M pages=6400 refs=512000"
+        ]
+    );
+    assert_eq!(
+        small("highalloc", &["age"]),
+        ["total:192M 192M age=18750ms", "total:192M 192M age=4s"]
+    );
+    assert_eq!(small("filecopy", &["size"]), ["total:128M 384M size=256M"]);
+}
