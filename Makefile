@@ -77,7 +77,7 @@ bench: system
 	example patch_time $(call few,warm); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
-# Makes the outputs in README and GUIDE again that are stale; `make docs DOCS=all` every one.
+# Makes the outputs in README and GUIDE again that are stale; `make docs DOCS=all` every one, `DOCS=WORD` those whose command has it.
 DOCS ?=
 docs: system
 	$(CARGO) build --quiet --workspace --bins --examples

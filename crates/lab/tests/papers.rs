@@ -70,12 +70,12 @@ fn as_committed_each_paper_keeps_the_proportions_of_its_own_size() {
         small("contswap", &["reclaimers"]),
         ["128M 384M reclaimers=128"]
     );
-    // 25 MiB are 6,400 pages; 80 references fall on each page of 25,000, and so they do here.
+    // 49 MiB are 12,544 pages; 80 references fall on each page of 25,000, and so they do here.
     assert_eq!(
         small("vmregress", &["pages", "refs"]),
         [
-            "25M 64M pages=12800 refs=512000",
-            "25M 64M pages=6400 refs=512000"
+            "49M 128M pages=12544 refs=1003520",
+            "49M 128M pages=25088 refs=1003520"
         ]
     );
     assert_eq!(

@@ -1,11 +1,14 @@
-//! Makes the outputs in README and GUIDE again: those that are stale or were changed by hand, or with `all` every one.
+//! Makes the outputs in README and GUIDE again: those that are stale or were changed by hand, with `all` every one, and with any
+//! other word those whose command has it.
+//!
+//! Those that take long find what earlier runs left in the store that `PAGETIDE_DOCS_STORE` names, so that they can be interrupted.
 //!
 //! `make docs` runs it. What the comments before these blocks mean: `pagetide_testing::output`.
 
 use std::error::Error;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pagetide_testing::output::{self, Block, DOCUMENTS};
@@ -14,7 +17,7 @@ use pagetide_testing::output::{self, Block, DOCUMENTS};
 const COLUMNS: &str = "100";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let is_all = std::env::args().nth(1).as_deref() == Some("all");
+    let wanted = std::env::args().nth(1).filter(|word| !word.is_empty());
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()?;
@@ -28,12 +31,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             let block = blocks
                 .get(place)
                 .ok_or("the document changed meanwhile: once more")?;
+            let is_wanted = wanted
+                .as_deref()
+                .is_some_and(|word| word == "all" || block.commands.join("\n").contains(word));
             let is_right = block.seal == block.right_seal() && !block.is_stale(&sources);
             let name = format!("{document}:{}: {}", block.line, block.commands.join(" && "));
-            if is_right && !is_all {
+            if is_right && !is_wanted {
                 continue;
             }
-            if block.is_long() && !is_all {
+            if block.is_long() && !is_wanted {
                 println!("{name}\n  left: {} minutes, with DOCS=all", block.minutes);
                 continue;
             }
@@ -72,12 +78,14 @@ fn made(repository: &Path, block: &Block) -> Result<String, Box<dyn Error>> {
     if let Some(count) = block.numbers {
         fs::write(folder.path().join("numbers"), output::numbers(count))?;
     }
+    let kept = std::env::var_os("PAGETIDE_DOCS_STORE").filter(|_| block.is_long());
+    let store = kept.map_or_else(|| folder.path().join("store"), PathBuf::from);
     let run = |words: &str| -> Result<String, Box<dyn Error>> {
         let words = words.replacen("pagetide", &tool.display().to_string(), 1);
         let output = Command::new("sh")
             .args(["-c", &words])
             .current_dir(folder.path())
-            .env("PAGETIDE_STORE", folder.path().join("store"))
+            .env("PAGETIDE_STORE", &store)
             .env("COLUMNS", COLUMNS)
             .env("LC_ALL", "C.UTF-8")
             .output()?;

@@ -6,6 +6,9 @@ use super::{Extras, HEAD_CHARS};
 use crate::about::{self, Centre};
 use crate::draw::clean;
 
+/// Most characters of a title: the papers' tables are as wide.
+const TITLE_CHARS: usize = 96;
+
 /// One cell of a comparison.
 pub(crate) struct View<'a> {
     /// All of it.
@@ -21,7 +24,7 @@ pub(crate) struct View<'a> {
 impl View<'_> {
     /// Label of the cell.
     pub fn label(&self) -> String {
-        clean(&self.cell.label, 75, true)
+        clean(&self.cell.label, TITLE_CHARS, true)
     }
 
     /// Places of the columns.
