@@ -15,7 +15,7 @@ use pagetide_probe::text::{Effect, Kind, Source, observer_effect};
 use pagetide_probe::trace::{SLEEP_STACK, TraceFile, TraceMeta};
 use pagetide_quantity::{Nanos, floor};
 use pagetide_record::file::FileError;
-use pagetide_record::{Pass, Record, RecordReader, Subject, TraceRing};
+use pagetide_record::{ArenaKind, Pass, Record, RecordReader, Subject, TraceRing};
 use pagetide_store::Row;
 use pagetide_store::{Store, StoreError};
 use pagetide_system::Delta;
@@ -63,6 +63,12 @@ pub enum ObservationError {
         /// Its pass.
         pass: Pass,
     },
+    /// It was observed, and nothing was traced.
+    #[error("the {arena} arena traced nothing")]
+    NoTrace {
+        /// Where it ran.
+        arena: ArenaKind,
+    },
     /// Its trace has gaps.
     #[error(
         "at least {events} trace events were lost: shorten the trial, or raise --trace-ring or --trace-limit where it was lowered"
@@ -102,9 +108,13 @@ pub fn observe(
 ) -> Result<Observation, ObservationError> {
     let record = reader.record();
     if !has(record, TRACE) {
-        return Err(ObservationError::NotObserved {
-            id: record.id(),
-            pass: record.subject.pass,
+        let (pass, arena) = (record.subject.pass, record.subject.arena.kind);
+        return Err(match pass {
+            Pass::Observed => ObservationError::NoTrace { arena },
+            Pass::Timed => ObservationError::NotObserved {
+                id: record.id(),
+                pass,
+            },
         });
     }
     let trace = TraceFile::read(reader.blob(TRACE)?)?;

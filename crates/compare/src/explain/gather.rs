@@ -1,6 +1,6 @@
 //! From records to accounts: what the timed trials count, and what the observed passes traced.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use pagetide_probe::block::Direction;
 use pagetide_probe::meaning::{Part, TaskTime};
@@ -99,6 +99,9 @@ impl Gatherer<'_> {
                 b.passes.push(y);
             }
         }
+        // Trials of the same seed have one observed pass between them.
+        let mut told = HashSet::new();
+        notes.retain(|note| told.insert(note.clone()));
         Ok((Explanation::of(&a, &b, claims), notes))
     }
 

@@ -149,6 +149,30 @@ fn observed_trials_do_not_count() {
 }
 
 #[test]
+fn an_observed_pass_without_a_trace_is_left_out_with_one_word_of_why() {
+    let mut bench = Bench::new(1);
+    bench.fill(0, 6, 0.8);
+    // Another repetition of a seed has the same observed pass.
+    for variant in 0..2 {
+        let mut again = bench.trial(0, variant, 1, 1.1e6);
+        again.wall.repetition = 1;
+        bench.add(0, variant, again);
+        let mut observed = bench.trial(0, variant, 1, 7e9);
+        observed.subject.pass = Pass::Observed;
+        bench.add(0, variant, observed);
+    }
+    let comparison = bench.compare();
+    let explained = pagetide_compare::explain::explain(&bench.store, &comparison).unwrap();
+    let notes: Vec<&String> = explained.iter().flat_map(|cell| &cell.notes).collect();
+    let each_once: std::collections::BTreeSet<_> = notes.iter().collect();
+    assert_eq!(each_once.len(), notes.len(), "{notes:?}");
+    assert!(!notes.is_empty());
+    for note in notes {
+        assert!(note.ends_with("the exact arena traced nothing"), "{note}");
+    }
+}
+
+#[test]
 fn a_comparison_is_plain_data() {
     let mut bench = Bench::new(1);
     bench.fill(0, 6, 0.8);
