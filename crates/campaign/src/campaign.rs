@@ -99,7 +99,8 @@ impl Campaign {
         let needed = seeds_for(primaries);
         match self.sampling.until {
             Until::Blocks(seeds) if seeds < needed => Some(format!(
-                "{seeds} seeds for each variant cannot decide {metrics} together, however clear the result: {needed} are needed"
+                "{} for each variant cannot decide {metrics} together, however clear the result: {needed} are needed",
+                if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
             )),
             Until::Blocks(seeds) | Until::Enough(seeds) => Some(format!(
                 "{seeds} seeds for each variant; {needed} are the fewest that can decide {metrics} together"
