@@ -336,7 +336,7 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     }
     Some(format!(
         "{} rests on the first seed alone: the {MOST_RUNS} runs went to the search and to {} with every seed, which leave open whether it is \
-         {} % there; a wider --within decides more",
+         {} % there; a wider --within may decide more",
         unsure.join(" and "),
         open.join(" and "),
         (within * 1000.0).round() / 10.0
