@@ -62,6 +62,8 @@ impl ProgramFiles {
         for text in self.root.iter_mut().chain(&mut self.input) {
             if let Some(there) = here(text) {
                 *text = there;
+            } else if let Some(there) = text.strip_prefix("oci:").and_then(here) {
+                *text = format!("oci:{there}");
             }
         }
     }
@@ -221,6 +223,9 @@ mod tests {
         };
         packages.beside(folder.path());
         assert_eq!(packages.root.as_deref(), Some("deb:sqlite3"));
+        packages.root = Some("oci:root.tar".to_owned());
+        packages.beside(folder.path());
+        assert_eq!(packages.root, Some(format!("oci:{}", there("root.tar"))));
     }
 
     #[test]

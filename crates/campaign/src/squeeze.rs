@@ -10,22 +10,23 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use pagetide_arena::ArenaError;
-use pagetide_compare::squeezed::{
-    CUT, Knob, Means, PressureMeanings, Resident, Runs, SqueezeResult, TriedSize,
-};
+use pagetide_compare::pressure::PressureMeanings;
+use pagetide_compare::squeezed::{CUT, Knob, Means, Resident, Runs, SqueezeResult, TriedSize};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::exact_time;
 use pagetide_record::{MemorySpec, Pass};
 use pagetide_store::CampaignNote;
 pub use pagetide_verdict::squeeze::{Answer, Design, Point};
-use pagetide_verdict::squeeze::{Outcome, Search, Step, knee};
+use pagetide_verdict::squeeze::{Fit, Outcome, Search, Step, knee};
 
 use crate::campaign::{Campaign, ScenarioSpec, Until};
 use crate::event::{Event, Tally, Watch};
 use crate::run::{RunError, locked, prepared};
 use crate::site::Site;
 
-pub use request::{ScenarioFacts, SqueezeError, SqueezeRequest, one_question, share, varied_word};
+pub use request::{
+    ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, one_question, share, varied_word,
+};
 
 /// Most runs of a search, one of which is observed.
 pub const MOST_RUNS: u32 = 15;
@@ -88,9 +89,13 @@ pub fn squeeze(
     }
     let curve = walk.search.curve();
     let runs = walk.search.made() + u32::from(enough.is_some());
-    let (knee, cautions) = (knee(&curve), walk.cautions(&curve));
+    let (knee, cautions) = (knee(&curve), walk.cautions(&curve, &answer));
+    let none = Runs::default();
+    let of = |size: u64| walk.runs.get(&size).unwrap_or(&none);
+    let plenty = of(asked.design.plenty);
     let tried = curve.into_iter().map(|point| TriedSize {
-        means: walk.means.get(&point.size).cloned().unwrap_or_default(),
+        means: of(point.size).means.clone(),
+        pressed: of(point.size).pressed(plenty),
         point,
     });
     let curve: Vec<TriedSize> = tried.collect();
@@ -120,7 +125,7 @@ struct Walk<'a> {
     sizes: Vec<u64>,
     /// Trials, by cell and block.
     trials: Vec<(usize, u32)>,
-    means: BTreeMap<u64, Means>,
+    runs: BTreeMap<u64, Runs>,
     /// Time after which runs with less than plenty are ended.
     cut: Option<Nanos>,
     note: CampaignNote,
@@ -135,7 +140,7 @@ impl<'a> Walk<'a> {
             search: Search::new(asked.design),
             sizes: vec![asked.design.plenty],
             trials: Vec::new(),
-            means: BTreeMap::new(),
+            runs: BTreeMap::new(),
             cut: None,
             note: CampaignNote::default(),
             label: String::new(),
@@ -221,16 +226,16 @@ impl<'a> Walk<'a> {
             return Ok(false);
         }
         let runs = Runs::of(self.site.store, &self.note, cell, &self.asked.metric)?;
-        if let Some(why) = runs.accident {
-            return Err(RunError::Arena(ArenaError::broken(why)));
+        if let Some(why) = &runs.accident {
+            return Err(RunError::Arena(ArenaError::broken(why.clone())));
         }
-        for (seed, outcome) in runs.outcomes {
-            self.search.add(step.size, seed, outcome);
+        for (seed, outcome) in &runs.outcomes {
+            self.search.add(step.size, *seed, outcome.clone());
         }
         if step.size == self.asked.design.plenty {
             self.learn(&runs.means);
         }
-        self.means.insert(step.size, runs.means);
+        self.runs.insert(step.size, runs);
         Ok(true)
     }
 
@@ -279,10 +284,10 @@ impl<'a> Walk<'a> {
     }
 
     /// What to know before relying on the answer.
-    fn cautions(&self, curve: &[Point]) -> Vec<String> {
+    fn cautions(&self, curve: &[Point], answer: &Answer) -> Vec<String> {
         let mut cautions = Vec::new();
-        let plenty = self.means.get(&self.asked.design.plenty);
-        let moved = plenty.map_or(0.0, |means| {
+        let plenty = self.runs.get(&self.asked.design.plenty);
+        let moved = plenty.map_or(0.0, |Runs { means, .. }| {
             means.refaults.unwrap_or(0.0) + means.swapped_out.unwrap_or(0.0)
         });
         if moved >= 1.0 {
@@ -304,8 +309,38 @@ impl<'a> Walk<'a> {
                 MemorySpec::Free(Bytes(pair[0].size)),
             ));
         }
+        cautions.extend(unsure(curve, answer, self.asked.design.within));
         cautions
     }
+}
+
+/// Why an end of the answer rests on the first seed alone: what the seeds left open took the runs.
+fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
+    let ends = match answer {
+        Answer::Between { too_small, enough } => vec![too_small, enough],
+        Answer::Never { enough } | Answer::AtMost { enough } => vec![enough],
+        Answer::PlentyDied { .. } | Answer::NothingTried => Vec::new(),
+    };
+    let unsure: Vec<String> = ends
+        .iter()
+        .filter(|end| !end.is_sure)
+        .map(|end| Bytes(end.size).to_string())
+        .collect();
+    let open: Vec<String> = curve
+        .iter()
+        .filter(|point| point.is_full && point.fit == Fit::Open)
+        .map(|point| Bytes(point.size).to_string())
+        .collect();
+    if unsure.is_empty() || open.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{} rests on the first seed alone: the {MOST_RUNS} runs went to the search and to {} with every seed, which leave open whether it is \
+         {} % there; a wider --within may decide more",
+        unsure.join(" and "),
+        open.join(" and "),
+        (within * 1000.0).round() / 10.0
+    ))
 }
 
 /// Says of a search how far it is: of the most runs it may take, not of the runs of a step.

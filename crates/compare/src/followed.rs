@@ -4,6 +4,7 @@ use pagetide_quantity::Bytes;
 use pagetide_verdict::squeeze::Answer;
 use serde::Serialize;
 
+use crate::pressure::VariantSqueeze;
 use crate::squeezed::SqueezeResult;
 
 /// Share of a change of the setting that must show in the need for it to be what bounds the program.
@@ -27,6 +28,16 @@ pub struct VariedSqueeze {
     pub value: String,
     /// What came of it.
     pub squeeze: SqueezeResult,
+}
+
+impl VariantSqueeze {
+    /// The search as one with this value of what is varied.
+    pub fn varied(self, value: &str) -> VariedSqueeze {
+        VariedSqueeze {
+            value: value.to_owned(),
+            squeeze: self.squeeze,
+        }
+    }
 }
 
 /// How the need follows a setting.

@@ -25,6 +25,7 @@ mod medians;
 pub mod observation;
 mod pairs;
 mod power;
+pub mod pressure;
 mod scale;
 mod select;
 pub mod sizes;

@@ -8,9 +8,10 @@ use pagetide_record::RecordReader;
 use pagetide_store::{CampaignNote, Row, Store};
 use pagetide_verdict::number;
 use pagetide_verdict::squeeze::{Answer, Design, Outcome, Point};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::CompareError;
+use crate::pressure::{Pressed, PressureMeanings};
 
 /// What stands in the reason of a trial that was ended at its time limit.
 const AT_TIME_LIMIT: &str = "was ended at its time limit";
@@ -18,6 +19,9 @@ const AT_TIME_LIMIT: &str = "was ended at its time limit";
 const AT_LIMIT: &str = "at the limit of its memory group";
 /// What stands in the reason of a trial that the machine had not enough memory for.
 const OUT_OF_MEMORY: &str = "for lack of memory after";
+/// Metrics of the time for which some and all tasks waited for memory.
+const SOME: &str = "psi-memory-some";
+const FULL: &str = "psi-memory-full";
 /// Fewest samples of memory over time of which one is told as the one with most in use.
 const FEWEST_SAMPLES: usize = 10;
 
@@ -25,7 +29,7 @@ const FEWEST_SAMPLES: usize = 10;
 pub const CUT: f64 = 5.0;
 
 /// What is searched: the memory of the machine, or the limit of a memory group within it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
     /// Memory free to the workload.
@@ -47,7 +51,7 @@ impl FromStr for Knob {
 }
 
 /// A finished search, or what there is of one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SqueezeResult {
     /// Label of the cell with plenty.
     pub cell: String,
@@ -76,7 +80,7 @@ pub struct SqueezeResult {
 }
 
 /// A size that was tried.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedSize {
     /// What the search knows of it.
     #[serde(flatten)]
@@ -84,10 +88,13 @@ pub struct TriedSize {
     /// What its runs say.
     #[serde(flatten)]
     pub means: Means,
+    /// Its runs, seed by seed.
+    #[serde(default)]
+    pub pressed: Vec<Pressed>,
 }
 
 /// Means over the runs of a size that came to an end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Means {
     /// Time from the start of the scenario to its end, in nanoseconds.
     pub elapsed: Option<f64>,
@@ -103,79 +110,6 @@ pub struct Means {
     pub group_peak: Option<f64>,
 }
 
-/// Pressure at which a slowdown is told, the first that was met between two sizes.
-const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
-/// Fewest sizes with a pressure and a slowdown of their own from which something is told.
-const FEWEST_POINTS: usize = 4;
-/// Most that a slowdown may fall, as a share, where the pressure rises: beyond it pressure does not tell the slowdown.
-const MOST_FALL: f64 = 0.02;
-
-/// How much slower a pressure meant.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct PressureMeaning {
-    /// Share of the time for which tasks waited for memory.
-    pub pressure: f64,
-    /// Slowdown there, between the two sizes around it.
-    pub slowdown: f64,
-    /// Sizes that it rests on.
-    pub points: usize,
-}
-
-/// What both kinds of pressure meant; `None` for one that does not tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct PressureMeanings {
-    /// Some task waited for memory.
-    pub some: Option<PressureMeaning>,
-    /// All tasks waited for memory.
-    pub full: Option<PressureMeaning>,
-}
-
-impl PressureMeanings {
-    /// Of a curve.
-    pub fn of(curve: &[TriedSize]) -> Self {
-        Self {
-            some: meaning(curve, |means| means.psi_some),
-            full: meaning(curve, |means| means.psi_full),
-        }
-    }
-}
-
-/// What a pressure meant among the sizes that were tried; `None` where they do not tell: too few came to an end, none of the levels
-/// lies between two of them, or more pressure was not slower.
-fn meaning(
-    curve: &[TriedSize],
-    pressure: impl Fn(&Means) -> Option<f64>,
-) -> Option<PressureMeaning> {
-    let point = |tried: &TriedSize| match tried.point.died {
-        Some(_) => None,
-        None => Some((pressure(&tried.means)?, tried.point.slowdown?)),
-    };
-    let mut points: Vec<(f64, f64)> = curve.iter().filter_map(point).collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let distinct = points
-        .windows(2)
-        .filter(|pair| pair[1].0 > pair[0].0)
-        .count()
-        + 1;
-    let falls = points
-        .windows(2)
-        .any(|pair| pair[1].1 < pair[0].1 - MOST_FALL);
-    if distinct < FEWEST_POINTS || falls {
-        return None;
-    }
-    LEVELS.into_iter().find_map(|level| {
-        let pair = points
-            .windows(2)
-            .find(|p| p[0].0 <= level && level <= p[1].0 && p[0].0 < p[1].0)?;
-        let [(low, slow), (high, slower)] = [pair[0], pair[1]];
-        Some(PressureMeaning {
-            pressure: level,
-            slowdown: slow + (slower - slow) * (level - low) / (high - low),
-            points: points.len(),
-        })
-    })
-}
-
 /// The runs of one size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs {
@@ -183,11 +117,30 @@ pub struct Runs {
     pub outcomes: BTreeMap<u32, Outcome>,
     /// Whether a run was spoilt by the machine around it, and why.
     pub accident: Option<String>,
+    /// Shares of their time for which some and all tasks waited for memory, by the number of their block.
+    pub waited: BTreeMap<u32, [f64; 2]>,
     /// Means over them.
     pub means: Means,
 }
 
 impl Runs {
+    /// Each run that came to an end, beside that of the same seed with plenty.
+    pub fn pressed(&self, plenty: &Self) -> Vec<Pressed> {
+        let run = |(seed, [some, full]): (&u32, &[f64; 2])| match (
+            self.outcomes.get(seed)?,
+            plenty.outcomes.get(seed)?,
+        ) {
+            (Outcome::Cost(cost), Outcome::Cost(base)) => Some(Pressed {
+                seed: *seed,
+                slowdown: cost / base - 1.0,
+                some: *some,
+                full: *full,
+            }),
+            _ => None,
+        };
+        self.waited.iter().filter_map(run).collect()
+    }
+
     /// Reads the timed runs of a cell of a campaign.
     pub fn of(
         store: &Store,
@@ -222,24 +175,27 @@ impl Runs {
             let outcome = cost(&metrics, row.row, metric);
             runs.outcomes.insert(*unit, outcome);
         }
-        let mean = |name: &str, share: bool| {
-            let values: Vec<f64> = valid
-                .iter()
-                .filter_map(|(_, row)| {
-                    let value = value(&metrics, row.row, name)?.value.number()?;
-                    let whole = if share { row.elapsed.0 as f64 } else { 1.0 };
-                    (whole > 0.0).then_some(value / whole)
-                })
-                .collect();
-            number::mean(&values).ok()
+        let of_run = |row: &Row, name: &str, share: bool| {
+            let value = value(&metrics, row.row, name)?.value.number()?;
+            let whole = if share { row.elapsed.0 as f64 } else { 1.0 };
+            (whole > 0.0).then_some(value / whole)
         };
+        let mean = |name: &str, share: bool| {
+            let values = valid.iter().filter_map(|(_, row)| of_run(row, name, share));
+            number::mean(&values.collect::<Vec<f64>>()).ok()
+        };
+        let waited = |(unit, row): &(u32, Row)| {
+            let of = |name| of_run(row, name, true);
+            Some((*unit, [of(SOME)?, of(FULL)?]))
+        };
+        runs.waited = valid.iter().filter_map(waited).collect();
         let elapsed: Vec<f64> = valid.iter().map(|(_, row)| row.elapsed.0 as f64).collect();
         runs.means = Means {
             elapsed: number::mean(&elapsed).ok(),
             refaults: mean("refaults", false),
             swapped_out: mean("swapped-out", false),
-            psi_some: mean("psi-memory-some", true),
-            psi_full: mean("psi-memory-full", true),
+            psi_some: mean(SOME, true),
+            psi_full: mean(FULL, true),
             group_peak: mean("group-peak", false),
         };
         Ok(runs)
@@ -300,7 +256,7 @@ impl TriedSize {
 }
 
 /// What is in memory, beyond what was there before the workload began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Anonymous memory.
     pub anon: Bytes,
@@ -391,40 +347,6 @@ mod tests {
             short(&invalid.to_string()),
             "died: the guest kernel panicked (Out of memory)"
         );
-    }
-
-    fn tried(points: &[(f64, f64)]) -> Vec<TriedSize> {
-        let of = |(pressure, slowdown): &(f64, f64)| TriedSize {
-            point: Point {
-                size: 1,
-                seeds: 3,
-                slowdown: Some(*slowdown),
-                interval: None,
-                fit: pagetide_verdict::squeeze::Fit::Within,
-                is_full: true,
-                died: None,
-            },
-            means: Means {
-                psi_some: Some(*pressure),
-                ..Means::default()
-            },
-        };
-        points.iter().map(of).collect()
-    }
-
-    #[test]
-    fn pressure_means_the_slowdown_between_the_sizes_around_it_or_nothing_is_said() {
-        let of = |points: &[(f64, f64)]| meaning(&tried(points), |means| means.psi_some);
-        let told = of(&[(0.30, 0.60), (0.15, 0.30), (0.05, 0.10), (0.0, 0.0)]).unwrap();
-        assert!((told.slowdown - 0.20).abs() < 1e-9, "{told:?}");
-        assert_eq!((told.pressure, told.points), (0.10, 4));
-        let low = of(&[(0.06, 0.3), (0.04, 0.2), (0.01, 0.1), (0.0, 0.0)]).unwrap();
-        assert!((low.pressure - 0.05).abs() < 1e-9, "0.10 was not met");
-        assert_eq!(of(&[(0.2, 0.3), (0.1, 0.2), (0.0, 0.0)]), None, "too few");
-        assert_eq!(of(&[(0.0, 0.0), (0.0, 0.0), (0.0, 0.1), (0.0, 0.2)]), None);
-        let falling = [(0.0, 0.0), (0.05, 0.4), (0.15, 0.1), (0.3, 0.6)];
-        assert_eq!(of(&falling), None, "more pressure was faster");
-        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -66,6 +66,17 @@ pub enum ExactError {
         /// What is left alone.
         kept: Bytes,
     },
+    /// A root that lies in memory is more than the memory.
+    #[error(
+        "the program's files take {files}, and with --fs tmpfs they lie in the guest's memory, of which {memory} was asked for: raise \
+         --memory, leave out what it does not read, or take another --fs"
+    )]
+    RootInMemory {
+        /// What the files take.
+        files: Bytes,
+        /// What was asked for.
+        memory: Bytes,
+    },
     /// The memory asked for is below what a guest can boot with.
     #[error("--memory {asked} is less than a guest can work in: use at least {least}")]
     TooLittleMemory {

@@ -20,7 +20,7 @@ use pagetide_record::{
     ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, KernelId, Machine, MemorySpec, Pass,
     RecordWriter, Subject, SwapSpec,
 };
-use pagetide_root::Roots;
+use pagetide_root::{Root, Roots};
 use pagetide_scenario::Needs;
 
 use crate::boot::Boot;
@@ -317,6 +317,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Refuses a root in memory that is more than the memory: what the program has would then be what the kernel swaps of its root.
+fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
+    if subject.files_on.system != FileSystem::Tmpfs {
+        return Ok(());
+    }
+    let (files, memory) = (root.in_memory()?, subject.memory.bytes());
+    if files > memory {
+        return Err(ExactError::RootInMemory { files, memory });
+    }
+    Ok(())
+}
+
 /// A kernel as records name it.
 fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     KernelId {
@@ -524,7 +536,9 @@ impl Arena for Exact {
         let mut needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
         if let Some(digest) = &needs.root {
             let root = Roots::of(&self.options.cache).get(digest);
-            needs.filesystem = Some(root.map_err(ArenaError::wrong)?.size);
+            let root = root.map_err(ArenaError::wrong)?;
+            fits(&root, &subject).map_err(ArenaError::wrong)?;
+            needs.filesystem = Some(root.size);
         }
         let system = subject.files_on.system;
         let (mut maker, mut on_disk) = (None, Bytes(0));

@@ -21,14 +21,10 @@ pub struct ProgramArgs {
     /// When the server is ready: 'port N', 'line REGEX' or 'file PATH'
     #[arg(long, value_name = "SIGN", requires = "server")]
     pub ready: Option<String>,
-    /// Folder or tar archive (plain, gzip or zstd) that becomes its file system, libraries included, or Debian packages with all
-    /// that they depend on (nothing is installed, none of their scripts runs); from this machine only what --file and --dir name
-    /// is added
-    #[arg(
-        long,
-        value_name = "DIR|TAR|deb:PACKAGE[,…][/SUITE]",
-        requires = "command"
-    )]
+    /// What becomes its file system, libraries included: a folder, a tar archive (plain, gzip or zstd), a saved image as oci:FILE, or
+    /// Debian packages with all that they depend on as deb:PACKAGE[,PACKAGE…][/SUITE] (nothing is installed, none of their scripts
+    /// runs). From this machine only what --file and --dir name is added
+    #[arg(long, value_name = "ROOT", requires = "command")]
     pub root: Option<String>,
     /// File to put into its file system, with the libraries that the file needs: a relative path goes below the working
     /// folder, an absolute one to the same place as here, or either to INSIDE

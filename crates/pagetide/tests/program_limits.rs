@@ -84,3 +84,25 @@ fn more_files_than_a_guest_can_be_handed_are_refused_in_one_sentence() {
     one_sentence(&err, &["900 MiB", "896 MiB", "leave out"]);
     assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
 }
+
+#[test]
+fn files_in_memory_that_are_more_than_the_memory_are_refused_before_a_guest_is_booted() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let file = File::create(lab.folder().join("large")).unwrap();
+    file.set_len(40 << 20).unwrap();
+    let words = |memory, system| {
+        let mut words = vec![
+            "run", "--kernel", KERNEL, "--seeds", "1", "--memory", memory,
+        ];
+        words.extend([
+            "--fs", system, "--file", "large", "--", "head", "-c", "9", "large",
+        ]);
+        words
+    };
+    let (_, err) = lab.ends(4, words("24M", "tmpfs"));
+    one_sentence(&err, &["--fs tmpfs", "24 MiB", "--memory", "another --fs"]);
+    assert!(!err.contains("booting"), "{err}");
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+    // On a disk they are read as there is room for them.
+    lab.ends(0, words("24M", "ext4"));
+}

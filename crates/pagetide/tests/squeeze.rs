@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::fmt::Write as _;
+use std::fs;
+
 use common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
@@ -96,6 +99,64 @@ fn where_memory_never_matters_or_even_plenty_fails_that_is_the_answer() {
     assert!(text.contains("status 3"), "{text}");
 }
 
+/// Twelve digits a line, no two lines alike, in the order of a multiplicative generator.
+fn numbers() -> String {
+    let prime = 150_001_u64;
+    (1..prime).fold(String::new(), |mut text, number| {
+        let _ = writeln!(text, "{:012}", number * 7919 % prime);
+        text
+    })
+}
+
+#[test]
+fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_curves() {
+    let Some(lab) = Lab::that_runs() else { return };
+    fs::write(lab.folder().join("numbers"), numbers()).unwrap();
+    let mut options = vec!["--memory", "32M", "--least", "6M", "--within", "10%"];
+    options.extend(["--seeds", "2", "--name", "twice", "--vs", "name=again"]);
+    options.extend(["--file", "numbers"]);
+    let sort = ["sort", "numbers"];
+    let (text, _) = lab.ends(0, squeeze(&options, &sort));
+    options.push("--json");
+    let found = json(&lab.ends(0, squeeze(&options, &sort)).0);
+    let searches = found["searches"].as_array().unwrap();
+    assert_eq!(searches.len(), 2);
+    assert_eq!(searches[0]["variant"], "base");
+    assert_eq!(searches[1]["variant"], "again");
+    let curve = |place: usize| &searches[place]["squeeze"]["curve"];
+    assert_eq!(curve(0), curve(1), "the same runs");
+    for one in searches {
+        assert!(one["squeeze"]["runs"].as_u64().unwrap() <= 15, "{one}");
+    }
+    // Two kinds of pressure, each compared and neither told apart.
+    let differences = found["differences"].as_array().unwrap();
+    assert_eq!(differences.len(), 2, "{differences:?}");
+    for difference in differences {
+        let found = &difference["found"];
+        assert_ne!(found["finding"], "differ", "{difference}");
+        let ratio = found["ratio"].as_f64().unwrap();
+        assert!((ratio - 1.0).abs() < 1e-9, "{difference}");
+        let end = |place: usize| found["interval"][place].as_f64().unwrap();
+        assert!(end(0) <= 1.0 && 1.0 <= end(1), "{difference}");
+    }
+    assert!(!found["meanings"].as_array().unwrap().is_empty(), "{found}");
+    let first = text.lines().next().unwrap();
+    assert!(first.contains("PSI memory some"), "{first}");
+    assert!(!first.contains("does not mean the same"), "{first}");
+    for words in ["slower at PSI memory some of", "\nbase ", "\nagain "] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // The page of either campaign has both.
+    for name in ["twice", "twice-2-again"] {
+        let page = lab.ends(0, ["report", name, "-o", "-"]).0;
+        assert!(page.contains(first.trim()), "{name}");
+        for words in ["id=\"squeeze\"", "by PSI memory some", "by memory", "again"] {
+            assert!(page.contains(words), "{name}: {words}");
+        }
+        assert!(page.matches("<polyline").count() >= 6, "{name}");
+    }
+}
+
 /// A number that stands behind a word in the part of `/proc/zoneinfo` about a zone.
 fn of_zone(text: &str, zone: &str, word: &str) -> f64 {
     let (_, part) = text.split_once(&format!("zone {zone:>8}\n")).unwrap();
@@ -176,11 +237,15 @@ fn what_is_no_single_question_is_refused_before_anything_runs() {
         one_sentence(&err, words);
     };
     refused(
-        &["kv", "--vs", "vm.swappiness=1"],
-        &[],
-        &["one variant", "2 and 1"],
+        &["--vary", "n=1,2", "--vs", "vm.swappiness=1"],
+        &["echo", "{n}"],
+        &["{n}", "2 variants", "--vs"],
     );
-    refused(&["kv", "-p", "size=8M", "-p", "size=9M"], &[], &["1 and 2"]);
+    refused(
+        &["kv", "-p", "size=8M", "-p", "size=9M"],
+        &[],
+        &["one workload", "here are 2"],
+    );
     refused(&["kv", "--by", "limit"], &[], &["kv", "--by memory"]);
     refused(&["--limit", "8M"], &["true"], &["--limit", "--memory"]);
     refused(

@@ -25,6 +25,7 @@ mod provenance;
 mod reclaim;
 mod single;
 mod sources;
+mod squeeze;
 mod states;
 mod store;
 mod strip;

@@ -12,6 +12,7 @@ use pagetide_quantity::Bytes;
 
 use crate::error::{RootError, io};
 use crate::image::MOST;
+use crate::oci::Layer;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
@@ -22,21 +23,12 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 impl Tree {
     /// Adds what an archive holds; the bytes of its files go into the empty folder `spool`.
     pub fn archive(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
-        let file = File::open(path).map_err(io("reading", path))?;
-        let mut start = Vec::new();
-        (&file)
-            .take(4)
-            .read_to_end(&mut start)
-            .map_err(io("reading", path))?;
-        let file = File::open(path).map_err(io("reading", path))?;
-        if start.starts_with(GZIP) {
-            self.unpack(MultiGzDecoder::new(file), path, spool)
-        } else if start.starts_with(ZSTD) {
-            let reader = zstd::stream::read::Decoder::new(file).map_err(io("reading", path))?;
-            self.unpack(reader, path, spool)
-        } else {
-            self.unpack(file, path, spool)
-        }
+        self.unpack(opened(path)?, path, spool, None)
+    }
+
+    /// Lays over what is there what a layer of an image holds; the bytes of its files go into the empty folder `spool`.
+    pub(crate) fn layer(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
+        self.unpack(opened(path)?, path, spool, Some(Layer::default()))
     }
 
     /// Adds what Debian packages hold, given as a tar archive each, as a system has it whose `/bin`, `/lib` and so on are links into
@@ -60,14 +52,27 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds what a tar stream holds; `name` is for messages.
-    fn unpack(&mut self, reader: impl Read, name: &Path, spool: &Path) -> Result<(), RootError> {
+    /// Adds what a tar stream holds; `name` is for messages, and what a `layer` holds replaces and removes what is there.
+    fn unpack(
+        &mut self,
+        reader: impl Read,
+        name: &Path,
+        spool: &Path,
+        mut layer: Option<Layer>,
+    ) -> Result<(), RootError> {
         let mut archive = tar::Archive::new(reader);
         let entries = archive.entries().map_err(io("reading", name))?;
+        // A name that comes again replaces the file and not what was written for it.
+        let mut written = 0_u64;
         for (number, entry) in entries.enumerate() {
             let mut entry = entry.map_err(io("reading", name))?;
             let inside = inside(&entry.path_bytes())?;
             let kind = entry.header().entry_type();
+            if let Some(layer) = &mut layer
+                && layer.admit(self, &inside, kind.is_dir())?
+            {
+                continue;
+            }
             if kind.is_dir() {
                 self.folder(&inside)?;
             } else if kind.is_symlink() {
@@ -80,6 +85,11 @@ impl Tree {
                 let mode = entry.header().mode().unwrap_or(0o644);
                 let kept = spool.join(number.to_string());
                 self.room_for(entry.size())?;
+                written = written.saturating_add(entry.size());
+                if written > 2 * MOST.0 {
+                    let size = Bytes(written);
+                    return Err(RootError::TooLarge { size, most: MOST });
+                }
                 spool_file(&mut entry, &kept, name)?;
                 self.file(&inside, &kept, mode & 0o111 != 0)?;
             }
@@ -114,8 +124,30 @@ impl Tree {
     }
 }
 
+/// A reader of what an archive holds, whatever compresses it.
+pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
+    let file = File::open(path).map_err(io("reading", path))?;
+    let mut start = Vec::new();
+    (&file)
+        .take(4)
+        .read_to_end(&mut start)
+        .map_err(io("reading", path))?;
+    let file = File::open(path).map_err(io("reading", path))?;
+    Ok(if start.starts_with(GZIP) {
+        Box::new(MultiGzDecoder::new(file))
+    } else if start.starts_with(ZSTD) {
+        Box::new(zstd::stream::read::Decoder::new(file).map_err(io("reading", path))?)
+    } else {
+        Box::new(file)
+    })
+}
+
 /// Writes the bytes of a file to a file of ours, which must not be there yet.
-fn spool_file(entry: &mut impl Read, to: &PathBuf, name: &Path) -> Result<(), RootError> {
+pub(crate) fn spool_file(
+    entry: &mut impl Read,
+    to: &PathBuf,
+    name: &Path,
+) -> Result<(), RootError> {
     let mut file = File::create_new(to).map_err(io("making", to))?;
     // A file with holes says less of its size than it has.
     let copied = io::copy(&mut entry.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;

@@ -6,6 +6,7 @@ use pagetide_quantity::Bytes;
 
 use crate::error::RootError;
 use crate::host::Host;
+use crate::oci;
 use crate::path::RootPath;
 use crate::roots::{Root, Roots};
 use crate::tree::Tree;
@@ -18,7 +19,7 @@ pub struct Contents {
     pub command: Vec<String>,
     /// The command of a server; empty for none.
     pub server: Vec<String>,
-    /// Folder or tar archive with everything, so that only what is named is taken from this machine.
+    /// Folder, tar archive or saved image (`oci:FILE`) with everything, so that only what is named is taken from this machine.
     pub root: Option<PathBuf>,
     /// Tar archives of Debian packages, which together are a root with everything, beside `root` or in its place.
     pub packages: Vec<PathBuf>,
@@ -64,7 +65,10 @@ impl Contents {
             host = host.alone();
         }
         if let Some(root) = &self.root {
-            if root.is_dir() {
+            let saved = root.to_str().and_then(oci::named);
+            if let Some(image) = saved {
+                tree.image(image, spool.path())?;
+            } else if root.is_dir() {
                 let path = root.to_str().unwrap_or_default();
                 host.dir(&mut tree, path, Some("/"))?;
             } else {

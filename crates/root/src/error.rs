@@ -47,6 +47,17 @@ pub enum RootError {
         /// The file.
         path: PathBuf,
     },
+    /// A saved image cannot be read.
+    #[error(
+        "cannot read the image {}: {why}; save one image with `docker save`, `podman save` or `skopeo copy … oci-archive:FILE`",
+        .path.display()
+    )]
+    SavedImage {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// A program is built for another processor.
     #[error(
         "cannot run {}: it is built for {found}, and the guest is an x86-64 machine",
@@ -76,6 +87,16 @@ pub enum RootError {
         library: String,
         /// Who needs it.
         by: PathBuf,
+    },
+    /// A library is nowhere in a root that brings its own.
+    #[error(
+        "{by} needs the library {library}, which is not in the root: add it there, or leave --root out"
+    )]
+    NoLibraryInRoot {
+        /// Name of the library.
+        library: String,
+        /// Who needs it.
+        by: String,
     },
     /// A path cannot stand inside.
     #[error("`{path}` cannot be a path inside: {why}")]

@@ -14,6 +14,7 @@ mod host;
 mod image;
 mod inodes;
 mod libraries;
+mod oci;
 mod path;
 mod program;
 mod reader;

@@ -1,9 +1,10 @@
 //! The program of a command in a root that brings its own: looked for inside, and nothing added.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use crate::WORK;
-use crate::elf;
+use crate::elf::{self, Elf};
 use crate::error::{RootError, io};
 use crate::path::RootPath;
 use crate::program::script;
@@ -32,9 +33,16 @@ impl Tree {
             let found = places.find(|place| self.leads_to_file(place));
             RootPath::new(&found.ok_or_else(|| absent(word))?, "")?
         };
-        let bytes = self.read(&path).ok_or_else(|| absent(word))??;
+        let bytes = self.read(&path, true).ok_or_else(|| absent(word))??;
         let needed = if elf::is_elf(&bytes) {
-            elf::read(path.as_str().as_ref(), &bytes)?.interpreter
+            let elf = elf::read(path.as_str().as_ref(), &bytes)?;
+            let missing = self.libraries(&path, &elf);
+            let loader = elf.interpreter.filter(|loader| !self.leads_to_file(loader));
+            // Without its loader it does not even look for libraries.
+            return match loader {
+                Some(loader) => Err(absent(&loader)),
+                None => missing.map(|()| path),
+            };
         } else {
             let line = script(&bytes).ok_or_else(|| RootError::NotAProgram {
                 path: path.as_str().into(),
@@ -47,6 +55,36 @@ impl Tree {
         }
     }
 
+    /// Refuses where a library that is needed is nowhere in this root: whatever folders the loader is told of, it finds none.
+    fn libraries(&self, program: &RootPath, elf: &Elf) -> Result<(), RootError> {
+        let mut left: Vec<(RootPath, String)> = Vec::new();
+        let needs = |by: &RootPath, elf: &Elf| -> Vec<(RootPath, String)> {
+            let names = elf.needed.iter().filter(|name| !name.contains('/'));
+            names.map(|name| (by.clone(), name.clone())).collect()
+        };
+        left.extend(needs(program, elf));
+        let mut seen = BTreeSet::new();
+        while let Some((by, name)) = left.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let mut found = self.entries().map(|(path, _)| path);
+            let Some(library) = found.find(|path| path.name() == name) else {
+                return Err(RootError::NoLibraryInRoot {
+                    library: name,
+                    by: by.to_string(),
+                });
+            };
+            // What cannot be read as one is the loader's to judge.
+            if let Some(Ok(bytes)) = self.read(library, false)
+                && let Ok(elf) = elf::read(library.as_str().as_ref(), &bytes)
+            {
+                left.extend(needs(library, &elf));
+            }
+        }
+        Ok(())
+    }
+
     fn leads_to_file(&self, path: &str) -> bool {
         let real = RootPath::new(path, "")
             .ok()
@@ -54,14 +92,12 @@ impl Tree {
         real.is_some_and(|real| matches!(self.get(&real), Some(Entry::File { .. })))
     }
 
-    /// The bytes of an executable file; nothing where there is none.
-    fn read(&self, path: &RootPath) -> Option<Result<Vec<u8>, RootError>> {
+    /// The bytes of a file, which must be executable if it is a program; nothing where there is none.
+    fn read(&self, path: &RootPath, is_program: bool) -> Option<Result<Vec<u8>, RootError>> {
         match self.get(&self.follow(path)?)? {
             Entry::File {
-                executable: true,
-                source,
-                ..
-            } => Some(match source {
+                source, executable, ..
+            } if *executable || !is_program => Some(match source {
                 Source::Bytes(bytes) => Ok(bytes.clone()),
                 Source::Host(host) => fs::read(host).map_err(io("reading", host)),
             }),

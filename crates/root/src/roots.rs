@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, PAGE_SIZE};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -168,6 +168,19 @@ impl Root {
         Err(RootError::Damaged {
             digest: self.digest.clone(),
         })
+    }
+
+    /// What its files take where they lie in memory, in whole pages.
+    pub fn in_memory(&self) -> Result<Bytes, RootError> {
+        let path = self.image.with_file_name(LISTING);
+        let listing = fs::read_to_string(&path).map_err(io("reading", &path))?;
+        let size = |line: &str| {
+            let mut words = line.split(' ');
+            let is_file = matches!(words.next(), Some("file" | "program"));
+            let size: u64 = words.nth(1).filter(|_| is_file)?.parse().ok()?;
+            Some(size.next_multiple_of(PAGE_SIZE))
+        };
+        Ok(Bytes(listing.lines().filter_map(size).sum()))
     }
 
     /// What an opened image holds, folders before what they hold.

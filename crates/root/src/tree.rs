@@ -152,6 +152,19 @@ impl Tree {
         }
     }
 
+    /// Removes what stands at a path and below it, no link followed, except what is kept.
+    pub(crate) fn remove(&mut self, path: &RootPath, is_kept: &dyn Fn(&RootPath) -> bool) {
+        let folder = path.as_str().trim_end_matches('/');
+        self.entries
+            .retain(|there, _| !there.is_below(folder) || is_kept(there));
+    }
+
+    /// Whether nothing stands at a path itself, or what is a folder as this is or is none as this.
+    pub(crate) fn is_kind(&self, path: &RootPath, is_folder: bool) -> bool {
+        let there = self.entries.get(path);
+        there.is_none_or(|there| matches!(there, Entry::Folder { .. }) == is_folder)
+    }
+
     /// Where a path leads, all links on the way followed, as the kernel does that has this tree as its root. Nothing where a
     /// link leads in circles. What it leads to need not be there.
     pub fn follow(&self, path: &RootPath) -> Option<RootPath> {

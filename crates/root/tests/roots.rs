@@ -423,3 +423,43 @@ fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
         let _ = unpacked(&whole[..length]);
     }
 }
+
+#[test]
+fn an_image_names_nothing_of_this_machine_but_what_was_named() {
+    let cache = tempfile::Builder::new()
+        .prefix("folder-of-the-cache-")
+        .tempdir()
+        .unwrap();
+    let data = tempfile::Builder::new()
+        .prefix("folder-of-the-data-")
+        .tempdir()
+        .unwrap();
+    write(&data.path().join("named"), "text", 0o600);
+    write(&data.path().join("beside"), "not named", 0o600);
+    let (mut tree, mut host) = (Tree::default(), Host::here().unwrap());
+    let path = data.path().join("named");
+    host.file(&mut tree, path.to_str().unwrap(), Some("data"))
+        .unwrap();
+    host.program(&mut tree, "sort").unwrap();
+    tree.complete().unwrap();
+    let root = Roots::of(cache.path()).make(&tree, SPACE, |_| ()).unwrap();
+    let image = fs::read(&root.image).unwrap();
+    let has = |text: &str| {
+        let text = text.as_bytes();
+        image.windows(text.len()).any(|window| window == text)
+    };
+    assert!(has("data"), "what is named is there");
+    for text in ["folder-of-the-", "beside", "not named", ".making-"] {
+        assert!(!has(text), "{text}");
+    }
+    // All that is in it beside the program's own libraries, of which each is needed by name.
+    let open = root.open().unwrap();
+    for entry in root.entries(&open).unwrap() {
+        if let ImageKind::File { .. } = entry.kind {
+            let path = entry.path.as_str();
+            let is_library = path.contains(".so");
+            let is_own = matches!(path, "/work/data" | "/usr/bin/sort");
+            assert!(is_library || is_own || path.starts_with("/etc/"), "{path}");
+        }
+    }
+}

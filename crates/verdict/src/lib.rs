@@ -59,6 +59,7 @@ pub mod squeeze;
 pub mod student;
 pub mod tail;
 mod tie;
+pub mod waiting;
 
 pub use error::{Result, Side, StatError};
 pub use interval::{EXACT_PAIRS, EXACT_UNPAIRED, Interval, Test};

@@ -33,6 +33,34 @@ pub fn interval(values: &[f64]) -> Result<Interval> {
     })
 }
 
+/// The interval of another level, from the quantile whose probability is that of [`p_value`].
+pub fn interval_at(values: &[f64], level: f64) -> Result<Interval> {
+    let deviation = deviation(values, "the interval of a mean")?;
+    let degrees = values.len() - 1;
+    let error = 1.0 - level;
+    // The quantile lies between two that are doubled until they enclose it.
+    let (mut low, mut high) = (0.0, 1.0);
+    while beyond(high, degrees) > error && high < 1e9 {
+        (low, high) = (high, 2.0 * high);
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if beyond(middle, degrees) > error {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let half = high * deviation / (values.len() as f64).sqrt();
+    let centre = mean(values)?;
+    Ok(Interval {
+        low: centre - half,
+        high: centre + half,
+        level,
+        wanted: level,
+    })
+}
+
 /// The probability that a mean of values around zero is as far from zero as theirs, by Student's test (two-sided). Where all are
 /// equal there is nothing to go by but their number: 0 if they are not zero, 1 if they are.
 pub fn p_value(values: &[f64]) -> Result<f64> {
@@ -114,6 +142,21 @@ mod tests {
         assert!((p_value(&[1.0, -1.0, 0.0]).unwrap() - 1.0).abs() < 1e-12);
         assert_eq!((p_value(&[2.0; 3]), p_value(&[0.0; 3])), (Ok(0.0), Ok(1.0)));
         assert!(p_value(&[2.0]).is_err());
+    }
+
+    #[test]
+    fn an_interval_of_another_level_is_as_wide_as_its_quantile_says() {
+        let values = [0.1, 0.4, -0.2];
+        let (known, same) = (
+            interval(&values).unwrap(),
+            interval_at(&values, 0.95).unwrap(),
+        );
+        assert!((known.low - same.low).abs() < 1e-3 && (known.high - same.high).abs() < 1e-3);
+        // Two degrees of freedom at 97.5 %: 6.205 (Fisher and Yates, table III), for 4.303 at 95 %.
+        let wider = interval_at(&values, 0.975).unwrap();
+        let ratio = (wider.high - wider.low) / (known.high - known.low);
+        assert!((ratio - 6.205 / 4.303).abs() < 1e-3, "{ratio}");
+        assert!(interval_at(&[1.0], 0.95).is_err());
     }
 
     #[test]

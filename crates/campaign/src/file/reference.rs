@@ -128,7 +128,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
         "command" = "\"sort numbers\", or a list": "The command, quoted as for a shell, or its words. {seed} in it is the trial's seed. Must be there.";
         "server" = "\"redis-server --save ''\", or a list": "Server that is started first, likewise; the command is then its load, on loopback, and the result is the load's.";
         "ready" = "\"port 6379\"": "When the server is ready: port N, line REGEX or file PATH. Must be there beside server.";
-        "root" = "\"deb:sqlite3/bookworm\"": "Folder, tar archive, or Debian packages with all that it finds, its libraries too. Without it: its executable and libraries are taken from this machine.";
+        "root" = "\"deb:sqlite3/bookworm\"": "Folder, tar archive, saved image (oci:FILE), or Debian packages with all that it finds, its libraries too. Without it: its executable and libraries are taken from this machine.";
         "file" = "\"PATH\", or a list": "Files that it finds, with the libraries they need; beside this file, or from where pagetide runs.";
         "dir" = "\"PATH\", or a list": "Folders that it finds, with all that they hold.";
         "env" = "{ NAME = \"VALUE\" }": "Variables of its environment, beside PATH, HOME, USER, LANG and TZ.";

@@ -1,5 +1,6 @@
 //! What a search is asked for: checked, with its sizes settled.
 
+use pagetide_arena::VariantSpec;
 use pagetide_compare::squeezed::Knob;
 use pagetide_quantity::{Bytes, Nanos};
 
@@ -62,14 +63,23 @@ pub struct ScenarioFacts<'a> {
 pub enum SqueezeError {
     /// There are several questions.
     #[error(
-        "squeeze answers for one variant and one workload at a time, and here are {variants} and {cells}: give one kernel, no --vs, \
-         and one value of each parameter"
+        "squeeze answers for one workload at a time, and here are {cells}: give one size, one kind of swap and one value of each \
+         parameter"
     )]
     Several {
-        /// Number of variants.
-        variants: usize,
         /// Number of cells.
         cells: usize,
+    },
+    /// There are two questions.
+    #[error(
+        "squeeze compares variants or values of {{{key}}}, not both at once, and here are {variants} variants: give one kernel and no --vs, \
+         or leave --vary out"
+    )]
+    VariantsAndWord {
+        /// The word.
+        key: String,
+        /// Number of variants.
+        variants: usize,
     },
     /// What is varied is no word of the program.
     #[error(
@@ -135,18 +145,26 @@ pub fn varied_word<'a>(
     }
 }
 
-/// Makes a campaign one question: so many seeds where none are said.
+/// Makes a campaign one question, asked of one variant or of several: so many seeds where none are said. `word` is varied in it.
 ///
 /// # Errors
 ///
 /// Where it asks more than one, or has a plan of its own.
-pub fn one_question(campaign: &mut Campaign) -> Result<(), SqueezeError> {
+pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;
     }
     let (variants, cells) = (campaign.variants.len(), campaign.cell_count());
-    if (variants, cells) != (1, 1) {
-        return Err(SqueezeError::Several { variants, cells });
+    if cells != 1 {
+        return Err(SqueezeError::Several { cells });
+    }
+    if let Some(word) = word.filter(|_| variants != 1) {
+        let key = word.key.clone();
+        return Err(SqueezeError::VariantsAndWord { key, variants });
+    }
+    // What is observed where nobody asked for it is meant for comparisons of trials.
+    if campaign.observe == Observe::unless_told(variants) {
+        campaign.observe = Observe::None;
     }
     let is_sequential = matches!(campaign.sampling.until, Until::Sure { .. });
     if is_sequential || campaign.observe != Observe::None {
@@ -157,6 +175,26 @@ pub fn one_question(campaign: &mut Campaign) -> Result<(), SqueezeError> {
         return Err(SqueezeError::Seeds { seeds });
     }
     Ok(())
+}
+
+/// The same question of each variant alone, named for it, in a campaign of its own; `value` is that of a word that is varied.
+pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Campaign)> {
+    let word = |text: &str| -> String {
+        let own = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+        text.chars().filter(own).take(40).collect()
+    };
+    let alone = |(place, variant): (usize, &VariantSpec)| {
+        let mut one = campaign.clone();
+        one.variants = vec![variant.clone()];
+        if let Some(value) = value {
+            one.name = format!("{}-{}", one.name, word(value));
+        }
+        if place > 0 {
+            one.name = format!("{}-{}-{}", one.name, place + 1, word(&variant.name));
+        }
+        (variant.name.clone(), one)
+    };
+    campaign.variants.iter().enumerate().map(alone).collect()
 }
 
 impl SqueezeRequest {

@@ -1,11 +1,14 @@
 //! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty.
 
 use anyhow::Result;
+use pagetide_campaign::Vary;
 use pagetide_campaign::squeeze::{
-    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, one_question, share, squeeze, varied_word,
+    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, one_question, share, squeeze,
+    varied_word,
 };
-use pagetide_compare::followed::{VariedSqueeze, VariedSqueezes};
-use pagetide_compare::squeezed::{Knob, SqueezeResult};
+use pagetide_compare::followed::VariedSqueezes;
+use pagetide_compare::pressure::{ComparedSqueezes, VariantSqueeze};
+use pagetide_compare::squeezed::Knob;
 use pagetide_lab::facts;
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::squeeze as shown;
@@ -23,7 +26,8 @@ use crate::session::Session;
 /// the memory of the machine. At most 15 runs: plenty with every seed, then a bisection with the first seed, then the two sizes
 /// around the answer with all seeds, and one observed run for what is in memory there. What has a record is not run again, so the
 /// same command goes on where it was stopped. `--vary heap=16M,64M` searches once for each value of a word `{heap}` in the command, and
-/// says whether the program is bounded by that setting of its own.
+/// says whether the program is bounded by that setting of its own. With several kernels, or --vs, each is searched, and whether
+/// pressure (PSI) means the same slowdown on each is said.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -31,6 +35,7 @@ Examples:
   pagetide squeeze --memory 256M --within 10% --dir /usr/lib/python3.11 --file job.py -- /usr/bin/python3 job.py
   pagetide squeeze --memory 64M --by memory --swap none --file numbers -- sort numbers
   pagetide squeeze --memory 256M --vary heap=32m,64m,128m --root deb:openjdk-17-jre-headless,bsh -- java -Xmx{heap} -jar /usr/share/java/bsh.jar
+  pagetide squeeze --memory 64M --kernel debian:bookworm --kernel debian:sid --file numbers -- sort numbers
   pagetide squeeze kv --memory 128M -p size=48M -p snapshot=false --json
 
 A size is enough where the interval of its slowdown (95 %, Student's, of the logarithms, paired by seed) is at most the
@@ -56,45 +61,46 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Searches; with `--vary` once for each value.
+/// Searches: for each variant, or with `--vary` for each value.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut session = Session::begin(places, &args.arena)?;
     let (mut asked, mut program) = (args.campaign.clone(), args.program.clone());
     let Some(vary) = varied_word(asked.take_vary(), program.texts())? else {
-        let Some(squeezed) = search(&mut session, args, (&asked, &program, ""))? else {
+        let Some(searches) = search(&mut session, args, (&asked, &program), None)? else {
             return Ok(End::Unable);
         };
-        out.show_quoting(&squeezed, || shown::squeeze(&squeezed, &out.look))?;
-        return Ok(end(&squeezed.answer));
+        let all = ComparedSqueezes::of(searches);
+        all.keep(&places.store()?)?;
+        match all.searches.as_slice() {
+            [one] => out.show_quoting(&one.squeeze, || shown::squeeze(&one.squeeze, &out.look))?,
+            _ => out.show_quoting(&all, || shown::compared(&all, &out.look))?,
+        }
+        return Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)));
     };
     let mut searches = Vec::new();
     for value in &vary.values {
         program.clone_from(&args.program);
         vary.put(value, program.texts());
-        let Some(squeeze) = search(&mut session, args, (&asked, &program, value))? else {
+        let word = (&vary, value.as_str());
+        let Some(one) = search(&mut session, args, (&asked, &program), Some(word))? else {
             return Ok(End::Unable);
         };
-        let value = value.clone();
-        searches.push(VariedSqueeze { value, squeeze });
+        searches.extend(one.into_iter().map(|one| one.varied(value)));
     }
     let all = VariedSqueezes::of(vary.key, searches);
     out.show_quoting(&all, || shown::varied(&all, &out.look))?;
-    let mut ends = all.searches.iter().map(|one| end(&one.squeeze.answer));
-    Ok(ends.find(|end| *end != End::Done).unwrap_or(End::Done))
+    Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)))
 }
 
-/// One search, of a program with this value of what is varied; nothing where it was stopped or its kernel could not be built.
+/// A search of each variant, with this value of what is varied; nothing where one was stopped or its kernel could not be built.
 fn search(
     session: &mut Session<'_>,
     args: &Args,
-    (asked, program, value): (&CampaignArgs, &ProgramArgs, &str),
-) -> Result<Option<SqueezeResult>> {
+    (asked, program): (&CampaignArgs, &ProgramArgs),
+    word: Option<(&Vary, &str)>,
+) -> Result<Option<Vec<VariantSqueeze>>> {
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
-    if asked.name().is_some() && !value.is_empty() {
-        let value: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
-        campaign.name = format!("{}-{value}", campaign.name);
-    }
-    one_question(&mut campaign)?;
+    one_question(&mut campaign, word.map(|(vary, _)| vary))?;
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(None);
     }
@@ -106,25 +112,31 @@ fn search(
         limit: program.limit,
         time_limit: program.time_limit,
     };
-    let asked = request.search(campaign, &facts)?;
-    let say = |point: &_| session.progress.say(&shown::told(point));
-    let outcome = session.search(
-        &asked.campaign,
-        |site| squeeze(&asked, site, &say),
-        |outcome| matches!(outcome, SqueezeOutcome::Stopped(_)),
-    )?;
-    Ok(match outcome {
-        SqueezeOutcome::Found(squeezed) => Some(*squeezed),
-        SqueezeOutcome::Stopped(runs) => {
-            session.progress.say(&shown::stopped(runs, MOST_RUNS));
-            None
+    let mut searches = Vec::new();
+    for (variant, campaign) in by_variant(&campaign, word.map(|(_, value)| value)) {
+        let asked = request.search(campaign, &facts)?;
+        let say = |point: &_| session.progress.say(&shown::told(point));
+        let outcome = session.search(
+            &asked.campaign,
+            |site| squeeze(&asked, site, &say),
+            |outcome| matches!(outcome, SqueezeOutcome::Stopped(_)),
+        )?;
+        match outcome {
+            SqueezeOutcome::Found(found) => searches.push(VariantSqueeze {
+                variant,
+                squeeze: *found,
+            }),
+            SqueezeOutcome::Stopped(runs) => {
+                session.progress.say(&shown::stopped(runs, MOST_RUNS));
+                return Ok(None);
+            }
         }
-    })
+    }
+    Ok(Some(searches))
 }
 
-fn end(answer: &Answer) -> End {
-    match answer {
-        Answer::PlentyDied { .. } | Answer::NothingTried => End::Open,
-        _ => End::Done,
-    }
+/// The end of searches with these answers.
+fn end<'a>(mut answers: impl Iterator<Item = &'a Answer>) -> End {
+    let is_found = answers.all(Answer::is_found);
+    if is_found { End::Done } else { End::Open }
 }

@@ -4,7 +4,9 @@ use pagetide_compare::{Caution, Room};
 
 use super::axis::Scales;
 use super::escape::{LONG, prose, text};
-use super::{Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, verdicts, waterfall};
+use super::{
+    Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, squeeze, verdicts, waterfall,
+};
 use crate::about;
 use crate::draw::quantity;
 use crate::terminal::verdicts::EXACT_CAVEAT;
@@ -60,6 +62,7 @@ pub(crate) fn before(input: &Input<'_>) -> String {
         "<h1>{title}</h1>\n<nav class=\"contents\" aria-label=\"Contents\"><a href=\"#cells\">Cells</a> <a href=\"#provenance\">Where this comes from</a></nav>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
     );
     let scales = Scales::of(input.comparison);
+    squeeze::section(input.sources.squeezes.as_ref(), &mut out);
     verdicts::section(input, &scales, &mut out);
     cells(input, &scales, &mut out);
     cautions(input, &mut out);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_compare::pressure::ComparedSqueezes;
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
 use pagetide_store::Store;
 
@@ -10,6 +11,8 @@ use pagetide_store::Store;
 pub struct Sources {
     /// What the observed trials say, by place of cell and column; their series over time are drawn.
     pub observed: BTreeMap<(usize, usize), Observation>,
+    /// The searches for the smallest memory that the campaign belongs to.
+    pub squeezes: Option<ComparedSqueezes>,
     /// What could not be read, a line each.
     pub omitted: Vec<String>,
 }
@@ -17,7 +20,11 @@ pub struct Sources {
 impl Sources {
     /// What the store holds beside the timed trials of a comparison.
     pub fn of(store: &Store, comparison: &Comparison) -> Self {
-        let mut sources = Self::default();
+        let campaign = comparison.campaign.as_deref();
+        let mut sources = Self {
+            squeezes: campaign.and_then(|campaign| ComparedSqueezes::kept(store, campaign)),
+            ..Self::default()
+        };
         for (cell, group) in comparison.cells.iter().enumerate() {
             for (column, side) in group.sides.iter().enumerate() {
                 let found = side

@@ -1,12 +1,14 @@
 //! The smallest memory that is enough: the answer in a sentence, the curve, and what is in memory there.
 
 use pagetide_compare::followed::{Follows, VariedSqueezes};
+use pagetide_compare::pressure::{ComparedSqueezes, MeaningRow, Pressure, PressureDifference};
 use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult, TriedSize};
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
+use pagetide_verdict::waiting::Finding;
 
 use crate::draw::quantity::{show, signed};
-use crate::draw::{Align, Ink, Look, grouped};
+use crate::draw::{Align, Ink, Look, grouped, width};
 use crate::terminal::list::{Row, list};
 
 /// All of it, as a person reads it.
@@ -81,6 +83,96 @@ pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
+}
+
+/// Searches of several variants: whether pressure means the same on each, then what each found.
+pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
+    let mut out = String::new();
+    let names: Vec<&str> = all
+        .searches
+        .iter()
+        .map(|one| one.variant.as_str())
+        .collect();
+    for sentence in differences(all) {
+        put!(out, "{}\n", look.ink(Ink::Strong, &sentence));
+    }
+    for kind in Pressure::ALL {
+        let rows: Vec<&MeaningRow> = all.meanings.iter().filter(|m| m.kind == kind).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        put!(
+            out,
+            "\nslower at PSI memory {} of, between the nearest sizes\n",
+            kind.name()
+        );
+        let wide = names.iter().map(|name| width(name)).max().unwrap_or(0);
+        put!(out, "{:wide$}", "");
+        for row in &rows {
+            put!(
+                out,
+                "  {:>8}",
+                format!("{} %", number(row.pressure * 100.0))
+            );
+        }
+        out.push('\n');
+        for (place, name) in names.iter().enumerate() {
+            put!(out, "{name}{:1$}", "", wide - width(name));
+            for row in &rows {
+                let value = row.slowdowns[place];
+                let text = value.map_or_else(String::new, |value| percent(value, look.ascii));
+                put!(
+                    out,
+                    "  {:1$}{text}",
+                    "",
+                    8_usize.saturating_sub(width(&text))
+                );
+            }
+            out.push('\n');
+        }
+    }
+    for one in &all.searches {
+        put!(out, "\n{}\n", one.variant);
+        out.push_str(&squeeze(&one.squeeze, look));
+    }
+    out
+}
+
+/// Whether pressure means the same on each variant as on the first, a sentence for each kind of pressure.
+pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
+    let name = |place: usize| {
+        let one = all.searches.get(place);
+        one.map_or("", |one| one.variant.as_str())
+    };
+    let sentence = |difference: &PressureDifference| {
+        let (kind, a, b) = (difference.kind.name(), name(0), name(difference.variant));
+        let Some(found) = difference.found else {
+            let why = difference.why.map(|why| why.to_string());
+            return format!(
+                "Whether PSI memory {kind} means the same slowdown on {b} as on {a} is not decided: {}.",
+                why.unwrap_or_default()
+            );
+        };
+        let times = format!("{:.2} times", found.ratio);
+        let [low, high] = found.interval;
+        let interval = format!("95 %: {low:.2} to {high:.2}");
+
+        match found.finding {
+            Finding::Differ => format!(
+                "PSI memory {kind} does not mean the same on {b} as on {a}: the same share of time waited goes with {times} the \
+                 slowdown ({interval})."
+            ),
+            Finding::Same => format!(
+                "PSI memory {kind} means the same on {b} as on {a}: the same share of time waited goes with {times} the slowdown \
+                 ({interval})."
+            ),
+            Finding::Open => format!(
+                "Whether PSI memory {kind} means the same slowdown on {b} as on {a} is not decided: the same share of time waited \
+                 goes with {times} the slowdown ({interval})."
+            ),
+        }
+    };
+    all.differences.iter().map(sentence).collect()
 }
 
 /// How the need follows a setting, in a sentence.

@@ -45,6 +45,13 @@ pub enum Answer {
     },
 }
 
+impl Answer {
+    /// Whether some size is enough.
+    pub fn is_found(&self) -> bool {
+        !matches!(self, Self::PlentyDied { .. } | Self::NothingTried)
+    }
+}
+
 /// What these points say.
 pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     let plenty = curve.iter().find(|point| point.size == design.plenty);

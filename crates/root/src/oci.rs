@@ -1,0 +1,258 @@
+//! A root made of a saved container image: one tar archive with a list of layers, laid over each other.
+//!
+//! Formats: OCI Image Layout 1.1 (`index.json`, blobs named by their digest), and what `docker save` writes (`manifest.json`). Nothing of
+//! the image's configuration is used but its architecture: the command is given. No name of the archive is used on this machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use pagetide_quantity::Bytes;
+use serde_json::Value;
+
+use crate::archive::{opened, spool_file};
+use crate::error::{RootError, io};
+use crate::image::MOST;
+use crate::path::RootPath;
+use crate::tree::{Tree, digest_of};
+
+/// What a saved image is named with.
+const SCHEME: &str = "oci:";
+/// Most bytes of a list, a manifest or a configuration.
+const MOST_TEXT: u64 = 4 << 20;
+/// The architecture of guests as images name it.
+const ARCHITECTURE: &str = "amd64";
+
+/// The file of a saved image, where the text names one.
+pub(crate) fn named(text: &str) -> Option<&Path> {
+    text.strip_prefix(SCHEME).map(Path::new)
+}
+
+/// A saved image, its members in files of ours.
+struct Saved<'a> {
+    path: &'a Path,
+    members: BTreeMap<String, PathBuf>,
+}
+
+/// A layer on its way into a tree: what it removes is of the layers below it only.
+#[derive(Debug, Default)]
+pub(crate) struct Layer {
+    added: BTreeSet<RootPath>,
+}
+
+impl Tree {
+    /// Adds what a saved image holds; the bytes of its files go into the empty folder `spool`.
+    pub fn image(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
+        let blobs = spool.join("blobs");
+        fs::create_dir(&blobs).map_err(io("making", &blobs))?;
+        let saved = Saved::read(path, &blobs)?;
+        for (number, layer) in saved.layers()?.iter().enumerate() {
+            let own = spool.join(format!("layer-{number}"));
+            fs::create_dir(&own).map_err(io("making", &own))?;
+            self.layer(layer, &own)?;
+            // Compressed, it is not needed any more.
+            fs::remove_file(layer).map_err(io("removing", layer))?;
+        }
+        Ok(())
+    }
+}
+
+impl Layer {
+    /// Makes room in a tree for a name of this layer: what is of another kind there gives way. Returns whether the name is one that only
+    /// removes.
+    pub fn admit(
+        &mut self,
+        tree: &mut Tree,
+        path: &RootPath,
+        is_folder: bool,
+    ) -> Result<bool, RootError> {
+        let Some(parent) = path.parent() else {
+            return Ok(false);
+        };
+        let folder = tree.follow(&parent).unwrap_or(parent);
+        let real = folder.join(path.name())?;
+        if path.name() == ".wh..wh..opq" {
+            tree.remove(&folder, &|path| {
+                *path == folder || self.added.contains(path)
+            });
+            return Ok(true);
+        }
+        if let Some(name) = path.name().strip_prefix(".wh.") {
+            let gone = folder.join(name)?;
+            if gone.parent() != Some(folder) {
+                return Err(RootError::BadPath {
+                    path: path.to_string(),
+                    why: "it removes what lies elsewhere",
+                });
+            }
+            tree.remove(&gone, &|path| self.added.contains(path));
+            return Ok(true);
+        }
+        if !tree.is_kind(&real, is_folder) {
+            tree.remove(&real, &|_| false);
+        }
+        let mut at = Some(real);
+        while let Some(path) = at {
+            at = path.parent();
+            self.added.insert(path);
+        }
+        Ok(false)
+    }
+}
+
+impl<'a> Saved<'a> {
+    /// Puts the members of an image into numbered files.
+    fn read(path: &'a Path, spool: &Path) -> Result<Self, RootError> {
+        let mut archive = tar::Archive::new(opened(path)?);
+        let (mut members, mut links) = (BTreeMap::new(), Vec::new());
+        let mut size = 0_u64;
+        for (number, entry) in archive.entries().map_err(io("reading", path))?.enumerate() {
+            let mut entry = entry.map_err(io("reading", path))?;
+            let name = plain(&String::from_utf8_lossy(&entry.path_bytes()));
+            let kind = entry.header().entry_type();
+            if kind.is_file() {
+                size = size.saturating_add(entry.size());
+                if size > MOST.0 {
+                    let size = Bytes(size);
+                    return Err(RootError::TooLarge { size, most: MOST });
+                }
+                let kept = spool.join(number.to_string());
+                spool_file(&mut entry, &kept, path)?;
+                members.insert(name, kept);
+            } else if kind.is_symlink() || kind.is_hard_link() {
+                // Older archives name a layer twice by a link beside it.
+                let target = entry.link_name_bytes().unwrap_or_default();
+                let target = String::from_utf8_lossy(&target).into_owned();
+                links.push((name, target));
+            }
+        }
+        for (name, target) in links {
+            let target = target.trim_start_matches("../");
+            let same = members.get(&plain(target)).cloned();
+            if let Some(same) = same.filter(|_| !members.contains_key(&name)) {
+                members.insert(name, same);
+            }
+        }
+        Ok(Self { path, members })
+    }
+
+    fn fault(&self, why: impl Into<String>) -> RootError {
+        RootError::SavedImage {
+            path: self.path.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    fn member(&self, name: &str) -> Result<&PathBuf, RootError> {
+        let found = self.members.get(&plain(name));
+        found.ok_or_else(|| self.fault(format!("there is no `{name}` in it")))
+    }
+
+    /// A member that is JSON.
+    fn json(&self, name: &str) -> Result<Value, RootError> {
+        let path = self.member(name)?;
+        let size = fs::metadata(path).map_err(io("reading", path))?.len();
+        if size > MOST_TEXT {
+            return Err(self.fault(format!("its `{name}` is too long")));
+        }
+        let bytes = fs::read(path).map_err(io("reading", path))?;
+        serde_json::from_slice(&bytes).map_err(|why| self.fault(format!("its `{name}`: {why}")))
+    }
+
+    /// A blob that a descriptor names; its bytes must be what the digest says.
+    fn blob(&self, descriptor: &Value) -> Result<String, RootError> {
+        let digest = descriptor["digest"].as_str().unwrap_or_default();
+        let name = format!("blobs/{}", digest.replacen(':', "/", 1));
+        let path = self.member(&name)?;
+        let file = File::open(path).map_err(io("reading", path))?;
+        let (sum, _) = digest_of(file).map_err(io("reading", path))?;
+        if format!("sha256:{sum}") != digest {
+            return Err(self.fault(format!("`{name}` is not what its name says")));
+        }
+        Ok(name)
+    }
+
+    fn check_architecture(&self, configuration: &Value) -> Result<(), RootError> {
+        match configuration["architecture"].as_str() {
+            None | Some(ARCHITECTURE) => Ok(()),
+            Some(other) => Err(RootError::OtherArchitecture {
+                path: self.path.to_owned(),
+                found: other.to_owned(),
+            }),
+        }
+    }
+
+    /// The layers, the lowest first.
+    fn layers(&self) -> Result<Vec<PathBuf>, RootError> {
+        let names = if self.members.contains_key("index.json") {
+            self.of_layout()?
+        } else if self.members.contains_key("manifest.json") {
+            self.of_docker()?
+        } else {
+            return Err(self.fault("it has neither an index.json nor a manifest.json"));
+        };
+        let mut layers: Vec<PathBuf> = Vec::new();
+        for name in names {
+            // Equal layers are one file, of which the last counts as much as both.
+            let path = self.member(&name)?.clone();
+            layers.retain(|there| *there != path);
+            layers.push(path);
+        }
+        if layers.is_empty() {
+            return Err(self.fault("it has no layers"));
+        }
+        Ok(layers)
+    }
+
+    /// The one entry of a list that is for the guest's machine.
+    fn one(&self, list: &Value) -> Result<Value, RootError> {
+        let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        let fits = |entry: &&Value| {
+            let architecture = entry["platform"]["architecture"].as_str();
+            architecture.is_none_or(|name| name == ARCHITECTURE)
+        };
+        match all.iter().filter(fits).collect::<Vec<_>>().as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => match all.first().map(|entry| &entry["platform"]["architecture"]) {
+                Some(other) => Err(RootError::OtherArchitecture {
+                    path: self.path.to_owned(),
+                    found: other.as_str().unwrap_or_default().to_owned(),
+                }),
+                None => Err(self.fault("it lists no image")),
+            },
+            several => Err(self.fault(format!("it has {} images", several.len()))),
+        }
+    }
+
+    fn of_layout(&self) -> Result<Vec<String>, RootError> {
+        let mut manifest = self.json("index.json")?;
+        // A list of lists: one for each tag, then one for each architecture.
+        for _ in 0..3 {
+            if manifest["manifests"].is_null() {
+                break;
+            }
+            let one = self.one(&manifest["manifests"])?;
+            manifest = self.json(&self.blob(&one)?)?;
+        }
+        self.check_architecture(&self.json(&self.blob(&manifest["config"])?)?)?;
+        let layers = manifest["layers"].as_array().into_iter().flatten();
+        layers.map(|layer| self.blob(layer)).collect()
+    }
+
+    fn of_docker(&self) -> Result<Vec<String>, RootError> {
+        let manifest = self.one(&self.json("manifest.json")?)?;
+        if let Some(name) = manifest["Config"].as_str() {
+            self.check_architecture(&self.json(name)?)?;
+        }
+        let layers = manifest["Layers"].as_array().into_iter().flatten();
+        Ok(layers
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect())
+    }
+}
+
+/// A member's name without what stands for the archive's own folder.
+fn plain(name: &str) -> String {
+    let parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.collect::<Vec<_>>().join("/")
+}

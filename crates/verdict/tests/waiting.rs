@@ -1,0 +1,154 @@
+//! What waiting means on two sides, where the truth is known: never a difference from noise or from the shape of a curve, and
+//! one that was planted.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+use pagetide_verdict::rng::Xoshiro;
+use pagetide_verdict::waiting::{Finding, Incomparable, RateRatio, WaitingRun, compare};
+
+/// A side as a search leaves it: some sizes with the first seed alone, and two around 5 % with three seeds.
+struct Side {
+    /// Slowdown in logarithms for waiting in logarithms, at little pressure.
+    rate: f64,
+    /// How much the rate rises with waiting.
+    bend: f64,
+    /// Noise of a seed's slowdown, as a share of it.
+    noise: f64,
+    /// Where its sizes lie.
+    shift: f64,
+}
+
+/// Sizes as their waiting, in the order of a search: the last two have all seeds.
+const WAITING: [f64; 6] = [0.30, 0.16, 0.09, 0.01, 0.06, 0.03];
+
+fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {
+    let mut runs = Vec::new();
+    // A seed is faster or slower at all sizes of a side.
+    let own: Vec<f64> = (0..3).map(|_| side.noise * random.normal()).collect();
+    for (place, waiting) in WAITING.iter().enumerate() {
+        let seeds = if place < WAITING.len() - 2 { 1 } else { 3 };
+        for seed in 0..seeds {
+            let waited = waiting * side.shift;
+            let noise = own[seed as usize] + 0.3 * side.noise * random.normal();
+            let rate = side.rate * (1.0 + side.bend * waited) * (1.0 + noise);
+            runs.push(WaitingRun {
+                size: 100 - place as u64,
+                seed,
+                share: 1.0 - (-waited).exp(),
+                slowdown: (rate * waited).exp() - 1.0,
+            });
+        }
+    }
+    // Plenty, where nothing waits.
+    runs.extend((0..3).map(|seed| WaitingRun {
+        size: 1000,
+        seed,
+        share: 0.0,
+        slowdown: 0.0,
+    }));
+    runs
+}
+
+/// Of so many pairs of searches, how many find what is asked for.
+fn counted(a: &Side, b: &Side, wanted: Finding) -> usize {
+    let mut random = Xoshiro::new(7);
+    (0..1000)
+        .filter(|_| {
+            let (a, b) = (runs(a, &mut random), runs(b, &mut random));
+            compare(&a, &b, 2).is_ok_and(|found| found.finding == wanted)
+        })
+        .count()
+}
+
+#[test]
+fn equal_rates_are_not_told_apart_whatever_the_noise_the_shape_and_the_sizes() {
+    for noise in [0.0, 0.001, 0.02, 0.1, 0.4] {
+        for bend in [0.0, 1.0, 4.0, -1.5] {
+            for shift in [1.0, 0.7, 1.6] {
+                let side = |shift| Side {
+                    rate: 1.2,
+                    bend,
+                    noise,
+                    shift,
+                };
+                let false_alarms = counted(&side(1.0), &side(shift), Finding::Differ);
+                assert!(false_alarms <= 25, "{noise} {bend} {shift}: {false_alarms}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_planted_difference_is_found_and_its_interval_covers_it() {
+    let side = |rate| Side {
+        rate,
+        bend: 0.5,
+        noise: 0.01,
+        shift: 1.0,
+    };
+    let found = counted(&side(1.2), &side(1.8), Finding::Differ);
+    assert!(found >= 950, "{found}");
+    let mut random = Xoshiro::new(3);
+    let covered = (0..1000)
+        .filter(|_| {
+            let (a, b) = (runs(&side(1.2), &mut random), runs(&side(1.8), &mut random));
+            let RateRatio { interval, .. } = compare(&a, &b, 2).unwrap();
+            interval[0] <= 1.5 && 1.5 <= interval[1]
+        })
+        .count();
+    assert!(covered >= 950, "{covered}");
+    // Too noisy to tell: left open, and not called the same.
+    let loud = |rate| Side {
+        noise: 0.3,
+        ..side(rate)
+    };
+    let same = counted(&loud(1.2), &loud(1.8), Finding::Same);
+    assert_eq!(same, 0);
+}
+
+#[test]
+fn the_same_runs_twice_differ_by_nothing() {
+    let side = Side {
+        rate: 1.2,
+        bend: 0.0,
+        noise: 0.05,
+        shift: 1.0,
+    };
+    let all = runs(&side, &mut Xoshiro::new(1));
+    let found = compare(&all, &all, 2).unwrap();
+    assert!((found.ratio - 1.0).abs() < 1e-12);
+    assert_ne!(found.finding, Finding::Differ);
+    assert!(found.interval[0] <= 1.0 && 1.0 <= found.interval[1]);
+}
+
+#[test]
+fn what_cannot_be_compared_says_why() {
+    let side = Side {
+        rate: 1.2,
+        bend: 0.0,
+        noise: 0.01,
+        shift: 1.0,
+    };
+    let all = runs(&side, &mut Xoshiro::new(1));
+    let one: Vec<WaitingRun> = all.iter().filter(|run| run.seed == 0).copied().collect();
+    assert_eq!(compare(&one, &all, 2), Err(Incomparable::Seeds));
+    assert_eq!(compare(&[], &all, 2), Err(Incomparable::Seeds));
+    let idle: Vec<WaitingRun> = all
+        .iter()
+        .map(|run| WaitingRun {
+            share: 0.0,
+            slowdown: 0.0,
+            ..*run
+        })
+        .collect();
+    assert_eq!(compare(&all, &idle, 2), Err(Incomparable::NoPressure));
+    // One seed of three that is faster under pressure.
+    let odd: Vec<WaitingRun> = all
+        .iter()
+        .map(|run| WaitingRun {
+            slowdown: if run.seed == 1 { -0.001 } else { run.slowdown },
+            ..*run
+        })
+        .collect();
+    assert_eq!(compare(&all, &odd, 2), Err(Incomparable::NotSlower));
+}
