@@ -113,6 +113,10 @@ impl<const N: usize> Lists<N> {
         }
         let slot = narrow(word * 64) + bits.trailing_zeros();
         self.low[list] = slot;
+        // What stands a little later on the axis is likely to be the oldest soon.
+        if let Some(&later) = self.axis.get(at(slot) + flat::AHEAD) {
+            flat::soon(&self.places, later);
+        }
         Some(self.axis[at(slot)])
     }
 
