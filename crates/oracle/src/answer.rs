@@ -23,7 +23,7 @@ pub struct Line {
     pub headroom: f64,
     /// Faults in each window, in order.
     pub windows: Vec<u64>,
-    /// Seconds that the simulation took.
+    /// Seconds of processor time that the simulation took.
     pub seconds: f64,
 }
 

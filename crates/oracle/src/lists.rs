@@ -1,7 +1,7 @@
 //! Several lists of pages on one axis of time: append at the end, take from anywhere, move from list to list.
 
 use crate::flat;
-use crate::number::{at, low32, narrow};
+use crate::number::{at, narrow};
 use crate::queue::Place;
 
 /// Slots of the axis for each page that the lists may hold together.
@@ -113,6 +113,10 @@ impl<const N: usize> Lists<N> {
         }
         let slot = narrow(word * 64) + bits.trailing_zeros();
         self.low[list] = slot;
+        // What stands a little later on the axis is likely to be the oldest soon.
+        if let Some(&later) = self.axis.get(at(slot) + flat::AHEAD) {
+            flat::soon(&self.places, later);
+        }
         Some(self.axis[at(slot)])
     }
 
@@ -159,15 +163,9 @@ impl<const N: usize> Lists<N> {
                 // What is written lies at or before what is read.
                 let page = self.axis[word * 64 + at(bit)];
                 self.axis[at(write)] = page;
-                let mut number = 0;
-                for (list, (bits, live)) in
-                    (1..).zip(lists.iter().zip(&mut self.live[at(write >> 6)]))
-                {
-                    let here = bits >> bit & 1;
-                    *live |= here << (write & 63);
-                    number += list * here;
-                }
-                self.places[at(page)] = Place::new(low32(number), write);
+                let list = self.places[at(page)].list();
+                self.live[at(write >> 6)][at(list) - 1] |= 1 << (write & 63);
+                self.places[at(page)] = Place::new(list, write);
                 write += 1;
             }
         }

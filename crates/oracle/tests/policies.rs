@@ -187,6 +187,31 @@ fn both_curves_are_simulation_at_every_size() {
 }
 
 #[test]
+fn curves_of_more_pages_than_one_piece_of_a_table_counts_are_simulation_too() {
+    let mut rng = Rng::new(17);
+    // So many that every table above the bits has several pieces, and times are closed up several times.
+    let pages = 230_000;
+    let string: Vec<u32> = (0..3_000_000)
+        .map(|time| match time / 250_000 % 3 {
+            0 => time * 7 % pages,
+            1 => rng.below_u32(pages),
+            _ => rng.below_u32(1 + rng.clone().below_u32(pages)),
+        })
+        .collect();
+    let lru = curve::lru(&string, pages);
+    for size in [1, 2, 100, 5_000, 24_577, 60_000, 130_000, 200_000, 229_999] {
+        let expected = string.len() as u64 - hits("lru", size, &string);
+        assert_eq!(lru.faults(size), expected, "lru size {size}");
+    }
+    let short = &string[1_950_000..2_050_000];
+    let opt = curve::opt(short, pages);
+    for size in [1, 2, 31, 32, 33, 1_000, 5_000, 20_000, 40_000, 90_000] {
+        let expected = short.len() as u64 - hits("opt", size, short);
+        assert_eq!(opt.faults(size), expected, "opt size {size}");
+    }
+}
+
+#[test]
 fn no_policy_beats_opt() {
     for (number, string) in strings().iter().enumerate() {
         for size in SIZES {

@@ -3,21 +3,29 @@
 //! A reference is a hit if memory holds as many pages as were used since its page's last use, itself included (Mattson
 //! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live bits
 //! from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The axis is closed up when it is
-//! full, so that it is never longer than four times the pages (Olken's bound without a tree). Bits are counted in words;
-//! each block of 8 words holds the sums before its words, each group of 32 blocks those before its blocks, and above, each
-//! node those before its 16 children, so that a question reads one number a level and a change adds to one cache line a level.
+//! full, so that it is never longer than four times the pages (Olken's bound without a tree).
+//!
+//! Times to come count as live from the start. They lie behind every last use and change no number of live bits before
+//! it, so that a use needs no change at its own time: all there is to do is to clear the bit of the one before. A line of
+//! the processor's cache holds the bits of 384 times and the sums before each of its words; above, groups and nodes hold
+//! the sums before each of their children. So a question reads one number a level, and a change adds to one piece of
+//! consecutive numbers a level.
 
 use super::Curve;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, narrow};
 
-/// Bits in a block.
-const BLOCK: u32 = 512;
-const WORDS: usize = BLOCK as usize / 64;
-/// Blocks in a group: their bits can be counted in 16.
-const GROUP: u32 = 32;
+/// Words of live bits in a line.
+const WORDS: usize = 6;
+/// Times in a line; they are numbered as if there were `LINE_SPAN`.
+const LINE: u32 = 64 * narrow(WORDS);
+const LINE_SPAN: u32 = 512;
+/// Lines in a group: their bits can be counted in 16.
+const GROUP: usize = 64;
 /// Children of a node.
-const FAN: usize = 16;
+const FAN: usize = 32;
+/// Times on the axis for each page.
+const ROOM: usize = 4;
 
 /// The exact curve.
 pub fn lru(references: &[u32], pages: u32) -> Curve {
@@ -29,18 +37,34 @@ pub fn lru(references: &[u32], pages: u32) -> Curve {
     )
 }
 
+/// Live bits, and how many of them lie in the line before each word.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line {
+    live: [u64; WORDS],
+    sums: [u16; 8],
+}
+
+/// Live bits in the group before each line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Group([u16; GROUP]);
+
+/// Live bits in the node before each child.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Node([u32; FAN]);
+
 pub(super) struct Stack {
-    /// Slot of each page on the axis, plus 1; 0 for none.
-    slots: Vec<u32>,
-    live: Vec<u64>,
-    /// Live bits in the block before each word, for closed words.
-    words: Vec<[u16; WORDS]>,
-    /// Live bits in the group before each block, for closed blocks.
-    groups: Vec<[u16; GROUP as usize]>,
-    /// Live bits in the node before each child, for closed blocks; from groups upwards.
-    levels: Vec<Vec<[u32; FAN]>>,
-    /// Next free slot.
+    /// Time of each page's last use, plus 1; 0 for none.
+    times: Vec<u32>,
+    lines: Vec<Line>,
+    groups: Vec<Group>,
+    /// From groups upwards.
+    levels: Vec<Vec<Node>>,
+    /// The next time.
     end: u32,
+    /// Pages used so far.
     count: u32,
     /// References by distance, from 1.
     pub distances: Vec<u32>,
@@ -48,42 +72,60 @@ pub(super) struct Stack {
 
 impl Stack {
     pub fn new(pages: u32) -> Self {
-        let blocks = (at(pages) * 4).div_ceil(at(BLOCK)).max(2);
-        let groups = blocks.div_ceil(at(GROUP));
+        let lines = (at(pages) * ROOM).div_ceil(at(LINE)).max(2);
+        let groups = lines.div_ceil(GROUP);
         let mut levels = Vec::new();
         let mut nodes = groups;
         while nodes > 1 {
             nodes = nodes.div_ceil(FAN);
-            levels.push(flat::filled([0; FAN], nodes));
+            levels.push(flat::filled(Node([0; FAN]), nodes));
         }
-        Self {
-            slots: flat::zeroed(at(pages)),
-            live: flat::zeroed(blocks * WORDS),
-            words: flat::zeroed(blocks),
-            groups: flat::filled([0; GROUP as usize], groups),
+        let mut stack = Self {
+            times: flat::zeroed(at(pages)),
+            lines: flat::filled(
+                Line {
+                    live: [0; WORDS],
+                    sums: [0; 8],
+                },
+                lines,
+            ),
+            groups: flat::filled(Group([0; GROUP]), groups),
             levels,
             end: 0,
             count: 0,
             distances: flat::zeroed(at(pages)),
-        }
+        };
+        stack.fill();
+        stack
     }
 
-    /// Takes references, with the processor's instruction for counting bits if it has one.
+    /// Takes references, with the processor's widest registers if it has them.
     pub fn run(&mut self, references: &[u32]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi2")
         {
-            // SAFETY: the processor has both features.
-            unsafe { self.run_fast(references) };
-            return;
+            if std::arch::is_x86_feature_detected!("avx512bw") {
+                // SAFETY: the processor has these features.
+                return unsafe { self.run_widest(references) };
+            }
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has these features.
+                return unsafe { self.run_wide(references) };
+            }
         }
         self.take(references);
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "popcnt,avx2")]
-    fn run_fast(&mut self, references: &[u32]) {
+    #[target_feature(enable = "popcnt,bmi2,avx512bw")]
+    fn run_widest(&mut self, references: &[u32]) {
+        self.take(references);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt,bmi2,avx2")]
+    fn run_wide(&mut self, references: &[u32]) {
         self.take(references);
     }
 
@@ -93,148 +135,131 @@ impl Stack {
     )]
     #[inline(always)]
     fn take(&mut self, references: &[u32]) {
+        // Counts lie far apart: each is asked for first, and changed some references later.
+        let mut found = [0; AHEAD];
         for (place, &page) in references.iter().enumerate() {
             if let Some(&next) = references.get(place + 2 * AHEAD) {
-                flat::soon(&self.slots, next);
-                let slot = self.slots[at(references[place + AHEAD])];
-                flat::soon(&self.live, slot / 64);
-                flat::soon(&self.words, slot / BLOCK);
-                flat::soon(&self.groups, slot / (BLOCK * GROUP));
+                flat::soon(&self.times, next);
+                let time = self.times[at(references[place + AHEAD])];
+                flat::soon(&self.lines, time / LINE_SPAN);
+                flat::soon(&self.groups, time / LINE_SPAN / narrow(GROUP));
             }
-            let slot = self.slots[at(page)];
-            if slot == self.end && slot > 0 {
-                // The newest page again: nothing moves.
-                self.distances[0] += 1;
-                continue;
-            }
-            if slot > 0 {
-                let distance = self.remove(slot - 1);
-                self.distances[at(distance) - 1] += 1;
-            }
-            if at(self.end / 64) == self.live.len() {
+            if at(self.end / LINE_SPAN) == self.lines.len() {
                 self.close_up();
             }
-            self.append(page);
+            let time = std::mem::replace(&mut self.times[at(page)], self.end + 1);
+            self.end += 1;
+            if self.end % LINE_SPAN == LINE {
+                self.end += LINE_SPAN - LINE;
+            }
+            if time > 0 {
+                let distance = self.count - self.clear(time - 1);
+                flat::soon(&self.distances, distance - 1);
+                let earlier = std::mem::replace(&mut found[place % AHEAD], distance);
+                if earlier > 0 {
+                    self.distances[at(earlier) - 1] += 1;
+                }
+            } else {
+                self.count += 1;
+            }
+        }
+        for distance in found.into_iter().filter(|distance| *distance > 0) {
+            self.distances[at(distance) - 1] += 1;
         }
     }
 
-    /// Clears a slot and returns how many bits were live from there on.
+    /// Clears a time's bit and returns how many live ones lie before it.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
     )]
     #[inline(always)]
-    fn remove(&mut self, slot: u32) -> u32 {
-        let block = slot / BLOCK;
-        let word = slot / 64;
-        let bit = 1 << (slot % 64);
-        let live = &mut self.live[at(word)];
-        let mut before = (*live & (bit - 1)).count_ones();
-        *live &= !bit;
-        let place = word % narrow(WORDS);
-        let sums = &mut self.words[at(block)];
-        before += u32::from(sums[at(place)]);
-        let closed = word != self.end / 64;
-        for (other, sum) in (0_u16..).zip(sums.iter_mut()) {
-            *sum -= u16::from(closed) * u16::from(other > low16(place));
-        }
-        let closed = block != self.end / BLOCK;
-        let group = block / GROUP;
-        let place = block % GROUP;
-        let sums = &mut self.groups[at(group)];
-        before += u32::from(sums[at(place)]);
-        for (other, sum) in (0_u16..).zip(sums.iter_mut()) {
-            *sum -= u16::from(closed) * u16::from(other > low16(place));
-        }
-        let mut child = at(group);
+    fn clear(&mut self, time: u32) -> u32 {
+        let line = at(time / LINE_SPAN);
+        let word = at(time % LINE_SPAN / 64);
+        let bit = 1 << (time % 64);
+        let Line { live, sums } = &mut self.lines[line];
+        let mut before = (live[word] & (bit - 1)).count_ones() + u32::from(sums[word]);
+        live[word] &= !bit;
+        lessen16(sums, word);
+        let Group(sums) = &mut self.groups[line / GROUP];
+        before += u32::from(sums[line % GROUP]);
+        lessen16(sums, line % GROUP);
+        let mut child = line / GROUP;
         for level in &mut self.levels {
-            let node = &mut level[child / FAN];
-            let place = child % FAN;
-            before += node[place];
-            for (other, sum) in (0..).zip(node.iter_mut()) {
-                *sum -= u32::from(closed) * u32::from(other > narrow(place));
+            let Node(sums) = &mut level[child / FAN];
+            let place = narrow(child % FAN);
+            before += sums[at(place)];
+            for (other, sum) in (0..).zip(sums) {
+                *sum -= u32::from(other > place);
             }
             child /= FAN;
         }
-        let from_here = self.count - before;
-        self.count -= 1;
-        from_here
+        before
     }
 
-    #[expect(
-        clippy::inline_always,
-        reason = "it has to be compiled with the caller's processor features"
-    )]
-    #[inline(always)]
-    fn append(&mut self, page: u32) {
-        let slot = self.end;
-        self.live[at(slot / 64)] |= 1 << (slot % 64);
-        self.slots[at(page)] = slot + 1;
-        self.end += 1;
-        self.count += 1;
-        if self.end.is_multiple_of(64) {
-            self.close_word(slot / 64);
-        }
-    }
-
-    /// Adds a full word's live bits to the sums behind it, and those of a full block too.
-    fn close_word(&mut self, word: u32) {
-        // At most 64, and 512 in a block.
-        let live = low16(self.live[at(word)].count_ones());
-        let block = at(word) / WORDS;
-        let place = at(word) % WORDS;
-        let sums = &mut self.words[block];
-        if place < WORDS - 1 {
-            for sum in &mut sums[place + 1..] {
-                *sum += live;
-            }
-            return;
-        }
-        let live = sums[place] + live;
-        let group = block / at(GROUP);
-        for sum in &mut self.groups[group][block % at(GROUP) + 1..] {
-            *sum += live;
-        }
-        let mut child = group;
-        for level in &mut self.levels {
-            for sum in &mut level[child / FAN][child % FAN + 1..] {
-                *sum += u32::from(live);
-            }
-            child /= FAN;
-        }
-    }
-
-    /// Moves all live slots to the front of the axis.
+    /// Moves all last uses to the front of the axis.
     #[cold]
     fn close_up(&mut self) {
-        let mut before = Vec::with_capacity(self.live.len());
-        let mut sum = 1;
-        for bits in &self.live {
+        let mut sum = 0;
+        let mut before = Vec::with_capacity(self.lines.len());
+        for line in &self.lines {
             before.push(sum);
-            sum += bits.count_ones();
+            sum += line.live.iter().map(|bits| bits.count_ones()).sum::<u32>();
         }
-        for slot in self.slots.iter_mut().filter(|slot| **slot > 0) {
-            let old = *slot - 1;
-            let earlier = self.live[at(old / 64)] & ((1 << (old % 64)) - 1);
-            *slot = before[at(old / 64)] + earlier.count_ones();
+        debug_assert_eq!(sum, self.count);
+        for time in self.times.iter_mut().filter(|time| **time > 0) {
+            let old = *time - 1;
+            let line = &self.lines[at(old / LINE_SPAN)];
+            let word = at(old % LINE_SPAN / 64);
+            let earlier = line.live[word] & ((1 << (old % 64)) - 1);
+            let place =
+                before[at(old / LINE_SPAN)] + u32::from(line.sums[word]) + earlier.count_ones();
+            *time = place / LINE * LINE_SPAN + place % LINE + 1;
         }
-        self.live.fill(0);
-        self.words.fill([0; WORDS]);
-        self.groups.fill([0; GROUP as usize]);
+        self.fill();
+        self.end = sum / LINE * LINE_SPAN + sum % LINE;
+    }
+
+    /// Makes all times live.
+    fn fill(&mut self) {
+        self.lines.fill(Line {
+            live: [u64::MAX; WORDS],
+            sums: std::array::from_fn(|word| 64 * low16(word)),
+        });
+        let below = at(LINE);
+        self.groups
+            .fill(Group(std::array::from_fn(|place| low16(place * below))));
+        let mut below = below * GROUP;
         for level in &mut self.levels {
-            level.fill([0; FAN]);
+            level.fill(Node(std::array::from_fn(|place| narrow(place * below))));
+            below *= FAN;
         }
-        self.end = sum - 1;
-        self.count = self.end;
-        for word in 0..self.end / 64 {
-            self.live[at(word)] = u64::MAX;
-            self.close_word(word);
-        }
-        self.live[at(self.end / 64)] = (1 << (self.end % 64)) - 1;
     }
 }
 
-/// A count of a block's live bits, at most 512.
-fn low16(count: u32) -> u16 {
-    u16::try_from(count).unwrap_or(u16::MAX)
+/// Takes 1 from the sums behind a place.
+#[expect(
+    clippy::inline_always,
+    reason = "it has to be compiled with the caller's processor features"
+)]
+#[inline(always)]
+fn lessen16<const N: usize>(sums: &mut [u16; N], place: usize) {
+    let place = low16(place);
+    for (other, sum) in (0..).zip(sums) {
+        *sum -= u16::from(other > place);
+    }
+}
+
+/// A count of a group's bits, or a place in it.
+#[inline]
+fn low16(count: usize) -> u16 {
+    debug_assert!(u16::try_from(count).is_ok());
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a group has fewer than 2^16 bits"
+    )]
+    {
+        count as u16
+    }
 }

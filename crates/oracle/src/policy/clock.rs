@@ -47,7 +47,11 @@ impl Clock {
 }
 
 impl Policy for Clock {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         let state = self.state[at(page)];
         if state > 0 {

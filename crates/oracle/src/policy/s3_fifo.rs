@@ -1,9 +1,13 @@
 //! S3-FIFO: a small queue that filters, a main queue with second chances, and a ghost queue.
+//!
+//! Pages enter the ghost queue in the order in which they entered the small queue, less those that go on to the main
+//! queue. So both are one axis of arrivals: the ghosts from a first arrival on, then the small queue. Going from one to
+//! the other moves nothing, and a page that is forgotten needs no change: it arrived before the first ghost. A bit for each
+//! arrival tells which have left for the main queue. Arrivals to come count as present, so that to arrive changes none.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
-use crate::number::{at, part, whole};
-use crate::queue::Queue;
+use crate::number::{at, low32, narrow, part, whole};
 
 pub(super) static ABOUT: About = About {
     name: "s3-fifo",
@@ -41,13 +45,24 @@ const GHOST: u8 = 3 << 6;
 const USES: u8 = 63;
 /// Uses beyond this make no difference.
 const MOST_USES: u8 = 3;
+/// Arrivals for each page that there is room for.
+const ROOM: u64 = 4;
 
 struct S3Fifo {
-    /// Queue in the upper two bits, uses in the others.
+    /// Queue in the upper two bits, uses in the others. A page that was forgotten still counts as a ghost here.
     state: Vec<u8>,
+    /// When each page arrived last, if it is in the small queue or a ghost.
+    arrivals: Vec<u32>,
+    /// The arrivals that have not left for the main queue.
+    present: Vec<u64>,
+    /// The first arrival that is a ghost, the first in the small queue, and the next to come.
+    first_ghost: u32,
+    first_small: u32,
+    next: u32,
+    ghosts: u32,
+    most_ghosts: u32,
     small: Ring,
     main: Ring,
-    ghost: Ghost,
     size: u32,
     main_size: u32,
     move_at: u8,
@@ -58,17 +73,29 @@ impl S3Fifo {
         let size = setup.size;
         let small = part(size, setup.value(0), 1, size);
         let room = size.min(setup.pages);
+        let arrivals = low32((u64::from(setup.pages) * ROOM).clamp(256, 1 << 31));
         Self {
             state: flat::zeroed(at(setup.pages)),
+            arrivals: flat::zeroed(at(setup.pages)),
+            present: flat::filled(u64::MAX, at(arrivals / 64)),
+            first_ghost: 0,
+            first_small: 0,
+            next: 0,
+            ghosts: 0,
+            most_ghosts: part(size, setup.value(1), 0, u32::MAX),
             small: Ring::new(room),
             main: Ring::new(room),
-            ghost: Ghost::new(part(size, setup.value(1), 0, u32::MAX), setup.pages),
             size,
             main_size: size - small,
             move_at: u8::try_from(whole(setup.value(2))).unwrap_or(1),
         }
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn evict(&mut self) {
         if self.main.len > self.main_size || self.small.len == 0 {
             self.evict_main();
@@ -77,21 +104,51 @@ impl S3Fifo {
         }
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn evict_small(&mut self) {
         while self.small.len > 0 {
             let page = self.small.pop();
+            let arrival = self.first_small;
+            self.first_small += 1;
             let state = &mut self.state[at(page)];
-            if *state & USES >= self.move_at {
-                *state = MAIN;
-                self.main.push(page);
-            } else {
-                *state = if self.ghost.size > 0 { GHOST } else { 0 };
-                self.ghost.push(page, &mut self.state);
+            if *state & USES < self.move_at {
+                *state = GHOST;
+                self.ghosts += 1;
+                if self.ghosts > self.most_ghosts {
+                    self.forget_first();
+                }
                 return;
             }
+            *state = MAIN;
+            self.leave(arrival);
+            self.main.push(page);
         }
     }
 
+    /// An arrival leaves for the main queue.
+    #[inline]
+    fn leave(&mut self, arrival: u32) {
+        self.present[at(arrival >> 6)] &= !(1 << (arrival & 63));
+    }
+
+    /// Moves the start of the ghosts behind the first.
+    #[inline]
+    fn forget_first(&mut self) {
+        let mut word = at(self.first_ghost >> 6);
+        let mut bits = self.present[word] & (u64::MAX << (self.first_ghost & 63));
+        while bits == 0 {
+            word += 1;
+            bits = self.present[word];
+        }
+        self.first_ghost = narrow(word * 64) + bits.trailing_zeros() + 1;
+        self.ghosts -= 1;
+    }
+
+    #[inline(never)]
     fn evict_main(&mut self) {
         while self.main.len > 0 {
             let page = self.main.pop();
@@ -105,37 +162,79 @@ impl S3Fifo {
             self.main.push(page);
         }
     }
+
+    /// Gives the arrivals that matter new numbers from 0 without gaps, so that there is room behind them.
+    #[cold]
+    fn close_up(&mut self) {
+        let first = self.first_ghost;
+        let word = at(first >> 6);
+        self.present[..word].fill(0);
+        if let Some(bits) = self.present.get_mut(word) {
+            *bits &= u64::MAX << (first & 63);
+        }
+        let mut before = Vec::with_capacity(self.present.len());
+        let mut sum = 0;
+        for bits in &self.present {
+            before.push(sum);
+            sum += bits.count_ones();
+        }
+        for (state, arrival) in self.state.iter_mut().zip(&mut self.arrivals) {
+            match *state & !USES {
+                SMALL | GHOST if *arrival >= first => {
+                    let earlier = self.present[at(*arrival >> 6)] & ((1 << (*arrival & 63)) - 1);
+                    *arrival = before[at(*arrival >> 6)] + earlier.count_ones();
+                }
+                GHOST => *state = 0,
+                _ => {}
+            }
+        }
+        self.present.fill(u64::MAX);
+        (self.first_ghost, self.first_small, self.next) = (0, self.ghosts, sum);
+    }
 }
 
 impl Policy for S3Fifo {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         let state = self.state[at(page)];
         if (SMALL..GHOST).contains(&state) {
             self.state[at(page)] = state + u8::from(state & USES < MOST_USES);
             return true;
         }
-        let known = state == GHOST;
+        let arrival = self.arrivals[at(page)];
+        let known = state == GHOST && arrival >= self.first_ghost;
         if known {
-            self.ghost.forget(page);
-            self.state[at(page)] = 0;
+            self.leave(arrival);
+            self.ghosts -= 1;
         }
+        // It is nowhere while room is made for it.
+        self.state[at(page)] = 0;
         while self.small.len + self.main.len >= self.size {
             self.evict();
         }
         if known {
             self.state[at(page)] = MAIN;
             self.main.push(page);
-        } else {
-            self.state[at(page)] = SMALL;
-            self.small.push(page);
+            return false;
         }
+        if at(self.next >> 6) == self.present.len() {
+            self.close_up();
+        }
+        self.state[at(page)] = SMALL;
+        self.arrivals[at(page)] = self.next;
+        self.next += 1;
+        self.small.push(page);
         false
     }
 
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.state, page);
+        flat::soon(&self.arrivals, page);
     }
 }
 
@@ -174,44 +273,5 @@ impl Ring {
         }
         self.len -= 1;
         page
-    }
-}
-
-/// Pages that were evicted from the small queue, oldest first.
-struct Ghost {
-    pages: Queue,
-    slots: Vec<u32>,
-    size: u32,
-}
-
-impl Ghost {
-    fn new(size: u32, pages: u32) -> Self {
-        Self {
-            pages: Queue::new(size.min(pages)),
-            slots: if size > 0 {
-                flat::zeroed(at(pages))
-            } else {
-                Vec::new()
-            },
-            size,
-        }
-    }
-
-    fn push(&mut self, page: u32, state: &mut [u8]) {
-        if self.size == 0 {
-            return;
-        }
-        if self.pages.len() == self.size
-            && let Some(oldest) = self.pages.pop()
-        {
-            state[at(oldest)] = 0;
-        }
-        let slots = &mut self.slots;
-        let slot = self.pages.push(page, |page, slot| slots[at(page)] = slot);
-        self.slots[at(page)] = slot;
-    }
-
-    fn forget(&mut self, page: u32) {
-        self.pages.remove(self.slots[at(page)]);
     }
 }

@@ -56,7 +56,11 @@ impl Sieve {
 }
 
 impl Policy for Sieve {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         if self.state[at(page)] > 0 {
             self.state[at(page)] = 2;
