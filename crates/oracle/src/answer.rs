@@ -4,6 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::memory::memory_at_hand;
 use crate::policy::Choice;
 use crate::run::{Job, Outcome, simulate};
 use crate::string::ReferenceString;
@@ -49,6 +50,18 @@ pub fn headroom(faults: f64, best: f64) -> f64 {
     }
 }
 
+/// Refuses a string whose points of time OPT cannot keep: a bit each, and twice as many more while their table grows.
+fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
+    let needed = (references / 8).saturating_mul(3 * at_once);
+    if needed <= memory {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "OPT needs {} for {references} references, more than the memory at hand; estimate LRU's curve with --curve --sample 0.01",
+        pagetide_quantity::Bytes(needed)
+    )))
+}
+
 /// Simulates every policy at every size and sets it against OPT.
 pub fn ask(
     string: &ReferenceString,
@@ -70,6 +83,8 @@ pub fn ask(
             })
         })
         .collect();
+    let at_once = sizes.len().min(workers).max(1) as u64;
+    fits(string.references(), at_once, memory_at_hand())?;
     let outcomes = simulate(string, &jobs, windows, workers)?;
     let best = |size: u32| {
         let opt = |job: &Job| job.size == size && job.choice.about().name == "opt";
@@ -92,4 +107,16 @@ pub fn ask(
         distinct: string.distinct(),
         lines: jobs.iter().zip(&outcomes).map(line).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_too_long_for_opt_is_refused_in_a_sentence_before_memory_is_taken() {
+        assert!(fits(6_000_000, 2, 60 << 20).is_ok());
+        let refused = fits(417_000_000, 1, 100 << 20).unwrap_err().to_string();
+        assert!(refused.contains("memory at hand") && refused.contains("--sample"));
+    }
 }
