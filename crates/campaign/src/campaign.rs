@@ -100,7 +100,11 @@ impl Campaign {
         match self.sampling.until {
             Until::Blocks(seeds) if seeds < needed => Some(format!(
                 "{} for each variant cannot decide {metrics} together, however clear the result: {needed} are needed",
-                if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
+                if seeds == 1 {
+                    "1 seed".to_owned()
+                } else {
+                    format!("{seeds} seeds")
+                }
             )),
             Until::Blocks(seeds) | Until::Enough(seeds) => Some(format!(
                 "{seeds} seeds for each variant; {needed} are the fewest that can decide {metrics} together"

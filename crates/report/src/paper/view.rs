@@ -7,7 +7,7 @@ use crate::about::{self, Centre};
 use crate::draw::clean;
 
 /// Most characters of a title: the papers' tables are as wide.
-const TITLE_CHARS: usize = 96;
+pub(super) const TITLE_CHARS: usize = 96;
 
 /// One cell of a comparison.
 pub(crate) struct View<'a> {

@@ -4,6 +4,7 @@ use pagetide_compare::Comparison;
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Record;
 
+use super::view::TITLE_CHARS;
 use super::{Paper, View, lay};
 use crate::draw::{Look, clean, picture};
 use crate::terminal::show::Presence;
@@ -134,10 +135,13 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
         if !out.is_empty() {
             out.push('\n');
         }
+        // Where they ran, and with which parameters.
+        let (place, params) = label.rsplit_once(", ").unwrap_or((&label, ""));
         put!(
             out,
-            "VM Regress (2002), the four tests: {}\ntime of all accesses, mean over the runs\n\n{}",
-            clean(&label, 300, true),
+            "VM Regress (2002), the four tests: {}\n{}\ntime of all accesses, mean over the runs\n\n{}",
+            clean(place, TITLE_CHARS, true),
+            clean(params, 300, true),
             lay(&rows)
         );
     }
