@@ -53,6 +53,8 @@ pub struct ReferencesQuestion {
     pub format: Option<Format>,
     /// Memory for references; `None` for a quarter of what is at hand, at most 4 GiB.
     pub hold: Option<Bytes>,
+    /// Whether it has to be known which references write.
+    pub writes: bool,
 }
 
 /// References, and the sizes that are asked for.
@@ -87,7 +89,12 @@ impl ReferencesQuestion {
             let hold = self
                 .hold
                 .map_or_else(|| (memory_at_hand() / 4).min(4 << 30), |hold| hold.0);
-            let string = ReferenceString::read(Path::new(&self.what), self.format, hold / 4)?;
+            let read = if self.writes {
+                ReferenceString::read_with_writes
+            } else {
+                ReferenceString::read
+            };
+            let string = read(Path::new(&self.what), self.format, hold / 4)?;
             return Ok(KnownReferences {
                 string,
                 sizes,

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::memory::memory_at_hand;
 use crate::policy::Choice;
-use crate::run::{Job, Outcome, simulate};
+use crate::run::{Job, Outcome, simulate_counting};
 use crate::string::ReferenceString;
+use crate::writes::{WriteCost, Writes, fewest_write_backs};
 
 /// One policy at one size.
 #[derive(Debug, Clone, Serialize)]
@@ -26,6 +27,25 @@ pub struct Line {
     pub windows: Vec<u64>,
     /// Seconds of processor time that the simulation took.
     pub seconds: f64,
+    /// Dirty pages that were evicted, while memory was filled first too; only where write-backs are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_backs: Option<u64>,
+    /// Faults, and the cost of the write-backs in faults; only where write-backs are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// What no policy can go below with memory of this size. It is not said that any policy reaches all of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bound {
+    /// Memory in pages.
+    pub pages: u32,
+    /// OPT's faults: the fewest possible.
+    pub faults: u64,
+    /// Write-backs that no policy can go below, whatever it faults.
+    pub write_backs: u64,
+    /// Cost of both, in faults.
+    pub cost: f64,
 }
 
 /// What is said of a string.
@@ -39,6 +59,12 @@ pub struct Answer {
     pub distinct: u32,
     /// The lines, by size, then in the order the policies were asked for; OPT is always among them.
     pub lines: Vec<Line>,
+    /// What a write-back costs, in faults; only where write-backs are asked about, as are the bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_cost: Option<f64>,
+    /// The bounds, one for each size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bound>,
 }
 
 /// How many faults there are for each of the best policy.
@@ -70,6 +96,55 @@ pub fn ask(
     windows: u32,
     workers: usize,
 ) -> io::Result<Answer> {
+    answer(string, choices, sizes, windows, workers, None)
+}
+
+/// [`ask`], with each policy's write-backs, their cost, and the least that any policy could cost.
+///
+/// Without a cost it is `ask`. Fails for a string of which it is not known what writes.
+pub fn ask_costing(
+    string: &ReferenceString,
+    choices: &[Choice],
+    sizes: &[u32],
+    windows: u32,
+    workers: usize,
+    cost: Option<WriteCost>,
+) -> io::Result<Answer> {
+    let Some(cost) = cost else {
+        return ask(string, choices, sizes, windows, workers);
+    };
+    let Some(writes) = string.writes() else {
+        return Err(io::Error::other(
+            "which of these references write is not known, so that write-backs cannot be counted; leave --write-cost out",
+        ));
+    };
+    let mut answer = answer(string, choices, sizes, windows, workers, Some(writes))?;
+    for line in &mut answer.lines {
+        line.cost = line.write_backs.map(|count| cost.of(line.faults, count));
+    }
+    for &pages in sizes {
+        let opt = |line: &&Line| line.pages == pages && line.policy == "opt";
+        let faults = answer.lines.iter().find(opt).map_or(0, |line| line.faults);
+        let write_backs = fewest_write_backs(string, writes, pages)?;
+        answer.bounds.push(Bound {
+            pages,
+            faults,
+            write_backs,
+            cost: cost.of(faults, write_backs),
+        });
+    }
+    answer.write_cost = Some(cost.faults());
+    Ok(answer)
+}
+
+fn answer(
+    string: &ReferenceString,
+    choices: &[Choice],
+    sizes: &[u32],
+    windows: u32,
+    workers: usize,
+    writes: Option<&Writes>,
+) -> io::Result<Answer> {
     let mut choices = choices.to_vec();
     if !choices.iter().any(|choice| choice.about().name == "opt") {
         choices.insert(0, Choice::opt());
@@ -85,7 +160,7 @@ pub fn ask(
         .collect();
     let at_once = sizes.len().min(workers).max(1) as u64;
     fits(string.references(), at_once, memory_at_hand())?;
-    let outcomes = simulate(string, &jobs, windows, workers)?;
+    let outcomes = simulate_counting(string, &jobs, windows, workers, writes)?;
     let best = |size: u32| {
         let opt = |job: &Job| job.size == size && job.choice.about().name == "opt";
         let place = jobs.iter().position(opt);
@@ -100,12 +175,16 @@ pub fn ask(
         headroom: headroom(outcome.faults as f64, best(job.size) as f64),
         windows: outcome.windows.clone(),
         seconds: outcome.took.as_secs_f64(),
+        write_backs: outcome.write_backs,
+        cost: None,
     };
     Ok(Answer {
         references,
         lead: string.lead(),
         distinct: string.distinct(),
         lines: jobs.iter().zip(&outcomes).map(line).collect(),
+        write_cost: None,
+        bounds: Vec::new(),
     })
 }
 

@@ -72,6 +72,16 @@ fn list(known: &[&'static str]) -> String {
     }
 }
 
+/// What a write-back costs was given wrongly.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[error(
+    "`{given}` is no cost of a write-back: give a finite number of faults from 0, such as 1 or 0.5"
+)]
+pub struct WriteCostError {
+    /// What was given.
+    pub given: String,
+}
+
 /// A file of references cannot be used.
 #[derive(Debug, Error)]
 #[error("cannot use the references in {}: {reason}", path.display())]
@@ -126,6 +136,24 @@ pub enum Trouble {
     Memory {
         /// Distinct pages so far.
         pages: usize,
+        /// Bytes that may be taken.
+        memory: u64,
+    },
+    /// The format does not tell which references write.
+    #[error(
+        "files of the form {form} do not say which references write; ask about write-backs of a scenario, or of a trace of valgrind's lackey"
+    )]
+    NoWrites {
+        /// The form, as it is named on the command line.
+        form: &'static str,
+    },
+    /// What writes needs more memory than this process can have.
+    #[error(
+        "which of its references write, {references} and more, cannot be kept in {}, a quarter of the memory at hand; leave write-backs out", pagetide_quantity::Bytes(*memory)
+    )]
+    TooManyWrites {
+        /// References so far.
+        references: u64,
         /// Bytes that may be taken.
         memory: u64,
     },

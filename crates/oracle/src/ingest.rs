@@ -36,6 +36,11 @@ impl Format {
         ("lackey", Self::Lackey),
         ("oracle-general", Self::OracleGeneral),
     ];
+
+    fn name(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(_, format)| *format == self);
+        found.map_or("", |(name, _)| name)
+    }
 }
 
 impl std::str::FromStr for Format {
@@ -50,19 +55,29 @@ impl std::str::FromStr for Format {
     }
 }
 
+/// What a file has to tell of its references.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Their pages.
+    Pages,
+    /// Which of them write, too.
+    Writes,
+}
+
 /// Reads a file, hands its references on as dense numbers in pieces, and returns the number of distinct pages.
 pub(crate) fn read(
     path: &Path,
     format: Option<Format>,
-    mut take: impl FnMut(&[u32]) -> Result<(), Trouble>,
+    told: Told,
+    mut take: impl FnMut(&[u32], &[bool]) -> Result<(), Trouble>,
 ) -> Result<u32, Trouble> {
     // The other half is for the references.
     let mut dense = Dense::within(memory_at_hand() / 2);
     let mut numbers = Vec::with_capacity(form::PIECE);
-    each(path, format, |ids| {
+    each(path, format, told, |ids, writes| {
         numbers.clear();
         dense.number(ids, &mut numbers)?;
-        take(&numbers)
+        take(&numbers, writes)
     })?;
     Ok(dense.pages())
 }
@@ -71,13 +86,19 @@ pub(crate) fn read(
 pub(crate) fn each(
     path: &Path,
     format: Option<Format>,
-    mut take: impl FnMut(&[u64]) -> Result<(), Trouble>,
+    told: Told,
+    mut take: impl FnMut(&[u64], &[bool]) -> Result<(), Trouble>,
 ) -> Result<(), Trouble> {
     let mut input = compressed::open(File::open(path)?)?;
     let format = match format {
         Some(format) => format,
         None => form::tell(input.fill_buf()?)?,
     };
+    if told == Told::Writes && format != Format::Lackey {
+        return Err(Trouble::NoWrites {
+            form: format.name(),
+        });
+    }
     match format {
         Format::Pagetide => form::pagetide(input, &mut take),
         Format::Text => form::text(input, &mut take),

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::error::ReferenceError;
 use crate::string::ReferenceString;
+use crate::writes::Writes;
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
@@ -112,15 +113,21 @@ impl Request<'_> {
         let filled = self.value("mapping") == "anon" && self.value("fill") != "none";
         let lead = if filled { pages } else { 0 };
         if let Some(path) = pattern.path() {
-            return Ok(ReferenceString::read_pages(
-                path,
-                pages,
-                lead,
-                MOST_REFERENCES_IN_MEMORY,
-            )?);
+            let string = ReferenceString::read_pages(path, pages, lead, MOST_REFERENCES_IN_MEMORY)?;
+            return Ok(string.with_writes(self.writes(lead)));
         }
         let references = pattern.references(pages, refs, seed)?;
-        Ok(ReferenceString::after_fill(lead, references, pages))
+        Ok(ReferenceString::after_fill(lead, references, pages).with_writes(self.writes(lead)))
+    }
+
+    /// What a pattern writes: filling gives each page content. Where writes are drawn (mixed), the trial draws them.
+    fn writes(&self, lead: u32) -> Option<Writes> {
+        let write = match self.value("access") {
+            "read" => false,
+            "write" => true,
+            _ => return None,
+        };
+        Some(Writes::after_fill(lead, true, write))
     }
 
     fn kv(&self, seed: u64) -> Result<ReferenceString, UnknownReferences> {

@@ -24,9 +24,10 @@ mod run;
 mod string;
 mod sweep;
 mod tokens;
+mod writes;
 
-pub use answer::{Answer, Line, ask, headroom};
-pub use error::{ParameterError, ReferenceError, Trouble};
+pub use answer::{Answer, Bound, Line, ask, ask_costing, headroom};
+pub use error::{ParameterError, ReferenceError, Trouble, WriteCostError};
 pub use ingest::Format;
 pub use known::{UnknownReferences, known};
 pub use memory::memory_at_hand;
@@ -34,6 +35,7 @@ pub use policy::{About, Choice, POLICIES, Parameter, Simulator, find};
 pub use run::{Job, Outcome, simulate, workers};
 pub use string::ReferenceString;
 pub use sweep::{choices, sweep};
+pub use writes::{WriteCost, Writes};
 
 /// Most distinct pages in a string: 2^28, a tebibyte of 4 KiB pages.
 pub const MOST_PAGES: u32 = 1 << 28;

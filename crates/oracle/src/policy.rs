@@ -8,8 +8,7 @@ use pagetide_quantity::nearest;
 
 use crate::error::ParameterError;
 use crate::flat::AHEAD;
-
-mod four_lists;
+use crate::writes::Ledger;
 
 /// Declares the files and the list of policies, in the order in which tables show them.
 macro_rules! policies {
@@ -91,6 +90,9 @@ pub(crate) trait Policy: Send {
     /// Takes one reference; returns whether the page was in memory.
     fn touch(&mut self, page: u32) -> bool;
 
+    /// Whether a page is in memory after the last reference of all; asked once for each page in question.
+    fn held(&mut self, page: u32) -> bool;
+
     /// Hints that this page is referenced soon.
     fn soon(&self, page: u32);
 
@@ -104,6 +106,14 @@ pub(crate) trait Policy: Send {
 pub trait Simulator: Send {
     /// Takes the next references in order and returns how many of them were hits.
     fn feed(&mut self, references: &[u32]) -> u64;
+
+    /// The same, and tells the ledger of write-backs of each reference.
+    #[doc(hidden)]
+    fn feed_counting(&mut self, references: &[u32], ledger: &mut Ledger<'_>) -> u64;
+
+    /// Whether a page is in memory after the last reference of all; asked once for each page in question.
+    #[doc(hidden)]
+    fn held(&mut self, page: u32) -> bool;
 }
 
 impl<P: Policy> Simulator for P {
@@ -117,7 +127,15 @@ impl<P: Policy> Simulator for P {
             // SAFETY: the processor has these features.
             return unsafe { feed_with_bits(self, references) };
         }
-        feed(self, references)
+        feed(self, references, |_, _| ())
+    }
+
+    fn feed_counting(&mut self, references: &[u32], ledger: &mut Ledger<'_>) -> u64 {
+        feed(self, references, |page, hit| ledger.note(page, hit))
+    }
+
+    fn held(&mut self, page: u32) -> bool {
+        Policy::held(self, page)
     }
 }
 
@@ -125,24 +143,29 @@ impl<P: Policy> Simulator for P {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
 fn feed_with_bits<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
-    feed(policy, references)
+    feed(policy, references, |_, _| ())
 }
 
+/// Touches the references in order and notes of each whether it was a hit.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
 )]
 #[inline(always)]
-fn feed<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
+fn feed<P: Policy>(policy: &mut P, references: &[u32], mut note: impl FnMut(u32, bool)) -> u64 {
     let mut hits = 0;
     let known = references.len().saturating_sub(AHEAD);
     for (place, &page) in references[..known].iter().enumerate() {
         policy.soon(references[place + AHEAD]);
         policy.near(references[place + AHEAD / 2]);
-        hits += u64::from(policy.touch(page));
+        let hit = policy.touch(page);
+        note(page, hit);
+        hits += u64::from(hit);
     }
     for &page in &references[known..] {
-        hits += u64::from(policy.touch(page));
+        let hit = policy.touch(page);
+        note(page, hit);
+        hits += u64::from(hit);
     }
     hits
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::policy::Choice;
 use crate::string::ReferenceString;
+use crate::writes::{Ledger, Writes};
 
 /// One policy at one size.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub struct Outcome {
     pub faults: u64,
     /// Faults in each of the windows that were asked for, in order.
     pub windows: Vec<u64>,
+    /// Dirty pages that were evicted, while memory was filled first too; `None` where they were not counted.
+    pub write_backs: Option<u64>,
     /// Processor time that it took.
     pub took: Duration,
 }
@@ -46,6 +49,17 @@ pub fn simulate(
     windows: u32,
     workers: usize,
 ) -> io::Result<Vec<Outcome>> {
+    simulate_counting(string, jobs, windows, workers, None)
+}
+
+/// [`simulate`], counting write-backs where it is told what writes.
+pub(crate) fn simulate_counting(
+    string: &ReferenceString,
+    jobs: &[Job],
+    windows: u32,
+    workers: usize,
+    writes: Option<&Writes>,
+) -> io::Result<Vec<Outcome>> {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<io::Result<Outcome>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
@@ -55,7 +69,7 @@ pub fn simulate(
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(place) else { return };
-                    let outcome = run(string, job, windows.max(1));
+                    let outcome = run(string, job, windows.max(1), writes);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[place] = Some(outcome);
                     }
@@ -71,22 +85,32 @@ pub fn simulate(
         .collect()
 }
 
-fn run(string: &ReferenceString, job: &Job, windows: u32) -> io::Result<Outcome> {
+fn run(
+    string: &ReferenceString,
+    job: &Job,
+    windows: u32,
+    writes: Option<&Writes>,
+) -> io::Result<Outcome> {
     let start = processor_time();
     let mut policy = job.choice.start(string.pages(), job.size);
+    let mut ledger = writes.map(|writes| Ledger::new(writes, string.pages()));
+    let mut feed = |references: &[u32]| match &mut ledger {
+        Some(ledger) => policy.feed_counting(references, ledger),
+        None => policy.feed(references),
+    };
     let mut hits = 0;
     let mut faults_by_window = Vec::with_capacity(windows as usize);
     let windows = u64::from(windows);
     let lead = u64::from(string.lead());
     let counted = string.references() - lead;
     string.each(0, lead, |references| {
-        policy.feed(references);
+        feed(references);
     })?;
     for window in 0..windows {
         let first = lead + counted * window / windows;
         let last = lead + counted * (window + 1) / windows;
         let mut here = 0;
-        string.each(first, last, |references| here += policy.feed(references))?;
+        string.each(first, last, |references| here += feed(references))?;
         hits += here;
         faults_by_window.push(last - first - here);
     }
@@ -94,6 +118,7 @@ fn run(string: &ReferenceString, job: &Job, windows: u32) -> io::Result<Outcome>
         hits,
         faults: counted - hits,
         windows: faults_by_window,
+        write_backs: ledger.map(|ledger| ledger.finish(&mut *policy)),
         took: processor_time().saturating_sub(start),
     })
 }

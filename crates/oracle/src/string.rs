@@ -8,8 +8,10 @@ use std::path::Path;
 use pagetide_reference::References;
 
 use crate::error::{ReferenceError, Trouble};
-use crate::ingest::{self, Format};
+use crate::ingest::{self, Format, Told};
+use crate::memory::memory_at_hand;
 use crate::number::{at, low32};
+use crate::writes::{Bits, Writes};
 
 /// References that are handed on at a time where they lie in a file.
 const BLOCK_REFERENCES: usize = 1 << 20;
@@ -31,6 +33,8 @@ pub struct ReferenceString {
     distinct: u32,
     /// First references that only fill memory, each to another page.
     lead: u32,
+    /// Which references write; `None` where that is not known.
+    writes: Option<Writes>,
 }
 
 impl ReferenceString {
@@ -47,6 +51,7 @@ impl ReferenceString {
             pages,
             distinct,
             lead: 0,
+            writes: None,
         }
     }
 
@@ -103,13 +108,61 @@ impl ReferenceString {
     /// Page numbers are dense afterwards, in order of first use. More than `most` references are kept in a file
     /// without a name in the folder for temporary files instead of memory.
     pub fn read(path: &Path, format: Option<Format>, most: u64) -> Result<Self, ReferenceError> {
+        Self::read_telling(path, format, most, Told::Pages)
+    }
+
+    /// [`read`](Self::read), with which references write: a bit each, in memory. Refuses formats that do not tell.
+    pub fn read_with_writes(
+        path: &Path,
+        format: Option<Format>,
+        most: u64,
+    ) -> Result<Self, ReferenceError> {
+        Self::read_telling(path, format, most, Told::Writes)
+    }
+
+    fn read_telling(
+        path: &Path,
+        format: Option<Format>,
+        most: u64,
+        told: Told,
+    ) -> Result<Self, ReferenceError> {
         let trouble = |reason| ReferenceError {
             path: path.to_owned(),
             reason,
         };
         let mut writer = Writer::new(most);
-        let distinct = ingest::read(path, format, |dense| writer.take(dense)).map_err(trouble)?;
-        writer.finish(distinct).map_err(trouble)
+        let mut bits = Bits::default();
+        let memory = memory_at_hand() / 4;
+        let take = |dense: &[u32], writes: &[bool]| {
+            writer.take(dense)?;
+            if told == Told::Writes {
+                for &write in writes {
+                    bits.push(write);
+                }
+                if bits.bytes() > memory {
+                    let references = writer.references;
+                    return Err(Trouble::TooManyWrites { references, memory });
+                }
+            }
+            Ok(())
+        };
+        let distinct = ingest::read(path, format, told, take).map_err(trouble)?;
+        let string = writer.finish(distinct).map_err(trouble)?;
+        Ok(Self {
+            writes: (told == Told::Writes).then(|| bits.finish()),
+            ..string
+        })
+    }
+
+    /// The same references, with what is known of which of them write.
+    #[must_use]
+    pub fn with_writes(self, writes: Option<Writes>) -> Self {
+        Self { writes, ..self }
+    }
+
+    /// Which references write; `None` where that is not known.
+    pub fn writes(&self) -> Option<&Writes> {
+        self.writes.as_ref()
     }
 
     /// Number of references, those that fill memory included.
@@ -232,6 +285,7 @@ impl Writer {
             pages: distinct,
             distinct,
             lead: 0,
+            writes: None,
         })
     }
 }

@@ -337,6 +337,77 @@ fn a_mail_about_results_of_others_says_no_more_than_they_do() {
 }
 
 #[test]
+fn write_backs_are_counted_where_writes_are_known_and_refused_where_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let ideal = |words: &[&str]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_pagetide"))
+            .arg("ideal")
+            .args(words)
+            .env("XDG_CACHE_HOME", folder.path())
+            .env("XDG_DATA_HOME", folder.path())
+            .output()
+            .unwrap()
+    };
+    let scenario = ["scan-with-hot-core", "--memory", "2M", "-p", "refs=2400"];
+    let with = |more: &[&str]| ideal(&[&scenario[..], more].concat());
+
+    let read = with(&["--write-cost", "0.5", "--json"]);
+    let read: serde_json::Value = serde_json::from_slice(&read.stdout).unwrap();
+    let written = with(&["--write-cost", "0.5", "--json", "-p", "access=write"]);
+    let written: serde_json::Value = serde_json::from_slice(&written.stdout).unwrap();
+    for (read, written) in read["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(written["lines"].as_array().unwrap())
+    {
+        // Filling writes all 1,024 pages; what only reads costs no other write-back.
+        let (few, many) = (
+            read["write_backs"].as_u64(),
+            written["write_backs"].as_u64(),
+        );
+        assert!(few >= Some(512) && few <= Some(1024), "{read}");
+        assert!(many > few, "{written}");
+        let cost = written["faults"].as_f64().unwrap() + 0.5 * many.unwrap() as f64;
+        assert_eq!(written["cost"].as_f64(), Some(cost));
+    }
+    let bound = written["bounds"][0]["cost"].as_f64().unwrap();
+    for line in written["lines"].as_array().unwrap() {
+        assert!(line["cost"].as_f64().unwrap() >= bound, "{line}");
+    }
+    let shown = text(&with(&["--write-cost", "2"]).stdout);
+    assert!(shown.contains("write-backs") && shown.contains("No policy costs less than"));
+    // Without the question nothing is said of writes.
+    assert!(!text(&with(&["--json"]).stdout).contains("write_backs"));
+
+    let trace = folder.path().join("trace.txt");
+    fs::write(&trace, "1\n2\n1\n").unwrap();
+    let trace = trace.to_str().unwrap();
+    for (words, told) in [
+        (
+            vec![trace, "--pages", "1", "--write-cost", "1"],
+            "do not say which references write",
+        ),
+        (
+            [&scenario[..], &["--write-cost", "1", "-p", "access=mixed"]].concat(),
+            "is not known",
+        ),
+        (
+            [&scenario[..], &["--write-cost", "-1"]].concat(),
+            "no cost of a write-back",
+        ),
+        (
+            [&scenario[..], &["--write-cost", "nan"]].concat(),
+            "no cost of a write-back",
+        ),
+    ] {
+        let refused = ideal(&words);
+        assert!(!refused.status.success(), "{words:?}");
+        assert!(text(&refused.stderr).contains(told), "{words:?}");
+    }
+}
+
+#[test]
 fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let under_limit = |ids: &mut dyn Iterator<Item = u64>| {

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::lru::Stack;
 use super::{Point, shown_sizes};
 use crate::error::{ReferenceError, Trouble};
-use crate::ingest::{self, Dense, Format};
+use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
 
 /// Subsamples that the error bars come from.
@@ -141,7 +141,7 @@ pub fn shards_of_file(
         path: path.to_owned(),
         reason,
     };
-    ingest::each(path, format, |ids| {
+    ingest::each(path, format, Told::Pages, |ids, _| {
         sample.take(ids.iter().copied());
         Ok(())
     })

@@ -14,8 +14,8 @@ const ENTRY_BYTES: usize = 24;
 /// Bits of an address within a page.
 const PAGE_BITS: u32 = 12;
 
-/// Where ids go to, in pieces.
-type Take<'a> = &'a mut dyn FnMut(&[u64]) -> Result<(), Trouble>;
+/// Where ids go to, in pieces, with which of them write; nothing where the format does not tell.
+type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), Trouble>;
 
 /// Tells a file's format by its beginning.
 pub(super) fn tell(head: &[u8]) -> Result<Format, Trouble> {
@@ -68,7 +68,7 @@ pub(super) fn pagetide(input: impl BufRead, take: Take<'_>) -> Result<(), Troubl
     loop {
         let filled = reader.fill(&mut pages)?;
         let ids: Vec<u64> = pages[..filled].iter().copied().map(u64::from).collect();
-        take(&ids)?;
+        take(&ids, &[])?;
         if filled < pages.len() {
             return Ok(());
         }
@@ -90,7 +90,7 @@ pub(super) fn oracle_general(mut input: impl Read, take: Take<'_>) -> Result<(),
             ])
         }));
         entries += whole.len() as u64;
-        take(&ids)?;
+        take(&ids, &[])?;
         if !rest.is_empty() {
             return Err(Trouble::Truncated {
                 entry: entries + 1,
@@ -119,7 +119,7 @@ fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<usize> 
 
 /// One id a line.
 pub(super) fn text(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
-    lines(input, take, |line, ids| {
+    lines(input, take, |line, ids, _| {
         let field = line
             .split(|byte| byte.is_ascii_whitespace() || *byte == b',')
             .next()
@@ -135,11 +135,11 @@ pub(super) fn text(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
 
 /// The memory trace of valgrind's lackey: `I  addr,size`, ` L addr,size`, ` S addr,size`, ` M addr,size`, in hex.
 pub(super) fn lackey(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
-    lines(input, take, |line, ids| {
+    lines(input, take, |line, ids, writes| {
         if line.starts_with(b"==") {
             return Ok(());
         }
-        let [b'I' | b'L' | b'S' | b'M', rest @ ..] = line else {
+        let [kind @ (b'I' | b'L' | b'S' | b'M'), rest @ ..] = line else {
             return Err("access as lackey prints it");
         };
         let mut fields = rest.trim_ascii_start().split(|byte| *byte == b',');
@@ -154,6 +154,7 @@ pub(super) fn lackey(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble>
         if last != first {
             ids.push(last);
         }
+        writes.resize(ids.len(), matches!(kind, b'S' | b'M'));
         Ok(())
     })
 }
@@ -162,11 +163,12 @@ pub(super) fn lackey(input: impl BufRead, take: Take<'_>) -> Result<(), Trouble>
 fn lines(
     mut input: impl BufRead,
     take: Take<'_>,
-    mut parse: impl FnMut(&[u8], &mut Vec<u64>) -> Result<(), &'static str>,
+    mut parse: impl FnMut(&[u8], &mut Vec<u64>, &mut Vec<bool>) -> Result<(), &'static str>,
 ) -> Result<(), Trouble> {
     /// Longest line that makes sense; a file without line ends is not read whole.
     const LONGEST_LINE_BYTES: u64 = 4096;
     let mut ids = Vec::with_capacity(PIECE + 1);
+    let mut writes = Vec::new();
     let mut line = Vec::new();
     let mut count = 0;
     loop {
@@ -184,7 +186,7 @@ fn lines(
         if text.is_empty() {
             continue;
         }
-        parse(text, &mut ids).map_err(|expected| Trouble::Line {
+        parse(text, &mut ids, &mut writes).map_err(|expected| Trouble::Line {
             line: count,
             text: text
                 .iter()
@@ -194,11 +196,12 @@ fn lines(
             expected,
         })?;
         if ids.len() >= PIECE {
-            take(&ids)?;
+            take(&ids, &writes)?;
             ids.clear();
+            writes.clear();
         }
     }
-    take(&ids)
+    take(&ids, &writes)
 }
 
 /// A number in this base, nothing else around it.

@@ -1,7 +1,13 @@
 //! ARC: recency and frequency in a balance that adapts.
+//!
+//! Pages leave T1 for B1, and T2 for B2, in the order in which they came. So T1 and B1 are one window over time: the pages
+//! that were remembered are those from its start on, and those in memory from a later time on. Likewise T2 and B2. To
+//! evict or to forget moves such a time on behind the next page of its window, and nothing says which page it was. Both
+//! windows share one axis of time, with a bit in each for the times that are still some page's own.
 
-use super::four_lists::{B1, B2, FourLists, T1, T2};
 use super::{About, Policy, Setup};
+use crate::flat;
+use crate::number::{at, low32, narrow};
 
 pub(super) static ABOUT: About = About {
     name: "arc",
@@ -11,84 +17,227 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Arc::new(setup)),
 };
 
-struct Arc(FourLists);
+/// Pages used once lately, T1 and B1, and those used more often, T2 and B2.
+const ONCE: u32 = 0;
+const OFTEN: u32 = 1;
+
+/// Times for each page that there is room for.
+const ROOM: u64 = 8;
+
+struct Arc {
+    /// When each page came to the end of its window, from 1, twice, and the window; 0 for never.
+    last: Vec<u32>,
+    /// The times that are some page's, for either window.
+    live: Vec<[u64; 2]>,
+    /// First times in memory, and first times remembered, of either window.
+    held: [u32; 2],
+    known: [u32; 2],
+    /// Pages in memory (T1, T2), and remembered only (B1, B2).
+    inside: [u32; 2],
+    ghosts: [u32; 2],
+    now: u32,
+    size: u32,
+    /// The paper's p: how large T1 should be.
+    target: f64,
+}
 
 impl Arc {
     fn new(setup: Setup<'_>) -> Self {
-        Self(FourLists::new(setup))
+        // A time has 31 bits.
+        let room = low32((u64::from(setup.pages) * ROOM).clamp(256, 1 << 31));
+        Self {
+            last: flat::zeroed(at(setup.pages)),
+            live: flat::filled([0; 2], at(room / 64)),
+            held: [1; 2],
+            known: [1; 2],
+            inside: [0; 2],
+            ghosts: [0; 2],
+            now: 1,
+            size: setup.size,
+            target: 0.0,
+        }
+    }
+
+    #[inline]
+    fn clear(&mut self, time: u32, window: u32) {
+        self.live[at(time >> 6)][at(window)] &= !(1 << (time & 63));
+    }
+
+    #[inline]
+    fn set(&mut self, window: u32) {
+        self.live[at(self.now >> 6)][at(window)] |= 1 << (self.now & 63);
+    }
+
+    /// The time after the first one from `time` on that is some page's.
+    #[inline]
+    fn behind(&self, window: u32, time: u32) -> u32 {
+        let mut word = at(time >> 6);
+        let mut bits = self.live[word][at(window)] & (u64::MAX << (time & 63));
+        while bits == 0 {
+            word += 1;
+            bits = self.live[word][at(window)];
+        }
+        narrow(word * 64) + bits.trailing_zeros() + 1
+    }
+
+    /// Evicts the oldest page of a window; it is remembered.
+    fn evict(&mut self, window: u32) {
+        self.held[at(window)] = self.behind(window, self.held[at(window)]);
+        self.inside[at(window)] -= 1;
+        self.ghosts[at(window)] += 1;
+    }
+
+    /// Forgets the oldest page of a window that is remembered only.
+    fn forget(&mut self, window: u32) {
+        self.known[at(window)] = self.behind(window, self.known[at(window)]);
+        self.ghosts[at(window)] -= 1;
+    }
+
+    /// A page was remembered only: what it came from should have been larger.
+    fn learn(&mut self, window: u32) {
+        let [b1, b2] = self.ghosts.map(f64::from);
+        self.target = if window == ONCE {
+            (self.target + (b2 / b1).max(1.0)).min(f64::from(self.size))
+        } else {
+            (self.target - (b1 / b2).max(1.0)).max(0.0)
+        };
     }
 
     /// The paper's REPLACE.
     fn replace(&mut self, in_b2: bool) {
-        let t1 = f64::from(self.0.len(T1));
+        let t1 = f64::from(self.inside[0]);
         #[expect(clippy::float_cmp, reason = "the paper compares them as they are")]
-        let from_t1 = t1 > 0.0 && (t1 > self.0.target || (in_b2 && t1 == self.0.target));
-        let (from, to) = if from_t1 || self.0.len(T2) == 0 {
-            (T1, B1)
+        let from_t1 = t1 > 0.0 && (t1 > self.target || (in_b2 && t1 == self.target));
+        if from_t1 || self.inside[1] == 0 {
+            self.evict(ONCE);
         } else {
-            (T2, B2)
-        };
-        if let Some(page) = self.0.lists.pop(from) {
-            self.0.lists.append(to, page);
+            self.evict(OFTEN);
         }
     }
 
     /// Case IV: a page that no list knows.
     fn make_room(&mut self) {
-        let held = &mut self.0;
-        if held.held() < held.size {
+        let ([t1, t2], [b1, b2]) = (self.inside, self.ghosts);
+        if t1 + t2 < self.size {
             return;
         }
-        if held.len(T1) + held.len(B1) < held.size {
-            if held.is_full() {
-                held.lists.forget(B2);
+        if t1 + b1 < self.size {
+            let all = u64::from(t1) + u64::from(t2) + u64::from(b1) + u64::from(b2);
+            if all >= 2 * u64::from(self.size) && b2 > 0 {
+                self.forget(OFTEN);
             }
-        } else if held.len(B1) > 0 {
-            held.lists.forget(B1);
+        } else if b1 > 0 {
+            self.forget(ONCE);
         } else {
-            held.lists.forget(T1);
+            self.evict(ONCE);
+            self.forget(ONCE);
             return;
         }
         self.replace(false);
     }
 
-    /// A page that is not in memory.
-    fn miss(&mut self, page: u32, list: u32) {
-        match list {
-            B1 | B2 => {
-                self.0.learn(list);
-                self.0.lists.take(self.0.lists.place(page));
-                self.replace(list == B2);
-                self.0.lists.append(T2, page);
+    /// A page that is not in memory, with the window and the time where it was last.
+    #[inline(never)]
+    fn miss(&mut self, page: u32, window: u32, time: u32) {
+        if time >= self.known[at(window)] {
+            self.learn(window);
+            self.clear(time, window);
+            self.ghosts[at(window)] -= 1;
+            self.replace(window == OFTEN);
+            self.set(OFTEN);
+            self.inside[1] += 1;
+        } else {
+            self.make_room();
+            self.last[at(page)] = self.now << 1 | ONCE;
+            self.set(ONCE);
+            self.inside[0] += 1;
+        }
+        self.now += 1;
+    }
+
+    /// Gives the times in the windows new numbers from 1 without gaps, so that there is room behind them.
+    #[cold]
+    fn close_up(&mut self) {
+        for (window, &known) in self.known.iter().enumerate() {
+            let first = at(known >> 6);
+            let words = self.live.iter_mut().map(|both| &mut both[window]);
+            for (place, bits) in words.enumerate().take(first + 1) {
+                *bits &= if place < first {
+                    0
+                } else {
+                    u64::MAX << (known & 63)
+                };
             }
-            _ => {
-                self.make_room();
-                self.0.lists.append(T1, page);
-            }
+        }
+        let mut before = Vec::with_capacity(self.live.len() + 1);
+        let mut sum = 1;
+        for [once, often] in &self.live {
+            before.push(sum);
+            sum += (once | often).count_ones();
+        }
+        before.push(sum);
+        let live = &self.live;
+        let renewed = |time: u32| {
+            let [once, often] = live.get(at(time >> 6)).copied().unwrap_or_default();
+            let earlier = (once | often) & ((1 << (time & 63)) - 1);
+            before[at(time >> 6)] + earlier.count_ones()
+        };
+        for last in &mut self.last {
+            let (window, time) = (*last & 1, *last >> 1);
+            *last = if time >= self.known[at(window)] {
+                renewed(time) << 1 | window
+            } else {
+                0
+            };
+        }
+        self.held = self.held.map(renewed);
+        self.known = self.known.map(renewed);
+        self.now = sum;
+        self.live.fill([0; 2]);
+        for &last in self.last.iter().filter(|last| **last != 0) {
+            let (window, time) = (last & 1, last >> 1);
+            self.live[at(time >> 6)][at(window)] |= 1 << (time & 63);
         }
     }
 }
 
 impl Policy for Arc {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
-        let place = self.0.lists.place(page);
-        let hit = matches!(place.list(), T1 | T2);
-        if hit {
-            self.0.lists.renew(T2, page, place);
-        } else {
-            self.miss(page, place.list());
+        if at(self.now >> 6) == self.live.len() {
+            self.close_up();
         }
-        hit
+        let last = std::mem::replace(&mut self.last[at(page)], self.now << 1 | OFTEN);
+        let (window, time) = (last & 1, last >> 1);
+        if time < self.held[at(window)] {
+            self.miss(page, window, time);
+            return false;
+        }
+        self.clear(time, window);
+        self.set(OFTEN);
+        let moved = window ^ 1;
+        self.inside[0] -= moved;
+        self.inside[1] += moved;
+        self.now += 1;
+        true
+    }
+
+    fn held(&mut self, page: u32) -> bool {
+        let last = self.last[at(page)];
+        last >> 1 >= self.held[at(last & 1)]
     }
 
     #[inline]
     fn soon(&self, page: u32) {
-        self.0.lists.soon(page);
+        flat::soon(&self.last, page);
     }
 
     #[inline]
     fn near(&self, page: u32) {
-        self.0.lists.near(page);
+        flat::soon(&self.live, self.last[at(page)] >> 7);
     }
 }

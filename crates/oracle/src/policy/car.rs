@@ -1,8 +1,8 @@
 //! CAR: ARC with clocks for lists.
 
-use super::four_lists::{B1, B2, FourLists, T1, T2};
 use super::{About, Policy, Setup};
 use crate::flat;
+use crate::lists::Lists;
 use crate::number::at;
 
 pub(super) static ABOUT: About = About {
@@ -12,6 +12,58 @@ pub(super) static ABOUT: About = About {
     parameters: &[],
     make: |setup| Box::new(Car::new(setup)),
 };
+
+/// Pages in memory that were used once lately, and more often; pages that were evicted from these.
+const T1: u32 = 1;
+const T2: u32 = 2;
+const B1: u32 = 3;
+const B2: u32 = 4;
+
+struct FourLists {
+    lists: Lists<4>,
+    size: u32,
+    /// The paper's p: how large T1 should be.
+    target: f64,
+}
+
+impl FourLists {
+    fn new(setup: Setup<'_>) -> Self {
+        // Together they hold one page more than twice memory for a moment.
+        let most = setup.size.saturating_mul(2).saturating_add(1);
+        Self {
+            lists: Lists::new(setup.pages, most),
+            size: setup.size,
+            target: 0.0,
+        }
+    }
+
+    /// Pages in a list.
+    #[inline]
+    fn len(&self, list: u32) -> u32 {
+        self.lists.len(list)
+    }
+
+    /// A page was in a ghost list: what it came from should have been larger.
+    fn learn(&mut self, ghost: u32) {
+        let (b1, b2) = (f64::from(self.len(B1)), f64::from(self.len(B2)));
+        self.target = if ghost == B1 {
+            (self.target + (b2 / b1).max(1.0)).min(f64::from(self.size))
+        } else {
+            (self.target - (b1 / b2).max(1.0)).max(0.0)
+        };
+    }
+
+    /// Pages in memory.
+    fn held(&self) -> u32 {
+        self.len(T1) + self.len(T2)
+    }
+
+    /// Whether all lists together hold twice what memory does.
+    fn is_full(&self) -> bool {
+        let all = u64::from(self.held()) + u64::from(self.len(B1)) + u64::from(self.len(B2));
+        all >= 2 * u64::from(self.size)
+    }
+}
 
 struct Car {
     held: FourLists,
@@ -82,6 +134,10 @@ impl Policy for Car {
             self.miss(page, list);
         }
         hit
+    }
+
+    fn held(&mut self, page: u32) -> bool {
+        matches!(self.held.lists.place(page).list(), T1 | T2)
     }
 
     #[inline]

@@ -76,6 +76,10 @@ impl Policy for Clock {
         }
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        self.state[at(page)] > 0
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.state, page);

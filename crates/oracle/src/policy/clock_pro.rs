@@ -185,6 +185,10 @@ impl Policy for ClockPro {
         }
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        matches!(self.entries[at(page)].kind, Kind::Hot | Kind::Cold)
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.entries, page);

@@ -50,6 +50,10 @@ impl Policy for Fifo {
         false
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        self.present[at(page)]
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.present, page);

@@ -231,6 +231,11 @@ impl Policy for Lirs {
         }
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        matches!(self.stacked[at(page)].list(), NEAR | FAR)
+            || self.listed[at(page)].list() == QUEUED && self.stacked[at(page)].list() != GONE
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.stacked, page);

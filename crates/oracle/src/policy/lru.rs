@@ -107,6 +107,10 @@ impl Policy for Lru {
         hit
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        self.last[at(page)] >= self.start
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.last, page);

@@ -267,6 +267,10 @@ impl Policy for Mglru {
         false
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        self.places[at(page)] != Place::default()
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.places, page);

@@ -63,6 +63,21 @@ impl Policy for Opt {
         true
     }
 
+    /// Keeping a page to the end is an interval too, which ends after all others.
+    fn held(&mut self, page: u32) -> bool {
+        let start = self.last[at(page)] + 1;
+        if start == 1 || start == self.now + 1 {
+            return start > 1;
+        }
+        if let Some(free) = self.tokens.latest(start) {
+            self.tokens.remove(free);
+            return true;
+        }
+        let unused = self.unused > 0;
+        self.unused -= u32::from(unused);
+        unused
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.last, page);

@@ -49,6 +49,10 @@ impl Policy for Random {
         false
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        self.present[at(page)]
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.present, page);

@@ -231,6 +231,10 @@ impl Policy for S3Fifo {
         false
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        (SMALL..GHOST).contains(&self.state[at(page)])
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         flat::soon(&self.state, page);

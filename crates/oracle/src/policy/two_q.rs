@@ -95,6 +95,10 @@ impl Policy for TwoQ {
         }
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        matches!(self.lists.place(page).list(), IN | MAIN)
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         self.lists.soon(page);

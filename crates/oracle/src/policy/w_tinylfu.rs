@@ -126,6 +126,10 @@ impl Policy for WTinyLfu {
         true
     }
 
+    fn held(&mut self, page: u32) -> bool {
+        self.lists.place(page).list() != 0
+    }
+
     #[inline]
     fn soon(&self, page: u32) {
         self.lists.soon(page);

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use pagetide_campaign::pair;
 use pagetide_lab::ReferencesQuestion;
-use pagetide_oracle::{Format, ReferenceString, ask, choices, curve, workers};
+use pagetide_oracle::{Format, ReferenceString, WriteCost, ask_costing, choices, curve, workers};
 use pagetide_quantity::Bytes;
 use pagetide_report::terminal::ideal::{IdealView, Measurement, policies};
 use pagetide_store::Store;
@@ -52,6 +52,9 @@ pub struct Args {
     /// With --curve: estimate LRU's from this share of the pages, with error bars, for files of any length
     #[arg(long, value_name = "SHARE", requires = "curve")]
     sample: Option<f64>,
+    /// Count dirty pages that are evicted too, at this many faults each, and say below what no policy's cost can be
+    #[arg(long, value_name = "W", allow_hyphen_values = true, conflicts_with_all = ["curve", "policies"])]
+    write_cost: Option<WriteCost>,
     /// Parameter of the scenario, such as refs=100000
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = pair)]
     param: Vec<(String, String)>,
@@ -94,8 +97,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         return curves(&known.string, out);
     }
     let choices = choices(&args.policy, args.sweep.as_deref())?;
-    let (string, sizes) = (&known.string, &known.sizes);
-    let answer = ask(string, &choices, sizes, args.windows, workers())?;
+    let (string, sizes, cost) = (&known.string, &known.sizes, args.write_cost);
+    let answer = ask_costing(string, &choices, sizes, args.windows, workers(), cost)?;
     let shown = IdealView::of(answer, known.record.as_deref().and_then(Measurement::of));
     out.show(&shown, || shown.draw(&out.look))?;
     Ok(End::Done)
@@ -111,6 +114,7 @@ impl Args {
             seed: self.seed,
             format: self.format,
             hold: self.hold,
+            writes: self.write_cost.is_some(),
         }
     }
 }

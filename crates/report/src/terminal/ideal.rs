@@ -73,6 +73,82 @@ impl Row for Line {
     }
 }
 
+/// A policy with the cost of its write-backs.
+#[derive(Serialize)]
+struct CostRow<'a> {
+    line: &'a Line,
+    least: f64,
+}
+
+impl Row for CostRow<'_> {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("memory", Align::Right),
+        ("policy", Align::Left),
+        ("faults", Align::Right),
+        ("write-backs", Align::Right),
+        ("cost", Align::Right),
+        ("of the bound", Align::Right),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let cost = self.line.cost.unwrap_or_default();
+        let times = headroom(cost, self.least);
+        vec![
+            count(u64::from(self.line.pages)),
+            self.line.policy.clone(),
+            count(self.line.faults),
+            self.line.write_backs.map(count).unwrap_or_default(),
+            cost_text(cost),
+            if times.is_finite() {
+                grouped(times, 3)
+            } else {
+                "∞".to_owned()
+            },
+        ]
+    }
+}
+
+/// A cost in faults: whole where it is, one decimal where not.
+fn cost_text(cost: f64) -> String {
+    grouped(cost, u8::from(cost.fract() != 0.0).into())
+}
+
+/// The table of costs and what it means.
+fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
+    let least = |pages| answer.bounds.iter().find(|bound| bound.pages == pages);
+    let rows: Vec<CostRow<'_>> = answer
+        .lines
+        .iter()
+        .map(|line| CostRow {
+            line,
+            least: least(line.pages).map_or(0.0, |bound| bound.cost),
+        })
+        .collect();
+    let mut text = list(&rows, look);
+    let mut sentences = format!(
+        "Cost is faults + {write_cost} × write-backs. A write-back is a dirty page that was evicted, also while memory was filled first; \
+         what is dirty in memory at the end is none."
+    );
+    for bound in &answer.bounds {
+        put!(
+            sentences,
+            " No policy costs less than {} with {} pages: {} faults, OPT's, and {} write-backs, below which none can go.",
+            cost_text(bound.cost),
+            count(u64::from(bound.pages)),
+            count(bound.faults),
+            count(bound.write_backs)
+        );
+    }
+    sentences.push_str(
+        " It is a bound: whether a policy can have both at once is not computed. OPT here saves faults first.",
+    );
+    text.push('\n');
+    for line in clean::wrap(&sentences, look.width, look.ascii) {
+        put!(text, "{}\n", clean(&line, look.width, look.ascii));
+    }
+    text
+}
+
 impl Row for Point {
     const HEADS: &'static [(&'static str, Align)] = &[
         ("memory", Align::Right),
@@ -154,7 +230,10 @@ impl IdealView {
             );
         }
         text.push_str("\n\n");
-        text.push_str(&list(&answer.lines, look));
+        match answer.write_cost {
+            Some(cost) => text.push_str(&costs(answer, cost, look)),
+            None => text.push_str(&list(&answer.lines, look)),
+        }
         for sentence in nothing_told(answer) {
             put!(text, "{sentence}\n");
         }
@@ -254,12 +333,16 @@ mod tests {
             headroom: 1.0,
             windows: Vec::new(),
             seconds: 0.0,
+            write_backs: None,
+            cost: None,
         };
         Answer {
             references: 100,
             lead: 0,
             distinct,
             lines: lines.iter().map(line).collect(),
+            write_cost: None,
+            bounds: Vec::new(),
         }
     }
 
