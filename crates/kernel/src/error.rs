@@ -135,16 +135,30 @@ pub enum KernelError {
         /// The option that builds it.
         option: String,
     },
-    /// A kernel's zram does not know a compressor.
+    /// A kernel's zram or zswap does not know a compressor.
     #[error(
-        "zram of {release} cannot compress with {compressor}: choose a kernel built with {option}, or another compressor"
+        "{of} of {release} cannot compress with {compressor}: choose a kernel built with {option}, or another compressor"
     )]
     NoCompressor {
+        /// Whose: zram or zswap.
+        of: &'static str,
         /// The kernel's release.
         release: String,
         /// The compressor asked for.
         compressor: String,
         /// The option that builds it in.
+        option: String,
+    },
+    /// A kernel's zswap does not know a pool.
+    #[error(
+        "zswap of {release} cannot keep pages in {pool}: choose a kernel built with {option}, or another pool"
+    )]
+    NoPool {
+        /// The kernel's release.
+        release: String,
+        /// The pool asked for.
+        pool: String,
+        /// The option that builds it.
         option: String,
     },
     /// A kernel lacks options something needs.

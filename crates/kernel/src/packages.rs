@@ -2,7 +2,7 @@
 //! script of a package runs.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -114,14 +114,17 @@ impl Cache {
             package: format!("{} and what they depend on", set.names.join(", ")),
             bytes: None,
         });
-        fetch(&apt, &set.names, &debs)?;
-        for file in sorted(&debs, "deb")? {
-            self.stop().check()?;
-            take_out(&file, &tars)?;
-        }
-        let _ = fs::remove_dir_all(&folder);
-        fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))?;
+        let done = fetch(&apt, &set.names, &debs).and_then(|()| {
+            for file in sorted(&debs, "deb")? {
+                self.stop().check()?;
+                take_out(&file, &tars, MOST_DATA)?;
+            }
+            let _ = fs::remove_dir_all(&folder);
+            fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))
+        });
+        // Whatever became of it.
         let _ = fs::remove_dir_all(&fresh);
+        done?;
         contents(&folder)
     }
 }
@@ -170,20 +173,93 @@ fn contents(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     sorted(folder, "tar")
 }
 
-/// Writes what a package installs as a plain tar archive.
-fn take_out(package: &Path, folder: &Path) -> Result<(), KernelError> {
+/// The most that a package may hold once unpacked, in bytes: four times what fits into a guest, and far less than what a small
+/// package can be made to unpack to.
+const MOST_DATA: u64 = 4 << 30;
+
+/// Writes what a package installs as a plain tar archive of at most `most` bytes. Names in it are used for nothing here.
+fn take_out(package: &Path, folder: &Path, most: u64) -> Result<(), KernelError> {
     let opened = Package::open(package)?;
     let name = package.file_stem().unwrap_or_default();
     let to = folder.join(name).with_added_extension("tar");
     let mut file = File::create_new(&to).map_err(KernelError::cache("making", &to))?;
-    io::copy(&mut opened.member("data.tar")?, &mut file)
-        .map_err(|cause| KernelError::decode(package, "data.tar", cause))?;
+    let mut data = opened.member("data.tar")?.take(most.saturating_add(1));
+    let copied = io::copy(&mut data, &mut file);
+    if copied.map_err(|cause| KernelError::decode(package, "data.tar", cause))? > most {
+        return Err(KernelError::Damaged {
+            path: package.to_owned(),
+            what: format!("its data.tar unpacks to more than {most} bytes"),
+        });
+    }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::Deb;
+
+    /// Takes a package of these bytes out into a folder of its own; gives what became of it, and what lies there.
+    fn taken(bytes: &[u8], most: u64) -> (Result<(), KernelError>, Vec<PathBuf>) {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("hostile_1_amd64.deb");
+        fs::write(&package, bytes).unwrap();
+        let tars = folder.path().join("tars");
+        fs::create_dir(&tars).unwrap();
+        let done = take_out(&package, &tars, most);
+        (done, contents(&tars).unwrap())
+    }
+
+    fn hostile(ending: &'static str) -> Deb {
+        let mut deb = Deb::new("hostile", "1", "libc6");
+        deb.ending = ending;
+        deb.files = ["../../evil", "/etc/evil", "./usr/../../evil", "./usr/bin/x"]
+            .map(|name| (name.to_owned(), vec![7; 5000]))
+            .into();
+        deb
+    }
+
+    #[test]
+    fn a_hostile_package_becomes_one_archive_of_ours_or_an_error_that_names_it() {
+        for ending in ["", ".gz", ".xz", ".zst"] {
+            let whole = hostile(ending).build();
+            let (done, found) = taken(&whole, MOST_DATA);
+            done.unwrap();
+            // Names of its own are not looked at before the root is put together, which refuses them.
+            assert_eq!(found.len(), 1);
+            assert!(found[0].ends_with("hostile_1_amd64.tar"), "{found:?}");
+            for length in (0..whole.len() - 1).step_by(41) {
+                let why = taken(&whole[..length], MOST_DATA).0.unwrap_err();
+                let why = why.to_string();
+                assert!(
+                    why.contains("hostile_1_amd64.deb") && !why.contains('\n'),
+                    "{length}: {why}"
+                );
+            }
+            for place in (0..whole.len()).step_by(23) {
+                let mut damaged = whole.clone();
+                damaged[place] ^= 0x55;
+                if let (Err(why), _) = taken(&damaged, MOST_DATA) {
+                    let why = why.to_string();
+                    assert!(
+                        why.contains("hostile_1_amd64.deb") && !why.contains('\n'),
+                        "{place}: {why}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_package_that_unpacks_to_very_much_is_refused_before_it_is_all_written() {
+        let mut bomb = hostile(".xz");
+        bomb.files.push(("./usr/zeros".into(), vec![0; 8 << 20]));
+        let bytes = bomb.build();
+        assert!(bytes.len() < 100_000, "it is small: {}", bytes.len());
+        let why = taken(&bytes, 1 << 20).0.unwrap_err().to_string();
+        assert!(why.contains("more than 1048576 bytes"), "{why}");
+        assert!(taken(&bytes, 16 << 20).0.is_ok());
+    }
 
     #[test]
     fn packages_are_named_with_and_without_a_suite_and_slips_are_refused() {

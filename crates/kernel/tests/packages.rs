@@ -139,6 +139,57 @@ fn a_compressor_is_found_in_the_crypto_modules_of_older_kernels_and_in_zram_itse
 }
 
 #[test]
+fn zswap_finds_its_compressor_and_its_pool_or_says_which_option_gives_them() {
+    let (folder, cache) = cache();
+    let kernel = |version: &str, config: &str| {
+        let mut deb = Deb::kernel(RELEASE, version);
+        deb.files[1].1 = config.as_bytes().to_vec();
+        let vermagic = format!("vermagic={RELEASE} SMP");
+        for (name, depends) in [
+            ("zsmalloc", "depends="),
+            ("z3fold", "depends="),
+            ("zstd", "depends="),
+        ] {
+            let path = format!("./lib/modules/{RELEASE}/kernel/{name}.ko");
+            deb.files
+                .push((path, sample::module(&[depends, &vermagic])));
+        }
+        resolve(&cache, &deb.write(folder.path())).unwrap()
+    };
+    let old = kernel(
+        "1-1",
+        "CONFIG_ZSWAP=y\nCONFIG_ZSMALLOC=m\nCONFIG_Z3FOLD=m\nCONFIG_CRYPTO_ZSTD=m\nCONFIG_CRYPTO_LZO=y\n",
+    );
+    let names = |compressor, pool| -> Vec<String> {
+        let modules = old.zswap_modules(compressor, pool).unwrap();
+        modules.into_iter().map(|module| module.name).collect()
+    };
+    assert_eq!(names("zstd", "zsmalloc"), ["zstd", "zsmalloc"]);
+    assert_eq!(
+        names("lzo-rle", "z3fold"),
+        ["z3fold"],
+        "the other is built in"
+    );
+    let why = |kernel: &Kernel, compressor, pool| {
+        let refused = kernel.zswap_modules(compressor, pool);
+        refused.unwrap_err().to_string()
+    };
+    let text = why(&old, "842", "zsmalloc");
+    assert!(
+        text.starts_with("zswap of") && text.contains("CONFIG_CRYPTO_842"),
+        "{text}"
+    );
+    let text = why(&old, "zstd", "zbud");
+    assert!(
+        text.contains("zbud") && text.contains("CONFIG_ZBUD"),
+        "{text}"
+    );
+    let none = kernel("1-2", "# CONFIG_ZSWAP is not set\nCONFIG_CRYPTO_ZSTD=m\n");
+    let text = why(&none, "zstd", "zsmalloc");
+    assert!(text.contains("zswap needs CONFIG_ZSWAP"), "{text}");
+}
+
+#[test]
 fn a_package_cut_anywhere_is_refused_by_name_and_leaves_nothing() {
     let (folder, cache) = cache();
     let deb = Deb::kernel(RELEASE, "1-1");

@@ -425,6 +425,64 @@ fn a_hostile_archive_writes_nothing_outside_and_leads_nowhere() {
 }
 
 #[test]
+fn hostile_packages_lead_nowhere_and_bring_no_devices() {
+    use tar::EntryType as Kind;
+    let put_together = |entries: &[(&str, Kind, &str)]| {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = folder.path().join("spool");
+        fs::create_dir(&spool).unwrap();
+        let path = folder.path().join("hostile.tar");
+        fs::write(&path, archive(entries)).unwrap();
+        let mut tree = Tree::default();
+        let done = tree.packages(&[path], &spool).map(|()| tree);
+        assert!(!folder.path().join("evil").exists() && !spool.join("evil").exists());
+        (done, folder)
+    };
+    for (name, kind, text) in [
+        ("../evil", Kind::Regular, "x"),
+        ("./usr/../../evil", Kind::Regular, "x"),
+        ("lib/../../../evil", Kind::Regular, "x"),
+        ("usr/bin/../..", Kind::Directory, ""),
+        ("twin", Kind::Link, "../../../etc/passwd"),
+        ("twin", Kind::Link, "/etc/shadow"),
+    ] {
+        let why = put_together(&[(name, kind, text)])
+            .0
+            .unwrap_err()
+            .to_string();
+        assert!(!why.contains('\n'), "{name} {text}: {why}");
+    }
+    // Devices, pipes and links that lead out: none of the first, and the last lead to places inside.
+    let evil = format!("out/pagetide-evil-{}", std::process::id());
+    let (tree, folder) = put_together(&[
+        ("dev/mem", Kind::Char, ""),
+        ("usr/lib/disk", Kind::Block, ""),
+        ("usr/lib/pipe", Kind::Fifo, ""),
+        ("out", Kind::Symlink, "/tmp"),
+        (&evil, Kind::Regular, "x"),
+        ("lib", Kind::Symlink, "/etc"),
+        ("usr/lib/own", Kind::Symlink, "/etc/shadow"),
+    ]);
+    let mut tree = tree.unwrap();
+    for device in ["/dev/mem", "/usr/lib/disk", "/usr/lib/pipe"] {
+        assert!(tree.get(&inside(device)).is_none(), "{device}");
+    }
+    assert!(!Path::new(&evil.replace("out", "/tmp")).exists());
+    let kept = evil.replace("out", "/tmp");
+    assert!(tree.get(&inside(&kept)).is_some(), "it lies inside");
+    tree.complete().unwrap();
+    let root = Roots::of(folder.path()).make(&tree, SPACE, |_| ()).unwrap();
+    let open = root.open().unwrap();
+    for entry in root.entries(&open).unwrap() {
+        if let ImageKind::File { .. } = entry.kind {
+            assert_ne!(entry.path.as_str(), "/etc/shadow");
+        }
+    }
+    let said = debugfs(&root.image, "stat /usr/lib/own");
+    assert!(said.contains("symlink"), "{said}");
+}
+
+#[test]
 fn an_image_names_nothing_of_this_machine_but_what_was_named() {
     let cache = tempfile::Builder::new()
         .prefix("folder-of-the-cache-")
