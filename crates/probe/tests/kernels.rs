@@ -3,133 +3,17 @@
 //! The formats are written here as those kernels' print formats name their fields (include/trace/events/vmscan.h and
 //! compaction.h of 6.1, 6.12 and 7.2); numbers and places are made up, as every boot gives out its own.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+mod written;
 
 use pagetide_probe::meaning::{CpuTimes, PairKind, ReclaimTable, Reclaimer, RowId, Value, analyse};
-use pagetide_probe::trace::{CpuBuffer, Losses, StoredFormat, TraceFile, TraceMeta};
+use pagetide_probe::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
 use pagetide_system::Delta;
 
-/// An event being defined: its fields, each with its bytes.
-type Fields = &'static [(&'static str, usize)];
-
-/// Writes a trace as a kernel with these events would.
-#[derive(Default)]
-struct Kernel {
-    formats: Vec<StoredFormat>,
-    ids: BTreeMap<&'static str, (u16, Fields)>,
-    events: Vec<(u64, Vec<u8>)>,
-}
-
-impl Kernel {
-    fn with(mut self, system: &str, names: &[&'static str], fields: Fields) -> Self {
-        for &name in names {
-            let id = u16::try_from(300 + self.ids.len()).expect("few events");
-            let mut text = format!(
-                "name: {name}\nID: {id}\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-            );
-            let mut offset = 8;
-            for (field, size) in fields {
-                writeln!(
-                    text,
-                    "\tfield:t {field};\toffset:{offset};\tsize:{size};\tsigned:0;"
-                )
-                .expect("a string takes everything");
-                offset += 8;
-            }
-            text += "\nprint fmt: \"\"\n";
-            self.formats.push(StoredFormat {
-                system: system.into(),
-                name: name.into(),
-                text,
-            });
-            self.ids.insert(name, (id, fields));
-        }
-        self
-    }
-
-    /// One event; values by the order of its fields.
-    fn event(mut self, time: u64, pid: u32, name: &str, values: &[u64]) -> Self {
-        let (id, fields) = self.ids[name];
-        assert_eq!(fields.len(), values.len(), "{name}");
-        let mut data = id.to_le_bytes().to_vec();
-        data.extend([0; 2]);
-        data.extend(pid.to_le_bytes());
-        for value in values {
-            data.extend(value.to_le_bytes());
-        }
-        self.events.push((time, data));
-        self
-    }
-
-    fn trace(self, meta: TraceMeta) -> TraceFile {
-        let mut bytes = Vec::new();
-        for (time, data) in self.events {
-            // A page for each event: header, then length in a word of its own.
-            bytes.extend(time.to_le_bytes());
-            bytes.extend((data.len() as u64 + 8).to_le_bytes());
-            bytes.extend(0_u32.to_le_bytes());
-            bytes.extend((u32::try_from(data.len()).expect("small") + 4).to_le_bytes());
-            bytes.extend(data);
-        }
-        TraceFile {
-            meta: TraceMeta {
-                formats: self.formats,
-                ..meta
-            },
-            cpus: vec![CpuBuffer { cpu: 0, bytes }],
-        }
-    }
-}
-
-const DIRECT_BEGIN: &str = "mm_vmscan_direct_reclaim_begin";
-const DIRECT_END: &str = "mm_vmscan_direct_reclaim_end";
-const MEMCG_BEGIN: &str = "mm_vmscan_memcg_reclaim_begin";
-const MEMCG_END: &str = "mm_vmscan_memcg_reclaim_end";
-const ISOLATE: &str = "mm_vmscan_lru_isolate";
-const SHRINK: &str = "mm_vmscan_lru_shrink_inactive";
-const WRITE: &str = "mm_vmscan_write_folio";
-const WAKE: &str = "mm_vmscan_kswapd_wake";
-const SLEEP: &str = "mm_vmscan_kswapd_sleep";
-const BIO: &str = "block_bio_queue";
-const KSWAPD: u32 = 40;
-/// Number of the swap device.
-const SWAP: u64 = 0x0080_0010;
-/// The text "W", as the field `rwbs` has it.
-const WRITES: u64 = 0x57;
-
-fn kernel_6_1() -> Kernel {
-    Kernel::default()
-        .with(
-            "vmscan",
-            &[DIRECT_BEGIN, MEMCG_BEGIN],
-            &[("order", 4), ("gfp_flags", 8)],
-        )
-        .with("vmscan", &[DIRECT_END, MEMCG_END], &[("nr_reclaimed", 8)])
-        .with(
-            "vmscan",
-            &[ISOLATE],
-            &[
-                ("highest_zoneidx", 4),
-                ("order", 4),
-                ("nr_requested", 8),
-                ("nr_scanned", 8),
-                ("nr_skipped", 8),
-                ("nr_taken", 8),
-                ("isolate_mode", 4),
-                ("lru", 4),
-            ],
-        )
-        .with(
-            "vmscan",
-            &[SHRINK],
-            &[("nid", 4), ("nr_scanned", 8), ("nr_reclaimed", 8)],
-        )
-        .with("vmscan", &[WRITE], &[("pfn", 8), ("reclaim_flags", 4)])
-        .with("vmscan", &[WAKE], &[("nid", 4), ("zid", 4), ("order", 4)])
-        .with("vmscan", &[SLEEP], &[("nid", 4)])
-}
+use written::{
+    BIO, DIRECT_BEGIN, DIRECT_END, ISOLATE, KSWAPD, Kernel, MEMCG_BEGIN, MEMCG_END, SHRINK, SLEEP,
+    SWAP, WAKE, WRITE, WRITES, kernel_6_1, meta, value,
+};
 
 fn kernel_7_2() -> Kernel {
     Kernel::default()
@@ -160,23 +44,9 @@ fn kernel_7_2() -> Kernel {
         )
 }
 
-fn meta(lru_gen: Option<u64>) -> TraceMeta {
-    TraceMeta {
-        lru_gen,
-        tasks: vec![(KSWAPD, "kswapd0".into()), (7, "touch".into())],
-        begin: Nanos(0),
-        end: Nanos(10_000),
-        ..TraceMeta::default()
-    }
-}
-
 fn table(trace: &TraceFile, vmstat: &[(&str, i64)]) -> ReclaimTable {
     let delta: Delta = vmstat.iter().copied().collect();
     analyse(trace, Some(&delta), None).expect("the formats are sound")
-}
-
-fn value(table: &ReclaimTable, id: RowId) -> &Value {
-    &table.row(id).expect("every row is there").value
 }
 
 /// Direct reclaim that swaps a huge page, a single page and one whose I/O no event tells, on the classic lists.

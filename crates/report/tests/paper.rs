@@ -33,7 +33,7 @@ fn row(name: &str, unit: Unit, values: &[&[f64]]) -> MetricRow {
 }
 
 fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
-    let cells: Vec<Cell> = vec![data::cell(scenario, &[], SwapSpec::Zram, metrics)];
+    let cells: Vec<Cell> = vec![data::cell(scenario, &[], SwapSpec::ZRAM, metrics)];
     Comparison {
         campaign: None,
         baseline: None,
@@ -256,7 +256,7 @@ fn sine(scenario: &str, pages: u64, a: f64, b: f64) -> Cell {
     data::cell(
         scenario,
         &[("pages", pages.as_str())],
-        SwapSpec::Zram,
+        SwapSpec::ZRAM,
         metrics,
     )
 }
