@@ -1,0 +1,109 @@
+//! The campaigns that come along: `list campaigns`, `plan` and `run` say the same number of trials for each.
+
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use pagetide_arena::{Arena, ArenaError, Finding, PreparedTrial, Progress, Trial};
+use pagetide_campaign::{
+    Campaign, Event, Options, ProgramPlace, Request, Watch, file, forecast, run,
+};
+use pagetide_lab::vocabulary;
+use pagetide_quantity::Bytes;
+use pagetide_record::{ArenaKind, KernelId, Maker, RecordWriter};
+use pagetide_store::Store;
+
+/// Takes every trial and runs none.
+struct Nowhere;
+
+impl Arena for Nowhere {
+    fn kind(&self) -> ArenaKind {
+        ArenaKind::Exact
+    }
+
+    fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
+        let kernel = KernelId {
+            source: trial.variant.kernel.clone(),
+            ..KernelId::default()
+        };
+        let subject = trial.subject(kernel, Bytes::from_mib(256));
+        Ok(PreparedTrial::new(trial.clone(), subject, ()))
+    }
+
+    fn run(
+        &self,
+        _: &PreparedTrial,
+        _: &mut RecordWriter,
+        _: &dyn Progress,
+    ) -> Result<Finding, ArenaError> {
+        Err(ArenaError::Stopped)
+    }
+}
+
+/// Notes how many trials a run announces, and stops it there.
+#[derive(Default)]
+struct Announced {
+    total: OnceLock<usize>,
+}
+
+impl Watch for Announced {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Planned(tally) = event {
+            let _ = self.total.set(tally.total);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.total.get().is_some()
+    }
+}
+
+/// Trials of a campaign by `plan`: the sum of its cells, and what its head says.
+fn planned(campaign: &Campaign) -> (u64, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let mut sum = 0;
+    let mut take = |cell: pagetide_campaign::CellForecast| sum += cell.trials;
+    let whole = forecast(campaign, &Nowhere, &store, None, false, &[], &mut take).unwrap();
+    (sum, whole.trials)
+}
+
+/// Trials of a campaign by the first word of `run`.
+fn announced(campaign: &Campaign) -> usize {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    let watch = Announced::default();
+    let options = Options {
+        jobs: Some(1),
+        fresh: false,
+        command: "pagetide run".to_owned(),
+        maker: &|_| Maker::default(),
+    };
+    let outcome = run(campaign, &Nowhere, &mut store, &options, &watch).unwrap();
+    assert!(outcome.stopped && outcome.tally.ran == 0);
+    watch.total.into_inner().unwrap()
+}
+
+#[test]
+fn list_plan_and_run_count_the_same_trials_for_every_campaign_that_comes_along() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../campaigns");
+    let listed = file::find(&folder, &vocabulary());
+    assert!(listed.len() >= 17, "{}", listed.len());
+    for (path, campaign) in listed {
+        let count = campaign.trial_count();
+        // As `plan` and `run` read the same words; where a program's files lie does not change their number.
+        let words = [path.display().to_string()];
+        let mut read = Request::default().campaign(&words, &vocabulary()).unwrap();
+        let place = ProgramPlace {
+            command: vec!["program".to_owned()],
+            ..ProgramPlace::default()
+        };
+        for scenario in &mut read.scenarios {
+            scenario.settle(&place).unwrap();
+        }
+        assert_eq!(planned(&read), (count, count), "{}", path.display());
+        assert_eq!(announced(&read) as u64, count, "{}", path.display());
+    }
+}
