@@ -301,11 +301,7 @@ impl FileDefaults {
         Ok(Self {
             share,
             memory,
-            swap: parsed(
-                table,
-                "swap",
-                "\"zram\", \"ssd\", \"ssd:LATENCY\", \"disk\", \"disk:SEEK,RATE\" or \"none\"",
-            )?,
+            swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
             swap_size,
             files_on: table.parsed("files-on", "\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?,
             fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,

@@ -139,13 +139,15 @@ impl Forecast {
             self.most(),
             self.left.about()
         );
+        let unknown =
+            format!("? unknown until its first trial here: {UNKNOWN_TRIAL} are assumed\n");
         for basis in &self.guessed {
             text.push_str(match basis {
                 Basis::Measured => "",
                 Basis::Reckoned => {
                     "~ has never run here: reckoned from its sizes and the speed of this machine\n"
                 }
-                Basis::Assumed => "? has never run here: a guess\n",
+                Basis::Assumed => &unknown,
             });
         }
         text

@@ -41,8 +41,6 @@ pub struct Kind {
     pub name: String,
     /// The device.
     pub swap: SwapSpec,
-    /// Settings that make it what it is.
-    pub settings: Vec<(String, String)>,
 }
 
 /// What is tried.
@@ -124,9 +122,9 @@ impl<'a> Table<'a> {
         let fraction = Fraction::of(self.asked.factors.len());
         let rows = fraction.as_ref().map_or(&[][..], Fraction::runs).to_vec();
         let places: Vec<Vec<usize>> = (0..self.asked.kinds.len())
-            .map(|kind| {
+            .map(|_| {
                 rows.iter()
-                    .map(|row| self.variant(kind, &self.levels(row)))
+                    .map(|row| self.variant(&self.levels(row)))
                     .collect()
             })
             .collect();
@@ -210,12 +208,11 @@ impl<'a> Table<'a> {
         self.asked.factors.iter().zip(row).map(level).collect()
     }
 
-    /// The place of the variant with these settings beside those of a kind; it is added where it is new.
-    fn variant(&mut self, kind: usize, settings: &[(String, String)]) -> usize {
+    /// The place of the variant with these settings; it is added where it is new.
+    fn variant(&mut self, settings: &[(String, String)]) -> usize {
         let mut variant = self.base.clone();
-        let own = self.asked.kinds[kind].settings.clone();
         let mut words = Vec::new();
-        for (key, value) in own.iter().chain(settings) {
+        for (key, value) in settings {
             give(&mut variant, key, value);
             words.push(format!("{}={value}", key.rsplit('.').next().unwrap_or(key)));
         }
@@ -234,7 +231,7 @@ impl<'a> Table<'a> {
     /// Finds what the kernel lacks, by the run with all settings at their second level, and how long the defaults take. False where
     /// it was stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
-        let defaults = self.variant(0, &[]);
+        let defaults = self.variant(&[]);
         self.trials = vec![(0, defaults, 0)];
         if !self.run()? {
             return Ok(false);
@@ -246,7 +243,7 @@ impl<'a> Table<'a> {
             let row = vec![true; self.asked.factors.len()];
             let settings = self.levels(&row);
             self.asked.campaign.variants.clear();
-            let variant = self.variant(kind, &settings);
+            let variant = self.variant(&settings);
             self.trials = vec![(kind, variant, 0)];
             if !self.run()? {
                 return Ok(false);
@@ -255,19 +252,12 @@ impl<'a> Table<'a> {
             let why = runs
                 .died((self.cell(kind), variant), 0..1)
                 .unwrap_or_default();
-            match self.lacking(kind, why) {
+            match self.lacking(why) {
                 None => kind += 1,
-                Some(Lack::Factor(place)) => {
+                Some(place) => {
                     let factor = self.asked.factors.remove(place);
                     let why = without_remedy(why);
                     self.left_out.push(format!("{}: {why}", factor.key));
-                }
-                // Without any kind there is nothing to run on, which the run says.
-                Some(Lack::Kind) if self.asked.kinds.len() == 1 => kind += 1,
-                Some(Lack::Kind) => {
-                    let kind = self.asked.kinds.remove(kind);
-                    let why = without_remedy(why);
-                    self.left_out.push(format!("swap on {}: {why}", kind.name));
                 }
             }
         }
@@ -312,7 +302,7 @@ impl<'a> Table<'a> {
         settings: &[(String, String)],
     ) -> Result<Option<String>, RunError> {
         self.asked.campaign.variants.clear();
-        let variant = self.variant(kind, settings);
+        let variant = self.variant(settings);
         let campaign = &self.asked.campaign;
         let cell = campaign.cells().nth(self.cell(kind));
         let Some(cell) = cell else {
@@ -328,24 +318,14 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What a reason says is lacking.
-    fn lacking(&self, kind: usize, why: &str) -> Option<Lack> {
+    /// The place of the varied setting that a reason says is lacking.
+    fn lacking(&self, why: &str) -> Option<usize> {
         if !LACKS.iter().any(|part| why.contains(part)) {
             return None;
         }
         let is_named = |key: &str| why.contains(&format!("setting {key} "));
-        if self.asked.kinds[kind]
-            .settings
-            .iter()
-            .any(|(key, _)| is_named(key))
-        {
-            return Some(Lack::Kind);
-        }
         let factors = &self.asked.factors;
-        factors
-            .iter()
-            .position(|factor| is_named(&factor.key))
-            .map(Lack::Factor)
+        factors.iter().position(|factor| is_named(&factor.key))
     }
 
     /// Ends runs of programs that take many times as long as under the defaults.
@@ -388,7 +368,7 @@ impl<'a> Table<'a> {
 
     fn runs(&self) -> Result<MatrixRuns, RunError> {
         let swaps = &self.asked.campaign.scenarios[0].swap;
-        let is_zram = |cell: usize| swaps.get(cell) == Some(&SwapSpec::Zram);
+        let is_zram = |cell: usize| swaps.get(cell).is_some_and(|swap| swap.is_zram());
         let runs = MatrixRuns::of(self.site.store, &self.note, &self.asked.metric, is_zram)?;
         match &runs.accident {
             Some(why) => Err(RunError::Arena(ArenaError::broken(why.clone()))),
@@ -473,7 +453,7 @@ impl<'a> Table<'a> {
                 sets.push(moved.collect());
             }
             for settings in sets {
-                let variant = self.variant(kind, &settings);
+                let variant = self.variant(&settings);
                 let known = |(_, k, v): &(Choice, usize, usize)| (*k, *v) == (kind, variant);
                 if all.iter().any(known) {
                     continue;
@@ -495,12 +475,4 @@ fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)
         .to_owned()
-}
-
-/// What a kernel lacks.
-enum Lack {
-    /// A setting that is varied, by its place.
-    Factor(usize),
-    /// What a kind of swap needs.
-    Kind,
 }

@@ -47,7 +47,7 @@ fn main() -> Result<ExitCode, Fault> {
     println!("kernel               swap      trials digests invalid  first instruction  to stored");
     let mut differ = false;
     for kernel in &kernels {
-        for swap in [SwapSpec::Zram, SwapSpec::Ssd(Nanos::from_micros(80))] {
+        for swap in [SwapSpec::ZRAM, SwapSpec::Ssd(Nanos::from_micros(80))] {
             let tally = repeat(&exact, kernel, swap, repeats, side_by_side)?;
             let trials: usize = tally.digests.values().sum();
             println!(

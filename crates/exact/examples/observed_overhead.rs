@@ -25,7 +25,7 @@ fn main() -> Result<(), Fault> {
     println!("exact overhead of observing, {kernel}, {seeds} seeds");
     println!("scenario            swap         median    least     most");
     for scenario in ["smooth-sin-random", "swapbench"] {
-        for swap in [SwapSpec::Zram, SwapSpec::Ssd(Nanos::from_micros(80))] {
+        for swap in [SwapSpec::ZRAM, SwapSpec::Ssd(Nanos::from_micros(80))] {
             let mut more = Vec::new();
             for seed in 1..=seeds {
                 let [timed, observed] = [Pass::Timed, Pass::Observed]

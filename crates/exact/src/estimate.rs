@@ -152,9 +152,10 @@ impl<'a> Sizes<'a> {
             moved: match subject.swap {
                 SwapSpec::Ssd(_) => DISK_LAPS,
                 SwapSpec::Disk(_) => SERVED_LAPS,
-                SwapSpec::Zram | SwapSpec::None => ZRAM_LAPS,
+                // Most of what goes to zswap stays in it.
+                SwapSpec::Zram(_) | SwapSpec::Zswap(_) | SwapSpec::None => ZRAM_LAPS,
             },
-            on_disk: matches!(subject.swap, SwapSpec::Disk(_)),
+            on_disk: subject.swap.has_arm(),
             files_rate: subject.files_on.disk().map(|disk| disk.rate as f64),
         }
     }

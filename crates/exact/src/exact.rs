@@ -15,10 +15,10 @@ use pagetide_kernel::{
     Cache, Digest, Freshness, Kernel, KernelError, KernelRef, Need, Setting, Stop,
 };
 use pagetide_quantity::{Bytes, Nanos, nearest};
-use pagetide_record::subject::SSD_LATENCY;
+use pagetide_record::swap::SSD_LATENCY;
 use pagetide_record::{
     ArenaKind, ArenaSpec, FileSystem, FilesOn, FilesSpec, KernelId, Machine, MemorySpec, Pass,
-    RecordWriter, Subject, SwapSpec,
+    RecordWriter, Subject, SwapDisk, SwapSpec,
 };
 use pagetide_root::{Root, Roots};
 use pagetide_scenario::Needs;
@@ -35,8 +35,6 @@ use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
 use crate::trial;
 
-/// Compressor of zram: built into, or a module of, every kernel since 6.1, and cheap.
-const COMPRESSOR: &str = "lz4";
 /// A trial that makes no progress for this much virtual time is ended.
 const HANG_VIRTUAL: Nanos = Nanos::from_secs(300);
 
@@ -51,7 +49,7 @@ pub struct Exact {
     guest: String,
     kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
     /// What kernels were found to have, by digest: their configuration is read once for all trials with the same needs.
-    able: Mutex<HashSet<(Digest, Vec<Need>)>>,
+    able: Mutex<HashSet<(Digest, Vec<Need>, SwapSpec)>>,
     /// Names of snapshots by what decides them: modules are read once for all trials of a machine.
     named: Mutex<BTreeMap<String, String>>,
     machine: Machine,
@@ -115,11 +113,23 @@ impl Exact {
         Ok(kernel)
     }
 
-    /// Refuses a kernel without what is wanted of it.
-    fn require(&self, kernel: &Kernel, wanted: Vec<Need>) -> Result<(), ArenaError> {
-        let asked = (kernel.digest.clone(), wanted);
+    /// Refuses a kernel without what is wanted of it, or that cannot compress as asked.
+    fn require(
+        &self,
+        kernel: &Kernel,
+        wanted: Vec<Need>,
+        swap: SwapSpec,
+    ) -> Result<(), ArenaError> {
+        let asked = (kernel.digest.clone(), wanted, swap);
         if !locked(&self.able).contains(&asked) {
             kernel.require_all(&asked.1).map_err(ArenaError::refused)?;
+            let compressor = swap.compressor().name();
+            match swap {
+                SwapSpec::Zram(Some(_)) => kernel.require_of_zram(compressor),
+                SwapSpec::Zswap(zswap) => kernel.require_of_zswap(compressor, zswap.pool().name()),
+                _ => Ok(()),
+            }
+            .map_err(ArenaError::refused)?;
             locked(&self.able).insert(asked);
         }
         Ok(())
@@ -154,8 +164,13 @@ impl Exact {
         if needs.packet && kernel.require(Need::Packet).is_ok() {
             modules.extend(kernel.modules_for(&["af_packet"])?);
         }
-        if subject.swap == SwapSpec::Zram {
-            modules.extend(kernel.zram_modules(Some(COMPRESSOR))?);
+        let compressor = subject.swap.compressor().name();
+        match subject.swap {
+            SwapSpec::Zram(_) => modules.extend(kernel.zram_modules(Some(compressor))?),
+            SwapSpec::Zswap(zswap) => {
+                modules.extend(kernel.zswap_modules(compressor, zswap.pool().name())?);
+            }
+            SwapSpec::None | SwapSpec::Ssd(_) | SwapSpec::Disk(_) => {}
         }
         let disk = ssds(subject, needs);
         if disk.is_some() {
@@ -165,6 +180,8 @@ impl Exact {
             && let Some(module) = need_of(subject.files_on.system).module()
         {
             modules.extend(kernel.modules_for(&[module])?);
+            // What sums it up: Debian's plain kernels have it as a module, which no file system names among those it depends on.
+            modules.extend(kernel.modules_for(&["crc32c_generic"]).unwrap_or_default());
         }
         let turning = turning_disks(subject);
         if turning > 0 {
@@ -292,7 +309,7 @@ impl Exact {
             ssd: ssds(subject, needs),
             swap: subject.swap,
             swap_size: subject.swap_size,
-            compressor: COMPRESSOR.to_owned(),
+            compressor: subject.swap.compressor().name().to_owned(),
             filesystem: needs.filesystem,
             files_on: subject.files_on,
             root: needs.root.clone(),
@@ -352,10 +369,15 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         Need::EarlyPrintk,
     ];
     match subject.swap {
-        SwapSpec::None => {}
-        SwapSpec::Zram => wanted.extend([Need::Swap, Need::Zram, Need::ZramLz4]),
-        SwapSpec::Ssd(_) => wanted.extend([Need::Swap, Need::NullBlk]),
-        SwapSpec::Disk(_) => wanted.extend([Need::Swap, Need::Nbd]),
+        SwapSpec::None | SwapSpec::Ssd(_) | SwapSpec::Disk(_) => {}
+        SwapSpec::Zram(None) => wanted.extend([Need::Swap, Need::Zram, Need::ZramLz4]),
+        SwapSpec::Zram(Some(_)) => wanted.extend([Need::Swap, Need::Zram]),
+        SwapSpec::Zswap(_) => wanted.push(Need::Zswap),
+    }
+    match subject.swap.on_disk() {
+        None => {}
+        Some(SwapDisk::Ssd(_)) => wanted.extend([Need::Swap, Need::NullBlk]),
+        Some(SwapDisk::Disk(_)) => wanted.extend([Need::Swap, Need::Nbd]),
     }
     if needs.filesystem.is_some() {
         let FilesSpec { system, on } = subject.files_on;
@@ -414,8 +436,7 @@ fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 
 /// How many disks with an arm a trial has.
 fn turning_disks(subject: &Subject) -> usize {
-    usize::from(matches!(subject.swap, SwapSpec::Disk(_)))
-        + usize::from(subject.files_on.disk().is_some())
+    usize::from(subject.swap.has_arm()) + usize::from(subject.files_on.disk().is_some())
 }
 
 /// The simulated solid-state disks of a trial; `None` where it has none.
@@ -431,8 +452,8 @@ fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
             latency,
         })
     };
-    match (subject.swap, filesystem) {
-        (SwapSpec::Ssd(latency), filesystem) => {
+    match (subject.swap.on_disk(), filesystem) {
+        (Some(SwapDisk::Ssd(latency)), filesystem) => {
             let devices = 1 + u32::from(filesystem.is_some());
             of(devices, latency, subject.swap_size.max(files))
         }
@@ -555,7 +576,7 @@ impl Arena for Exact {
                 on_disk = *size;
             }
         }
-        self.require(&kernel, wanted(&subject, &needs))?;
+        self.require(&kernel, wanted(&subject, &needs), subject.swap)?;
         if let Some(size) = needs.filesystem {
             let cache = Cache::open(&self.options.cache)
                 .map_err(|why| ArenaError::refused(ExactError::from(why)))?

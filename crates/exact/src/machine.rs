@@ -64,9 +64,9 @@ impl MachineSpec {
         boot: &[String],
     ) -> Self {
         let disks = filesystem.map_or(0, disk)
-            + match swap {
-                SwapSpec::Ssd(_) | SwapSpec::Disk(_) => disk(swap_size),
-                SwapSpec::None | SwapSpec::Zram => 0,
+            + match swap.on_disk() {
+                Some(_) => disk(swap_size),
+                None => 0,
             };
         let bare = match memory {
             MemorySpec::Free(free) => free.0 + OVERHEAD.0 + SPARE.0 + disks,
@@ -181,7 +181,7 @@ mod tests {
     fn a_disk_in_memory_enlarges_the_machine_and_zram_does_not() {
         let free = MemorySpec::Free(Bytes::from_mib(64));
         let size = Bytes::from_mib(200);
-        let zram = MachineSpec::new(free, SwapSpec::Zram, size, None, &[]);
+        let zram = MachineSpec::new(free, SwapSpec::ZRAM, size, None, &[]);
         let ssd = MachineSpec::new(
             free,
             SwapSpec::Ssd(pagetide_quantity::Nanos(80_000)),
@@ -190,5 +190,7 @@ mod tests {
             &[],
         );
         assert!(ssd.memory.0 - zram.memory.0 >= size.0);
+        let zswap = MachineSpec::new(free, SwapSpec::ZSWAP, size, None, &[]);
+        assert_eq!(zswap, ssd, "it lies before that disk");
     }
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use pagetide_harness::counters::{self, CounterSet, Idle, Moment};
 use pagetide_harness::judgement::{self, Readings, Report};
 use pagetide_harness::settings::{self, Settings};
-use pagetide_harness::swap::{Swap, fill};
+use pagetide_harness::swap::{Swap, fill, zswap};
 use pagetide_harness::{MachineFate, log, supervise};
 use pagetide_probe::Scope;
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::{Invalid, Warning};
 use pagetide_record::wire::{Kind, Phase, Region};
-use pagetide_record::{FileSystem, FilesOn, Pass, SwapSpec, TraceRing};
+use pagetide_record::{FileSystem, FilesOn, Pass, SwapDisk, SwapSpec, TraceRing};
 
 use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
@@ -104,7 +104,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     // The first is the swap device if the trial swaps to one; otherwise it holds the file system.
     let mut ssds = ssds.into_iter();
     let swap = swap(&boot, &mut ssds)?;
-    let turning = usize::from(matches!(boot.swap, SwapSpec::Disk(_)));
+    let turning = usize::from(boot.swap.has_arm());
     let mut disks: Vec<String> = swap.iter().map(|swap| swap.device().to_owned()).collect();
     if let Some(size) = boot.filesystem {
         let device = match (boot.files_on.system, boot.files_on.on) {
@@ -202,19 +202,25 @@ fn swap(
     ssds: &mut impl Iterator<Item = String>,
 ) -> Result<Option<Swap>, GuestError> {
     let (size, after) = (boot.swap_size, MachineFate::Ends);
-    Ok(match boot.swap {
-        SwapSpec::None => None,
-        SwapSpec::Zram => Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?),
-        SwapSpec::Ssd(_) => {
+    if let SwapSpec::Zram(_) = boot.swap {
+        return Ok(Some(Swap::on_zram(ZRAM, size, &boot.compressor, after)?));
+    }
+    let Some(disk) = boot.swap.on_disk() else {
+        return Ok(None);
+    };
+    // Before there is anything to swap to, so that no page goes by it.
+    if let SwapSpec::Zswap(cache) = boot.swap {
+        zswap(&boot.compressor, cache.pool().name())?;
+    }
+    let device = match disk {
+        SwapDisk::Ssd(_) => {
             let device = next(ssds)?;
             fill(&device, size)?;
-            Some(Swap::on_disk(&device, size, after)?)
+            device
         }
-        SwapSpec::Disk(spec) => {
-            let device = disk::start(0, size, spec)?;
-            Some(Swap::on_disk(&device, size, after)?)
-        }
-    })
+        SwapDisk::Disk(spec) => disk::start(0, size, spec)?,
+    };
+    Ok(Some(Swap::on_disk(&device, size, after)?))
 }
 
 /// The next of the simulated disks.

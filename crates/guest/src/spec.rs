@@ -73,7 +73,7 @@ pub struct BootSpec {
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
-    /// Compressor of zram.
+    /// Compressor of zram or zswap.
     pub compressor: String,
     /// Size of the file system, on a simulated disk of its own, if the scenario needs one.
     pub filesystem: Option<Bytes>,

@@ -23,6 +23,19 @@ pub enum HarnessError {
         /// The device.
         device: String,
     },
+    /// zswap is not what was asked for.
+    #[error(
+        "zswap took {took} for its {what} where {wanted} was asked for, so that every trial with it would be false: choose \
+         another, or a kernel that has it"
+    )]
+    Zswap {
+        /// Its parameter.
+        what: &'static str,
+        /// What was asked for.
+        wanted: String,
+        /// What it says it has.
+        took: String,
+    },
     /// Settings could not be restored.
     #[error("restoring settings: {0} kept the trial's value; write the old one by hand")]
     NotRestored(String),

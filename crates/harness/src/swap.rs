@@ -1,4 +1,4 @@
-//! Swap for a trial: set up on zram or a disk, and removed afterwards.
+//! Swap for a trial: set up on zram or a disk, with zswap before it or not, and removed afterwards.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -97,6 +97,48 @@ impl Drop for Swap {
     }
 }
 
+/// Folder of zswap's parameters.
+const ZSWAP: &str = "/sys/module/zswap/parameters";
+
+/// Switches zswap on with this compressor and pool, for good: on a machine that ends with the trial.
+///
+/// Source: kernel `mm/zswap.c`. Until it is first switched on, it takes any word for compressor and pool; then it takes its own
+/// defaults in the place of those that it lacks, and its files say so. Kernels since 6.18 have zsmalloc alone, and no file for it.
+pub fn zswap(compressor: &str, pool: &str) -> Result<(), HarnessError> {
+    zswap_in(Path::new(ZSWAP), compressor, pool)
+}
+
+fn zswap_in(folder: &Path, compressor: &str, pool: &str) -> Result<(), HarnessError> {
+    let taken = |what: &str| {
+        let text = fs::read_to_string(folder.join(what)).ok()?;
+        Some(text.trim().to_owned())
+    };
+    let refused = |what: &'static str, wanted: &str, took: Option<String>| HarnessError::Zswap {
+        what,
+        wanted: wanted.to_owned(),
+        took: took.unwrap_or_else(|| "nothing".to_owned()),
+    };
+    let mut wanted = vec![
+        ("compressor", compressor),
+        ("zpool", pool),
+        ("enabled", "Y"),
+    ];
+    if pool == "zsmalloc" && folder.exists() && !folder.join("zpool").exists() {
+        wanted.remove(1);
+    }
+    for (what, value) in &wanted {
+        // What a kernel does not take shows when it is read.
+        let _ = fs::write(folder.join(what), value);
+    }
+    for (what, value) in wanted {
+        let took = taken(what);
+        if took.as_deref() != Some(value) {
+            return Err(refused(what, value, took));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a device is there.
 pub fn present(device: &str) -> Result<(), HarnessError> {
     if Path::new(device).exists() {
@@ -166,6 +208,46 @@ mod tests {
         let on = |device| Swap::on_disk(device, Bytes::from_mib(1), MachineFate::GoesOn);
         let why = on("/dev/no-such-device").unwrap_err().to_string();
         assert!(why.contains("/dev/no-such-device"), "{why}");
+    }
+
+    /// Files as zswap has them, with what they hold.
+    fn parameters(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, holds) in files {
+            fs::write(folder.path().join(name), format!("{holds}\n")).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn zswap_is_told_what_was_asked_for_and_believed_only_when_it_says_so() {
+        let all = [("compressor", "lzo"), ("zpool", "zbud"), ("enabled", "N")];
+        let old = parameters(&all);
+        zswap_in(old.path(), "zstd", "zsmalloc").unwrap();
+        for (name, holds) in [
+            ("compressor", "zstd"),
+            ("zpool", "zsmalloc"),
+            ("enabled", "Y"),
+        ] {
+            let path = old.path().join(name);
+            assert_eq!(fs::read_to_string(path).unwrap(), holds);
+        }
+        // Without a choice of pools, there is zsmalloc and nothing else.
+        let new = parameters(&[("compressor", "lzo"), ("enabled", "N")]);
+        zswap_in(new.path(), "zstd", "zsmalloc").unwrap();
+        assert!(!new.path().join("zpool").exists());
+        // What keeps its own word, as a link to nowhere does here, is named with it.
+        let stubborn = parameters(&all);
+        let path = stubborn.path().join("compressor");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let why = zswap_in(stubborn.path(), "zstd", "zsmalloc")
+            .unwrap_err()
+            .to_string();
+        assert!(why.contains("compressor") && why.contains("zstd"), "{why}");
+        let none = Path::new("/sys/module/no-such-module/parameters");
+        let why = zswap_in(none, "zstd", "zsmalloc").unwrap_err().to_string();
+        assert!(why.contains("took nothing"), "{why}");
     }
 
     #[test]

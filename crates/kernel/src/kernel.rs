@@ -184,28 +184,64 @@ impl Kernel {
         })
     }
 
-    /// The modules a zram device with this compressor needs, in loading order; `None` stands for the kernel's default.
+    /// Refuses a kernel whose zram cannot compress so.
     ///
-    /// Up to 6.11 zram compresses through the crypto API, whose modules nothing in zram's own dependencies names; from
-    /// 6.12 on it brings its own (CONFIG_ZRAM_BACKEND_*).
+    /// Up to 6.11 zram compresses through the crypto API; from 6.12 on it brings its own compressors
+    /// (CONFIG_ZRAM_BACKEND_*).
+    pub fn require_of_zram(&self, compressor: &str) -> Result<(), KernelError> {
+        self.require(Need::Zram)?;
+        let config = self.config()?;
+        let option = if brings_its_own(&config) {
+            backend_option(compressor)
+        } else {
+            option_of_module(compressor)
+        };
+        self.compresses("zram", compressor, &config, option)
+    }
+
+    /// Refuses a kernel whose zswap cannot compress so, or keep pages so. It compresses through the crypto API.
+    pub fn require_of_zswap(&self, compressor: &str, pool: &str) -> Result<(), KernelError> {
+        self.require(Need::Zswap)?;
+        let config = self.config()?;
+        self.compresses("zswap", compressor, &config, option_of_module(compressor))?;
+        let option = option_of_module(pool);
+        if config.get(&option).is_on() {
+            return Ok(());
+        }
+        Err(KernelError::NoPool {
+            release: self.release.clone(),
+            pool: pool.to_owned(),
+            option,
+        })
+    }
+
+    fn compresses(
+        &self,
+        of: &'static str,
+        compressor: &str,
+        config: &Config,
+        option: String,
+    ) -> Result<(), KernelError> {
+        if config.get(&option).is_on() {
+            return Ok(());
+        }
+        Err(KernelError::NoCompressor {
+            of,
+            release: self.release.clone(),
+            compressor: compressor.to_owned(),
+            option,
+        })
+    }
+
+    /// The modules a zram device with this compressor needs, in loading order; `None` stands for the kernel's default. Nothing
+    /// in zram's own dependencies names those of the crypto API.
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
-        self.require(Need::Zram)?;
-        if BACKENDS
-            .iter()
-            .any(|name| config.get(&backend_option(name)).is_on())
-        {
-            if let Some(compressor) = compressor {
-                let option = backend_option(compressor);
-                if !config.get(&option).is_on() {
-                    let (release, compressor) = (self.release.clone(), compressor.to_owned());
-                    return Err(KernelError::NoCompressor {
-                        release,
-                        compressor,
-                        option,
-                    });
-                }
-            }
+        match compressor {
+            Some(compressor) => self.require_of_zram(compressor)?,
+            None => self.require(Need::Zram)?,
+        }
+        if brings_its_own(&config) {
             return self.modules_for(&["zram"]);
         }
         let default = match config.get("CONFIG_ZRAM_DEF_COMP") {
@@ -213,6 +249,12 @@ impl Kernel {
             _ => "lzo-rle".to_owned(),
         };
         self.modules_for(&[compressor.unwrap_or(&default), "zram"])
+    }
+
+    /// The modules that zswap needs for this compressor and pool, in loading order.
+    pub fn zswap_modules(&self, compressor: &str, pool: &str) -> Result<Vec<Module>, KernelError> {
+        self.require_of_zswap(compressor, pool)?;
+        self.modules_for(&[compressor, pool])
     }
 
     /// Reads all of its files again and compares them with its digest, on all processors.
@@ -272,6 +314,13 @@ impl Kernel {
 
 /// Compressors zram brings itself from 6.12 on (drivers/block/zram/Kconfig), as sysfs names them.
 const BACKENDS: [&str; 6] = ["lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
+
+/// Whether zram compresses by itself.
+fn brings_its_own(config: &Config) -> bool {
+    BACKENDS
+        .iter()
+        .any(|name| config.get(&backend_option(name)).is_on())
+}
 
 /// The option that builds a compressor into zram; two of them share LZO's.
 fn backend_option(compressor: &str) -> String {

@@ -75,7 +75,8 @@ struct WorkloadArgs {
     /// for most]
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
-    /// Where to swap to: zram, ssd, ssd:LATENCY, disk[:SEEK][,RATE] (such as disk:8ms,40MB/s) or none [default: zram]
+    /// Where to swap to: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
+    /// zswap[:COMPRESSOR[:POOL]][+DISK] (such as zswap:zstd+ssd:80us) or none [default: zram]
     #[arg(long, value_name = "KIND")]
     swap: Vec<SwapSpec>,
     /// Size of the swap device [default: three times the memory]

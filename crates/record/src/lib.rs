@@ -14,6 +14,7 @@ pub mod files;
 pub mod outcome;
 pub mod record;
 pub mod subject;
+pub mod swap;
 pub mod trace_ring;
 pub mod wire;
 
@@ -22,5 +23,6 @@ pub use file::{FileError, RecordReader, RecordWriter};
 pub use files::{FileSystem, FilesError, FilesOn, FilesSpec};
 pub use outcome::{Invalid, Warning};
 pub use record::{Counters, Halts, Machine, Maker, Record, Results, Wall};
-pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, Variant};
+pub use subject::{ArenaKind, ArenaSpec, KernelId, MemorySpec, Pass, Subject, Variant};
+pub use swap::{Compressor, Pool, SwapDisk, SwapError, SwapSpec, Zswap};
 pub use trace_ring::{TraceRing, TraceRingError};

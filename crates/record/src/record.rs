@@ -11,7 +11,7 @@ use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 
 /// Newest version of the schema that this program reads; a reader refuses records of a later one. A record has the oldest that
 /// has words for it ([`Subject::schema`]).
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// With what a record was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use pagetide_quantity::{Bytes, Nanos, UnitError};
 
-use crate::disk::{DiskError, DiskSpec};
 use crate::files::{FileSystem, FilesSpec};
+use crate::swap::SwapSpec;
 use crate::trace_ring::TraceRing;
 
 /// Identity of a kernel.
@@ -150,68 +150,6 @@ impl FromStr for MemorySpec {
     }
 }
 
-/// What the guest swaps to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum SwapSpec {
-    /// No swap.
-    None,
-    /// Compressed memory.
-    #[default]
-    Zram,
-    /// A simulated solid-state disk with this latency per request.
-    Ssd(Nanos),
-    /// A simulated disk with an arm.
-    Disk(DiskSpec),
-}
-
-/// Latency of the simulated solid-state disk where none is given.
-pub const SSD_LATENCY: Nanos = Nanos::from_micros(80);
-
-impl fmt::Display for SwapSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.pad("none"),
-            Self::Zram => f.pad("zram"),
-            Self::Ssd(latency) => f.pad(&format!("ssd:{}", exact_time(*latency))),
-            Self::Disk(disk) => disk.fmt(f),
-        }
-    }
-}
-
-/// A text that names no kind of swap.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SwapError {
-    /// The kind is unknown.
-    #[error(
-        "`{0}` is no kind of swap: use zram, ssd, ssd:LATENCY (such as ssd:80us), disk, disk:SEEK,RATE (such as \
-         disk:8ms,40MB/s) or none"
-    )]
-    Unknown(String),
-    /// The latency is no time.
-    #[error(transparent)]
-    Latency(#[from] UnitError),
-    /// The disk is none.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
-
-impl FromStr for SwapSpec {
-    type Err = SwapError;
-
-    fn from_str(text: &str) -> Result<Self, SwapError> {
-        match text {
-            "none" => Ok(Self::None),
-            "zram" => Ok(Self::Zram),
-            "ssd" => Ok(Self::Ssd(SSD_LATENCY)),
-            _ if text.starts_with("disk") => Ok(Self::Disk(text.parse()?)),
-            _ => match text.strip_prefix("ssd:") {
-                Some(latency) => Ok(Self::Ssd(latency.parse()?)),
-                None => Err(SwapError::Unknown(text.to_owned())),
-            },
-        }
-    }
-}
-
 /// Serialises a type through its text form.
 macro_rules! serde_as_text {
     ($type:ty) => {
@@ -233,7 +171,6 @@ macro_rules! serde_as_text {
 pub(crate) use serde_as_text;
 
 serde_as_text!(MemorySpec);
-serde_as_text!(SwapSpec);
 
 /// Which of the two passes of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -320,6 +257,9 @@ impl Subject {
 
     /// The first schema of records that has a word for it all. A reader of an older one is told to upgrade.
     pub fn schema(&self) -> u32 {
+        if self.swap.names_how_it_compresses() {
+            return 4;
+        }
         let newer = matches!(self.swap, SwapSpec::Disk(_))
             || !self.files_on.is_default()
             || !self.trace_ring.is_default();
@@ -374,32 +314,15 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SCHEMA;
+
+    const KEY_OF_OLD: &str = "0d26ba8c9bc18f49c4ed148110f67c20484fdb53fcae0be95a438eaafcb62c61";
 
     #[test]
-    fn memory_and_swap_survive_their_text_forms() {
+    fn memory_survives_its_text_form() {
         for text in ["160M", "total:160M", "1000001", "3G"] {
             assert_eq!(text.parse::<MemorySpec>().unwrap().to_string(), text);
         }
-        for text in [
-            "none",
-            "zram",
-            "ssd:80us",
-            "ssd:2ms",
-            "ssd:80800ns",
-            "disk:8ms,40MB/s",
-        ] {
-            assert_eq!(text.parse::<SwapSpec>().unwrap().to_string(), text);
-        }
-        assert_eq!(
-            "ssd".parse::<SwapSpec>().unwrap(),
-            SwapSpec::Ssd(Nanos(80_000))
-        );
-        assert_eq!(
-            "disk".parse::<SwapSpec>().unwrap(),
-            SwapSpec::Disk(DiskSpec::default())
-        );
-        let why = "floppy".parse::<SwapSpec>().unwrap_err().to_string();
-        assert!(why.contains("disk:8ms,40MB/s"), "{why}");
     }
 
     #[test]
@@ -427,6 +350,27 @@ mod tests {
             ..Subject::default()
         };
         assert_eq!(other.schema(), 3);
+        for text in ["zram:lz4", "zram:zstd", "zswap"] {
+            let compressed = Subject {
+                swap: text.parse().unwrap(),
+                ..Subject::default()
+            };
+            assert_eq!(compressed.schema(), SCHEMA);
+            assert_ne!(compressed.key(), plain.key());
+            assert_ne!(compressed.cell(), plain.cell());
+        }
+    }
+
+    #[test]
+    fn plain_zram_is_written_and_known_as_ever() {
+        let plain = Subject::default();
+        assert!(
+            serde_json::to_string(&plain)
+                .unwrap()
+                .contains(r#""swap":"zram""#)
+        );
+        // As of the version before compressors had names.
+        assert_eq!(plain.key(), KEY_OF_OLD);
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(crate) const COMPRESSED: MetricDef = MetricDef::of(
     "compressed",
     Unit::Share,
     Direction::Neutral,
-    "compressed size of the pages in zram as a share of their own: what `content` asked for",
+    "compressed size of the pages in zram or zswap as a share of their own: what `content` asked for",
 );
 
 /// The metrics of a scenario, and those that every scenario has.
@@ -434,16 +434,29 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// The metric `compressed`: compressed size / original size of the pages in zram, measured while the workload still holds
-    /// them.
+    /// The metric `compressed`: compressed size / original size of the pages in zram or zswap, measured while the workload still
+    /// holds them.
     pub(crate) fn compressed(&mut self) {
-        let stat = pagetide_system::zram::now();
-        match (stat.get("orig_data_size"), stat.get("compr_data_size")) {
-            (Some(original), Some(compressed)) if original > SWAP_HEADER_BYTES => {
+        let zram = pagetide_system::zram::now();
+        let amount = |name| pagetide_system::meminfo::amount(name).map(|amount| amount.0);
+        let (sizes, nothing) = match (zram.get("orig_data_size"), zram.get("compr_data_size")) {
+            (Some(original), Some(compressed)) => (
+                (original > SWAP_HEADER_BYTES).then_some([original, compressed]),
+                "nothing is in zram",
+            ),
+            // Kernels without zswap have no such lines, and those where it is off say zero.
+            _ => match (amount("Zswapped"), amount("Zswap")) {
+                (Some(original), Some(compressed)) if original > 0 => {
+                    (Some([original, compressed]), "")
+                }
+                _ => (None, "no zram"),
+            },
+        };
+        match sizes {
+            Some([original, compressed]) => {
                 self.metric("compressed", compressed as f64 / original as f64);
             }
-            (Some(_), Some(_)) => self.absent("compressed", "nothing is in zram"),
-            _ => self.absent("compressed", "no zram"),
+            None => self.absent("compressed", nothing),
         }
     }
 }

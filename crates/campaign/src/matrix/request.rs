@@ -2,7 +2,7 @@
 
 use pagetide_compare::matrixed::Factor;
 use pagetide_record::SwapSpec;
-use pagetide_record::subject::SSD_LATENCY;
+use pagetide_record::swap::SSD_LATENCY;
 use pagetide_verdict::factorial::MOST_FACTORS;
 
 use super::{Kind, Matrix};
@@ -21,8 +21,6 @@ const FACTORS: [(&str, [&str; 2]); 4] = [
     ("vm.page-cluster", ["3", "0"]),
     ("thp/enabled", ["always", "never"]),
 ];
-/// The setting that puts zswap before a disk.
-const ZSWAP: &str = "zswap/enabled";
 
 /// Why a matrix cannot be what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -192,24 +190,18 @@ fn remedy(key: &str) -> Option<&'static str> {
 
 /// The kinds of swap: those that are named, or zram, zswap before a solid-state disk, and that disk.
 fn kinds(spec: &ScenarioSpec) -> Vec<Kind> {
-    let plain = |swap: SwapSpec| Kind {
+    let kind = |swap: SwapSpec| Kind {
         name: match swap {
             SwapSpec::Ssd(SSD_LATENCY) => "ssd".to_owned(),
+            SwapSpec::ZSWAP => "zswap".to_owned(),
             swap => swap.to_string(),
         },
         swap,
-        settings: Vec::new(),
     };
-    if !spec.swap.is_empty() {
-        return spec.swap.iter().map(|swap| plain(*swap)).collect();
-    }
-    let ssd = SwapSpec::Ssd(SSD_LATENCY);
-    let zswap = Kind {
-        name: "zswap".to_owned(),
-        swap: ssd,
-        settings: vec![(ZSWAP.to_owned(), "1".to_owned())],
-    };
-    vec![plain(SwapSpec::Zram), zswap, plain(ssd)]
+    let usual = [SwapSpec::ZRAM, SwapSpec::ZSWAP, SwapSpec::Ssd(SSD_LATENCY)];
+    let named = &spec.swap;
+    let all: &[SwapSpec] = if named.is_empty() { &usual } else { named };
+    all.iter().map(|swap| kind(*swap)).collect()
 }
 
 #[cfg(test)]
@@ -247,8 +239,11 @@ mod tests {
             (matrix.factors.len(), matrix.kinds.len(), matrix.seeds),
             (4, 3, 5)
         );
-        // zswap and the disk are one cell, told apart by a setting.
-        assert_eq!(matrix.campaign.scenarios[0].swap.len(), 2);
+        let swaps = &matrix.campaign.scenarios[0].swap;
+        assert_eq!(swaps[..2], [SwapSpec::ZRAM, SwapSpec::ZSWAP]);
+        assert_eq!(swaps.len(), 3);
+        let names: Vec<&str> = matrix.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        assert_eq!(names, ["zram", "zswap", "ssd"]);
         assert_eq!(matrix.metric, "elapsed");
         let mut fixed = campaign();
         fixed.variants[0]

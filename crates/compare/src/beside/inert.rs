@@ -236,7 +236,7 @@ mod tests {
             ("mapping", "file"),
             ("access", "write"),
         ];
-        let zram = SwapSpec::Zram;
+        let zram = SwapSpec::ZRAM;
         for (setting, scenario, params, swap, acts) in [
             ("thp/enabled", "linear", &anon[..], zram, false),
             ("thp/enabled", "highalloc", &[], zram, true),

@@ -316,7 +316,7 @@ fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
         subject.swap = line
             .get("swap")
             .parse()
-            .map_err(|_| line.bad("swap", "zram, ssd, ssd:80us, disk, disk:8ms,40MB/s or none"))?;
+            .map_err(|_| line.bad("swap", pagetide_record::swap::FORMS))?;
     }
     if !line.get("started").is_empty() {
         record.wall.started = date::parse(line.get("started")).ok_or_else(|| {

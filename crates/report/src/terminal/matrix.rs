@@ -2,6 +2,7 @@
 
 use pagetide_compare::matrixed::{Choice, Matrixed};
 use pagetide_quantity::Unit;
+use pagetide_record::SwapSpec;
 use pagetide_verdict::factorial::Effect;
 use serde::Serialize;
 
@@ -316,18 +317,25 @@ pub fn paste(choice: &Choice) -> String {
             put!(out, "# {place}\n{}\n", lines.join("\n"));
         }
     }
-    match choice.swap.as_str() {
-        "zram" => out.push_str(
-            "# /etc/systemd/zram-generator.conf (three times the memory free to the workload, as in these runs)\n[zram0]\nzram-size = ram * 3\n",
+    let swap: Option<SwapSpec> = choice.swap.parse().ok();
+    let compressor = swap.map_or("", |swap| swap.compressor().name());
+    match swap {
+        Some(SwapSpec::Zram(_)) => put!(
+            out,
+            "# /etc/systemd/zram-generator.conf (three times the memory free to the workload, as in these runs)\n[zram0]\n\
+             zram-size = ram * 3\ncompression-algorithm = {compressor}\n"
         ),
-        "zswap" => arguments.push("zswap.enabled=1".to_owned()),
+        Some(SwapSpec::Zswap(zswap)) => arguments.push(format!(
+            "zswap.enabled=1 zswap.compressor={compressor} zswap.zpool={}",
+            zswap.pool().name()
+        )),
         _ => {}
     }
     if !arguments.is_empty() {
         put!(out, "# kernel command line\n{}\n", arguments.join(" "));
     }
-    if !matches!(choice.swap.as_str(), "zram" | "none") {
-        put!(out, "# swap on a disk such as `{}` here\n", choice.swap);
+    if let Some(disk) = swap.and_then(SwapSpec::on_disk) {
+        put!(out, "# swap on a disk such as `{disk}` here\n");
     }
     out
 }
@@ -440,9 +448,32 @@ mod tests {
             "w /sys/kernel/mm/lru_gen/enabled - - - - 0",
             "w /sys/kernel/mm/transparent_hugepage/defrag - - - - never",
             "w /sys/kernel/mm/x - - - - 1",
-            "quiet zswap.enabled=1",
+            "quiet zswap.enabled=1 zswap.compressor=lz4 zswap.zpool=zsmalloc",
+            "# swap on a disk such as `ssd:80us` here",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
+        let swap = |swap: &str| {
+            paste(&Choice {
+                swap: swap.to_owned(),
+                ..Choice::default()
+            })
+        };
+        for (kind, line) in [
+            ("zram", "compression-algorithm = lz4"),
+            ("zram:zstd", "compression-algorithm = zstd"),
+            (
+                "zswap:zstd:zbud+disk",
+                "zswap.enabled=1 zswap.compressor=zstd zswap.zpool=zbud",
+            ),
+            (
+                "zswap+disk",
+                "# swap on a disk such as `disk:8ms,40MB/s` here",
+            ),
+        ] {
+            let text = swap(kind);
+            assert!(text.lines().any(|found| found == line), "{kind}: {text}");
+        }
+        assert!(!swap("zram:zstd").contains("disk"));
     }
 }

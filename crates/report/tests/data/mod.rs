@@ -21,7 +21,7 @@ use pagetide_compare::{
     Caution, Cell, Column, Comparison, InvalidTrial, MetricRow, Overall, Side, TrialRef, Values,
 };
 use pagetide_quantity::{Bytes, Direction, Histogram, Nanos, Unit};
-use pagetide_record::subject::SSD_LATENCY;
+use pagetide_record::swap::SSD_LATENCY;
 use pagetide_record::{Invalid, KernelId, MemorySpec, Subject, SwapSpec, Variant};
 use pagetide_report::About;
 use pagetide_verdict::sample::{Data, Family, MetricSample, Pair, Scale};
@@ -271,7 +271,7 @@ pub fn mglru() -> Comparison {
             cell(
                 "smooth-sin-random",
                 &[("range", "32768"), ("refs", "2000000"), ("op", "write")],
-                SwapSpec::Zram,
+                SwapSpec::ZRAM,
                 random,
             ),
             cell(
@@ -437,7 +437,7 @@ pub fn kernels() -> Comparison {
             column("6.12", "6.12.117+deb12-cloud-amd64", &[]),
             column("7.2", "7.2.13-cloud-amd64", &[]),
         ],
-        cells: vec![cell("random", &[], SwapSpec::Zram, metrics)],
+        cells: vec![cell("random", &[], SwapSpec::ZRAM, metrics)],
         alpha: 0.05,
         look: None,
         overall: Overall::Regressed,

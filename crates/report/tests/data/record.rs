@@ -59,7 +59,7 @@ pub fn record() -> Record {
                 guest: "a1b2c3".to_owned(),
             },
             memory: MemorySpec::Free(Bytes::from_mib(64)),
-            swap: SwapSpec::Zram,
+            swap: SwapSpec::ZRAM,
             swap_size: Bytes::from_mib(192),
             files_on: pagetide_record::FilesSpec::default(),
             trace_ring: pagetide_record::TraceRing::default(),

@@ -1,0 +1,193 @@
+//! What compresses swap, and where it lies: every kind is what it says, to the bit, and what a kernel lacks is said.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+
+use common::{KERNEL, Lab, one_sentence};
+use pagetide_testing::{Need, skip};
+use serde_json::Value;
+
+/// A kernel of Debian's that has zswap.
+const WITH_ZSWAP: &str = "debian:sid";
+
+/// What is read of a trial.
+struct Tried {
+    digest: String,
+    /// Virtual seconds.
+    elapsed: f64,
+    results: Value,
+}
+
+impl Tried {
+    /// What a counter reads before and after.
+    fn counter(&self, source: &str, name: &str) -> [u64; 2] {
+        let values = &self.results["counters"][source]["values"][name];
+        [0, 1].map(|place| {
+            values[place]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name}: {values}"))
+        })
+    }
+
+    fn grew(&self, name: &str) -> u64 {
+        let [before, after] = self.counter("vmstat", name);
+        after - before
+    }
+}
+
+/// Sorts text in too little memory once more with this swap; gives what became of it. Text, because what scenarios fill their pages
+/// with compresses equally by all compressors.
+fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
+    let prime = 200_003_u64;
+    let mut text = String::new();
+    for number in 1..prime {
+        writeln!(text, "{:012}", number * 7919 % prime).unwrap();
+    }
+    fs::write(lab.folder().join("numbers"), text).unwrap();
+    let words = [
+        "run",
+        "--memory",
+        memory,
+        "--seeds",
+        "1",
+        "--kernel",
+        kernel,
+        "--swap",
+        swap,
+        "--observe=none",
+        "--fresh",
+        "--exit-zero",
+        "--file",
+        "numbers",
+        "--",
+        "sort",
+        "numbers",
+    ];
+    lab.ends(0, words);
+    let (list, _) = lab.ends(0, ["list", "records", "--json", "--limit", "1"]);
+    let records: Vec<Value> = serde_json::from_str(&list).unwrap();
+    let id = records[0]["id"].as_str().unwrap();
+    let (text, _) = lab.ends(0, ["show", id]);
+    assert!(text.contains(swap), "{swap} is not named: {text}");
+    let (json, _) = lab.ends(0, ["show", id, "--json"]);
+    let record: Value = serde_json::from_str(&json).unwrap();
+    let results = record["results"].clone();
+    assert_eq!(
+        results["invalid"].as_array().map(Vec::len),
+        Some(0),
+        "{swap}: {results}"
+    );
+    let metrics = results["metrics"].as_array().unwrap();
+    let elapsed = metrics
+        .iter()
+        .find(|metric| metric["name"] == "elapsed")
+        .unwrap();
+    Tried {
+        digest: record["digest"].as_str().unwrap().to_owned(),
+        elapsed: elapsed["value"]["number"].as_f64().unwrap(),
+        results,
+    }
+}
+
+#[test]
+fn every_compressor_of_zram_runs_to_the_bit_and_does_its_own_work() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let mut most = BTreeMap::new();
+    for name in [
+        "zram",
+        "zram:lz4",
+        "zram:lz4hc",
+        "zram:zstd",
+        "zram:deflate",
+    ] {
+        let [once, again] = [(); 2].map(|()| tried(&lab, KERNEL, "10M", name));
+        assert_eq!(once.digest, again.digest, "{name}");
+        let compressor = name.strip_prefix("zram:").unwrap_or("lz4");
+        assert_eq!(once.results["facts"]["compressor"], compressor);
+        assert!(once.grew("pswpout") > 500, "{name}");
+        most.insert(name, once.counter("zram", "mem_used_max")[1]);
+    }
+    // A program that ignored the word would give them all the same memory.
+    assert!(most["zram:zstd"] * 10 < most["zram:lz4"] * 8, "{most:?}");
+    assert!(most["zram:deflate"] * 10 < most["zram:lz4"] * 8, "{most:?}");
+    assert_ne!(most["zram:lz4hc"], most["zram:lz4"], "{most:?}");
+    // The usual one, whether it is named or not.
+    assert!(
+        most["zram"].abs_diff(most["zram:lz4"]) * 4 < most["zram"],
+        "{most:?}"
+    );
+}
+
+#[test]
+fn zswap_holds_pages_before_a_disk_to_the_bit() {
+    let Some(lab) = Lab::that_runs_on(WITH_ZSWAP) else {
+        return;
+    };
+    let elapsed = ["zswap:lz4+ssd:80us", "zswap:zstd:zsmalloc+ssd:80us"].map(|name| {
+        let [once, again] = [(); 2].map(|()| tried(&lab, WITH_ZSWAP, "8M", name));
+        assert_eq!(once.digest, again.digest, "{name}");
+        assert!(
+            once.grew("zswpout") > 500 && once.grew("zswpin") > 100,
+            "{name}"
+        );
+        assert_eq!(once.results["settings"]["zswap/enabled"], "Y");
+        once.elapsed
+    });
+    // zstd takes longer for a page; were the word ignored, the times would be equal.
+    assert!((elapsed[1] / elapsed[0] - 1.0).abs() > 0.05, "{elapsed:?}");
+    let without = tried(&lab, WITH_ZSWAP, "8M", "ssd:80us");
+    assert_eq!(without.grew("zswpout"), 0);
+    assert!(without.grew("pswpout") > 500);
+}
+
+#[test]
+fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let refused = |kernel: &str, swap: &str, words: &[&str]| {
+        let asked = [
+            "run", "linear", "--memory", "8M", "--seeds", "1", "--kernel", kernel, "--swap", swap,
+        ];
+        let output = lab.pagetide(asked).output().unwrap();
+        assert_ne!(output.status.code(), Some(0), "{swap}");
+        one_sentence(&common::text(&output.stderr), words);
+        assert!(lab.leftovers().is_empty(), "{swap}");
+        let (list, _) = lab.ends(0, ["list", "records", "--json"]);
+        assert_eq!(
+            serde_json::from_str::<Vec<Value>>(&list).unwrap().len(),
+            0,
+            "{swap}"
+        );
+    };
+    refused(
+        KERNEL,
+        "zram:lzo",
+        &["zram of 6.12", "lzo", "CONFIG_ZRAM_BACKEND_LZO"],
+    );
+    refused(KERNEL, "zram:842", &["842", "CONFIG_ZRAM_BACKEND_842"]);
+    refused(KERNEL, "zswap", &["zswap needs CONFIG_ZSWAP", "6.12"]);
+    if lab
+        .pagetide(["kernel", "add", WITH_ZSWAP])
+        .output()
+        .unwrap()
+        .status
+        .success()
+    {
+        refused(
+            WITH_ZSWAP,
+            "zswap:842+ssd",
+            &["zswap of 7", "842", "CONFIG_CRYPTO_842"],
+        );
+        refused(
+            WITH_ZSWAP,
+            "zswap:lz4:zbud+disk",
+            &["zswap of 7", "zbud", "CONFIG_ZBUD"],
+        );
+    } else {
+        skip(Need::Kernels, format!("{WITH_ZSWAP} cannot be had"));
+    }
+}

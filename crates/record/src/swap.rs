@@ -1,0 +1,498 @@
+//! What a guest swaps to: nothing, compressed memory, a simulated disk, or such a disk behind a compressed cache.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pagetide_quantity::{Nanos, UnitError, nearest};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{DiskError, DiskSpec};
+use crate::subject::{exact_time, serde_as_text};
+
+/// An algorithm that compresses pages, by the name the kernel's files and modules give it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Compressor {
+    /// Built into, or a module of, every kernel since 6.1, and cheap: what is taken where none is named.
+    #[default]
+    Lz4,
+    /// LZ4 that searches longer.
+    Lz4hc,
+    /// Zstandard.
+    Zstd,
+    /// LZO.
+    Lzo,
+    /// LZO with runs of zeros.
+    LzoRle,
+    /// DEFLATE.
+    Deflate,
+    /// 842, made for hardware.
+    Eight42,
+}
+
+impl Compressor {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Lz4,
+        Self::Lz4hc,
+        Self::Zstd,
+        Self::Lzo,
+        Self::LzoRle,
+        Self::Deflate,
+        Self::Eight42,
+    ];
+
+    /// The kernel's name of it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Lz4hc => "lz4hc",
+            Self::Zstd => "zstd",
+            Self::Lzo => "lzo",
+            Self::LzoRle => "lzo-rle",
+            Self::Deflate => "deflate",
+            Self::Eight42 => "842",
+        }
+    }
+
+    fn named(name: &str) -> Result<Self, SwapError> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            SwapError::Compressor {
+                name: name.to_owned(),
+                known: names.join(", "),
+                suggestion: suggestion(name, names),
+            }
+        })
+    }
+}
+
+/// What keeps the compressed pages of zswap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Pool {
+    /// Any number of pages in one, in every kernel and the only one since 6.18: what is taken where none is named.
+    #[default]
+    Zsmalloc,
+    /// Two pages in one, up to 6.14.
+    Zbud,
+    /// Three pages in one, up to 6.14.
+    Z3fold,
+}
+
+impl Pool {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Zsmalloc, Self::Zbud, Self::Z3fold];
+
+    /// The kernel's name of it, which is its module's too.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Zsmalloc => "zsmalloc",
+            Self::Zbud => "zbud",
+            Self::Z3fold => "z3fold",
+        }
+    }
+
+    fn named(name: &str) -> Result<Self, SwapError> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            SwapError::Pool {
+                name: name.to_owned(),
+                known: names.join(", "),
+                suggestion: suggestion(name, names),
+            }
+        })
+    }
+}
+
+fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, known).map_or(String::new(), |near| format!(", did you mean `{near}`?"))
+}
+
+/// A simulated disk that is swapped to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SwapDisk {
+    /// A solid-state disk with this latency per request.
+    Ssd(Nanos),
+    /// A disk with an arm.
+    Disk(DiskSpec),
+}
+
+impl fmt::Display for SwapDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssd(latency) => f.pad(&format!("ssd:{}", exact_time(*latency))),
+            Self::Disk(disk) => disk.fmt(f),
+        }
+    }
+}
+
+/// A compressed cache in memory before a disk that is swapped to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Zswap {
+    /// What compresses, where it is named.
+    pub compressor: Option<Compressor>,
+    /// What keeps the compressed pages, where it is named.
+    pub pool: Option<Pool>,
+    /// The disk that it lies before.
+    pub before: SwapDisk,
+}
+
+impl Zswap {
+    /// What keeps the compressed pages.
+    pub fn pool(self) -> Pool {
+        self.pool.unwrap_or_default()
+    }
+
+    /// What follows the word `zswap`.
+    fn after_word(rest: &str) -> Result<Self, SwapError> {
+        let (how, disk) = match rest.split_once('+') {
+            Some((how, disk)) => (how, Some(disk)),
+            None => (rest, None),
+        };
+        let before = match disk {
+            None => SwapDisk::Ssd(SSD_LATENCY),
+            Some(text) => match text.parse()? {
+                SwapSpec::Ssd(latency) => SwapDisk::Ssd(latency),
+                SwapSpec::Disk(disk) => SwapDisk::Disk(disk),
+                _ => return Err(SwapError::Before(text.to_owned())),
+            },
+        };
+        let (compressor, pool) = match how.strip_prefix(':').map(|how| how.split_once(':')) {
+            None => (None, None),
+            Some(None) => (Some(Compressor::named(&how[1..])?), None),
+            Some(Some((compressor, pool))) => (
+                Some(Compressor::named(compressor)?),
+                Some(Pool::named(pool)?),
+            ),
+        };
+        Ok(Self {
+            compressor,
+            pool,
+            before,
+        })
+    }
+}
+
+impl fmt::Display for Zswap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = "zswap".to_owned();
+        // The pool has its place after the compressor.
+        if let (Some(_), _) | (None, Some(_)) = (self.compressor, self.pool) {
+            text.push(':');
+            text.push_str(self.compressor.unwrap_or_default().name());
+        }
+        if let Some(pool) = self.pool {
+            text.push(':');
+            text.push_str(pool.name());
+        }
+        f.pad(&format!("{text}+{}", self.before))
+    }
+}
+
+/// What the guest swaps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SwapSpec {
+    /// No swap.
+    None,
+    /// Compressed memory, and what compresses it where that is named.
+    Zram(Option<Compressor>),
+    /// A compressed cache before a simulated disk.
+    Zswap(Zswap),
+    /// A simulated solid-state disk with this latency per request.
+    Ssd(Nanos),
+    /// A simulated disk with an arm.
+    Disk(DiskSpec),
+}
+
+/// Latency of the simulated solid-state disk where none is given.
+pub const SSD_LATENCY: Nanos = Nanos::from_micros(80);
+
+/// The forms of a kind of swap, for help and messages.
+pub const FORMS: &str = "zram, zram:COMPRESSOR (such as zram:zstd), ssd, ssd:LATENCY (such as ssd:80us), disk, disk:SEEK,RATE \
+     (such as disk:8ms,40MB/s), zswap:COMPRESSOR:POOL+DISK (such as zswap:zstd:zsmalloc+ssd:80us, the shortest is zswap) or none";
+
+impl SwapSpec {
+    /// Compressed memory with the usual compressor.
+    pub const ZRAM: Self = Self::Zram(None);
+    /// The usual compressed cache before the usual solid-state disk.
+    pub const ZSWAP: Self = Self::Zswap(Zswap {
+        compressor: None,
+        pool: None,
+        before: SwapDisk::Ssd(SSD_LATENCY),
+    });
+
+    /// What compresses pages, if anything does.
+    pub fn compressor(self) -> Compressor {
+        match self {
+            Self::Zram(named) => named.unwrap_or_default(),
+            Self::Zswap(zswap) => zswap.compressor.unwrap_or_default(),
+            Self::None | Self::Ssd(_) | Self::Disk(_) => Compressor::default(),
+        }
+    }
+
+    /// Whether it is memory, which nothing is written to.
+    pub fn is_zram(self) -> bool {
+        matches!(self, Self::Zram(_))
+    }
+
+    /// The disk that is swapped to, a cache before it or not.
+    pub fn on_disk(self) -> Option<SwapDisk> {
+        match self {
+            Self::None | Self::Zram(_) => None,
+            Self::Zswap(zswap) => Some(zswap.before),
+            Self::Ssd(latency) => Some(SwapDisk::Ssd(latency)),
+            Self::Disk(disk) => Some(SwapDisk::Disk(disk)),
+        }
+    }
+
+    /// Whether that disk has an arm.
+    pub fn has_arm(self) -> bool {
+        matches!(self.on_disk(), Some(SwapDisk::Disk(_)))
+    }
+
+    /// Whether it has words that only records of schema 4 have.
+    pub(crate) fn names_how_it_compresses(self) -> bool {
+        matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
+    }
+}
+
+impl Default for SwapSpec {
+    fn default() -> Self {
+        Self::ZRAM
+    }
+}
+
+impl fmt::Display for SwapSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::Zram(None) => f.pad("zram"),
+            Self::Zram(Some(compressor)) => f.pad(&format!("zram:{}", compressor.name())),
+            Self::Zswap(zswap) => zswap.fmt(f),
+            Self::Ssd(latency) => SwapDisk::Ssd(*latency).fmt(f),
+            Self::Disk(disk) => disk.fmt(f),
+        }
+    }
+}
+
+/// A text that names no kind of swap.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SwapError {
+    /// The kind is unknown.
+    #[error("`{0}` is no kind of swap: use {FORMS}")]
+    Unknown(String),
+    /// The compressor is unknown.
+    #[error("`{name}` compresses no swap: use one of {known}{suggestion}")]
+    Compressor {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+        /// The nearest of those.
+        suggestion: String,
+    },
+    /// The pool is unknown.
+    #[error("`{name}` is no pool of zswap: use one of {known}{suggestion}")]
+    Pool {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+        /// The nearest of those.
+        suggestion: String,
+    },
+    /// What zswap would lie before is no disk.
+    #[error(
+        "zswap lies before a disk, and `{0}` is none: write zswap+ssd:80us or zswap+disk:8ms,40MB/s"
+    )]
+    Before(String),
+    /// The latency is no time.
+    #[error(transparent)]
+    Latency(#[from] UnitError),
+    /// The disk is none.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl FromStr for SwapSpec {
+    type Err = SwapError;
+
+    fn from_str(text: &str) -> Result<Self, SwapError> {
+        let unknown = || SwapError::Unknown(text.to_owned());
+        let end = text.find([':', '+', ',']).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let is_zswap_end = rest.is_empty() || rest.starts_with([':', '+']);
+        match word {
+            "none" | "zram" | "ssd" if rest.is_empty() => Ok(match word {
+                "none" => Self::None,
+                "zram" => Self::ZRAM,
+                _ => Self::Ssd(SSD_LATENCY),
+            }),
+            "zswap" if is_zswap_end => Ok(Self::Zswap(Zswap::after_word(rest)?)),
+            _ if word.starts_with("disk") => Ok(Self::Disk(text.parse()?)),
+            _ => match (word, rest.strip_prefix(':').ok_or_else(unknown)?) {
+                ("zram", name) => Ok(Self::Zram(Some(Compressor::named(name)?))),
+                ("ssd", latency) => Ok(Self::Ssd(latency.parse()?)),
+                _ => Err(unknown()),
+            },
+        }
+    }
+}
+
+serde_as_text!(SwapSpec);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> SwapSpec {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_kind_survives_its_text_form_and_plain_zram_keeps_its_own() {
+        let mut texts: Vec<String> = ["none", "zram", "ssd:80us", "ssd:2ms", "ssd:80800ns"]
+            .into_iter()
+            .chain(["disk:8ms,40MB/s", "zswap+ssd:80us", "zswap+disk:4ms,20MB/s"])
+            .map(str::to_owned)
+            .collect();
+        for compressor in Compressor::ALL.map(Compressor::name) {
+            texts.push(format!("zram:{compressor}"));
+            texts.push(format!("zswap:{compressor}+ssd:2ms"));
+            for pool in Pool::ALL.map(Pool::name) {
+                texts.push(format!("zswap:{compressor}:{pool}+disk:8ms,40MB/s"));
+            }
+        }
+        let mut all: Vec<SwapSpec> = Vec::new();
+        for text in &texts {
+            let swap = parse(text);
+            assert_eq!(swap.to_string(), *text);
+            let json = serde_json::to_string(&swap).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<SwapSpec>(&json).unwrap(), swap);
+            assert!(!all.contains(&swap), "{text} is another's");
+            all.push(swap);
+        }
+        assert_eq!(SwapSpec::default(), parse("zram"));
+        assert_eq!(parse("ssd"), SwapSpec::Ssd(Nanos(80_000)));
+        assert_eq!(parse("disk"), SwapSpec::Disk(DiskSpec::default()));
+        assert_eq!(parse("zswap"), SwapSpec::ZSWAP);
+        assert_eq!(parse("zswap+ssd"), SwapSpec::ZSWAP);
+        assert_eq!(parse("zswap:zstd").to_string(), "zswap:zstd+ssd:80us");
+        let unnamed = SwapSpec::Zswap(Zswap {
+            compressor: None,
+            pool: Some(Pool::Zbud),
+            before: SwapDisk::Ssd(SSD_LATENCY),
+        });
+        assert_eq!(unnamed.to_string(), "zswap:lz4:zbud+ssd:80us");
+    }
+
+    #[test]
+    fn what_is_no_swap_is_refused_by_the_part_that_is_wrong() {
+        let why = |text: &str| text.parse::<SwapSpec>().unwrap_err().to_string();
+        for text in [
+            "",
+            " ",
+            ":",
+            "+",
+            "floppy",
+            "ZRAM",
+            "zram ",
+            " zram",
+            "zramlz4",
+            "zram+ssd",
+            "zram,lz4",
+            "none:",
+            "none:lz4",
+            "ssd+zram",
+            "zswapssd",
+            "zswap,zstd",
+            "zswap ",
+            "zram\n",
+            "zram\u{1b}[31m",
+            "zram\0",
+            "tape:80us",
+        ] {
+            let why = why(text);
+            assert!(
+                why.contains("is no kind of swap: use zram, zram:COMPRESSOR"),
+                "{text:?}: {why}"
+            );
+        }
+        for text in [
+            "zram:",
+            "zram:ztsd",
+            "zram:LZ4",
+            "zram:lz4:zbud",
+            "zram:lz4,3",
+            "zram::",
+            "zram:lz4\n",
+            "zram:../../etc",
+            "zswap:",
+            "zswap::zbud",
+            "zswap:+ssd",
+            "zswap:lzfour+disk",
+            "zswap:zstd,zsmalloc+ssd",
+            "zram:zstd ",
+        ] {
+            let why = why(text);
+            assert!(
+                why.contains("compresses no swap: use one of lz4, lz4hc, zstd"),
+                "{text:?}: {why}"
+            );
+        }
+        assert!(why("zram:ztsd").ends_with("did you mean `zstd`?"));
+        for text in [
+            "zswap:lz4:",
+            "zswap:lz4:zbut",
+            "zswap:lz4:zbud:zbud",
+            "zswap:lz4:zbud,ssd",
+        ] {
+            let why = why(text);
+            assert!(
+                why.contains("is no pool of zswap: use one of zsmalloc, zbud, z3fold"),
+                "{text:?}: {why}"
+            );
+        }
+        for text in [
+            "zswap+none",
+            "zswap+zram",
+            "zswap+zram:zstd",
+            "zswap:lz4+zswap+ssd",
+        ] {
+            assert!(
+                why(text).starts_with("zswap lies before a disk"),
+                "{text:?}: {}",
+                why(text)
+            );
+        }
+        for text in [
+            "zswap+",
+            "zswap+tape",
+            "zswap+ssd:80",
+            "zswap:lz4+disk:8",
+            "ssd:",
+            "disk:8ms,40",
+            "ssd:80us+ssd:80us",
+        ] {
+            assert!(text.parse::<SwapSpec>().is_err(), "{text:?}");
+        }
+        assert!(why("floppy").contains("disk:8ms,40MB/s"));
+    }
+
+    #[test]
+    fn what_compresses_and_what_is_written_to_are_told_apart() {
+        assert_eq!(parse("zram").compressor(), Compressor::Lz4);
+        assert_eq!(parse("zram:zstd").compressor(), Compressor::Zstd);
+        assert_eq!(parse("zswap:lzo-rle").compressor(), Compressor::LzoRle);
+        assert!(parse("zram:zstd").is_zram() && !parse("zswap").is_zram());
+        assert_eq!(parse("zram:zstd").on_disk(), None);
+        assert_eq!(
+            parse("zswap+ssd:2ms").on_disk(),
+            Some(SwapDisk::Ssd(Nanos(2_000_000)))
+        );
+        assert!(parse("zswap+disk").has_arm() && parse("disk").has_arm());
+        assert!(!parse("zswap").has_arm() && !parse("zram").has_arm());
+    }
+}
