@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::rot::kernel_files;
-use common::{KERNEL, Lab, TINY, emulators_of, one_sentence, program, wait_until};
+use common::{KERNEL, Lab, TINY, emulators_of, one_sentence, program, trials_of, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What is promised after a signal.
@@ -188,7 +188,8 @@ fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
     (folder, seen)
 }
 
-const SOON: Duration = Duration::from_secs(90);
+/// Nothing is timed by it: it ends a test that would never end, on machines that are busy with others.
+const SOON: Duration = Duration::from_mins(10);
 
 #[test]
 fn a_signal_ends_a_run_within_two_seconds_while_a_kernel_is_fetched_or_unpacked() {
@@ -241,9 +242,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_a_guest_boots_or_runs() {
     let child = start(&shared, &long, None);
     let id = child.id();
     wait_until("a trial", SOON, || {
-        !shared.incoming().is_empty()
-            && shared.in_the_making().is_empty()
-            && !emulators_of(id).is_empty()
+        !shared.incoming().is_empty() && !trials_of(id).is_empty()
     });
     ends_soon("running", child, Signal::INT);
     assert_eq!(shared.leftovers(), Vec::<PathBuf>::new());

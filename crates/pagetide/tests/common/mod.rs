@@ -242,6 +242,18 @@ pub fn emulators_of(parent: u32) -> Vec<u32> {
     found
 }
 
+/// Emulators among the children of a process that continue a snapshot: trials, not guests that boot for one.
+pub fn trials_of(parent: u32) -> Vec<u32> {
+    let mut found = emulators_of(parent);
+    found.retain(|pid| {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments
+            .split(|byte| *byte == 0)
+            .any(|argument| argument == b"-incoming")
+    });
+    found
+}
+
 /// Whether a process is there and more than a name.
 pub fn is_alive(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

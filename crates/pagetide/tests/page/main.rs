@@ -210,7 +210,7 @@ fn a_running_campaign_is_watched_stopped_and_resumed_from_a_browser() {
     let Some(chromium) = browser() else { return };
     let Some(lab) = Lab::that_runs() else { return };
     let mut run = Ending(lab.start(long()));
-    wait_until("the first trial", Duration::from_secs(90), || {
+    wait_until("the first trial", Duration::from_mins(10), || {
         !lab.incoming().is_empty()
     });
     let _last = LastRun(lab.store());
