@@ -28,8 +28,8 @@ const METRIC: [usize; 4] = [28, 22, 16, 12];
 const HEAD: usize = 18;
 /// Longest that stands in one line where there is little room: as wide as values are.
 const SHORT_HEAD: usize = 9;
-/// Columns of the strip on which intervals are drawn.
-const STRIP: usize = 25;
+/// Columns of the strip on which intervals are drawn, the widest that fits; odd, for it has a middle.
+const STRIPS: [usize; 3] = [25, 21, 17];
 /// Most invalid trials listed one by one.
 const INVALID: usize = 12;
 
@@ -216,8 +216,8 @@ pub fn seeds(group: &Group) -> String {
 /// How much a metric's only line holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineShape {
-    /// The interval drawn, and the verdict in words.
-    Strip,
+    /// The interval drawn on so many columns, and the verdict in words.
+    Strip(usize),
     /// The verdict in words.
     Words,
     /// The verdict's sign alone, and names of variants in two lines.
@@ -251,7 +251,8 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
         let drawn: Vec<String> = grids.iter().map(|grid| grid.draw(look, 2)).collect();
         drawn.join("\n")
     };
-    if let Some(grids) = of_all(&[LineShape::Strip, LineShape::Words]) {
+    let widest = STRIPS.map(LineShape::Strip);
+    if let Some(grids) = of_all(&[&widest[..], &[LineShape::Words]].concat()) {
         return draw(grids);
     }
     if let Some(grids) = of_all(&[LineShape::Signs]) {
@@ -352,7 +353,10 @@ fn lines(
     look: &Look,
 ) -> Grid {
     use Align::{Left, Right};
-    let strip = if shape == LineShape::Strip { STRIP } else { 0 };
+    let strip = match shape {
+        LineShape::Strip(columns) => columns,
+        LineShape::Words | LineShape::Signs => 0,
+    };
     let mut grid = Grid::new([Left, Right, Right, Right, Left, Left, Left]);
     let percent = effect::reach(rows);
     let reach = (percent / 100.0).ln_1p();
