@@ -37,7 +37,7 @@ fn in_flight(lab: &Lab) -> (Child, Vec<u32>) {
     });
     // Restored, and some way into the trial.
     std::thread::sleep(Duration::from_millis(500));
-    let emulators = emulators_of(child.id());
+    let emulators = trials_of(child.id());
     (child, emulators)
 }
 
