@@ -1,0 +1,44 @@
+//! How many references of a trial find their page gone, told by LRU on the trial's own references.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use pagetide_oracle::{Choice, Job, known, simulate};
+use pagetide_record::Subject;
+
+/// Longer strings are asked as far as this, for the sake of a plan that comes at once.
+const MOST_REFERENCES: u64 = 2_000_000;
+/// Most strings that are asked for, so that a plan of a million cells does not wait for it.
+const MOST_STRINGS: usize = 64;
+
+static ASKED: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
+
+/// Faults of LRU with so many pages of room; `None` where the references are not known, or many others were asked for before.
+pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
+    let (scenario, is_written) = (&subject.scenario, subject.as_written);
+    let key = format!("{scenario} {is_written} {room} {:?}", subject.params);
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = asked.get(&key) {
+        return *found;
+    }
+    if asked.len() >= MOST_STRINGS {
+        return None;
+    }
+    let found = lru(subject, refs, room);
+    asked.insert(key, found);
+    found
+}
+
+fn lru(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
+    let mut params = subject.params.clone();
+    let asked = refs.min(MOST_REFERENCES as f64);
+    params.insert("refs".to_owned(), format!("{asked:.0}"));
+    let seed = subject.seed;
+    let string = known(&subject.scenario, subject.as_written, &params, seed).ok()?;
+    let job = Job {
+        choice: Choice::parse("lru").ok()?,
+        size: room as u32,
+    };
+    let outcomes = simulate(&string, &[job], 1, 1).ok()?;
+    Some(outcomes.first()?.faults as f64 * refs / asked.max(1.0))
+}
