@@ -37,7 +37,7 @@ fn lru(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     let string = known(&subject.scenario, subject.as_written, &params, seed).ok()?;
     let job = Job {
         choice: Choice::parse("lru").ok()?,
-        size: room as u32,
+        size: format!("{room:.0}").parse().ok()?,
     };
     let outcomes = simulate(&string, &[job], 1, 1).ok()?;
     Some(outcomes.first()?.faults as f64 * refs / asked.max(1.0))

@@ -476,6 +476,7 @@ mod tests {
     }
 
     /// A cell that campaigns here have.
+    #[derive(Clone, Copy)]
     struct Shipped {
         scenario: &'static str,
         as_written: bool,
