@@ -139,6 +139,18 @@ pub enum Trouble {
         /// Bytes that may be taken.
         memory: u64,
     },
+    /// A sample has too few pages to tell how far off it is.
+    #[error(
+        "a share of {rate} of its pages is {pages}: too few to tell anything; sample more of them, with --sample {enough}"
+    )]
+    SmallSample {
+        /// Pages in the sample.
+        pages: u32,
+        /// Share that was asked for.
+        rate: f64,
+        /// Share that has enough.
+        enough: f64,
+    },
     /// The format does not tell which references write.
     #[error(
         "files of the form {form} do not say which references write; ask about write-backs of a scenario, or of a trace of valgrind's lackey"

@@ -151,3 +151,34 @@ fn a_sample_of_all_pages_is_exact_and_of_a_tenth_within_its_error() {
         );
     }
 }
+
+#[test]
+fn a_sample_of_a_few_pages_is_refused_with_the_share_that_has_enough() {
+    let mut rng = Rng::new(5);
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("references");
+    let text = |count: u32, pages: u32, rng: &mut Rng| -> String {
+        (0..count)
+            .map(|_| format!("{}\n", rng.below_u32(pages)))
+            .collect()
+    };
+    fs::write(&path, text(100_000, 10_000, &mut rng)).unwrap();
+    let refused = curve::shards_of_file(&path, None, 0.001)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("too few to tell"), "{refused}");
+    let (_, advised) = refused.rsplit_once("--sample ").unwrap();
+    let advised: f64 = advised.parse().unwrap();
+    assert!(advised > 0.03 && advised <= 1.0, "{refused}");
+    let curve = curve::shards_of_file(&path, None, advised).unwrap();
+    let (faults, error) = curve.faults(2000);
+    assert!(error < faults, "{faults} ± {error}");
+    // A sample without any page advises too.
+    let refused = curve::shards_of_file(&path, None, 1e-9).unwrap_err();
+    assert!(refused.to_string().contains("--sample "), "{refused}");
+    // All of a few pages are no sample.
+    fs::write(&path, text(1000, 5, &mut rng)).unwrap();
+    let curve = curve::shards_of_file(&path, None, 1.0).unwrap();
+    // Each is missed once.
+    assert!((curve.faults(5).0 - 5.0).abs() < 1e-9);
+}

@@ -15,6 +15,10 @@ use crate::number::{at, low32, narrow, whole};
 
 /// Subsamples that the error bars come from.
 const GROUPS: usize = 10;
+/// Fewest pages of a sample that can tell how far off it is: some for each subsample.
+const LEAST_PAGES: u32 = 100;
+/// Pages that a sample which was too small is advised to have.
+const GOOD_PAGES: f64 = 1000.0;
 
 /// A curve from a sample.
 #[derive(Debug, Clone)]
@@ -29,6 +33,7 @@ pub struct SampledCurve {
 struct Part {
     distances: Vec<u32>,
     references: u64,
+    pages: u32,
     /// Share of all pages that are in it.
     rate: f64,
 }
@@ -130,7 +135,7 @@ pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     sample.finish()
 }
 
-/// The curve of a sample, from a file that is read once; memory is that of the sample.
+/// The curve of a sample, from a file that is read once; memory is that of the sample. A sample of too few pages is refused.
 pub fn shards_of_file(
     path: &Path,
     format: Option<Format>,
@@ -149,7 +154,18 @@ pub fn shards_of_file(
     if sample.references == 0 {
         return Err(trouble(Trouble::Empty));
     }
-    Ok(sample.finish())
+    let curve = sample.finish();
+    let pages = curve.parts[0].pages;
+    // With all pages it is exact, however few they are.
+    if pages < LEAST_PAGES && rate < 1.0 {
+        let enough = rate * GOOD_PAGES / f64::from(pages.max(1));
+        return Err(trouble(Trouble::SmallSample {
+            pages,
+            rate,
+            enough: format!("{:.1e}", enough.min(1.0)).parse().unwrap_or(1.0),
+        }));
+    }
+    Ok(curve)
 }
 
 /// References of sampled pages.
@@ -203,6 +219,7 @@ impl Sample {
         let share = without.map_or(1.0, |_| (GROUPS as f64 - 1.0) / GROUPS as f64);
         Part {
             distances: stack.distances,
+            pages: dense.pages(),
             references: u64::from(narrow(ids.len())),
             rate: self.rate * share,
         }
