@@ -231,13 +231,15 @@ impl<'a> Table<'a> {
     /// Finds what the kernel lacks, by the run with all settings at their second level, and how long the defaults take. False where
     /// it was stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
+        // First: what cannot run in one cell keeps the whole campaign from running.
+        self.leave_out_refused()?;
+        self.asked.campaign.variants.clear();
         let defaults = self.variant(&[]);
         self.trials = vec![(0, defaults, 0)];
         if !self.run()? {
             return Ok(false);
         }
         self.limit_time()?;
-        self.leave_out_refused()?;
         let mut kind = 0;
         while kind < self.asked.kinds.len() {
             let row = vec![true; self.asked.factors.len()];
@@ -274,6 +276,8 @@ impl<'a> Table<'a> {
                 None => kind += 1,
                 Some(why) => {
                     let kind = self.asked.kinds.remove(kind);
+                    let swaps = &mut self.asked.campaign.scenarios[0].swap;
+                    swaps.retain(|swap| *swap != kind.swap);
                     self.left_out.push(format!("swap on {}: {why}", kind.name));
                 }
             }

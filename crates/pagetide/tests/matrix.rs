@@ -101,6 +101,39 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
 }
 
 #[test]
+fn a_kind_of_swap_that_the_kernel_lacks_is_left_out_and_the_others_answer() {
+    let Some(lab) = Lab::that_runs() else { return };
+    // The kinds that are tried unless others are named; cloud kernels of this series have no zswap.
+    let options = [
+        "--memory",
+        "12M",
+        "--swap-size",
+        "36M",
+        "--seeds",
+        "3",
+        "--only",
+        "--vary",
+        "vm.overcommit_ratio=40,60",
+        "--json",
+    ];
+    let found = json(&lab.ends(0, matrix(&options, &["true"])).0);
+    let kinds: Vec<&str> = found["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kind| kind["swap"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["zram", "ssd"], "{found}");
+    let left_out = found["left_out"].as_array().unwrap();
+    assert_eq!(left_out.len(), 1, "{found}");
+    let why = left_out[0].as_str().unwrap();
+    assert!(
+        why.starts_with("swap on zswap: ") && why.contains("CONFIG_ZSWAP"),
+        "{why}"
+    );
+}
+
+#[test]
 fn what_no_design_answers_is_refused_before_anything_runs() {
     let lab = Lab::new();
     let refused = |options: &[&str], words: &[&str]| {
