@@ -15,16 +15,20 @@ use crate::number::{at, low32, narrow, whole};
 
 /// Subsamples that the error bars come from.
 const GROUPS: usize = 10;
-/// Fewest pages of a sample that can tell how far off it is: some for each subsample.
-const LEAST_PAGES: u32 = 100;
+/// Sampled pages below which subsamples have too few to say how far off the whole may be.
+const FEWEST_PAGES: u32 = 100;
 /// Pages that a sample which was too small is advised to have.
 const GOOD_PAGES: f64 = 1000.0;
+/// Ids that are hashed at a time.
+const LANES: usize = 16;
 
 /// A curve from a sample.
 #[derive(Debug, Clone)]
 pub struct SampledCurve {
     references: u64,
     rate: f64,
+    /// Distinct pages in the sample.
+    pages: u32,
     /// References of the sample by their distance within it, and those without one; for all, then for each group left out.
     parts: Vec<Part>,
 }
@@ -33,7 +37,6 @@ pub struct SampledCurve {
 struct Part {
     distances: Vec<u32>,
     references: u64,
-    pages: u32,
     /// Share of all pages that are in it.
     rate: f64,
 }
@@ -52,6 +55,22 @@ impl SampledCurve {
     /// References in the sample.
     pub fn sampled(&self) -> u64 {
         self.parts[0].references
+    }
+
+    /// Distinct pages in the sample.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Whether the sample has too few pages for an estimate with an error.
+    ///
+    /// It has where an error is no smaller than the deviation of a number anywhere between no fault and faults only, too.
+    fn says_nothing(&self) -> bool {
+        let error_of_a_guess = self.references as f64 / 12_f64.sqrt();
+        let guesses = |size| self.faults(size).1 >= error_of_a_guess;
+        // With all pages nothing is estimated.
+        self.rate < 1.0
+            && (self.pages < FEWEST_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
     }
 
     /// About the size from which on more memory saves no fault.
@@ -129,8 +148,11 @@ fn threshold(rate: f64) -> u64 {
 /// The curve of a sample of `rate` of all pages, from references in memory.
 pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     let mut sample = Sample::new(rate);
+    let mut ids = Vec::new();
     for piece in references.chunks(1 << 14) {
-        sample.take(piece.iter().copied().map(u64::from));
+        ids.clear();
+        ids.extend(piece.iter().copied().map(u64::from));
+        sample.take(&ids);
     }
     sample.finish()
 }
@@ -147,7 +169,7 @@ pub fn shards_of_file(
         reason,
     };
     ingest::each(path, format, Told::Pages, |ids, _| {
-        sample.take(ids.iter().copied());
+        sample.take(ids);
         Ok(())
     })
     .map_err(trouble)?;
@@ -155,14 +177,13 @@ pub fn shards_of_file(
         return Err(trouble(Trouble::Empty));
     }
     let curve = sample.finish();
-    let pages = curve.parts[0].pages;
-    // With all pages it is exact, however few they are.
-    if pages < LEAST_PAGES && rate < 1.0 {
-        let enough = rate * GOOD_PAGES / f64::from(pages.max(1));
+    if curve.says_nothing() {
+        let more = (GOOD_PAGES / f64::from(curve.pages.max(1))).max(3.0);
+        let enough = (rate * more).min(1.0);
         return Err(trouble(Trouble::SmallSample {
-            pages,
+            pages: curve.pages,
             rate,
-            enough: format!("{:.1e}", enough.min(1.0)).parse().unwrap_or(1.0),
+            enough: format!("{enough:.1e}").parse().unwrap_or(1.0),
         }));
     }
     Ok(curve)
@@ -186,42 +207,100 @@ impl Sample {
         }
     }
 
-    #[inline]
-    fn take(&mut self, ids: impl Iterator<Item = u64>) {
-        for id in ids {
-            self.references += 1;
-            if hash(id) >> 32 <= self.below {
-                self.ids.push(id);
+    /// Takes ids, with the processor's widest registers if it has them.
+    fn take(&mut self, ids: &[u64]) {
+        self.references += ids.len() as u64;
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::arch::is_x86_feature_detected!("avx512dq")
+                && std::arch::is_x86_feature_detected!("avx512vl")
+            {
+                // SAFETY: the processor has these features.
+                return unsafe { self.pick_widest(ids) };
+            }
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has this feature.
+                return unsafe { self.pick_wide(ids) };
             }
         }
+        self.pick(ids);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512dq,avx512vl")]
+    fn pick_widest(&mut self, ids: &[u64]) {
+        self.pick(ids);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn pick_wide(&mut self, ids: &[u64]) {
+        self.pick(ids);
+    }
+
+    /// Keeps the ids that are in the sample. Most lanes hold none, which one question tells.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn pick(&mut self, ids: &[u64]) {
+        let below = self.below;
+        let (lanes, rest) = ids.as_chunks::<LANES>();
+        for lane in lanes {
+            let found = lane
+                .iter()
+                .fold(false, |found, id| found | (hash(*id) >> 32 <= below));
+            if found {
+                self.keep(lane);
+            }
+        }
+        self.keep(rest);
+    }
+
+    fn keep(&mut self, ids: &[u64]) {
+        let below = self.below;
+        let sampled = |id: &u64| hash(*id) >> 32 <= below;
+        self.ids.extend(ids.iter().copied().filter(sampled));
     }
 
     fn finish(self) -> SampledCurve {
-        let mut parts = vec![self.part(None)];
-        parts.extend((0..GROUPS).map(|group| self.part(Some(group))));
+        let mut dense = Dense::new();
+        let mut numbers = Vec::with_capacity(self.ids.len());
+        // A sample has fewer pages than a string may have.
+        let _ = dense.number(&self.ids, &mut numbers);
+        let groups: Vec<usize> = dense.ids().iter().copied().map(group).collect();
+        let pages = dense.pages().max(1);
+        let mut parts = vec![part(&numbers, pages, self.rate)];
+        let share = (GROUPS as f64 - 1.0) / GROUPS as f64;
+        let mut kept = Vec::with_capacity(numbers.len());
+        for without in 0..GROUPS {
+            kept.clear();
+            let stays = |page: &u32| groups[at(*page)] != without;
+            kept.extend(numbers.iter().copied().filter(stays));
+            parts.push(part(&kept, pages, self.rate * share));
+        }
         SampledCurve {
             references: self.references,
             rate: self.rate,
+            pages: dense.pages(),
             parts,
         }
     }
+}
 
-    /// The sample, or the sample without one group of its pages.
-    fn part(&self, without: Option<usize>) -> Part {
-        let kept = |id: &&u64| Some(at(low32(hash(**id) & 0xffff)) % GROUPS) != without;
-        let ids: Vec<u64> = self.ids.iter().filter(kept).copied().collect();
-        let mut dense = Dense::new();
-        let mut numbers = Vec::with_capacity(ids.len());
-        // A sample has fewer pages than a string may have.
-        let _ = dense.number(&ids, &mut numbers);
-        let mut stack = Stack::new(dense.pages().max(1));
-        stack.run(&numbers);
-        let share = without.map_or(1.0, |_| (GROUPS as f64 - 1.0) / GROUPS as f64);
-        Part {
-            distances: stack.distances,
-            pages: dense.pages(),
-            references: u64::from(narrow(ids.len())),
-            rate: self.rate * share,
-        }
+/// The subsample that a page belongs to.
+fn group(id: u64) -> usize {
+    at(low32(hash(id) & 0xffff)) % GROUPS
+}
+
+/// Distances within the sample, or what is left of it; pages may lack.
+fn part(numbers: &[u32], pages: u32, rate: f64) -> Part {
+    let mut stack = Stack::new(pages);
+    stack.run(numbers);
+    Part {
+        distances: stack.distances,
+        references: u64::from(narrow(numbers.len())),
+        rate,
     }
 }

@@ -71,6 +71,11 @@ impl Dense {
         narrow(self.ids.len())
     }
 
+    /// Ids by their numbers.
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
     fn bytes(&self) -> u64 {
         let table = match &self.table {
             Table::Radix(radix) => (radix.tops.len() + radix.leaves.capacity()) * 4,

@@ -11,6 +11,8 @@ use crate::error::Trouble;
 pub(super) const PIECE: usize = 1 << 14;
 /// Bytes of an entry of oracleGeneral.
 const ENTRY_BYTES: usize = 24;
+/// Entries of oracleGeneral that are read at a time: their bytes and ids stay in a core's own cache.
+const ENTRIES: usize = 1 << 12;
 /// Bits of an address within a page.
 const PAGE_BITS: u32 = 12;
 
@@ -77,8 +79,8 @@ pub(super) fn pagetide(input: impl BufRead, take: Take<'_>) -> Result<(), Troubl
 
 /// oracleGeneral: u32 time, u64 id, u32 size, i64 next access, little-endian, without gaps.
 pub(super) fn oracle_general(mut input: impl Read, take: Take<'_>) -> Result<(), Trouble> {
-    let mut bytes = vec![0; PIECE * ENTRY_BYTES];
-    let mut ids = Vec::with_capacity(PIECE);
+    let mut bytes = vec![0; ENTRIES * ENTRY_BYTES];
+    let mut ids = Vec::with_capacity(ENTRIES);
     let mut entries = 0;
     loop {
         let filled = read_full(&mut input, &mut bytes)?;
