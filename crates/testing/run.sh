@@ -1,10 +1,24 @@
 #!/usr/bin/env bash
-# Runs all tests with cargo, and sums them up: passed, failed, and skipped with their reasons. Arguments go to `cargo test`.
+# Runs all tests with cargo, and sums them up: passed, failed, and skipped with their reasons. Arguments go to `cargo test`;
+# with the word `build` alone they are only built.
+#
+# The build refuses what `make lint` refuses: the compiler here is clippy's, which is the compiler with more lints. A pass of
+# its own would check every library a second time.
 #
 # The programs of tests of the tool itself boot guests. Three of them run side by side, the longest first, so that neither of
 # two processors waits for the last test of a program. What one prints is shown when it has ended.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+cargo=${CARGO:-cargo}
+# make's jobserver is closed to what runs here; cargo would only say so, in each part.
+unset MAKEFLAGS
+# As `cargo clippy -- --deny warnings` sets them.
+export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=--deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+if [ "${1:-}" = build ]; then
+  TIMEFORMAT="building: %R s, %U s of processors"
+  time $cargo test --workspace --no-run --quiet
+  exit
+fi
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target"
 skips=$(realpath "$target")/skips
@@ -12,9 +26,6 @@ log=$target/tests.log
 parts=$(realpath "$target")/parts
 rm -rf "$skips" "$log" "$parts"
 mkdir "$parts"
-# make's jobserver is closed to what runs here; cargo would only say so, in each part.
-unset MAKEFLAGS
-cargo=${CARGO:-cargo}
 export PAGETIDE_SKIPS=$skips cargo parts log
 
 # One program of tests, or with the word `others` all but those. Always of the whole workspace: for a part of it cargo would
@@ -37,8 +48,7 @@ export -f part
 # The names of the test programs of these folders.
 names() { ls -d -- $1/*.rs $1/*/main.rs 2>/dev/null | sed 's|/main.rs$||; s|.*/||; s|\.rs$||' | sort -u; }
 
-TIMEFORMAT="building: %R s, %U s of processors"
-time $cargo test --workspace --no-run --quiet "$@"
+$cargo test --workspace --no-run --quiet "$@"
 tool=$(names crates/pagetide/tests)
 # Several crates may have programs of one name; they run together.
 others=$(names 'crates/*/tests' | grep -vxF "$tool" | sed 's/^/--test /' | tr '\n' ' ')
