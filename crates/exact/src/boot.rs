@@ -24,6 +24,7 @@ use crate::initrd::Archive;
 use crate::machine::MachineSpec;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
+use crate::place::Places;
 use crate::snapshot::{Contents, Recipe};
 
 /// Lines of a console's end that an error quotes.
@@ -41,6 +42,8 @@ pub struct Boot<'a> {
     pub machine: &'a MachineSpec,
     /// The emulator.
     pub emulator: &'a Emulator,
+    /// Where it may run.
+    pub places: &'a Places,
     /// A guest that does not move for this long is given up.
     pub patience: Duration,
     /// Who may end it.
@@ -87,6 +90,7 @@ impl Boot<'_> {
         arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));
         let mut inherited = wiring.inherited;
         inherited.push(theirs.as_raw_fd());
+        let _place = self.places.take(self.progress)?;
         let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
         drop(theirs);
 

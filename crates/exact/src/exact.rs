@@ -31,6 +31,7 @@ use crate::handover::Handover;
 use crate::machine::{CPU, LEAST, MACHINE, MachineSpec, REGION, SPARE, TRACE};
 use crate::making::Maker;
 use crate::measured;
+use crate::place::Places;
 use crate::program::{self, PROGRAM};
 use crate::snapshot::{Contents, Recipe, Snapshot, Snapshots};
 use crate::trial;
@@ -45,6 +46,7 @@ type Files = Vec<(String, Vec<u8>)>;
 pub struct Exact {
     options: Options,
     emulator: Emulator,
+    places: Places,
     snapshots: Snapshots,
     guest: String,
     kernels: Mutex<BTreeMap<String, Arc<Kernel>>>,
@@ -77,7 +79,10 @@ impl Exact {
     ) -> Result<Self, ExactError> {
         let emulator = Emulator::find()?;
         let snapshots = Snapshots::open(&options.cache, options.cache_limit)?;
+        let processors = host::cpus();
+        let most = options.jobs.map_or(processors, |jobs| jobs.max(processors));
         Ok(Self {
+            places: Places::of(&options.cache, most),
             options,
             emulator,
             snapshots,
@@ -665,6 +670,7 @@ impl Arena for Exact {
             kernel,
             machine,
             emulator: &self.emulator,
+            places: &self.places,
             patience: self.options.hang_wall,
             progress,
         };
@@ -679,6 +685,7 @@ impl Arena for Exact {
         let run = |snapshot: &Snapshot, sink: &mut RecordWriter| {
             let run = trial::Run {
                 emulator: &self.emulator,
+                places: &self.places,
                 kernel,
                 machine,
                 recipe: &recipe,

@@ -23,6 +23,7 @@ mod making;
 mod measured;
 pub mod memory;
 pub mod monitor;
+pub mod place;
 pub mod program;
 pub mod seal;
 pub mod snapshot;

@@ -116,7 +116,7 @@ pub struct Snapshots {
 }
 
 /// Opens (and makes) a lock file and locks it; `None` where somebody else holds it.
-fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
+pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
     let file = File::options()
         .create(true)
         .truncate(false)

@@ -36,6 +36,7 @@ use crate::machine::MachineSpec;
 use crate::measured;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
+use crate::place::Places;
 use crate::snapshot::{Recipe, Snapshot};
 
 /// How often the guest is looked at while nothing is expected.
@@ -56,6 +57,8 @@ const MOST_LOG: Bytes = Bytes(256 << 20);
 pub struct Run<'a> {
     /// The emulator.
     pub emulator: &'a Emulator,
+    /// Where it may run.
+    pub places: &'a Places,
     /// The kernel.
     pub kernel: &'a Kernel,
     /// The machine.
@@ -90,6 +93,11 @@ impl Run<'_> {
         sink: &mut RecordWriter,
         progress: &dyn Progress,
     ) -> Result<Finding, ArenaError> {
+        let ended = |why| match why {
+            ExactError::Stopped => ArenaError::Stopped,
+            why => ArenaError::broken(why),
+        };
+        let place = self.places.take(progress).map_err(ended)?;
         let started = Instant::now();
         let started_at = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -112,15 +120,13 @@ impl Run<'_> {
         // The monitor is not spoken to again: a word from outside would bring host timing in.
         let (mut running, _monitor) = self
             .start(&output, &console, &errors, &trial, progress)
-            .map_err(|why| match why {
-                ExactError::Stopped => ArenaError::Stopped,
-                why => ArenaError::broken(why),
-            })?;
+            .map_err(ended)?;
         let seen = self.watch(&mut running, &output, &console, progress);
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
         running.end_beside();
+        drop(place);
         let ended = seen.ended_at.unwrap_or_else(Instant::now);
         let mut results = self.take(&output, needs.pressure, sink)?;
         explain(
