@@ -3,10 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use pagetide_arena::Progress;
@@ -14,7 +11,6 @@ use pagetide_guest::spec::{BOOT_SPEC, BootSpec, MAKER_FOLDER, MAKER_LOADER};
 use pagetide_kernel::Kernel;
 use pagetide_quantity::Bytes;
 use pagetide_record::wire::Phase;
-use rustix::fs::FallocateFlags;
 use serde_json::json;
 
 use crate::emulator::{Emulator, Running, Wiring};
@@ -60,10 +56,12 @@ impl Boot<'_> {
         write_initrd(&initrd, &recipe.boot, contents)
             .map_err(io("writing", initrd.display().to_string()))?;
         let ram = folder.join("ram");
-        let memory_file = File::create(&ram).map_err(io("making", ram.display().to_string()))?;
+        // On no disk while it boots: there each page that is touched first would have to find its block.
+        let memory_file = memory::anonymous("memory")?;
         memory_file
             .set_len(machine.memory.0)
-            .map_err(io("sizing", ram.display().to_string()))?;
+            .map_err(io("sizing", "the guest's memory"))?;
+        let memory_path = memory::path(memory_file.as_raw_fd());
         let output = Output::new(
             Bytes(recipe.boot.region_size),
             Bytes(recipe.boot.trace_size),
@@ -76,7 +74,7 @@ impl Boot<'_> {
         // The item must be there for the guest to find; its content comes with the restore.
         let trial = memory::holding("trial", b"{}")?;
         let wiring = Wiring::new(
-            (&ram, true),
+            (Path::new(&memory_path), true),
             machine.memory.0,
             output.file(),
             output.whole(),
@@ -89,7 +87,7 @@ impl Boot<'_> {
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));
         let mut inherited = wiring.inherited;
-        inherited.push(theirs.as_raw_fd());
+        inherited.extend([theirs.as_raw_fd(), memory_file.as_raw_fd()]);
         let _place = self.places.take(self.progress)?;
         let mut running = self.emulator.start(&arguments, &inherited, &errors)?;
         drop(theirs);
@@ -125,7 +123,12 @@ impl Boot<'_> {
         let stub = folder.join("stub");
         write_stub(&self.kernel.image(), &stub)
             .map_err(io("writing", stub.display().to_string()))?;
-        punch(&ram).map_err(io("thinning", ram.display().to_string()))?;
+        memory::keep(&memory_file, &ram).map_err(|why| match why.kind() {
+            io::ErrorKind::StorageFull => ExactError::NoRoom {
+                path: folder.to_owned(),
+            },
+            _ => io("writing", ram.display().to_string())(why),
+        })?;
         // Nothing reads it any more.
         fs::remove_file(&initrd).map_err(io("removing", initrd.display().to_string()))
     }
@@ -159,7 +162,6 @@ impl Boot<'_> {
         let said = SilentGuest {
             console: &memory::text(console),
             errors: &memory::text(errors),
-            status,
             hung: match guard.end() {
                 Some(End::Hung(span)) => Some(span),
                 _ => None,
@@ -187,7 +189,6 @@ fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bo
 struct SilentGuest<'a> {
     console: &'a str,
     errors: &'a str,
-    status: Option<ExitStatus>,
     hung: Option<Duration>,
     cmdline: &'a str,
 }
@@ -195,10 +196,6 @@ struct SilentGuest<'a> {
 impl SilentGuest<'_> {
     /// What happened, what was heard last, and the likely cause.
     fn why(&self) -> String {
-        // Its memory is a file that is mapped: where there is no room for a page of it, the emulator gets this signal.
-        if self.status.and_then(|status| status.signal()) == Some(libc::SIGBUS) {
-            return "there was no room for its memory on the disk of the cache: free some, or set PAGETIDE_CACHE to a folder on another disk".to_owned();
-        }
         let lines: Vec<String> = self
             .console
             .lines()
@@ -321,74 +318,18 @@ fn write_initrd(path: &Path, boot: &BootSpec, contents: &Contents) -> io::Result
     out.flush()
 }
 
-/// Gives back the zero pages of a file: most of a fresh guest's memory.
-fn punch(path: &Path) -> io::Result<()> {
-    const CHUNK_BYTES: usize = 1 << 20;
-    const PAGE_BYTES: usize = 4096;
-    let file = File::options().read(true).write(true).open(path)?;
-    let length = file.metadata()?.len();
-    let mut buffer = vec![0_u8; CHUNK_BYTES];
-    let (mut at, mut hole): (u64, Option<u64>) = (0, None);
-    let dig = |from: u64, to: u64| {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        rustix::fs::fallocate(&file, flags, from, to - from)
-    };
-    while at < length {
-        let n = file.read_at(&mut buffer, at)?;
-        if n == 0 {
-            break;
-        }
-        for (index, page) in buffer[..n].chunks(PAGE_BYTES).enumerate() {
-            let from = at + (index * PAGE_BYTES) as u64;
-            let zero = page.iter().all(|byte| *byte == 0);
-            match (zero, hole) {
-                (true, None) => hole = Some(from),
-                (false, Some(start)) => {
-                    // A file system that cannot dig holes keeps a larger file; nothing else changes.
-                    if dig(start, from).is_err() {
-                        return Ok(());
-                    }
-                    hole = None;
-                }
-                _ => {}
-            }
-        }
-        at += n as u64;
-    }
-    if let Some(start) = hole {
-        let _ = dig(start, length);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn why(console: &str, errors: &str, cmdline: &str, hung: Option<Duration>) -> String {
-        let status = None;
         let said = SilentGuest {
             console,
             errors,
-            status,
             hung,
             cmdline,
         };
         said.why()
-    }
-
-    #[test]
-    fn zero_pages_are_given_back_and_content_stays() {
-        use std::os::unix::fs::MetadataExt;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("ram");
-        let mut content = vec![0_u8; 3 << 20];
-        content[1 << 20] = 7;
-        fs::write(&path, &content).unwrap();
-        File::open(&path).unwrap().sync_all().unwrap();
-        punch(&path).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), content);
-        assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
     }
 
     #[test]
@@ -424,17 +365,5 @@ mod tests {
         );
         let slow = why("", "", "quiet", minute);
         assert!(slow.contains("--timeout"), "{slow}");
-    }
-
-    #[test]
-    fn an_emulator_without_room_for_memory_is_told_from_a_kernel_that_does_not_boot() {
-        let said = SilentGuest {
-            console: "",
-            errors: "",
-            status: Some(ExitStatus::from_raw(libc::SIGBUS)),
-            hung: None,
-            cmdline: "",
-        };
-        assert!(said.why().contains("free some"), "{}", said.why());
     }
 }

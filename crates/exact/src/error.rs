@@ -105,6 +105,14 @@ pub enum ExactError {
         /// What was seen of the emulator.
         why: String,
     },
+    /// The disk of the cache is full.
+    #[error(
+        "there is no room for a guest's memory on the disk of {path}: free some, or set PAGETIDE_CACHE to a folder on another disk"
+    )]
+    NoRoom {
+        /// The snapshot's folder.
+        path: PathBuf,
+    },
     /// A snapshot is removed again and again.
     #[error(
         "the snapshot {path} is gone as soon as it is made: is something else removing files there?"

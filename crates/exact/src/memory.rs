@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::ptr::NonNull;
 
 use pagetide_guest::tracearea::{self, Piece};
@@ -26,6 +28,46 @@ pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     file.write_all(content)
         .map_err(io("writing shared memory for", name))?;
     Ok(file)
+}
+
+/// Writes a guest's memory to a file; pages of zeros, most of a fresh guest's memory, are holes there.
+pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
+    let file = File::create(path)?;
+    file.set_len(memory.metadata()?.len())?;
+    let mut at = 0;
+    loop {
+        // What was never touched has no data.
+        let start = match rustix::fs::seek(memory, rustix::fs::SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(rustix::io::Errno::NXIO) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        };
+        at = rustix::fs::seek(memory, rustix::fs::SeekFrom::Hole(start))?;
+        keep_part(memory, &file, start..at)?;
+    }
+}
+
+/// Writes what is not zero between these offsets.
+fn keep_part(memory: &File, file: &File, part: Range<u64>) -> io::Result<()> {
+    const CHUNK_BYTES: usize = 1 << 20;
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let is_zero = |page: &&[u8]| **page == ZEROS[..page.len()];
+    let mut buffer = vec![0; CHUNK_BYTES];
+    for start in part.clone().step_by(CHUNK_BYTES) {
+        let length = usize::try_from(part.end - start).unwrap_or(CHUNK_BYTES);
+        let chunk = &mut buffer[..length.min(CHUNK_BYTES)];
+        memory.read_exact_at(chunk, start)?;
+        let pages: Vec<&[u8]> = chunk.chunks(ZEROS.len()).collect();
+        let mut from = 0;
+        for run in pages.chunk_by(|a, b| is_zero(a) == is_zero(b)) {
+            let to = (from + run.len() * ZEROS.len()).min(chunk.len());
+            if !run.iter().all(is_zero) {
+                file.write_all_at(&chunk[from..to], start + from as u64)?;
+            }
+            from = to;
+        }
+    }
+    Ok(())
 }
 
 /// Path by which a child that inherits the descriptor opens the file.
@@ -246,6 +288,30 @@ mod tests {
     use pagetide_record::wire::Kind;
 
     use super::*;
+
+    #[test]
+    fn what_is_kept_of_memory_is_the_same_and_zeros_are_holes() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ram");
+        let memory = anonymous("memory").unwrap();
+        // Untouched at its end, zeros and content elsewhere, over the borders of pages and of what is read at once.
+        memory.set_len(9 << 20).unwrap();
+        memory.write_all_at(&vec![0; 2 << 20], 0).unwrap();
+        for (at, bytes) in [
+            (4_095, 2),
+            (1 << 20, 1),
+            ((2 << 20) - 5, 9_000),
+            (5 << 20, 1),
+        ] {
+            memory.write_all_at(&vec![7; bytes], at).unwrap();
+        }
+        keep(&memory, &path).unwrap();
+        let mut content = vec![0; 9 << 20];
+        memory.read_exact_at(&mut content, 0).unwrap();
+        assert!(std::fs::read(&path).unwrap() == content);
+        assert!(std::fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+    }
 
     #[test]
     fn frames_and_trace_are_copied_out_as_they_were_written() {

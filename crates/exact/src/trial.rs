@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
@@ -124,6 +125,11 @@ impl Run<'_> {
         let seen = self.watch(&mut running, &output, &console, progress);
         if seen.stopped {
             return Err(ArenaError::Stopped);
+        }
+        // Its memory is a file that is mapped: where there is no room for a page of it, the emulator gets this signal.
+        if seen.status.and_then(|status| status.signal()) == Some(libc::SIGBUS) {
+            let path = self.snapshot.folder();
+            return Err(ArenaError::broken(ExactError::NoRoom { path }));
         }
         running.end_beside();
         drop(place);

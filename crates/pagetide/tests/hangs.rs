@@ -174,6 +174,19 @@ fn start(lab: &Lab, arguments: &[&str], path: Option<&Path>) -> Child {
     command.spawn().unwrap()
 }
 
+/// Takes all places for emulators of a cache, as other runs would.
+fn all_places(lab: &Lab) -> Vec<fs::File> {
+    let folder = lab.cache().join("places");
+    fs::create_dir_all(&folder).unwrap();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let lock = |number: usize| {
+        let file = fs::File::create(folder.join(number.to_string())).unwrap();
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        file
+    };
+    (0..processors).map(lock).collect()
+}
+
 /// A folder with an `apt-get` that never ends, and the file it makes when it runs.
 fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
     let (folder, seen) = (lab.folder().join("bin"), lab.folder().join("apt-runs"));
@@ -238,6 +251,20 @@ fn a_signal_ends_a_run_within_two_seconds_while_a_guest_boots_or_runs() {
         ends_soon("booting", child, signal);
         assert_eq!(lab.in_the_making(), Vec::<PathBuf>::new());
     }
+    let held = all_places(&lab);
+    let waiting = || {
+        let child = start(&lab, &tiny(&kernel, &[]), None);
+        wait_until("a wait", SOON, || !lab.in_the_making().is_empty());
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(emulators_of(child.id()), Vec::<u32>::new());
+        child
+    };
+    ends_soon("waiting for a place", waiting(), Signal::INT);
+    let child = waiting();
+    drop(held);
+    let id = child.id();
+    wait_until("a boot", SOON, || !emulators_of(id).is_empty());
+    ends_soon("booting after a wait", child, Signal::TERM);
     let long = tiny(KERNEL, &["-p", "pages=40M", "-p", "refs=500000000"]);
     let child = start(&shared, &long, None);
     let id = child.id();
