@@ -13,7 +13,7 @@ for (const file of ["small", "record"]) {
     await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
     const maps = page.locator("figure[data-kind=access] canvas.map");
     await maps.first().scrollIntoViewIfNeeded();
-    await page.waitForFunction(() => document.querySelector("figure[data-kind=access] canvas.map").dataset.points === "12000");
+    await page.waitForFunction(() => document.querySelector("figure[data-kind=access] canvas.map").dataset.points === "5000");
     assert.equal(await maps.count(), file === "small" ? 2 : 1);
     // What was observed says what its rows mean, where the pointer rests and at the end of the page.
     const rows = page.locator(".reclaim table tbody th[scope=row]");

@@ -154,7 +154,7 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
             "-p",
             "pages=30M",
             "-p",
-            "refs=12000",
+            "refs=5000",
         ];
         let ids = observe(&lab, kernel, &scenario);
         let seen = holds(&lab, kernel, &ids);

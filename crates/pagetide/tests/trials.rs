@@ -49,9 +49,9 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
     let id = records[0]["id"].as_str().unwrap();
     let record = json(&lab.ends(0, ["show", id, "--json"]).0);
     assert_eq!(record["subject"]["scenario"], "linear");
-    assert_eq!(record["subject"]["params"]["refs"], "12000");
+    assert_eq!(record["subject"]["params"]["refs"], "5000");
     let access = &record["results"]["histograms"]["access"];
-    assert_eq!(access["count"], 12_000, "every reference is timed");
+    assert_eq!(access["count"], 5_000, "every reference is timed");
     let command = record["maker"]["command"].as_str().unwrap();
     assert!(
         command.starts_with("pagetide run linear --kernel"),

@@ -19,16 +19,16 @@ use tempfile::TempDir;
 
 /// The kernel the tests run on.
 pub const KERNEL: &str = "debian:bookworm/6.12";
-/// A workload so small that a trial takes a second or two.
+/// A workload so small that a trial takes a second.
 pub const TINY: [&str; 8] = [
     "--memory",
     "24M",
     "--swap-size",
     "64M",
     "-p",
-    "pages=30M",
+    "pages=28M",
     "-p",
-    "refs=12000",
+    "refs=5000",
 ];
 
 /// The program.
