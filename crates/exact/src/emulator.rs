@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::clock::{self, Clock};
 use crate::error::{ExactError, io};
 use crate::memory;
+use crate::processor::Processor;
 
 /// The emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -102,9 +103,16 @@ impl Emulator {
                 Ok(())
             });
         }
-        command
-            .spawn()
-            .map(|child| Running { child })
+        let processor = Processor::take();
+        let spawned = match &processor {
+            Some(processor) => processor.on(|| command.spawn()),
+            None => command.spawn(),
+        };
+        spawned
+            .map(|child| Running {
+                child,
+                _processor: processor,
+            })
             .map_err(|source| {
                 if source.kind() == io::ErrorKind::NotFound {
                     ExactError::NoEmulator {
@@ -121,6 +129,8 @@ impl Emulator {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    /// Left when the child is reaped: it is dropped after.
+    _processor: Option<Processor>,
 }
 
 impl Running {

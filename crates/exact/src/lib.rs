@@ -24,6 +24,7 @@ mod measured;
 pub mod memory;
 pub mod monitor;
 pub mod place;
+mod processor;
 pub mod program;
 pub mod seal;
 pub mod snapshot;
