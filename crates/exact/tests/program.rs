@@ -83,3 +83,18 @@ fn the_guest_knows_no_folder_of_this_machine() {
     }
     assert!(PROGRAM.starts_with(b"\x7fELF"));
 }
+
+#[test]
+fn the_guest_has_nothing_of_a_library_in_c_that_is_built_without_optimisation() {
+    let has = |text: &str| {
+        PROGRAM
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
+    // What zstd says wherever one of its functions is linked in; the tool, which has it, is built otherwise.
+    let error = "Src size is incorrect";
+    assert!(!has(error));
+    assert_eq!(zstd::zstd_safe::get_error_name(usize::MAX - 71), error);
+    // The search finds what is there.
+    assert!(has("pagetide"));
+}

@@ -41,7 +41,7 @@ fn metric(record: &serde_json::Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{metric}"))
 }
 
-/// Processes that take whatever time they get, as long as this lives.
+/// A process for each processor that takes whatever time it gets, as long as this lives.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -53,7 +53,8 @@ impl Load {
                 .spawn()
                 .unwrap()
         };
-        Self((0..4).map(|_| spin()).collect())
+        let processors = std::thread::available_parallelism().unwrap().get();
+        Self((0..processors).map(|_| spin()).collect())
     }
 }
 
