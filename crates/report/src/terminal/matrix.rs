@@ -89,15 +89,25 @@ pub fn sentence(found: &Matrixed) -> String {
     };
     if found.recommended > 0 {
         let name = name(choice);
-        return match (choice.against.share, choice.against.interval) {
-            (Some(share), Some([low, high])) => format!(
+        // Where a run with the defaults died, that outweighs what the others took.
+        let defaults = &found.choices[0];
+        return match (
+            &defaults.died,
+            choice.against.share,
+            choice.against.interval,
+        ) {
+            (Some(why), ..) => format!(
+                "Take {name}: on {} with the defaults it {why}.",
+                defaults.swap
+            ),
+            (None, Some(share), Some([low, high])) => format!(
                 "Take {name}: {} % of the time of the defaults saved (95 %: {} to {} %, {} seeds that did not choose it).",
                 number(-share),
                 number(-high),
                 number(-low),
                 choice.against.by_seed.len()
             ),
-            _ => format!("Take {name}: with the defaults it does not come to an end that counts."),
+            _ => format!("Take {name}."),
         };
     }
     if let Some(why) = &choice.died {
@@ -418,6 +428,14 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        // Defaults that die are what is said first, however fast they were with other seeds.
+        found.choices[0].died = Some("was killed for lack of memory".to_owned());
+        found.choices[0].swap = "ssd".to_owned();
+        assert_eq!(
+            sentence(&found),
+            "Take swap on zram with vm.page-cluster=0 thp/enabled=never: on ssd with the defaults it was killed for lack of memory."
+        );
+        found.choices[0].died = None;
         found.recommended = 0;
         assert!(sentence(&found).contains("some settings matter"));
         found.kinds[0].died = 1;
