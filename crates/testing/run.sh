@@ -5,8 +5,9 @@
 # The build refuses what `make lint` refuses: the compiler here is clippy's, which is the compiler with more lints. A pass of
 # its own would check every library a second time.
 #
-# The programs of tests of the tool itself boot guests. Three of them run side by side, the longest first, so that neither of
-# two processors waits for the last test of a program. What one prints is shown when it has ended.
+# A crate's files of tests are one program: each program is linked with all that it tests, and cost more to build than to run. The
+# files of the tool's tests boot guests. Three of them run side by side, the longest first, so that neither of two processors
+# waits for the last test of a file. What one prints is shown when it has ended.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo=${CARGO:-cargo}
@@ -28,15 +29,15 @@ rm -rf "$skips" "$log" "$parts"
 mkdir "$parts"
 export PAGETIDE_SKIPS=$skips cargo parts log
 
-# One program of tests, or with the word `others` all but those. Always of the whole workspace: for a part of it cargo would
-# choose other features of the libraries, and build them again.
+# One file of the tool's tests, or with the word `others` all other programs. Always of the whole workspace: for a part of it
+# cargo would choose other features of the libraries, and build them again.
 part() {
   name=$1
   shift
   case $name in
     documents) set -- --doc "$@" ;;
     others) set -- --lib --bins --examples $others "$@" ;;
-    *) set -- --test "$name" "$@" ;;
+    *) set -- --test tool "$name::" "$@" ;;
   esac
   TIMEFORMAT="%R %U %S $name"
   { time $cargo test --workspace --no-fail-fast --quiet "$@" >"$parts/$name" 2>&1; } 2>>"$parts/times" ||
@@ -45,15 +46,15 @@ part() {
 }
 export -f part
 
-# The names of the test programs of these folders.
-names() { ls -d -- $1/*.rs $1/*/main.rs 2>/dev/null | sed 's|/main.rs$||; s|.*/||; s|\.rs$||' | sort -u; }
-
 $cargo test --workspace --no-run --quiet "$@"
-tool=$(names crates/pagetide/tests)
-# Several crates may have programs of one name; they run together.
-others=$(names 'crates/*/tests' | grep -vxF "$tool" | sed 's/^/--test /' | tr '\n' ' ')
+files=$(sed -n 's/^mod \(.*\);/\1/p' crates/pagetide/tests/main.rs | grep -vx common)
+# The other programs: as Cargo.toml has them, else a file each. Several crates may have programs of one name; they run together.
+others=$(for crate in crates/*/; do
+  grep -A1 '^\[\[test\]\]' "$crate/Cargo.toml" | sed -n 's/^name = "\(.*\)"/\1/p' | grep . ||
+    ls "$crate"tests/*.rs 2>/dev/null | sed 's|.*/||; s|\.rs$||'
+done | grep -vx tool | sort -u | sed 's/^/--test /' | tr '\n' ' ')
 export others
-printf '%s\n' causes planted scenarios others kills observed damage $tool documents | awk '!seen[$0]++' |
+printf '%s\n' causes planted scenarios others kills observed damage $files documents | awk '!seen[$0]++' |
   xargs -P 3 -I '{}' bash -c 'part "$@"' part '{}' "$@" | tee "$log"
 
 echo "longest:"

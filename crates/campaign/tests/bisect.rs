@@ -1,14 +1,10 @@
 //! The search for the first bad version, driven through a scripted arena.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use common::{Act, Diary, ScriptedArena};
+use crate::common::{Act, Diary, ScriptedArena};
 use pagetide_campaign::bisect::{
     Audience, Bisect, BisectError, BisectOutcome, BisectRequest, History, Supplied, Version,
     bisect, predict, question,
@@ -42,7 +38,7 @@ fn asked(history: History, seeds: u32) -> Bisect {
             primary: Some(vec!["run".into()]),
             ..ScenarioSpec::default()
         }],
-        ..common::campaign(seeds)
+        ..crate::common::campaign(seeds)
     };
     Bisect {
         campaign,

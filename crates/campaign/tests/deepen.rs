@@ -1,15 +1,10 @@
 //! More observed seeds where the first three cannot tell why: which, and how many at most.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::trace::Told;
-use common::{Diary, ScriptedArena, campaign, go};
+use crate::common::trace::Told;
+use crate::common::{Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
 use pagetide_campaign::{Campaign, MOST_OBSERVED, Observe};
 use pagetide_record::Pass;

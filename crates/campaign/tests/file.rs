@@ -1,8 +1,5 @@
 //! Campaign files: what they mean, and what is said of each mistake.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write;
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! Campaign files, fuzzed.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use std::path::Path;
 
 use pagetide_campaign::file::read;

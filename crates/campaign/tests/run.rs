@@ -1,10 +1,5 @@
 //! The run loop on a scripted arena: order, resumption, stopping, trouble.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -12,7 +7,7 @@ use std::time::Duration;
 
 use pagetide_compare::{Overall, compare_campaign};
 
-use common::{Act, Diary, ScriptedArena, campaign, go};
+use crate::common::{Act, Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
 use pagetide_campaign::{
     Basis, Campaign, KernelForecast, Nobody, Observe, RunError, Until, forecast,
@@ -703,7 +698,7 @@ fn a_campaign_killed_thirty_times_ends_with_the_same_records_and_verdicts() {
     let mut grew = 0;
     for _ in 0..30 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_runs_the_campaign", "--ignored"])
+            .args(["--exact", "run::child_runs_the_campaign", "--ignored"])
             .env("PAGETIDE_TEST_STORE", killed.path())
             .stdout(Stdio::null())
             .spawn()

@@ -1,8 +1,5 @@
 //! What stands beside the verdicts: what else differs, settings that cannot act, trials that died.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use pagetide_compare::beside::Standing;
 use pagetide_compare::{
     Allowance, Comparison, FailOn, Names, Overall, compare_campaign, compare_two,

@@ -1,19 +1,14 @@
 //! The cache under several processes, kills, and folders that take nothing.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod sample;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::sample::Deb;
 use pagetide_kernel::{Cache, Freshness, Kernel, KernelError, KernelRef};
 use pagetide_testing::{Need, skip};
-use sample::Deb;
 
 const RELEASE: &str = "6.1.0-9-cloud-amd64";
 
@@ -37,7 +32,12 @@ fn second_process() {
 
 fn start(root: &Path, reference: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "second_process", "--nocapture"])
+        .args([
+            "--ignored",
+            "--exact",
+            "cache::second_process",
+            "--nocapture",
+        ])
         .env("PAGETIDE_TEST_ROOT", root)
         .env("PAGETIDE_TEST_REFERENCE", reference)
         .stdout(Stdio::piped())
@@ -85,7 +85,11 @@ fn what_a_killed_process_left_is_cleared_but_not_what_a_living_one_works_on() {
     let root = folder.path().join("cache");
     let tmp = root.join("tmp");
     let image = folder.path().join("bzImage");
-    fs::write(&image, sample::bzimage(RELEASE, &sample::vmlinux(&[1; 20]))).unwrap();
+    fs::write(
+        &image,
+        crate::sample::bzimage(RELEASE, &crate::sample::vmlinux(&[1; 20])),
+    )
+    .unwrap();
     // A pipe nobody writes to holds the second process in the middle of its work.
     let pipe = folder.path().join("pipe");
     assert!(
@@ -176,7 +180,7 @@ fn a_flipped_bit_in_any_file_of_a_kernel_is_found_said_and_mended_from_where_it_
     let mut deb = Deb::kernel(RELEASE, "1-1");
     deb.files.push((
         format!("./lib/modules/{RELEASE}/kernel/lib/zsum.ko"),
-        sample::module(&["depends="]),
+        crate::sample::module(&["depends="]),
     ));
     let deb = deb.write(folder.path()).display().to_string();
     let kernel = resolve(&cache, &deb).unwrap();

@@ -1,10 +1,5 @@
 //! Kernels given as images and built trees.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod sample;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,13 +27,16 @@ impl World {
     }
 
     fn image(&self, path: &str) -> PathBuf {
-        self.write(path, sample::bzimage(RELEASE, &sample::vmlinux(&[3; 20])))
+        self.write(
+            path,
+            crate::sample::bzimage(RELEASE, &crate::sample::vmlinux(&[3; 20])),
+        )
     }
 
     fn module(&self, path: &str, release: &str) {
         self.write(
             path,
-            sample::module(&["depends=", &format!("vermagic={release} SMP")]),
+            crate::sample::module(&["depends=", &format!("vermagic={release} SMP")]),
         );
     }
 
@@ -58,7 +56,7 @@ impl World {
             "linux/include/config/kernel.release",
             format!("{RELEASE}\n"),
         );
-        self.write("linux/.config", sample::CONFIG);
+        self.write("linux/.config", crate::sample::CONFIG);
         self.write("linux/modules.order", format!("{module_line}\n"));
         self.write("linux/modules.builtin", "kernel/crypto/lzo-rle.ko\n");
         self.module("linux/drivers/block/null_blk/null_blk.ko", RELEASE);
@@ -108,7 +106,7 @@ fn a_rebuilt_tree_is_another_kernel_and_an_unchanged_one_is_not_read_again() {
     assert_eq!((again, steps), (first.clone(), 0));
     world.write(
         "linux/arch/x86/boot/bzImage",
-        sample::bzimage(RELEASE, &sample::vmlinux(&[4; 20])),
+        crate::sample::bzimage(RELEASE, &crate::sample::vmlinux(&[4; 20])),
     );
     let second = world.resolve(&tree).unwrap();
     assert_ne!(second.digest, first.digest);
@@ -137,7 +135,7 @@ fn a_tree_reconfigured_since_its_last_build_is_refused() {
 fn an_image_takes_the_modules_and_configuration_it_is_given() {
     let world = world();
     world.image("k/bzImage");
-    world.write("k/my.config", sample::CONFIG);
+    world.write("k/my.config", crate::sample::CONFIG);
     world.module(
         "m/lib/modules/6.19.0-rc3-00012-gabc/kernel/null_blk.ko",
         RELEASE,
@@ -167,7 +165,7 @@ fn an_image_takes_the_modules_and_configuration_it_is_given() {
 fn a_distributions_image_finds_what_lies_where_distributions_put_it() {
     let world = world();
     let image = world.image(&format!("boot/vmlinuz-{RELEASE}"));
-    world.write(&format!("boot/config-{RELEASE}"), sample::CONFIG);
+    world.write(&format!("boot/config-{RELEASE}"), crate::sample::CONFIG);
     world.module(
         &format!("lib/modules/{RELEASE}/kernel/null_blk.ko"),
         RELEASE,
@@ -200,7 +198,7 @@ fn an_image_without_any_configuration_says_how_to_give_one() {
 fn modules_for_another_release_are_refused() {
     let world = world();
     world.image("bzImage");
-    world.write("config", sample::CONFIG);
+    world.write("config", crate::sample::CONFIG);
     world.module("m/kernel/null_blk.ko", "5.10.0");
     let reference = format!("image:{},modules:{}", world.at("bzImage"), world.at("m"));
     let text = world.resolve(&reference).unwrap_err().to_string();
@@ -210,9 +208,9 @@ fn modules_for_another_release_are_refused() {
 #[test]
 fn files_that_are_no_kernel_are_refused_by_name() {
     let world = world();
-    world.write("config", sample::CONFIG);
+    world.write("config", crate::sample::CONFIG);
     let script = world.write("script", "#!/bin/sh\n");
-    let elf = world.write("vmlinux", sample::vmlinux(&[1; 20]));
+    let elf = world.write("vmlinux", crate::sample::vmlinux(&[1; 20]));
     for (path, word) in [(&script, "no boot header"), (&elf, "bzImage")] {
         let error = world.resolve(&path.display().to_string()).unwrap_err();
         assert!(matches!(&error, KernelError::NotAKernel { .. }), "{error}");
@@ -255,7 +253,7 @@ fn a_name_that_is_not_in_the_cache_is_answered_with_what_is() {
 fn symbolic_links_to_an_image_are_followed() {
     let world = world();
     world.image("real/bzImage");
-    world.write("real/config", sample::CONFIG);
+    world.write("real/config", crate::sample::CONFIG);
     let link = world.folder.path().join("link");
     std::os::unix::fs::symlink(Path::new("real/bzImage"), &link).unwrap();
     assert_eq!(

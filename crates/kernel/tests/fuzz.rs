@@ -1,13 +1,10 @@
 //! What kernels come in, fuzzed: packages (ar, tar, compression), images and their ELF, modules, configurations.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 #![allow(dead_code, reason = "not every sample is used here")]
 
-mod sample;
-
+use crate::sample::Deb;
 use pagetide_kernel::{Cache, Config, Freshness, Image, KernelRef, Modinfo};
 use pagetide_testing::fuzz::fuzz;
-use sample::Deb;
 
 #[test]
 fn packages() {
@@ -36,10 +33,10 @@ fn packages() {
 fn images() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bzImage");
-    let vmlinux = sample::vmlinux(&[7; 20]);
+    let vmlinux = crate::sample::vmlinux(&[7; 20]);
     let corpus = [
-        sample::bzimage("6.1.0-9", &sample::packed(".gz", &vmlinux)),
-        sample::bzimage("6.1.0-9", &vmlinux),
+        crate::sample::bzimage("6.1.0-9", &crate::sample::packed(".gz", &vmlinux)),
+        crate::sample::bzimage("6.1.0-9", &vmlinux),
         vmlinux,
     ];
     fuzz("image", &corpus, |bytes| {
@@ -56,7 +53,7 @@ fn images() {
 
 #[test]
 fn modules() {
-    let corpus = [sample::module(&[
+    let corpus = [crate::sample::module(&[
         "name=zram",
         "depends=lz4,zsmalloc",
         "license=GPL",

@@ -1,8 +1,5 @@
 //! Fetching from Debian's archive for real. Set `PAGETIDE_TEST_NETWORK=1` to run it: about 27 MB are fetched.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use pagetide_kernel::{Cache, Freshness, KernelRef, Need, Step};
 
 #[test]

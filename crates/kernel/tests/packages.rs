@@ -1,15 +1,10 @@
 //! Packages given as files: what is taken from them, and what is refused.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod sample;
-
 use std::path::Path;
 
+use crate::sample::Deb;
 use pagetide_kernel::{BuildId, Cache, Freshness, Kernel, KernelError, KernelRef, Need, Setting};
 use proptest::prelude::*;
-use sample::Deb;
 
 const RELEASE: &str = "6.1.0-9-cloud-amd64";
 
@@ -113,7 +108,7 @@ fn a_compressor_is_found_in_the_crypto_modules_of_older_kernels_and_in_zram_itse
         ] {
             let path = format!("./lib/modules/{RELEASE}/kernel/{name}.ko");
             deb.files
-                .push((path, sample::module(&[depends, &vermagic])));
+                .push((path, crate::sample::module(&[depends, &vermagic])));
         }
         resolve(&cache, &deb.write(folder.path())).unwrap()
     };
@@ -152,7 +147,7 @@ fn zswap_finds_its_compressor_and_its_pool_or_says_which_option_gives_them() {
         ] {
             let path = format!("./lib/modules/{RELEASE}/kernel/{name}.ko");
             deb.files
-                .push((path, sample::module(&[depends, &vermagic])));
+                .push((path, crate::sample::module(&[depends, &vermagic])));
         }
         resolve(&cache, &deb.write(folder.path())).unwrap()
     };
@@ -292,7 +287,7 @@ fn split(folder: &Path) -> std::path::PathBuf {
     let mut binary = Deb::new(&name("binary"), "7.2.1-1", &on("base"));
     binary.files = vec![(
         format!("{place}/vmlinuz"),
-        sample::bzimage(release, &sample::vmlinux(&[9; 20])),
+        crate::sample::bzimage(release, &crate::sample::vmlinux(&[9; 20])),
     )];
     let mut modules = Deb::new(
         &name("modules"),
@@ -301,7 +296,7 @@ fn split(folder: &Path) -> std::path::PathBuf {
     );
     modules.files = vec![(
         format!("{place}/kernel/zram.ko"),
-        sample::module(&["depends=zsmalloc", &vermagic]),
+        crate::sample::module(&["depends=zsmalloc", &vermagic]),
     )];
     let image = Deb::new(
         &name("image"),
@@ -354,7 +349,7 @@ fn modules_of_another_kernel_are_refused() {
     let mut deb = Deb::kernel(RELEASE, "1-1");
     let path = format!("./lib/modules/{RELEASE}/kernel/a/alien.ko");
     deb.files
-        .push((path, sample::module(&["vermagic=5.10.0 SMP"])));
+        .push((path, crate::sample::module(&["vermagic=5.10.0 SMP"])));
     let error = resolve(&cache, &deb.write(folder.path())).unwrap_err();
     assert!(
         matches!(&error, KernelError::OtherRelease { modules, .. } if modules == "5.10.0"),

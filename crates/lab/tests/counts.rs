@@ -1,8 +1,5 @@
 //! The campaigns that come along: `list campaigns`, `plan` and `run` say the same number of trials for each.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 use std::sync::OnceLock;
 

@@ -1,8 +1,5 @@
 //! The papers' campaigns: what they run as they are committed, and at the papers' own sizes.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,16 +1,12 @@
 //! The first bad kernel or commit, through the program: over packaged kernels, killed and resumed; over a git tree, where kernels
 //! may be built.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Lab, TINY, one_sentence};
+use crate::common::{Lab, TINY, one_sentence};
 use pagetide_testing::git::git;
 use pagetide_testing::{Need, skip};
 
@@ -55,7 +51,7 @@ fn the_first_packaged_kernel_that_differs_is_found_by_a_search_that_was_killed()
         }
     }
     let ends = ["bisect", "--good", "debian:bookworm", "--bad", "debian:sid"];
-    let among = ["--kernel", common::KERNEL, "--log", "bisect.log"];
+    let among = ["--kernel", crate::common::KERNEL, "--log", "bisect.log"];
     let workload = [&["smooth-sin-random", "--seeds", "6"][..], &TINY].concat();
     let search = [&ends[..], &among, &workload].concat();
     killed_after(&lab, &search, 9, Duration::from_mins(5));

@@ -1,14 +1,9 @@
 //! Planted causes: what was changed between two variants must rank first in the explanation, with the right sign. In the
 //! exact arena, on a real kernel.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 
-use common::{KERNEL, Lab};
+use crate::common::{KERNEL, Lab};
 
 /// What every trial here shares, so that one snapshot serves most. So many seeds that only what surely differs is explained.
 const fn guest<'a>(memory: &'a str, seeds: &'a str) -> [&'a str; 9] {

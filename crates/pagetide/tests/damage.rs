@@ -1,9 +1,5 @@
 //! Bit rot in the cache: what is damaged is found before it is used, thrown away and made again, and no record shows it.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -11,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::rot::{Random, files_of, flip, kernel_files};
-use common::{Lab, TINY, one_sentence, text};
+use crate::common::rot::{Random, files_of, flip, kernel_files};
+use crate::common::{Lab, TINY, one_sentence, text};
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
@@ -199,7 +195,7 @@ fn a_disk_that_is_full_while_a_snapshot_is_made_is_named_and_nothing_half_made_s
         let run = ["run", "random", "--kernel", &kernel, "--seeds", "1"];
         let output = std::process::Command::new("unshare")
             .args(["-rm", "sh", "-c", &script, "sh"])
-            .arg(common::program())
+            .arg(crate::common::program())
             .args([&run, &TINY[..]].concat())
             .env("PAGETIDE_STORE", lab.store())
             .env("PAGETIDE_CACHE", lab.cache())

@@ -1,13 +1,9 @@
 //! The disk with an arm, in the exact arena: it turns, it costs what its model says, and it is as exact as the rest.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 
-use common::trial::{Done, run_on};
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::trial::{Done, run_on};
+use crate::common::{KERNEL, Lab, one_sentence};
 
 /// Pages of 30 MiB, on 24 MiB of memory.
 const PAGES: u32 = 7680;

@@ -1,14 +1,10 @@
 //! The example commands of the help texts, README, GUIDE and docs: each is understood, each run can be planned, and the short ones
 //! end alive at their defaults.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Lab, text};
+use crate::common::{Lab, text};
 use pagetide_testing::output::{self, Block, DOCUMENTS};
 use pagetide_testing::{Need, skip};
 
@@ -235,7 +231,7 @@ fn every_run_among_the_examples_can_be_planned() {
 }
 
 #[test]
-#[ignore = "takes ten minutes: cargo test --workspace --test examples -- --ignored"]
+#[ignore = "takes ten minutes: cargo test --workspace --test tool examples -- --ignored"]
 fn runs_among_the_examples_end_alive_at_their_defaults() {
     let Some(_) = Lab::that_runs() else { return };
     let lab = prepared();

@@ -1,12 +1,8 @@
 //! Programs and scenarios on other file systems than ext4.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))

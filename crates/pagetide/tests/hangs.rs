@@ -1,10 +1,6 @@
 //! Guests that never come, and signals in every phase: nothing is waited for longer than was said, and two seconds after
 //! Ctrl-C or SIGTERM every command has ended.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::rot::kernel_files;
-use common::{KERNEL, Lab, TINY, emulators_of, one_sentence, program, trials_of, wait_until};
+use crate::common::rot::kernel_files;
+use crate::common::{
+    KERNEL, Lab, TINY, emulators_of, one_sentence, program, trials_of, wait_until,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What is promised after a signal.

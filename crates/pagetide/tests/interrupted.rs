@@ -1,13 +1,9 @@
 //! Ctrl-C, kill -9 and two runs at once: nothing is lost but the trial in flight, and nothing is left behind.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::process::Child;
 use std::time::Duration;
 
-use common::{KERNEL, Lab, is_alive, one_sentence, text, trials_of, wait_until};
+use crate::common::{KERNEL, Lab, is_alive, one_sentence, text, trials_of, wait_until};
 
 /// A trial that takes minutes, so that it is surely in flight.
 const LONG: [&str; 14] = [

@@ -1,14 +1,10 @@
 //! Every scenario on the oldest and the newest kernel that Debian has: what each of them lacks is said, and all else is the
 //! same. Sizes are the smallest at which a scenario still provokes what it is for.
 
-#![allow(clippy::unwrap_used, reason = "what is not there fails the test")]
-
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::Lab;
-use common::trial::{Done, run_on};
+use crate::common::Lab;
+use crate::common::trial::{Done, run_on};
 
 /// Words by which a trial says that its kernel lacks what it asked for.
 const NOT_HERE: &str = "not on this kernel";

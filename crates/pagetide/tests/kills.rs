@@ -1,16 +1,12 @@
 //! Kills at random moments and bit rot in between: whatever comes, the campaign ends with the records it would have had.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::rot::{Random, flip, kernel_files};
-use common::{Lab, TINY, emulators_of, is_alive, wait_until};
+use crate::common::rot::{Random, flip, kernel_files};
+use crate::common::{Lab, TINY, emulators_of, is_alive, wait_until};
 use serde_json::Value;
 
 /// Kills, unless `PAGETIDE_TEST_KILLS` says how many.

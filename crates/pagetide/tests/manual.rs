@@ -1,10 +1,8 @@
 //! Lists, help, man page and completions, which come from the same definitions; reference strings.
 
-mod common;
-
 use std::fs;
 
-use common::{Lab, one_sentence};
+use crate::common::{Lab, one_sentence};
 
 #[test]
 fn every_scenario_is_listed_with_its_parameters_and_metrics() {

@@ -1,13 +1,9 @@
 //! Which settings matter to a program, and which to choose.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fmt::Write;
 use std::fs;
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
 fn matrix<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {

@@ -1,11 +1,7 @@
 //! Observed trials through the whole way: what the trace says agrees with what the kernel itself counts, the parts of time
 //! add up, and observing is exact too.
 
-#![allow(clippy::unwrap_used, reason = "what is not as expected fails the test")]
-
-mod common;
-
-use common::{KERNEL, Lab, TINY, text};
+use crate::common::{KERNEL, Lab, TINY, text};
 use serde_json::Value;
 
 /// The kernels that are looked at: one of each generation.
@@ -348,14 +344,21 @@ fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
 #[test]
 fn a_record_without_an_observed_partner_is_refused_with_a_remedy() {
     let Some(lab) = Lab::that_runs() else { return };
-    let mut arguments = vec!["run", "linear", "--kernel", common::KERNEL, "--seeds", "1"];
-    arguments.extend(common::TINY);
+    let mut arguments = vec![
+        "run",
+        "linear",
+        "--kernel",
+        crate::common::KERNEL,
+        "--seeds",
+        "1",
+    ];
+    arguments.extend(crate::common::TINY);
     lab.ends(0, arguments);
     let (out, _) = lab.ends(0, ["list", "records", "--json"]);
     let records: Value = serde_json::from_str(&out).unwrap();
     let id = records[0]["id"].as_str().unwrap();
     let (_, err) = lab.ends(4, ["show", id, "--reclaim"]);
-    common::one_sentence(&err, &["--observe"]);
+    crate::common::one_sentence(&err, &["--observe"]);
 }
 
 #[test]

@@ -1,14 +1,10 @@
 //! Programs of this machine, unmodified, in the exact arena.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fmt::Write;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))

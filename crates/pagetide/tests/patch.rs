@@ -1,14 +1,10 @@
 //! Patches on the command line: what is wrong with them is said in one sentence before anything is built; a real one goes from
 //! its file to a verdict.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Lab, one_sentence};
+use crate::common::{Lab, one_sentence};
 use pagetide_testing::{Need, skip};
 use tempfile::TempDir;
 

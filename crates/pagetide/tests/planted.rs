@@ -1,12 +1,8 @@
 //! Differences planted by hand, and none at all: what the verdicts make of them on a real kernel.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 
-use common::{KERNEL, Lab};
+use crate::common::{KERNEL, Lab};
 use serde_json::Value;
 
 /// One side of a comparison.

@@ -5,15 +5,11 @@
 //! The patched kernels are built where the tests' cache has a built base already, for a fault and a comment; all of them where
 //! `PAGETIDE_TEST_BUILDS` names a folder to build in (some 6 minutes of processor time for the base, once, and 13 for all patches).
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::Lab;
+use crate::common::Lab;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 

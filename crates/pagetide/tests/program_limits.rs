@@ -1,12 +1,8 @@
 //! What holds a program's memory group back, and files that are more than there is room for.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs::File;
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
 const MIB: f64 = 1048576.0;

@@ -1,15 +1,11 @@
 //! Roots that bring everything: what is in them, what is not, and what is refused before a guest is booted.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
 /// Packs what lies below a folder.

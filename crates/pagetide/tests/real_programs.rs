@@ -1,15 +1,11 @@
 //! The programs of `campaigns/programs`, from Debian's packages, on three kernels: each twice, alone and beside load, to the bit.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::Lab;
+use crate::common::Lab;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 

@@ -7,13 +7,11 @@
     reason = "what is not there fails the test, and numbers that are copied stay equal"
 )]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::trial::{Done, run_on};
-use common::{KERNEL, Lab};
+use crate::common::trial::{Done, run_on};
+use crate::common::{KERNEL, Lab};
 
 const MIB: u64 = 1 << 20;
 

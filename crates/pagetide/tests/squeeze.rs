@@ -1,13 +1,9 @@
 //! How much memory does it need? Where the truth is known, and where there is no answer.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fmt::Write as _;
 use std::fs;
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 use serde_json::Value;
 
 const MIB: f64 = 1048576.0;

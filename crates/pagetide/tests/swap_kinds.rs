@@ -1,14 +1,10 @@
 //! What compresses swap, and where it lies: every kind is what it says, to the bit, and what a kernel lacks is said.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, one_sentence};
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
@@ -154,7 +150,7 @@ fn what_a_kernel_lacks_is_one_error_and_nothing_is_left() {
         ];
         let output = lab.pagetide(asked).output().unwrap();
         assert_ne!(output.status.code(), Some(0), "{swap}");
-        one_sentence(&common::text(&output.stderr), words);
+        one_sentence(&crate::common::text(&output.stderr), words);
         assert!(lab.leftovers().is_empty(), "{swap}");
         let (list, _) = lab.ends(0, ["list", "records", "--json"]);
         assert_eq!(

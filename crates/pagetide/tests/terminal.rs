@@ -1,14 +1,10 @@
 //! What reaches the terminal: nothing that steers it, and no panic where it cannot be written to.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 
-use common::{Lab, text};
+use crate::common::{Lab, text};
 
 /// A name that would clear a screen and set a window's title.
 const NASTY: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m";
@@ -17,7 +13,7 @@ const NASTY: &str = "a\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m";
 fn shell(lab: &Lab, line: &str) -> (ExitStatus, String, String) {
     let output = Command::new("bash")
         .args(["-c", line])
-        .env("P", common::program())
+        .env("P", crate::common::program())
         .env("PAGETIDE_STORE", lab.store())
         .env("PAGETIDE_CACHE", lab.cache())
         .current_dir(lab.folder())
@@ -190,7 +186,7 @@ fn a_campaign_file_that_is_no_text_is_a_usage_error() {
     let lab = Lab::new();
     fs::write(lab.folder().join("c.toml"), b"name = \"\xff\"\n").unwrap();
     let (_, err) = lab.ends(4, ["run", "c.toml"]);
-    common::one_sentence(&err, &["c.toml:1", "UTF-8"]);
+    crate::common::one_sentence(&err, &["c.toml:1", "UTF-8"]);
 }
 
 #[test]
@@ -206,7 +202,7 @@ fn an_arena_that_is_not_there_is_refused_by_plan_and_run_alike() {
         .unwrap();
         for command in ["plan", "run"] {
             let (_, err) = lab.ends(4, [command, "c.toml"]);
-            common::one_sentence(&err, &["c.toml:2", arena, "exact"]);
+            crate::common::one_sentence(&err, &["c.toml:2", arena, "exact"]);
         }
     }
 }
@@ -238,5 +234,5 @@ fn a_value_of_a_parameter_given_twice_is_refused() {
             "pages=2 * memory",
         ],
     );
-    common::one_sentence(&err, &["pages", "twice"]);
+    crate::common::one_sentence(&err, &["pages", "twice"]);
 }

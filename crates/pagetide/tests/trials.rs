@@ -1,12 +1,10 @@
 //! Trials through the whole way, in the exact arena, on a real kernel; tiny, so that they take seconds.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use common::{KERNEL, Lab, TINY, emulators_of, one_sentence, told};
+use crate::common::{KERNEL, Lab, TINY, emulators_of, one_sentence, told};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// `run linear` at a tiny size, with more arguments.

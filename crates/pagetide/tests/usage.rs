@@ -1,12 +1,8 @@
 //! What is asked for wrongly is refused in one clear sentence, with exit code 4, or 2 where the machine cannot.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod common;
-
 use std::fs;
 
-use common::{Lab, one_sentence, text, told};
+use crate::common::{Lab, one_sentence, text, told};
 use pagetide_testing::{Need, skip};
 
 #[test]
@@ -270,7 +266,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     for (options, word) in [("ro", "Read-only"), ("size=40k", "No space")] {
         let script = format!(
             "mkdir -p m && mount -t tmpfs -o {options} none m && exec {} kernel add ./big.deb --cache m",
-            common::program().display()
+            crate::common::program().display()
         );
         fs::write(lab.folder().join("big.deb"), vec![1; 300_000]).unwrap();
         let output = std::process::Command::new("unshare")
@@ -298,7 +294,7 @@ fn a_cache_that_cannot_be_written_is_named() {
 #[test]
 fn a_closed_reader_is_no_error() {
     let lab = Lab::new();
-    let program = common::program();
+    let program = crate::common::program();
     let script = format!(
         "{} references random --pages 1000 --refs 3000000 --text | head -n 1; echo ${{PIPESTATUS[0]}}",
         program.display()

@@ -1,7 +1,5 @@
 //! Traces, fuzzed: stored ones, their descriptions with the kernel's formats, and ring buffers.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use std::io::Read;
 
 use pagetide_probe::meaning::analyse;

@@ -3,14 +3,12 @@
 //! The formats are written here as those kernels' print formats name their fields (include/trace/events/vmscan.h and
 //! compaction.h of 6.1, 6.12 and 7.2); numbers and places are made up, as every boot gives out its own.
 
-mod written;
-
 use pagetide_probe::meaning::{CpuTimes, PairKind, ReclaimTable, Reclaimer, RowId, Value, analyse};
 use pagetide_probe::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
 use pagetide_system::Delta;
 
-use written::{
+use crate::written::{
     BIO, DIRECT_BEGIN, DIRECT_END, ISOLATE, KSWAPD, Kernel, MEMCG_BEGIN, MEMCG_END, SHRINK, SLEEP,
     SWAP, WAKE, WRITE, WRITES, kernel_6_1, meta, value,
 };

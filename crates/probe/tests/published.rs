@@ -1,14 +1,12 @@
 //! The table that was published with "Use compaction to reduce a dependency on lumpy reclaim" (Mel Gorman, linux-mm, 11 November
 //! 2010): a trace with its counts and times gives each of its ratios, digit for digit.
 
-mod written;
-
 use pagetide_probe::meaning::{CpuTimes, RowId, Value, analyse};
 use pagetide_probe::trace::TraceMeta;
 use pagetide_quantity::Nanos;
 use pagetide_system::Delta;
 
-use written::{
+use crate::written::{
     BIO, DIRECT_BEGIN, DIRECT_END, ISOLATE, KSWAPD, Kernel, SHRINK, SLEEP, SWAP, WAKE, WRITE,
     WRITES, kernel_6_1, meta, value,
 };

@@ -1,7 +1,5 @@
 //! Stacks of sleeping tasks as kernels write them, and as nobody should.
 
-#![allow(clippy::unwrap_used, reason = "what is not as expected fails the test")]
-
 use std::fmt::Write;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! Reference files, fuzzed.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use pagetide_reference::{check_file, pack_file};
 use pagetide_testing::fuzz::fuzz;
 

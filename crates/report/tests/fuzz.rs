@@ -1,7 +1,5 @@
 //! Results of others, fuzzed: CSV tables and trees of mmtests.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use pagetide_report::import::{csv, mmtests};
 use pagetide_testing::fuzz::fuzz;
 

@@ -1,7 +1,5 @@
 //! Results of others become records, and bad input is refused with its place.
 
-mod data;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -111,7 +109,7 @@ fn noise_in_the_place_of_results_is_no_panic() {
         .map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3])
         .collect();
     noise.extend(b"\ntest begin :: x soon\ntime :: y a user b system c elapsed\ntime :: z NaN user 1 system inf elapsed\n");
-    noise.extend(data::hostile().as_bytes());
+    noise.extend(crate::data::hostile().as_bytes());
     fs::write(path.join("tests-timestamp"), &noise).unwrap();
     let records = mmtests::import(dir.path()).unwrap().records;
     assert!(
@@ -127,16 +125,16 @@ fn noise_in_the_place_of_results_is_no_panic() {
 
 #[test]
 fn exported_samples_come_back_as_they_were() {
-    let mut second = data::record();
+    let mut second = crate::data::record();
     second.subject.seed = u64::MAX;
     second.subject.variant.name = "=mglru".to_owned();
     second
         .results
         .invalid
         .push(pagetide_record::Invalid::NoReclaim);
-    let mut first = data::record();
+    let mut first = crate::data::record();
     first.results.metrics[0].value = Value::Absent("not on this kernel".to_owned());
-    let mut silent = data::record();
+    let mut silent = crate::data::record();
     silent.subject.seed = 77;
     silent.results.metrics.clear();
     silent

@@ -4,12 +4,7 @@
 //! fetched lies in cargo's folder for tests' files and is used again.
 
 // Helpers of tests are tests.
-#![allow(clippy::unwrap_used)]
-
-mod data;
-mod judge;
-
-use judge::{Python, Tool, Why, kunit, promtool, python};
+use crate::judge::{Python, Tool, Why, kunit, promtool, python};
 use pagetide_compare::Values;
 use pagetide_quantity::{Nanos, Series, Unit};
 use pagetide_report::trace::{self, Counter, Slice, Timeline, Track};
@@ -55,7 +50,10 @@ print(json.dumps({'passed': c.passed, 'failed': c.failed, 'skipped': c.skipped, 
 #[test]
 fn the_kernels_parser_reads_ktap_without_an_error() {
     let tool = need!(kunit());
-    let seen = parse(&tool, &ktap::ktap(&data::mglru(), &data::about()));
+    let seen = parse(
+        &tool,
+        &ktap::ktap(&crate::data::mglru(), &crate::data::about()),
+    );
     // Primary: 4 and 3 metrics, of which one regressed and one is inconclusive; the rest is passed or skipped.
     assert_eq!(seen["errors"], 0, "{seen}");
     assert_eq!(seen["crashed"], 0, "{seen}");
@@ -76,10 +74,13 @@ fn the_kernels_parser_reads_ktap_without_an_error() {
 #[test]
 fn hostile_names_forge_nothing_in_ktap() {
     let tool = need!(kunit());
-    let text = ktap::ktap(&data::poisoned(), &data::about_poisoned());
+    let text = ktap::ktap(&crate::data::poisoned(), &crate::data::about_poisoned());
     assert!(text.is_ascii() && text.len() < 100_000);
     let (clean, seen) = (
-        parse(&tool, &ktap::ktap(&data::mglru(), &data::about())),
+        parse(
+            &tool,
+            &ktap::ktap(&crate::data::mglru(), &crate::data::about()),
+        ),
         parse(&tool, &text),
     );
     for key in ["passed", "failed", "skipped", "crashed", "errors"] {
@@ -100,8 +101,12 @@ print(json.dumps({'tests': len(data['tests']),
                   'status': sorted({t['status'] for t in data['tests']}),
                   'ids': len({t['id'] for t in data['tests']})}))
 ";
-    for comparison in [data::mglru(), data::kernels(), data::poisoned()] {
-        let text = kcidb::kcidb(&comparison, &data::about_poisoned(), "pagetide");
+    for comparison in [
+        crate::data::mglru(),
+        crate::data::kernels(),
+        crate::data::poisoned(),
+    ] {
+        let text = kcidb::kcidb(&comparison, &crate::data::about_poisoned(), "pagetide");
         let seen = python.run(script, &text);
         let metrics: usize = comparison.cells.iter().map(|c| c.metrics.len()).sum();
         let tests = metrics * comparison.columns.len();
@@ -110,7 +115,7 @@ print(json.dumps({'tests': len(data['tests']),
     }
     let seen = python.run(
         script,
-        &kcidb::kcidb(&data::mglru(), &data::about(), "pagetide"),
+        &kcidb::kcidb(&crate::data::mglru(), &crate::data::about(), "pagetide"),
     );
     assert_eq!(
         seen["status"],
@@ -121,7 +126,11 @@ print(json.dumps({'tests': len(data['tests']),
 #[test]
 fn promtool_reads_openmetrics_and_its_linter_is_content() {
     let tool = need!(promtool());
-    for comparison in [data::mglru(), data::kernels(), data::poisoned()] {
+    for comparison in [
+        crate::data::mglru(),
+        crate::data::kernels(),
+        crate::data::poisoned(),
+    ] {
         let text = openmetrics::openmetrics(&comparison, None);
         let (ok, said) = tool.run(&["check", "metrics"], Some(&text));
         assert!(ok && said.trim().is_empty(), "{said}");
@@ -147,7 +156,8 @@ fn promtool_reads_openmetrics_and_its_linter_is_content() {
 fn a_cut_openmetrics_text_is_refused_by_promtool() {
     // The judge itself is judged: it must be able to say no.
     let tool = need!(promtool());
-    let text = openmetrics::openmetrics(&data::mglru(), Some(Nanos::from_secs(1_795_207_180)));
+    let text =
+        openmetrics::openmetrics(&crate::data::mglru(), Some(Nanos::from_secs(1_795_207_180)));
     let file = tool.file("cut.om", text.trim_end_matches("# EOF\n"));
     let blocks = tool.folder("cut-blocks");
     let (ok, _) = tool.run(
@@ -160,7 +170,7 @@ fn a_cut_openmetrics_text_is_refused_by_promtool() {
 #[test]
 fn duckdb_reads_csv_back() {
     let python = need!(python("duckdb"));
-    let comparison = data::mglru();
+    let comparison = crate::data::mglru();
     let mut bytes = Vec::new();
     csv::judgements(&mut bytes, &comparison).unwrap();
     let script = "
@@ -187,7 +197,7 @@ print(json.dumps(rows))
     }
     // Hostile text keeps its row and column.
     let mut bytes = Vec::new();
-    csv::judgements(&mut bytes, &data::poisoned()).unwrap();
+    csv::judgements(&mut bytes, &crate::data::poisoned()).unwrap();
     let script = "
 import csv, json, sys
 csv.field_size_limit(1 << 30)
@@ -201,7 +211,7 @@ print(json.dumps([len(rows), sorted({len(r) for r in rows})]))
 #[test]
 fn pandas_reads_numbers_as_numbers_and_why_one_is_missing() {
     let python = need!(python("pandas"));
-    let mut comparison = data::mglru();
+    let mut comparison = crate::data::mglru();
     let row = &mut comparison.cells[0].metrics[0];
     row.values[1] = Values {
         values: Vec::new(),
@@ -239,14 +249,14 @@ print(json.dumps({'silent': silent, 'kinds': [str(t[c].dtype) for c in ['median'
 #[test]
 fn duckdb_reads_parquet_back() {
     let python = need!(python("duckdb"));
-    let mut invalid = data::record();
+    let mut invalid = crate::data::record();
     invalid
         .results
         .invalid
         .push(pagetide_record::Invalid::NoReclaim);
     invalid.subject.seed = u64::MAX;
-    invalid.subject.variant.name = data::hostile();
-    let records = [data::record(), invalid];
+    invalid.subject.variant.name = crate::data::hostile();
+    let records = [crate::data::record(), invalid];
     let path = python.path("samples.parquet");
     parquet::samples(std::fs::File::create(&path).unwrap(), &records).unwrap();
     let script = "
@@ -357,9 +367,9 @@ fn check_trace(text: &str) -> (usize, usize) {
 #[test]
 fn a_trace_keeps_the_rules_of_its_format() {
     // Perfetto's package of the Python index carries no trace processor, so the format's own rules are the judge.
-    let mut draw = data::Draw(5);
+    let mut draw = crate::data::Draw(5);
     let mut at = || Nanos(draw.below(1_000_000_000));
-    let evil = data::hostile();
+    let evil = crate::data::hostile();
     let trace = Timeline {
         title: evil.clone(),
         tracks: (0..3)

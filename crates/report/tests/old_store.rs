@@ -1,7 +1,5 @@
 //! A store as version 0.1 wrote it, before records had a database apart, is read, compared and reported by every later one.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use std::path::Path;
 
 use pagetide_compare::compare_campaign;

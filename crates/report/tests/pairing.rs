@@ -1,8 +1,5 @@
 //! What may be paired in imported results, what was recorded apart, and which variant is the baseline.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

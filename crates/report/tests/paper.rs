@@ -1,9 +1,5 @@
 //! The originals' tables, made from values that give the originals' headlines.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-mod data;
-
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -33,13 +29,13 @@ fn row(name: &str, unit: Unit, values: &[&[f64]]) -> MetricRow {
 }
 
 fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
-    let cells: Vec<Cell> = vec![data::cell(scenario, &[], SwapSpec::ZRAM, metrics)];
+    let cells: Vec<Cell> = vec![crate::data::cell(scenario, &[], SwapSpec::ZRAM, metrics)];
     Comparison {
         campaign: None,
         baseline: None,
         columns: vec![
-            data::column("before", "2.6.29", &[]),
-            data::column("after", "2.6.30", &[]),
+            crate::data::column("before", "2.6.29", &[]),
+            crate::data::column("after", "2.6.30", &[]),
         ],
         cells,
         alpha: 0.05,
@@ -227,7 +223,7 @@ fn highalloc_shows_whole_percents_and_points() {
 
 #[test]
 fn vmregress_reports_one_run_with_its_zones_and_pages() {
-    let mut record = data::record();
+    let mut record = crate::data::record();
     let zone = |free: u32| {
         format!(
             "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 5\n  pages free     {free}\n        boost    0\n        \
@@ -240,7 +236,7 @@ fn vmregress_reports_one_run_with_its_zones_and_pages() {
     texts.insert("zoneinfo-after".to_owned(), zone(17));
     let maps = [Presence {
         name: "pages".to_owned(),
-        pages: data::present(),
+        pages: crate::data::present(),
     }];
     let text = vmregress::report(&record, &maps);
     assert!(text.is_ascii());
@@ -253,7 +249,7 @@ fn sine(scenario: &str, pages: u64, a: f64, b: f64) -> Cell {
     let values: [&[f64]; 2] = [&[a * 1e9], &[b * 1e9]];
     let metrics = vec![row("access-time", Unit::Nanos, &values)];
     let pages = pages.to_string();
-    data::cell(
+    crate::data::cell(
         scenario,
         &[("pages", pages.as_str())],
         SwapSpec::ZRAM,
@@ -305,7 +301,7 @@ fn a_scenario_of_no_paper_is_one_error_that_names_it() {
 
 #[test]
 fn hostile_names_stay_text_in_the_originals_tables() {
-    let mut poisoned = data::poisoned();
+    let mut poisoned = crate::data::poisoned();
     // Their own names are of no paper, and the refusal is text too.
     let why = paper(&poisoned, &Extras::default())
         .unwrap_err()

@@ -1,7 +1,5 @@
 //! What people see in a terminal, snapshot by snapshot.
 
-mod data;
-
 use pagetide_compare::history::{CellHistory, Change, History, HistoryValue, Order};
 use pagetide_quantity::{Direction, Nanos, Unit};
 use pagetide_record::ArenaKind;
@@ -19,8 +17,8 @@ fn ascii(width: usize) -> Look {
 #[test]
 fn two_variants_at_120_columns() {
     let text = verdicts(
-        &data::mglru(),
-        &data::about(),
+        &crate::data::mglru(),
+        &crate::data::about(),
         Options::default(),
         &Look::plain(120),
     );
@@ -30,8 +28,8 @@ fn two_variants_at_120_columns() {
 #[test]
 fn two_variants_at_80_columns() {
     let text = verdicts(
-        &data::mglru(),
-        &data::about(),
+        &crate::data::mglru(),
+        &crate::data::about(),
         Options::default(),
         &Look::plain(80),
     );
@@ -44,7 +42,12 @@ fn two_variants_in_ascii_with_everything() {
         all: true,
         pictures: true,
     };
-    let text = verdicts(&data::mglru(), &data::about(), options, &ascii(100));
+    let text = verdicts(
+        &crate::data::mglru(),
+        &crate::data::about(),
+        options,
+        &ascii(100),
+    );
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
 }
@@ -52,8 +55,8 @@ fn two_variants_in_ascii_with_everything() {
 #[test]
 fn three_kernels_at_80_columns() {
     let text = verdicts(
-        &data::kernels(),
-        &data::about_kernels(),
+        &crate::data::kernels(),
+        &crate::data::about_kernels(),
         Options::default(),
         &Look::plain(80),
     );
@@ -63,8 +66,8 @@ fn three_kernels_at_80_columns() {
 #[test]
 fn three_kernels_at_50_columns_fold_into_panels() {
     let text = verdicts(
-        &data::kernels(),
-        &data::about_kernels(),
+        &crate::data::kernels(),
+        &crate::data::about_kernels(),
         Options::default(),
         &Look::plain(50),
     );
@@ -74,8 +77,8 @@ fn three_kernels_at_50_columns_fold_into_panels() {
 #[test]
 fn equal_records_say_identical() {
     let text = verdicts(
-        &data::same(),
-        &data::about(),
+        &crate::data::same(),
+        &crate::data::about(),
         Options::default(),
         &Look::plain(100),
     );
@@ -87,25 +90,25 @@ fn equal_records_say_identical() {
 fn a_record_in_full() {
     let maps = [Presence {
         name: "pages".to_owned(),
-        pages: data::present(),
+        pages: crate::data::present(),
     }];
-    insta::assert_snapshot!(show(&data::record(), &maps, &Look::plain(80)));
+    insta::assert_snapshot!(show(&crate::data::record(), &maps, &Look::plain(80)));
 }
 
 #[test]
 fn a_record_in_full_in_ascii() {
     let maps = [Presence {
         name: "pages".to_owned(),
-        pages: data::present(),
+        pages: crate::data::present(),
     }];
-    let text = show(&data::record(), &maps, &ascii(80));
+    let text = show(&crate::data::record(), &maps, &ascii(80));
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn an_invalid_record_says_so_first() {
-    let mut record = data::record();
+    let mut record = crate::data::record();
     record
         .results
         .invalid
@@ -121,14 +124,14 @@ fn an_invalid_record_says_so_first() {
 
 #[test]
 fn at_80_columns_every_metric_has_one_line_with_sign_and_interval_for_each_variant() {
-    let comparison = data::kernels();
+    let comparison = crate::data::kernels();
     let options = Options {
         all: true,
         pictures: false,
     };
     let text = verdicts(
         &comparison,
-        &data::about_kernels(),
+        &crate::data::about_kernels(),
         options,
         &Look::plain(80),
     );
@@ -150,7 +153,7 @@ fn at_80_columns_every_metric_has_one_line_with_sign_and_interval_for_each_varia
 
 #[test]
 fn names_of_metrics_that_differ_are_never_cut_to_the_same_text() {
-    let mut comparison = data::mglru();
+    let mut comparison = crate::data::mglru();
     let group = &mut comparison.cells[0];
     let row = group.metrics[0].clone();
     for end in ["a", "b"] {
@@ -163,7 +166,12 @@ fn names_of_metrics_that_differ_are_never_cut_to_the_same_text() {
         pictures: false,
     };
     for width in [50, 80, 120] {
-        let text = verdicts(&comparison, &data::about(), options, &Look::plain(width));
+        let text = verdicts(
+            &comparison,
+            &crate::data::about(),
+            options,
+            &Look::plain(width),
+        );
         for end in ["a", "b"] {
             assert!(
                 text.contains(&format!("operation-during-the-snapshot-{end}")),
@@ -176,10 +184,10 @@ fn names_of_metrics_that_differ_are_never_cut_to_the_same_text() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let comparisons = [
-        (data::mglru(), data::about()),
-        (data::kernels(), data::about_kernels()),
-        (data::same(), data::about()),
-        (data::poisoned(), data::about_poisoned()),
+        (crate::data::mglru(), crate::data::about()),
+        (crate::data::kernels(), crate::data::about_kernels()),
+        (crate::data::same(), crate::data::about()),
+        (crate::data::poisoned(), crate::data::about_poisoned()),
     ];
     for width in [40, 50, 60, 72, 80, 100, 120, 200] {
         for look in [Look::plain(width), ascii(width)] {
@@ -201,8 +209,8 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
     let text = verdicts(
-        &data::poisoned(),
-        &data::about_poisoned(),
+        &crate::data::poisoned(),
+        &crate::data::about_poisoned(),
         Options::default(),
         &Look::plain(100),
     );
@@ -214,8 +222,8 @@ fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
     assert!(text.len() < 20_000, "{} bytes", text.len());
     assert!(!text.lines().any(|line| line.starts_with("not ok")));
 
-    let mut record = data::record();
-    let evil = data::hostile();
+    let mut record = crate::data::record();
+    let evil = crate::data::hostile();
     record.results.kernel_log = evil.clone();
     record.results.settings.insert(evil.clone(), evil.clone());
     record.results.facts.insert(evil.clone(), evil.clone());
@@ -242,8 +250,18 @@ fn colours_go_where_they_are_allowed_and_change_nothing_else() {
         ..plain
     };
     let options = Options::default();
-    let with = verdicts(&data::mglru(), &data::about(), options, &coloured);
-    let without = verdicts(&data::mglru(), &data::about(), options, &plain);
+    let with = verdicts(
+        &crate::data::mglru(),
+        &crate::data::about(),
+        options,
+        &coloured,
+    );
+    let without = verdicts(
+        &crate::data::mglru(),
+        &crate::data::about(),
+        options,
+        &plain,
+    );
     assert!(with.contains("\x1b[32m") && with.contains("\x1b[1;31m"));
     let mut stripped = String::new();
     let mut rest = with.as_str();
@@ -262,10 +280,10 @@ fn presence_maps_stand_under_each_other_for_every_variant() {
         pages,
     };
     let maps = std::collections::BTreeMap::from([
-        ((0, 0), map(data::present())),
+        ((0, 0), map(crate::data::present())),
         ((0, 1), map(vec![true; 100])),
     ]);
-    let text = presence_maps(&data::mglru(), &maps, &Look::plain(80));
+    let text = presence_maps(&crate::data::mglru(), &maps, &Look::plain(80));
     assert!(text.contains("14,040 of 25,000 pages present"), "{text}");
     assert!(text.contains("100 of 100 pages present"), "{text}");
     assert_eq!(text.matches("smooth-sin-random").count(), 1, "{text}");
@@ -274,7 +292,7 @@ fn presence_maps_stand_under_each_other_for_every_variant() {
         "a cell without maps is not named: {text}"
     );
     insta::assert_snapshot!("presence_maps_of_two_variants", text);
-    let plain = presence_maps(&data::mglru(), &maps, &ascii(60));
+    let plain = presence_maps(&crate::data::mglru(), &maps, &ascii(60));
     assert!(plain.is_ascii(), "{plain}");
     insta::assert_snapshot!("presence_maps_of_two_variants_in_ascii", plain);
 }
@@ -324,7 +342,7 @@ fn a_history_by_dates_keeps_the_time_of_day_beside_its_date() {
 
 #[test]
 fn kernels_of_suites_have_one_line_a_metric_at_80_columns_too() {
-    let mut comparison = data::kernels();
+    let mut comparison = crate::data::kernels();
     let names = ["bookworm", "bookworm/6.12", "sid"];
     for (column, name) in comparison.columns.iter_mut().zip(names) {
         column.name = name.to_owned();
@@ -333,7 +351,7 @@ fn kernels_of_suites_have_one_line_a_metric_at_80_columns_too() {
         all: true,
         pictures: false,
     };
-    let about = data::about_kernels();
+    let about = crate::data::about_kernels();
     let text = verdicts(&comparison, &about, options, &Look::plain(80));
     let others = comparison.columns.len() - 1;
     let signs = ['✓', '✗', '≠', '≈', '?', '=', '#', '!'];

@@ -1,7 +1,5 @@
 //! The formats people paste: mail, Markdown, JSON, CSV.
 
-mod data;
-
 use std::collections::BTreeMap;
 
 use pagetide_compare::{InvalidTrial, Values};
@@ -12,22 +10,22 @@ use pagetide_report::{csv, json, mail, markdown};
 
 #[test]
 fn a_mail_of_two_variants() {
-    let text = mail::mail(&data::mglru(), &data::about(), true);
+    let text = mail::mail(&crate::data::mglru(), &crate::data::about(), true);
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_mail_of_three_kernels() {
-    let text = mail::mail(&data::kernels(), &data::about_kernels(), true);
+    let text = mail::mail(&crate::data::kernels(), &crate::data::about_kernels(), true);
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_mail_is_ascii_and_75_columns_wide_whatever_it_holds() {
     for (comparison, about) in [
-        (data::mglru(), data::about()),
-        (data::kernels(), data::about_kernels()),
-        (data::poisoned(), data::about_poisoned()),
+        (crate::data::mglru(), crate::data::about()),
+        (crate::data::kernels(), crate::data::about_kernels()),
+        (crate::data::poisoned(), crate::data::about_poisoned()),
     ] {
         for all in [true, false] {
             let text = mail::mail(&comparison, &about, all);
@@ -42,8 +40,9 @@ fn a_mail_is_ascii_and_75_columns_wide_whatever_it_holds() {
 
 #[test]
 fn a_mail_in_short_has_what_decides_and_counts_the_rest() {
-    let comparison = data::mglru();
-    let [short, long] = [false, true].map(|all| mail::mail(&comparison, &data::about(), all));
+    let comparison = crate::data::mglru();
+    let [short, long] =
+        [false, true].map(|all| mail::mail(&comparison, &crate::data::about(), all));
     insta::assert_snapshot!(short);
     let has = |text: &str, name: &str| {
         let is_row = |line: &str| line.split([' ', '(']).next() == Some(name);
@@ -67,13 +66,16 @@ fn a_mail_in_short_has_what_decides_and_counts_the_rest() {
 
 #[test]
 fn a_markdown_table() {
-    insta::assert_snapshot!(markdown::markdown(&data::mglru(), &data::about()));
+    insta::assert_snapshot!(markdown::markdown(
+        &crate::data::mglru(),
+        &crate::data::about()
+    ));
 }
 
 #[test]
 fn hostile_names_do_not_break_a_markdown_table() {
-    let clean = markdown::markdown(&data::mglru(), &data::about());
-    let text = markdown::markdown(&data::poisoned(), &data::about_poisoned());
+    let clean = markdown::markdown(&crate::data::mglru(), &crate::data::about());
+    let text = markdown::markdown(&crate::data::poisoned(), &crate::data::about_poisoned());
     assert!(text.chars().all(|c| c == '\n' || !is_unsafe(c)));
     assert!(text.len() < 100_000, "{}", text.len());
     let bars = |text: &str| -> Vec<usize> {
@@ -87,9 +89,9 @@ fn hostile_names_do_not_break_a_markdown_table() {
 
 #[test]
 fn json_holds_the_whole_comparison() {
-    let comparison = data::mglru();
+    let comparison = crate::data::mglru();
     let value: serde_json::Value =
-        serde_json::from_str(&json::comparison(&comparison, &data::about())).unwrap();
+        serde_json::from_str(&json::comparison(&comparison, &crate::data::about())).unwrap();
     assert_eq!(value["format"], "pagetide-comparison");
     let first = &value["cells"][0]["metrics"][0];
     let judgement = comparison.cells[0].metrics[0].judgements[0]
@@ -105,21 +107,21 @@ fn json_holds_the_whole_comparison() {
 
 #[test]
 fn hostile_names_come_back_whole_from_json_and_steer_nothing() {
-    let text = json::comparison(&data::poisoned(), &data::about_poisoned());
+    let text = json::comparison(&crate::data::poisoned(), &crate::data::about_poisoned());
     assert!(text.chars().all(|c| c == '\n' || !is_unsafe(c)));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["title"].as_str().unwrap(), data::hostile());
+    assert_eq!(value["title"].as_str().unwrap(), crate::data::hostile());
 }
 
 #[test]
 fn a_short_mail_leaves_out_what_would_make_it_too_long() {
-    let mut comparison = data::mglru();
-    let full = mail::mail(&comparison, &data::about(), false);
+    let mut comparison = crate::data::mglru();
+    let full = mail::mail(&comparison, &crate::data::about(), false);
     assert!(full.lines().count() < 40, "{full}");
     // With more cells it says less of each, and still what decides.
     let cell = comparison.cells[0].clone();
     comparison.cells.push(cell);
-    let shorter = mail::mail(&comparison, &data::about(), false);
+    let shorter = mail::mail(&comparison, &crate::data::about(), false);
     let rows = |text: &str| text.lines().filter(|line| line.contains("%) ")).count();
     let primary = comparison
         .cells
@@ -136,7 +138,7 @@ fn a_short_mail_leaves_out_what_would_make_it_too_long() {
 
 #[test]
 fn csv_has_a_row_for_each_cell_metric_and_variant() {
-    let comparison = data::mglru();
+    let comparison = crate::data::mglru();
     let mut out = Vec::new();
     csv::judgements(&mut out, &comparison).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -160,7 +162,7 @@ fn of<'a>(row: &'a BTreeMap<String, String>, columns: &[&str]) -> Vec<&'a str> {
 
 #[test]
 fn csv_says_why_there_is_no_value_and_no_verdict() {
-    let mut comparison = data::mglru();
+    let mut comparison = crate::data::mglru();
     let absent = |why: Option<&str>| Values {
         values: Vec::new(),
         absent: why.map(str::to_owned),
@@ -221,9 +223,9 @@ fn csv_says_why_there_is_no_value_and_no_verdict() {
 
 #[test]
 fn samples_say_why_a_value_is_missing_and_why_a_record_is_invalid() {
-    let mut lacking = data::record();
+    let mut lacking = crate::data::record();
     lacking.results.metrics[0].value = Value::Absent("not on this kernel".to_owned());
-    let mut silent = data::record();
+    let mut silent = crate::data::record();
     silent.results.metrics.clear();
     silent.results.invalid.push(Invalid::NoReclaim);
     let count = lacking.results.metrics.len();

@@ -1,10 +1,5 @@
 //! The paragraph that says why, under a comparison and in full.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod data;
-
 use std::collections::BTreeMap;
 
 use pagetide_compare::Comparison;
@@ -88,7 +83,7 @@ fn side(generations: &str, pages: f64, waits: f64, compaction: f64, attempts: bo
 /// A comparison whose first cell is explained by these sides, and whose timed trials surely differ in that time. One observed
 /// seed is taken for three that nearly agree.
 fn explained(a: &Account, b: &Account, notes: &[&str]) -> Comparison {
-    let mut comparison = data::mglru();
+    let mut comparison = crate::data::mglru();
     let thrice = |side: &Account| {
         let mut side = side.clone();
         if let [pass] = side.passes.as_slice() {
@@ -151,7 +146,7 @@ fn paragraph(text: &str) -> String {
 fn under_the_table(comparison: &Comparison, look: &Look) -> String {
     paragraph(&verdicts(
         comparison,
-        &data::about(),
+        &crate::data::about(),
         Options::default(),
         look,
     ))
@@ -176,7 +171,7 @@ fn the_paragraph_under_a_comparison() {
     insta::assert_snapshot!("the_paragraph_in_ascii_at_60_columns", text);
     insta::assert_snapshot!(
         "the_paragraph_in_a_mail",
-        paragraph(&mail::mail(&found, &data::about(), true))
+        paragraph(&mail::mail(&found, &crate::data::about(), true))
     );
 }
 
@@ -230,7 +225,7 @@ fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_on
     for (a, b) in [(&a, &b), (&b, &a)] {
         let comparison = explained(a, b, &[]);
         let explanation = &comparison.explanations[0].explanation;
-        let (about, sources) = (data::about(), Sources::default());
+        let (about, sources) = (crate::data::about(), Sources::default());
         let input = Input {
             comparison: &comparison,
             about: &about,
@@ -342,7 +337,7 @@ fn sure_causes_below_a_tenth_do_not_stand_under_the_word_that_none_was_found() {
 fn nothing_is_ranked_where_no_time_surely_differs() {
     let a = side("0x0000", 9_000.0, 2_000.0, 4.0, false);
     let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
-    let mut comparison = data::mglru();
+    let mut comparison = crate::data::mglru();
     let refaults = Claim {
         metric: "refaults".to_owned(),
         unit: Unit::Count,

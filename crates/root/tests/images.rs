@@ -1,7 +1,5 @@
 //! Saved container images as roots: what their layers add, replace and remove, and those that are hostile or no images.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use std::fmt::Write as _;
 use std::fs;
 

@@ -1,7 +1,5 @@
 //! Roots of real programs of this machine, and images of them.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;

@@ -1,14 +1,9 @@
 //! What the store does when its files are changed by hand, by bit rot, or cannot be written: nothing wrong is ever given
 //! out as a record's word.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 
-use common::{add, ids, record, with_small_disk};
+use crate::common::{add, ids, record, with_small_disk};
 use pagetide_quantity::Metric;
 use pagetide_record::Record;
 use pagetide_store::{CampaignNote, Filter, Store, StoreError};

@@ -1,14 +1,9 @@
 //! The store from outside: what is added is found again, also after the worst.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use common::{add, ids, record, with_small_disk};
+use crate::common::{add, ids, record, with_small_disk};
 use pagetide_quantity::{Metric, Nanos};
 use pagetide_record::{Invalid, Record, RecordReader, RecordWriter};
 use pagetide_store::{CampaignNote, Entry, Filter};

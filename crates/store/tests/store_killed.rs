@@ -1,15 +1,10 @@
 //! Processes that are killed while they write, and processes that write side by side.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{add, ids, record};
+use crate::common::{add, ids, record};
 use pagetide_store::Store;
 
 /// What the child processes below run.
@@ -30,7 +25,7 @@ fn child(folder: &Path, from: u64, count: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "child_writes_records",
+            "store_killed::child_writes_records",
             "--ignored",
             "--nocapture",
         ])

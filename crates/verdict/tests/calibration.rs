@@ -3,11 +3,9 @@
 //! Bounds leave room for four standard errors of the simulation, so that a true rate at its nominal value passes; the
 //! figures to quote are those of the example.
 
-mod common;
-
-use common::campaign::{Question, Tally};
-use common::noise::{ALL, Noise};
-use common::suites;
+use crate::common::campaign::{Question, Tally};
+use crate::common::noise::{ALL, Noise};
+use crate::common::suites;
 use pagetide_verdict::serial;
 
 const CAMPAIGNS: u32 = 1_000;

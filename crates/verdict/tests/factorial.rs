@@ -1,6 +1,5 @@
 //! Fractional designs, their effects, and choices that none beats: planted truths and the absence of any.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be made fails the test")]
 #![allow(clippy::float_cmp, reason = "sums of signs are whole")]
 
 use pagetide_verdict::choice::{beats, front};

@@ -1,6 +1,5 @@
 //! The search for the smallest size that is enough, on curves whose truth is known.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,8 +1,5 @@
 //! Ties are decided on the values: 150 data sets of whole numbers against rank tests over exact fractions.
 
-// Helpers of tests may unwrap as tests do.
-#![allow(clippy::unwrap_used)]
-
 use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::sample::{Scale, UnitPair};

@@ -1,8 +1,6 @@
 //! What waiting means on two sides, where the truth is known: never a difference from noise or from the shape of a curve, and
 //! one that was planted.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::waiting::{Finding, Incomparable, RateRatio, WaitingRun, compare};
 

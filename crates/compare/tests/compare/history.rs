@@ -3,7 +3,7 @@
 use pagetide_compare::history::{Order, history};
 use pagetide_store::Filter;
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 #[test]
 fn a_history_finds_the_kernel_from_which_on_a_metric_is_slower() {

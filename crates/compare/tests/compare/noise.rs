@@ -5,7 +5,7 @@ use pagetide_quantity::Histogram;
 use pagetide_record::ArenaKind;
 use pagetide_verdict::Verdict;
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 #[test]
 fn with_noise_the_boot_is_the_sampling_unit() {

@@ -4,7 +4,7 @@ use pagetide_compare::{Caution, Comparison, compare_two};
 use pagetide_quantity::Nanos;
 use pagetide_record::{Invalid, Record};
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 #[test]
 fn exact_records_of_one_trial_that_differ_are_pointed_out() {

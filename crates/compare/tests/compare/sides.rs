@@ -4,7 +4,7 @@ use pagetide_compare::{Allowance, Caution, CompareError, Overall, compare_two};
 use pagetide_store::Filter;
 use pagetide_verdict::Verdict;
 
-use crate::bench::{Bench, verdict};
+use super::bench::{Bench, verdict};
 
 #[test]
 fn what_cannot_be_compared_is_refused_with_what_differs_unless_anyway() {

@@ -3,7 +3,7 @@
 use pagetide_compare::{Caution, CompareError, Comparison, compare_campaign, compare_note};
 use pagetide_store::{CampaignNote, Entry};
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 #[test]
 fn trials_without_records_are_counted_as_pending() {

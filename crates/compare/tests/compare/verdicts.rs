@@ -4,7 +4,7 @@ use pagetide_compare::{Caution, FailOn, Overall, compare_two};
 use pagetide_record::{Invalid, Pass};
 use pagetide_verdict::{Margin, Verdict};
 
-use crate::bench::{Bench, verdict};
+use super::bench::{Bench, verdict};
 
 #[test]
 fn a_faster_variant_is_improved_and_a_slower_one_regressed_with_exit_code_one() {

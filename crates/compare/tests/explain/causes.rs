@@ -4,7 +4,7 @@ use pagetide_compare::explain::{Account, Answer, Basis, Explanation, Mechanism};
 use pagetide_probe::meaning::Part;
 use pagetide_quantity::Unit;
 
-use crate::account::{account, claim, explain, first, reading, time, told};
+use super::account::{account, claim, explain, first, reading, time, told};
 
 #[test]
 fn shares_are_not_told_where_effects_oppose_each_other() {

@@ -9,7 +9,7 @@ use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::{Data, Family, MetricSample, Verdict, judge};
 
-use crate::account::{account, claim, claim_of_difference, copying, explain, reading, time};
+use super::account::{account, claim, claim_of_difference, copying, explain, reading, time};
 
 /// Trials of a workload of a machine on which nothing differs but chance: timed ones, and the observed ones of three
 /// seeds.

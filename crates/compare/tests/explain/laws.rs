@@ -4,7 +4,7 @@ use pagetide_compare::explain::{Account, Answer, CpuHolder, Explanation, Finding
 use pagetide_probe::meaning::{Part, RowId};
 use proptest::prelude::*;
 
-use crate::account::{COUNTERS, account, explain};
+use super::account::{COUNTERS, account, explain};
 
 fn any_account() -> impl Strategy<Value = Account> {
     proptest::collection::vec(any_seed(), 1..4).prop_map(|seeds| {

@@ -3,7 +3,7 @@
 use pagetide_compare::explain::{Account, CpuHolder, Mechanism, Reading, SiteTime, Source};
 use pagetide_probe::meaning::{Part, RowId};
 
-use crate::account::{account, copying, explain, first, reading, told};
+use super::account::{account, copying, explain, first, reading, told};
 
 #[test]
 fn each_planted_cause_of_waiting_ranks_first_with_its_sign() {

@@ -1,6 +1,5 @@
 //! What the end-to-end tests share: the real binary, a store of its own for each test, one cache for all.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 #![allow(dead_code, reason = "not every test binary uses everything")]
 
 pub mod rot;

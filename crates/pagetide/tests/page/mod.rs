@@ -1,10 +1,6 @@
 //! The page and the server, driven with Chromium as a reader would: figures, zoom, downloads, keyboard, dark, 400 px,
 //! hostile names, campaigns watched, stopped and resumed. What cannot run says why.
 
-#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod sample;
 
 use std::fs;
@@ -14,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use common::{KERNEL, Lab, TINY, is_alive, one_sentence, program, text, wait_until};
+use crate::common::{KERNEL, Lab, TINY, is_alive, one_sentence, program, text, wait_until};
 
 /// A browser that scripts can drive; `None`, with the reason printed, where there is none.
 fn browser() -> Option<&'static Path> {

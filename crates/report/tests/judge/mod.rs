@@ -1,6 +1,6 @@
 //! Others' programs, fetched once and kept in cargo's folder for tests' files.
 
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

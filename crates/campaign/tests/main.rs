@@ -1,0 +1,10 @@
+//! Campaign files, and campaigns in an arena that follows a script.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod bisect;
+mod common;
+mod deepen;
+mod file;
+mod fuzz;
+mod run;

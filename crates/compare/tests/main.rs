@@ -1,0 +1,7 @@
+//! Comparisons and explanations over made-up records.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod beside;
+mod compare;
+mod explain;

@@ -1,0 +1,10 @@
+//! Kernels from packages and files, and the cache they lie in.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod cache;
+mod files;
+mod fuzz;
+mod network;
+mod packages;
+mod sample;

@@ -1,0 +1,6 @@
+//! What campaigns here come to.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod counts;
+mod papers;

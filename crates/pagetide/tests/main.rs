@@ -1,0 +1,33 @@
+//! The tool as a user meets it: the real binary, real kernels, and the documents.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod bisect;
+mod causes;
+mod common;
+mod damage;
+mod disk;
+mod examples;
+mod file_systems;
+mod hangs;
+mod house;
+mod interrupted;
+mod kernels;
+mod kills;
+mod manual;
+mod matrix;
+mod observed;
+mod own_program;
+mod page;
+mod patch;
+mod planted;
+mod planted_patches;
+mod program_limits;
+mod program_roots;
+mod real_programs;
+mod scenarios;
+mod squeeze;
+mod swap_kinds;
+mod terminal;
+mod trials;
+mod usage;

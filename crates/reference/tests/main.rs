@@ -1,0 +1,9 @@
+//! References: what they are, word for word and number for number.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod api;
+mod files;
+mod fuzz;
+mod golden;
+mod properties;

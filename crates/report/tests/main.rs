@@ -1,0 +1,15 @@
+//! Every form in which results are shown, over made-up records.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod data;
+mod fuzz;
+mod import;
+mod judge;
+mod judges;
+mod old_store;
+mod pairing;
+mod paper;
+mod terminal;
+mod text;
+mod why;

@@ -1,0 +1,6 @@
+//! File systems of programs, made and read back.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod images;
+mod roots;

@@ -1,0 +1,15 @@
+//! Verdicts held against other implementations, against simulations, and against their own laws.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
+
+mod bisect;
+mod calibration;
+mod common;
+mod factorial;
+mod golden;
+mod properties;
+mod sequential;
+mod squeeze;
+mod ties;
+mod verdicts;
+mod waiting;
