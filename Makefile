@@ -84,7 +84,7 @@ bench: system
 DOCS ?=
 docs: system
 	$(CARGO) build --quiet --workspace --bins --examples
-	$(TARGET)/debug/examples/docs $(DOCS)
+	$(TARGET)/debug/examples/docs "$(DOCS)"
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.
 bench-page: PACKAGES += $(TEST_PACKAGES)

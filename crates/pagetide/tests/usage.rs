@@ -435,3 +435,16 @@ fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_senten
     assert!(!many.status.success());
     one_sentence(&text(&many.stderr), &["memory at hand", "--sample"]);
 }
+
+#[test]
+fn an_atlas_of_nothing_is_a_sentence_and_never_an_empty_picture() {
+    let lab = Lab::with_own_cache();
+    let (out, _) = lab.ends(0, ["atlas"]);
+    assert!(out.starts_with("no record has known references"), "{out}");
+    // A file would not say why it is empty.
+    let (out, err) = lab.ends(2, ["atlas", "--svg"]);
+    assert_eq!(out, "");
+    one_sentence(&err, &["no record has known references", "pagetide run"]);
+    let (_, err) = lab.ends(4, ["atlas", "--scenario", "zipff"]);
+    one_sentence(&err, &["zipff", "zipf"]);
+}

@@ -1,8 +1,8 @@
 //! `pagetide atlas`: how far each kernel is from the best possible, workload by workload, size by size.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use pagetide_report::html::atlas;
-use pagetide_report::terminal::atlas::{draw, places_of};
+use pagetide_report::terminal::atlas::{NOTHING, draw, places_of};
 
 use crate::exit::End;
 use crate::lab::StoreArgs;
@@ -26,11 +26,16 @@ pub struct Args {
 
 /// Draws it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
+    if let Some(name) = &args.scenario {
+        pagetide_scenario::find(name)?;
+    }
     let store = places.store()?;
     let all = places_of(&store, args.scenario.as_deref())?;
     if out.json {
         out.json(&all)?;
     } else if args.svg {
+        // A file would not say why it is empty.
+        ensure!(!all.is_empty(), NOTHING);
         out.text(&atlas(&all))?;
     } else {
         out.text(&draw(&all, &out.look))?;

@@ -98,10 +98,13 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, St
     Ok(map.into_values().collect())
 }
 
+/// What is said where there is no place.
+pub const NOTHING: &str = "no record has known references and counted faults: `pagetide run smooth-sin-random` makes some";
+
 /// Draws all places; bars are faults, the kernel's and below it OPT's, against the most of the workload.
 pub fn draw(places: &[Place], look: &Look) -> String {
     if places.is_empty() {
-        return "no record has known references and counted faults: `pagetide run smooth-sin-random` makes some\n".to_owned();
+        return format!("{NOTHING}\n");
     }
     let mut grid = Grid::new([
         Align::Left,
