@@ -1,7 +1,6 @@
 //! `pagetide atlas`: how far each kernel is from the best possible, workload by workload, size by size.
 
-use anyhow::{Result, ensure};
-use pagetide_report::html::atlas;
+use anyhow::{Context, Result};
 use pagetide_report::terminal::atlas::{NOTHING, draw, places_of};
 
 use crate::exit::End;
@@ -26,17 +25,13 @@ pub struct Args {
 
 /// Draws it.
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
-    if let Some(name) = &args.scenario {
-        pagetide_scenario::find(name)?;
-    }
-    let store = places.store()?;
-    let all = places_of(&store, args.scenario.as_deref())?;
+    let only = args.scenario.as_deref();
+    only.map(pagetide_scenario::find).transpose()?;
+    let all = places_of(&places.store()?, only)?;
     if out.json {
         out.json(&all)?;
     } else if args.svg {
-        // A file would not say why it is empty.
-        ensure!(!all.is_empty(), NOTHING);
-        out.text(&atlas(&all))?;
+        out.text(&pagetide_report::html::atlas(&all).context(NOTHING)?)?;
     } else {
         out.text(&draw(&all, &out.look))?;
     }

@@ -14,8 +14,12 @@ const BAR: f64 = 12.0;
 /// Longest name.
 const NAME_CHARS: usize = 34;
 
-/// Draws all places: SVG that stands for itself and follows the reader's choice of light or dark.
-pub fn atlas(places: &[Place]) -> String {
+/// Draws all places: SVG that stands for itself and follows the reader's choice of light or dark. `None` where there are none: a
+/// picture would not say why it is empty.
+pub fn atlas(places: &[Place]) -> Option<String> {
+    if places.is_empty() {
+        return None;
+    }
     let mut body = String::new();
     let mut y = 48.0;
     let mut before = "";
@@ -34,7 +38,7 @@ pub fn atlas(places: &[Place]) -> String {
         y += LINE;
     }
     let height = y + 4.0;
-    format!(
+    Some(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\" \
          role=\"img\" aria-label=\"Faults of each kernel on each workload, and how many of them were unavoidable\">\n\
          <style>text{{font:13px system-ui,sans-serif;fill:#1b1f24}}.workload,.title{{font-weight:600}}\
@@ -45,7 +49,7 @@ pub fn atlas(places: &[Place]) -> String {
          <rect class=\"lost\" x=\"150\" y=\"28\" width=\"12\" height=\"12\"/><text x=\"168\" y=\"39\">lost</text>\
          <path class=\"lru\" d=\"M212 27V41\"/><text x=\"220\" y=\"39\">LRU; at the right: headroom, faults for each of OPT's</text>\n\
          {body}</svg>\n"
-    )
+    ))
 }
 
 /// The most faults of a trial on this place's workload.
@@ -109,7 +113,7 @@ mod tests {
         far.add(2000.0, 500.0, 1000.0, None);
         let mut near = Place::new("loop · 16M".into(), "near".into(), "6.12".into());
         near.add(1000.0, 500.0, 1000.0, None);
-        let picture = atlas(&[far, near]);
+        let picture = atlas(&[far, near]).unwrap();
         // 2,000 faults are the whole width: 500 unavoidable ones a quarter of it, 1,500 lost.
         assert!(picture.contains("width=\"125.0\""), "{picture}");
         assert!(picture.contains("width=\"375.0\""), "{picture}");
