@@ -24,6 +24,8 @@ const SOME: &str = "psi-memory-some";
 const FULL: &str = "psi-memory-full";
 /// Fewest samples of memory over time of which one is told as the one with most in use.
 const FEWEST_SAMPLES: usize = 10;
+/// Share of the most memory in use from which a sample is one with most in use.
+const NEARLY_MOST: f64 = 0.98;
 
 /// A program that takes so many times as long as with plenty is ended: that it is too slow is known by then.
 pub const CUT: f64 = 5.0;
@@ -269,16 +271,30 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Of an observed record: the sample with most memory in use. `None` where it has too few samples.
+    /// Of an observed record. `None` where it has too few samples.
     pub fn of(reader: &RecordReader) -> Option<Self> {
-        let series = reader.series("meminfo").ok()?;
+        Self::at_peak(&reader.series("meminfo").ok()?)
+    }
+
+    /// Of the samples with most memory in use, the one in which most of it is known to be of processes, files or the kernel.
+    ///
+    /// Against a limit, memory stays equally full for long. When the workload ends, its pages leave their address spaces
+    /// first and are free a moment later: a sample in between has as much in use, and nobody's.
+    fn at_peak(series: &Series) -> Option<Self> {
         if series.rows() < FEWEST_SAMPLES {
             return None;
         }
-        let used = |row| Some(-change(&series, "MemFree", row)?);
-        let rows = (0..series.rows()).filter_map(|row| Some((row, used(row)?)));
-        let (row, used) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let of = |name| change(&series, name, row).unwrap_or(0.0);
+        let used = |row| Some(-change(series, "MemFree", row)?);
+        let most = (0..series.rows()).filter_map(used).max_by(f64::total_cmp)?;
+        (0..series.rows())
+            .filter(|row| used(*row).is_some_and(|used| used >= most * NEARLY_MOST))
+            .filter_map(|row| Self::at(series, row))
+            .max_by_key(|resident| resident.anon.0 + resident.file.0 + resident.kernel.0)
+    }
+
+    fn at(series: &Series, row: usize) -> Option<Self> {
+        let used = -change(series, "MemFree", row)?;
+        let of = |name| change(series, name, row).unwrap_or(0.0);
         let (anon, file) = (of("AnonPages"), of("Cached"));
         let kernel = of("Slab") + of("PageTables");
         Some(Self {
@@ -347,6 +363,35 @@ mod tests {
             short(&invalid.to_string()),
             "died: the guest kernel panicked (Out of memory)"
         );
+    }
+
+    #[test]
+    fn memory_that_nobody_has_any_more_is_not_told_as_in_memory() {
+        const MIB: i64 = 1 << 20;
+        // Memory in use, of processes and of files, in MiB; at last the workload ends.
+        let mut samples = vec![(0, 0, 0), (10, 8, 1)];
+        samples.extend([(18, 15, 2); 8]);
+        samples.extend([(18, 17, 1), (18, 0, 1), (2, 0, 1)]);
+        let column = |of: fn(&(i64, i64, i64)) -> i64| {
+            let values: Vec<i64> = samples.iter().map(|sample| of(sample) * MIB).collect();
+            values
+        };
+        let series = Series::new("meminfo")
+            .int("MemFree", Unit::Bytes, column(|(used, ..)| 64 - used))
+            .int("AnonPages", Unit::Bytes, column(|(_, anon, _)| 70 + anon))
+            .int("Cached", Unit::Bytes, column(|(.., file)| *file));
+        let found = Resident::at_peak(&series).unwrap();
+        let mib = |count: u64| Bytes(count << 20);
+        assert_eq!(
+            found,
+            Resident {
+                anon: mib(17),
+                file: mib(1),
+                kernel: mib(0),
+                rest: mib(0)
+            }
+        );
+        assert_eq!(Resident::at_peak(&Series::new("meminfo")), None);
     }
 
     #[test]
