@@ -24,6 +24,7 @@ mod run;
 mod string;
 mod sweep;
 mod tokens;
+mod wide;
 mod writes;
 
 pub use answer::{Answer, Bound, Line, ask, ask_costing, headroom};

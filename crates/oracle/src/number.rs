@@ -49,3 +49,17 @@ pub(crate) fn whole(x: f64) -> u32 {
 pub(crate) fn part(size: u32, share: f64, least: u32, most: u32) -> u32 {
     whole(f64::from(size) * share).clamp(least, most.max(least))
 }
+
+/// A number that its caller keeps below 2^15.
+#[inline]
+pub(crate) fn low15(number: usize) -> i16 {
+    debug_assert!(i16::try_from(number).is_ok());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        reason = "times are numbered anew before they reach 2^15"
+    )]
+    {
+        number as i16
+    }
+}

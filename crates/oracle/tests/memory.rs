@@ -62,6 +62,19 @@ fn memory_is_bounded_by_pages_and_a_long_file_by_what_it_may_hold() {
     );
     assert!(peak as f64 / f64::from(pages) < 40.0);
 
+    // OPT's goes by pages too: a string four times as long takes no more.
+    let pages = 20_000;
+    let string: Vec<u32> = (0..800_000).map(|_| rng.below_u32(pages)).collect();
+    let peak = |length| counting::peak(|| curve::opt(&string[..length], pages)).0;
+    let (short, long) = (peak(200_000), peak(800_000));
+    println!(
+        "OPT curve: {:.1} MB of 200,000 references, {:.1} MB of 800,000",
+        short as f64 / 1e6,
+        long as f64 / 1e6
+    );
+    assert!(long as f64 <= 1.1 * short as f64, "{long} after {short}");
+    assert!(long < 8_000_000, "{long} bytes");
+
     // A file of 60 MB of which memory may hold 16 KiB of references: what is needed goes by pages, not by length.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("long.oracleGeneral.bin");

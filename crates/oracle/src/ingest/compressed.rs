@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
-/// Bytes read at a time.
-const BUFFER_BYTES: usize = 1 << 18;
+/// Bytes read at a time: they stay in a core's own cache until they are used.
+const BUFFER_BYTES: usize = 3 << 15;
 
 /// Opens a file for reading what is in it, compressed or not.
 pub(super) fn open(mut file: File) -> io::Result<Box<dyn BufRead>> {

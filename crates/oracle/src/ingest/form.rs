@@ -1,6 +1,6 @@
 //! The formats: how ids are found in bytes.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind, Read};
 
 use pagetide_reference::{MAX_PAGES, Reader};
 
@@ -11,7 +11,7 @@ use crate::error::Trouble;
 pub(super) const PIECE: usize = 1 << 14;
 /// Bytes of an entry of oracleGeneral.
 const ENTRY_BYTES: usize = 24;
-/// Entries of oracleGeneral that are read at a time: their bytes and ids stay in a core's own cache.
+/// Entries of oracleGeneral that are taken at a time: their bytes and ids stay in a core's own cache.
 const ENTRIES: usize = 1 << 12;
 /// Bits of an address within a page.
 const PAGE_BITS: u32 = 12;
@@ -78,45 +78,55 @@ pub(super) fn pagetide(input: impl BufRead, take: Take<'_>) -> Result<(), Troubl
 }
 
 /// oracleGeneral: u32 time, u64 id, u32 size, i64 next access, little-endian, without gaps.
-pub(super) fn oracle_general(mut input: impl Read, take: Take<'_>) -> Result<(), Trouble> {
-    let mut bytes = vec![0; ENTRIES * ENTRY_BYTES];
+///
+/// Entries are taken where they lie in the input's own buffer: to copy them first would take longer than to use them.
+pub(super) fn oracle_general(mut input: impl BufRead, take: Take<'_>) -> Result<(), Trouble> {
     let mut ids = Vec::with_capacity(ENTRIES);
     let mut entries = 0;
+    // The beginning of an entry that goes on in the next buffer.
+    let mut begun: Vec<u8> = Vec::with_capacity(ENTRY_BYTES);
     loop {
-        let filled = read_full(&mut input, &mut bytes)?;
-        let (whole, rest) = bytes[..filled].as_chunks::<ENTRY_BYTES>();
-        ids.clear();
-        ids.extend(whole.iter().map(|entry| {
-            u64::from_le_bytes([
-                entry[4], entry[5], entry[6], entry[7], entry[8], entry[9], entry[10], entry[11],
-            ])
-        }));
-        entries += whole.len() as u64;
-        take(&ids, &[])?;
-        if !rest.is_empty() {
-            return Err(Trouble::Truncated {
-                entry: entries + 1,
-                rest: rest.len(),
-            });
+        let mut bytes = match input.fill_buf() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            bytes => bytes?,
+        };
+        if bytes.is_empty() {
+            break;
         }
-        if filled < bytes.len() {
-            return Ok(());
+        let length = bytes.len();
+        if !begun.is_empty() {
+            let lacks = bytes.split_off(..bytes.len().min(ENTRY_BYTES - begun.len()));
+            begun.extend(lacks.unwrap_or_default());
         }
+        let (first, _) = begun.as_chunks::<ENTRY_BYTES>();
+        let (whole, rest) = bytes.as_chunks::<ENTRY_BYTES>();
+        for some in std::iter::once(first).chain(whole.chunks(ENTRIES)) {
+            ids.clear();
+            ids.extend(some.iter().map(id_of_entry));
+            entries += some.len() as u64;
+            take(&ids, &[])?;
+        }
+        if begun.len() == ENTRY_BYTES {
+            begun.clear();
+        }
+        begun.extend(rest);
+        input.consume(length);
+    }
+    if begun.is_empty() {
+        Ok(())
+    } else {
+        Err(Trouble::Truncated {
+            entry: entries + 1,
+            rest: begun.len(),
+        })
     }
 }
 
-/// Fills a buffer as far as the input goes.
-fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<usize> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match input.read(&mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
+#[inline]
+fn id_of_entry(entry: &[u8; ENTRY_BYTES]) -> u64 {
+    u64::from_le_bytes([
+        entry[4], entry[5], entry[6], entry[7], entry[8], entry[9], entry[10], entry[11],
+    ])
 }
 
 /// One id a line.
@@ -217,4 +227,43 @@ fn number(digits: &[u8], base: u32) -> Option<u64> {
             .checked_mul(u64::from(base))?
             .checked_add(u64::from(digit))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids of `bytes` as they come from a buffer of `capacity` bytes, and what ended the reading.
+    fn ids(bytes: &[u8], capacity: usize) -> (Vec<u64>, Result<(), Trouble>) {
+        let mut all = Vec::new();
+        let input = std::io::BufReader::with_capacity(capacity, bytes);
+        let result = oracle_general(input, &mut |ids, _| {
+            all.extend(ids);
+            Ok(())
+        });
+        (all, result)
+    }
+
+    #[test]
+    fn entries_are_whole_wherever_a_buffer_ends() {
+        let expected: Vec<u64> = (1..500)
+            .map(|id: u64| id.wrapping_mul(1 << 57 | 3))
+            .collect();
+        let entry = |id: &u64| {
+            let mut entry = [7; ENTRY_BYTES];
+            entry[4..12].copy_from_slice(&id.to_le_bytes());
+            entry
+        };
+        let bytes: Vec<u8> = expected.iter().flat_map(entry).collect();
+        for capacity in (1..100).chain([1000, 1 << 20]) {
+            let (found, result) = ids(&bytes, capacity);
+            assert!(result.is_ok() && found == expected, "buffers of {capacity}");
+            let (found, result) = ids(&bytes[..24 * 5 + 23], capacity);
+            assert_eq!(found, expected[..5], "buffers of {capacity}");
+            assert!(matches!(
+                result,
+                Err(Trouble::Truncated { entry: 6, rest: 23 })
+            ));
+        }
+    }
 }

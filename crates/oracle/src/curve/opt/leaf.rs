@@ -1,148 +1,124 @@
-//! The distances of all intervals of a part that has few sizes left.
+//! The sizes of a leaf, through which a time passes all at once.
 //!
-//! The tokens that are free with memory of one more page are those with memory of one less, and one more. So the free
-//! tokens of all sizes are one list: what the smallest has, and for each further size the time at which its one more
-//! became free. An interval is served by the first size whose one lies not after its beginning. With the sizes behind it,
-//! the latest token that is early enough is used up: each keeps the earlier of its own and the one carried on to it.
-//!
-//! This is the critical stack of Bilardi, Ekanadham, Pattnaik (2013), cut to the sizes of the part.
+//! Each size that is asked in turn keeps the earlier of its own time and the one carried on to it, if its own is early
+//! enough. So what is carried on is the latest of those before, which is known everywhere after a few steps of a prefix
+//! maximum.
 
-use super::{BEGIN, Part};
-use crate::number::{at, narrow};
+use crate::wide::Registers;
 
-/// Sizes in a block, one of the processor's widest registers.
-const BLOCK: usize = 8;
-/// Blocks of the largest leaf.
-const BLOCKS: usize = 4;
-/// Most sizes of a leaf.
-pub(super) const SIZES: u32 = narrow(BLOCK * BLOCKS);
+/// Sizes of a leaf.
+pub(super) const SIZES: usize = 64;
+/// Stands for a token that is not there: it is later than any that are asked for.
+pub(super) const NONE: i16 = i16::MAX;
+/// Sizes that are looked at together.
+const LANES: usize = 16;
 
 /// When the token that each size has more than the one before it became free; times count from 1.
-type Free = [[u32; BLOCK]];
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(align(32))]
+pub(super) struct Leaf(pub [i16; SIZES]);
 
-impl Part {
-    /// Counts each interval at its distance.
+impl Leaf {
+    pub const EMPTY: Self = Self([NONE; SIZES]);
+
+    /// Takes the latest token up to `until` and gives `given` for it, 0 for nothing; returns the first size to change.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
     )]
     #[inline(always)]
-    pub(super) fn find_all(&self, distances: &mut [u64]) {
-        let sizes = at(self.high - self.low);
-        // Sizes that the part does not have stand behind the others with a time that is never taken for later.
-        let mut all = [[0; BLOCK]; BLOCKS];
-        all.as_flattened_mut()[..sizes].fill(1);
-        let free = &mut all[..sizes.div_ceil(BLOCK)];
-        let first = at(self.low);
-        let mut cover = self.cover(0);
-        // Tokens of the size below them all, which come and go with the cover: the last that came goes first.
-        let mut below = vec![(1, self.low - 1 - cover)];
-        for (event, &begun) in self.events.iter().enumerate() {
-            let now = narrow(event) + 1;
-            if begun != BEGIN {
-                let size = use_up(free, begun + 1, now);
-                distances[first + size] += 1;
+    pub fn pass<R: Registers>(&mut self, given: i16, until: i16, _: R) -> Option<usize> {
+        #[cfg(target_arch = "x86_64")]
+        if R::WIDE {
+            // SAFETY: the processor has AVX2, as the caller proved.
+            return unsafe { self.pass_wide(given, until) };
+        }
+        let mut carried = given;
+        let mut first = None;
+        for (size, time) in self.0.iter_mut().enumerate() {
+            if *time <= until && *time > carried {
+                std::mem::swap(time, &mut carried);
+                first = first.or(Some(size));
             }
-            let covered = self.cover(event);
-            if covered < cover {
-                below.push((now, cover - covered));
-            } else {
-                take(free, &mut below, covered - cover);
-            }
-            cover = covered;
         }
+        first
     }
-}
 
-/// Serves an interval from `begun` to `now` and returns the place of the first size that does.
-#[expect(
-    clippy::inline_always,
-    reason = "it has to be compiled with the caller's processor features"
-)]
-#[inline(always)]
-fn use_up(free: &mut Free, begun: u32, now: u32) -> usize {
-    let mut carried = 0;
-    let mut first = 0;
-    for (number, block) in free.iter_mut().enumerate() {
-        if !any(block, carried, begun) {
-            continue;
-        }
-        let none_before = carried == 0;
-        carried = carry(block, begun, carried);
-        if none_before {
-            // The first has nothing to keep; what it used is free again now.
-            let place = (0..BLOCK).fold(BLOCK, |place, number| {
-                place.min(if block[number] == 0 { number } else { BLOCK })
-            });
-            block[place] = now;
-            first = number * BLOCK + place;
-        }
+    /// Serves an interval that began at `until` and ends now, by the first size that can, which is returned.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    pub fn serve<R: Registers>(&mut self, until: i16, now: i16, registers: R) -> Option<usize> {
+        let size = self.pass(0, until, registers)?;
+        self.0[size] = now;
+        Some(size)
     }
-    first
-}
 
-/// Takes `count` tokens from every size, the latest first.
-#[expect(
-    clippy::inline_always,
-    reason = "it has to be compiled with the caller's processor features"
-)]
-#[inline(always)]
-fn take(free: &mut Free, below: &mut Vec<(u32, u32)>, mut count: u32) {
-    while count > 0 {
-        let Some((time, left)) = below.last_mut() else {
-            return;
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn pass_wide(&mut self, given: i16, until: i16) -> Option<usize> {
+        use std::arch::x86_64::{
+            __m256i, _mm256_alignr_epi8, _mm256_andnot_si256, _mm256_blendv_epi8,
+            _mm256_cmpgt_epi16, _mm256_load_si256, _mm256_max_epi16, _mm256_movemask_epi8,
+            _mm256_permute2x128_si256, _mm256_set1_epi16, _mm256_shuffle_epi8, _mm256_slli_si256,
+            _mm256_store_si256,
         };
-        let later = free
-            .iter()
-            .fold(false, |later, block| later | any(block, *time, u32::MAX));
-        let taken = if later {
-            let mut carried = *time;
-            for block in free.iter_mut() {
-                if any(block, carried, u32::MAX) {
-                    carried = carry(block, u32::MAX, carried);
+        let mut carried = _mm256_set1_epi16(given);
+        let until = _mm256_set1_epi16(until);
+        let last_of_half = _mm256_set1_epi16(0x0f0e);
+        let mut changed = [0; SIZES / LANES];
+        let lanes = self.0.as_chunks_mut::<LANES>().0;
+        for (lanes, changed) in lanes.iter_mut().zip(&mut changed) {
+            let place: *mut __m256i = lanes.as_mut_ptr().cast();
+            // SAFETY: these are the bytes of a register, and a leaf begins at a multiple of them.
+            let times = unsafe { _mm256_load_si256(place) };
+            let early = _mm256_andnot_si256(_mm256_cmpgt_epi16(times, until), times);
+            // The latest up to each, in both halves apart; then the upper half learns of the lower.
+            let mut most = _mm256_max_epi16(early, _mm256_slli_si256::<2>(early));
+            most = _mm256_max_epi16(most, _mm256_slli_si256::<4>(most));
+            most = _mm256_max_epi16(most, _mm256_slli_si256::<8>(most));
+            let ends = _mm256_shuffle_epi8(most, last_of_half);
+            most = _mm256_max_epi16(most, _mm256_permute2x128_si256::<0x08>(ends, ends));
+            let lower = _mm256_permute2x128_si256::<0x08>(most, most);
+            let before = _mm256_max_epi16(_mm256_alignr_epi8::<14>(most, lower), carried);
+            let used = _mm256_cmpgt_epi16(early, before);
+            // SAFETY: as above.
+            unsafe { _mm256_store_si256(place, _mm256_blendv_epi8(times, before, used)) };
+            *changed = _mm256_movemask_epi8(used).cast_unsigned();
+            let ends = _mm256_shuffle_epi8(most, last_of_half);
+            carried = _mm256_max_epi16(carried, _mm256_permute2x128_si256::<0x11>(ends, ends));
+        }
+        // Two bits for each size.
+        let place = changed.iter().position(|bits| *bits != 0)?;
+        Some(place * LANES + changed[place].trailing_zeros() as usize / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wide::{Plain, Wide};
+
+    #[test]
+    fn wide_registers_pass_what_one_size_after_the_other_does() {
+        let Some(wide) = Wide::at_hand() else { return };
+        let mut rng = pagetide_reference::Rng::new(4);
+        let mut draw = |most: u32| i16::try_from(rng.below_u32(most)).unwrap();
+        for span in [4, 70, 32_767] {
+            for _ in 0..3000 {
+                let mut leaf = Leaf::EMPTY;
+                for time in leaf.0.iter_mut().take(usize::try_from(draw(65)).unwrap()) {
+                    *time = 1 + draw(span);
                 }
+                let (given, until) = (draw(span), draw(span));
+                let mut other = leaf;
+                let first = leaf.pass(given, until, Plain);
+                assert_eq!(other.pass(given, until, wide), first);
+                assert_eq!(other, leaf);
             }
-            1
-        } else {
-            // No size has a later one: all lose this one, as many of it as there are.
-            count.min(*left)
-        };
-        *left -= taken;
-        count -= taken;
-        if *left == 0 {
-            below.pop();
         }
     }
-}
-
-/// Whether a time lies after `above` and not after `until`.
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "all eight are compared at once, without a branch"
-)]
-#[expect(
-    clippy::inline_always,
-    reason = "it has to be compiled with the caller's processor features"
-)]
-#[inline(always)]
-fn any(block: &[u32; BLOCK], above: u32, until: u32) -> bool {
-    block
-        .iter()
-        .fold(false, |any, &time| any | ((time > above) & (time <= until)))
-}
-
-/// Hands a time on from size to size: each keeps the earlier one, if its own is not after `until`.
-#[expect(
-    clippy::inline_always,
-    reason = "it has to be compiled with the caller's processor features"
-)]
-#[inline(always)]
-fn carry(block: &mut [u32; BLOCK], until: u32, mut carried: u32) -> u32 {
-    for time in block {
-        let own = *time;
-        let used = own <= until && own > carried;
-        *time = if used { carried } else { own };
-        carried = if used { own } else { carried };
-    }
-    carried
 }

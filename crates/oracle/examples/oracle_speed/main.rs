@@ -6,20 +6,23 @@
 //! public sources; without it, its columns are left out. Memory is what the oracle allocates beyond the string, and of the peer what is
 //! resident beyond its mapped file.
 //!
-//! `oracle_speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, many, or
-//! the name of a policy.
+//! `oracle_speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, file, many,
+//! or the name of a policy.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
-#[path = "../tests/counting/mod.rs"]
+#[path = "../../tests/counting/mod.rs"]
 mod counting;
+mod peer;
 
-use pagetide_oracle::{About, Choice, POLICIES, ReferenceString, ask, curve, sweep, workers};
+use pagetide_oracle::{
+    About, Choice, Job, POLICIES, ReferenceString, ask, curve, simulate, sweep, workers,
+};
 use pagetide_reference::{Pattern, Rng};
+use peer::Peer;
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
@@ -53,6 +56,25 @@ const EQUAL: [(&str, &str); 8] = [
     ("lirs(demote=1)", "lirs"),
 ];
 
+/// Twelve, of which the peer lacks one: it is spared that.
+const TWELVE: [(&str, &str); 12] = [
+    ("opt", "belady"),
+    ("lru", "lru"),
+    ("fifo", "fifo"),
+    ("random", "random"),
+    ("clock", "clock"),
+    ("2q", "twoq"),
+    ("arc", "arc"),
+    ("car", ""),
+    ("lirs", "lirs"),
+    ("w-tinylfu", "wtinylfu"),
+    ("s3-fifo", "s3fifo"),
+    ("sieve", "sieve"),
+];
+
+/// Share of the pages that SHARDS samples.
+const SAMPLED: f64 = 0.01;
+
 /// What was asked for.
 struct Asked {
     divisor: u32,
@@ -83,11 +105,11 @@ const STRINGS: [&str; 2] = ["z", "p"];
 fn main() -> Result<(), Failure> {
     let asked = Asked::read();
     let names: Vec<&str> = POLICIES.iter().map(|about| about.name).collect();
-    let mut parts = vec!["equal", "policies", "curves", "many"];
+    let mut parts = vec!["equal", "policies", "curves", "file", "many"];
     parts.extend(&names);
     let length = 20_000_000 / asked.divisor;
     let folder = tempfile::tempdir()?;
-    let peer = std::env::var_os("PAGETIDE_PEER").map(PathBuf::from);
+    let peer = Peer::at_hand();
     if peer.is_none() {
         println!("PAGETIDE_PEER names no cachesim of libCacheSim: its columns are left out");
     }
@@ -121,13 +143,16 @@ fn main() -> Result<(), Failure> {
             .filter(|about| asked.wants("policies", &parts) || asked.wants(about.name, &parts))
             .collect();
         if !chosen.is_empty() {
-            policies(&chosen, &string, &path, peer.as_deref())?;
+            policies(&chosen, &string, &path, peer.as_ref())?;
         }
         if asked.wants("curves", &parts) {
-            curves(&string, &path)?;
+            curves(&string)?;
+        }
+        if asked.wants("file", &parts) {
+            from_file(&string, &path, peer.as_ref())?;
         }
         if asked.wants("many", &parts) {
-            many(&string, &path)?;
+            many(&string, &path, peer.as_ref())?;
         }
     }
     Ok(())
@@ -148,7 +173,7 @@ fn policies(
     chosen: &[&'static About],
     string: &ReferenceString,
     path: &Path,
-    peer: Option<&Path>,
+    peer: Option<&Peer>,
 ) -> Result<(), Failure> {
     let references = string.in_memory().unwrap_or_default();
     println!(
@@ -173,7 +198,7 @@ fn policies(
             let (mut best, ratio, memory) = run()?;
             let name = PEERS.iter().find(|(ours, _)| *ours == about.name);
             let theirs = match (peer, name) {
-                (Some(peer), Some((_, theirs))) => Some(ask_peer(peer, path, theirs, size)?),
+                (Some(peer), Some((_, theirs))) => Some(peer.policy(path, theirs, size)?),
                 _ => None,
             };
             best = best.max(run()?.0);
@@ -196,80 +221,8 @@ fn policies(
     Ok(())
 }
 
-/// What the peer said.
-struct Theirs {
-    /// Million references a second of processor time, its reading of the file included.
-    rate: f64,
-    /// The miss ratio, to four places.
-    misses: f64,
-    /// Most resident memory beside its mapped file, in megabytes.
-    memory: f64,
-}
-
-/// Runs the peer.
-fn ask_peer(peer: &Path, path: &Path, policy: &str, size: u32) -> Result<Theirs, Failure> {
-    // Processor time, as bash reports it: the machine may have other work.
-    let mut child = Command::new("bash")
-        .args(["-c", "TIMEFORMAT=%U; time \"$@\"", "bash"])
-        .arg(peer)
-        .arg(path)
-        .args(["oracleGeneral", policy, &size.to_string()])
-        .args(["--ignore-obj-size", "1", "--num-thread", "1"])
-        .current_dir(std::env::temp_dir())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let mut memory = 0.0_f64;
-    while child.try_wait()?.is_none() {
-        memory = memory.max(anonymous_of_children(child.id()));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let after = |word: &str| -> Option<f64> {
-        let rest = &text[text.rfind(word)? + word.len()..];
-        let word = rest.split_whitespace().next()?;
-        word.trim_matches(',').parse().ok()
-    };
-    let times = String::from_utf8_lossy(&output.stderr).into_owned();
-    // The peer leaves a colour sequence, which ends in m, before it.
-    let seconds = times
-        .split_whitespace()
-        .next_back()
-        .and_then(|text| text.rsplit('m').next())
-        .and_then(|text| text.parse::<f64>().ok());
-    match (seconds, after("cache size").and(after("miss ratio"))) {
-        (Some(seconds), Some(misses)) => {
-            let references = std::fs::metadata(path)?.len() as f64 / 24.0;
-            Ok(Theirs {
-                rate: references / seconds.max(0.001) / 1e6,
-                misses,
-                memory,
-            })
-        }
-        _ => Err(format!("the peer printed what is not understood: {text}").into()),
-    }
-}
-
-/// Anonymous memory of a process's children, in megabytes; 0 where that cannot be read.
-fn anonymous_of_children(process: u32) -> f64 {
-    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
-    let of = |child: &str| -> Option<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
-        line.split_whitespace().nth(1)?.parse::<f64>().ok()
-    };
-    let kilobytes: f64 = children
-        .unwrap_or_default()
-        .split_whitespace()
-        .filter_map(of)
-        .sum();
-    kilobytes * 1024.0 / 1e6
-}
-
 /// Misses of the peer and ours on twenty strings of 10,000 references, so that its four places are exact.
-fn equal(peer: &Path, folder: &Path) -> Result<(), Failure> {
+fn equal(peer: &Peer, folder: &Path) -> Result<(), Failure> {
     println!("\nmisses equal the peer's, of 20 strings at 3 sizes:");
     let mut rng = Rng::new(5);
     let path = folder.join("short.oracleGeneral.bin");
@@ -297,7 +250,7 @@ fn equal(peer: &Path, folder: &Path) -> Result<(), Failure> {
                 let answer = ask(&string, &[Choice::parse(ours)?], &[size], 1, 1)?;
                 let line = answer.lines.iter().find(|line| line.policy == ours);
                 let found = line.map_or(0, |line| line.faults);
-                let ratio = ask_peer(peer, &path, theirs, size)?.misses;
+                let ratio = peer.policy(&path, theirs, size)?.misses;
                 let difference =
                     i64::try_from(found)? - format!("{:.0}", ratio * 10_000.0).parse::<i64>()?;
                 same += u32::from(difference == 0);
@@ -309,7 +262,7 @@ fn equal(peer: &Path, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn curves(string: &ReferenceString, path: &Path) -> Result<(), Failure> {
+fn curves(string: &ReferenceString) -> Result<(), Failure> {
     let references = string.in_memory().unwrap_or_default();
     let length = u32::try_from(references.len())?;
     let start = now();
@@ -326,49 +279,113 @@ fn curves(string: &ReferenceString, path: &Path) -> Result<(), Failure> {
         rate(length, start),
         peak as f64 / 1e6
     );
-    let start = now();
-    let (peak, sampled) = counting::peak(|| curve::shards_of_file(path, None, 0.01));
-    let sampled = sampled?;
-    println!(
-        "SHARDS 1 %, from the file     {:8.1} Mref/s {:7.1} MB",
-        rate(length, start),
-        peak as f64 / 1e6
-    );
     let size = string.distinct() / 10;
-    let (estimate, error) = sampled.faults(size);
     println!(
-        "faults at {size} pages: LRU {}, OPT {}, LRU by SHARDS {estimate:.0} ± {error:.0}",
+        "faults at {size} pages: LRU {}, OPT {}",
         lru.faults(size),
         opt.faults(size)
-    );
-    let start = now();
-    let string = ReferenceString::read(path, None, u64::MAX)?;
-    ask(&string, &[Choice::opt()], &[size], 1, 1)?;
-    println!(
-        "OPT, one size, from the file  {:8.1} Mref/s",
-        rate(length, start)
     );
     Ok(())
 }
 
+/// From the file, reading and numbering included, as the peer's figures always are.
+fn from_file(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Result<(), Failure> {
+    let length = u32::try_from(string.references())?;
+    let size = string.distinct() / 10;
+    println!("from the file                   Mref/s      MB      peer      MB   ratio");
+    let print = |name: &str, ours: f64, memory: f64, theirs: Option<(f64, f64)>| {
+        print!("{name:28} {ours:9.1} {memory:7.1}");
+        match theirs {
+            Some((rate, memory)) => println!("{rate:10.2} {memory:7.0} {:7.1}", ours / rate),
+            None => println!(),
+        }
+    };
+    for (name, theirs) in [("opt", "belady"), ("lru", "lru"), ("s3-fifo", "s3fifo")] {
+        let run = || -> Result<(f64, f64), Failure> {
+            let start = now();
+            let (peak, answer) = counting::peak(|| -> Result<(), Failure> {
+                let string = ReferenceString::read(path, None, u64::MAX)?;
+                let jobs = [Job {
+                    choice: Choice::parse(name)?,
+                    size,
+                }];
+                simulate(&string, &jobs, 1, 1)?;
+                Ok(())
+            });
+            answer?;
+            Ok((rate(length, start), peak as f64 / 1e6))
+        };
+        let (first, memory) = run()?;
+        let theirs = match peer {
+            Some(peer) => {
+                let theirs = peer.policy(path, theirs, size)?;
+                Some((theirs.rate, theirs.memory))
+            }
+            None => None,
+        };
+        print(
+            &format!("{name}, one size"),
+            first.max(run()?.0),
+            memory,
+            theirs,
+        );
+    }
+    let run = || -> Result<(f64, f64, curve::SampledCurve), Failure> {
+        let start = now();
+        let (peak, sampled) = counting::peak(|| curve::shards_of_file(path, None, SAMPLED));
+        Ok((rate(length, start), peak as f64 / 1e6, sampled?))
+    };
+    let (first, memory, sampled) = run()?;
+    let theirs = match peer {
+        Some(peer) => peer.shards(path, SAMPLED, string.distinct())?,
+        None => None,
+    };
+    let theirs = theirs.map(|took| (f64::from(length) / took.processor / 1e6, took.memory));
+    print(
+        "LRU curve, SHARDS at 1 %",
+        first.max(run()?.0),
+        memory,
+        theirs,
+    );
+    let (estimate, error) = sampled.faults(size);
+    println!("faults of LRU at {size} pages by SHARDS: {estimate:.0} ± {error:.0}");
+    Ok(())
+}
+
 /// Twelve policies at eight sizes from the file, and settings of S3-FIFO, on all cores.
-fn many(string: &ReferenceString, path: &Path) -> Result<(), Failure> {
-    let length = f64::from(u32::try_from(string.references())?);
-    let choices: Vec<Choice> = POLICIES
+fn many(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Result<(), Failure> {
+    let length = string.references() as f64;
+    let choices: Vec<Choice> = TWELVE
         .iter()
-        .take(12)
-        .map(|about| Choice::default_of(about))
-        .collect();
+        .map(|(ours, _)| Choice::parse(ours))
+        .collect::<Result<_, _>>()?;
     let sizes: Vec<u32> = (1..=8).map(|part| string.distinct() / 10 * part).collect();
-    let start = now();
+    let (start, wall) = (now(), Instant::now());
     let read = ReferenceString::read(path, None, u64::MAX)?;
     ask(&read, &choices, &sizes, 1, workers())?;
     drop(read);
-    let took = now() - start;
+    let (took, wall) = (now() - start, wall.elapsed().as_secs_f64());
+    let runs = length * 96.0 / 1e6;
     println!(
-        "12 policies × 8 sizes, from the file {:8.1} Mref/s of all together, {took:.1} s of processor time",
-        length * 96.0 / took / 1e6
+        "12 policies × 8 sizes, from the file: {wall:.1} s, {took:.1} s of processor time ({:.1} Mref/s)",
+        runs / took
     );
+    if let Some(peer) = peer {
+        let names: Vec<&str> = TWELVE
+            .iter()
+            .map(|(_, theirs)| *theirs)
+            .filter(|theirs| !theirs.is_empty())
+            .collect();
+        let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+        let theirs = peer.simulate(path, &names.join(","), &sizes.join(","), workers())?;
+        println!(
+            "the peer, without CAR: {:.1} s, {:.1} s of processor time: {:.1} and {:.1} times as long",
+            theirs.wall,
+            theirs.processor,
+            theirs.wall / wall,
+            theirs.processor / took
+        );
+    }
     let settings = sweep(
         &Choice::parse("s3-fifo")?,
         "small=0.01:0.5:10,ghost=0.5:2:2",

@@ -1,0 +1,165 @@
+//! libCacheSim's programs, built by hand: what they print and take.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+
+/// Its programs.
+pub struct Peer {
+    cachesim: PathBuf,
+}
+
+/// One policy at one size there.
+pub struct Theirs {
+    /// Million references a second of processor time, its reading of the file included.
+    pub rate: f64,
+    /// The miss ratio, to four places.
+    pub misses: f64,
+    /// Most resident memory beside its mapped file, in megabytes.
+    pub memory: f64,
+}
+
+/// What a program took.
+pub struct Took {
+    /// Seconds that passed.
+    pub wall: f64,
+    /// Seconds of processor time.
+    pub processor: f64,
+    /// Most resident memory beside mapped files, in megabytes.
+    pub memory: f64,
+    /// What it printed.
+    pub output: String,
+}
+
+impl Peer {
+    /// The programs that lie where `PAGETIDE_PEER` says.
+    pub fn at_hand() -> Option<Self> {
+        let cachesim = PathBuf::from(std::env::var_os("PAGETIDE_PEER")?);
+        Some(Self { cachesim })
+    }
+
+    /// Simulates one policy at one size.
+    pub fn policy(&self, path: &Path, policy: &str, size: u32) -> Result<Theirs, Failure> {
+        let took = self.simulate(path, policy, &size.to_string(), 1)?;
+        let text = &took.output;
+        let after = |word: &str| -> Option<f64> {
+            let rest = &text[text.rfind(word)? + word.len()..];
+            let word = rest.split_whitespace().next()?;
+            word.trim_matches(',').parse().ok()
+        };
+        let misses = after("cache size").and(after("miss ratio"));
+        let misses =
+            misses.ok_or_else(|| format!("the peer printed what is not understood: {text}"))?;
+        let references = std::fs::metadata(path)?.len() as f64 / 24.0;
+        Ok(Theirs {
+            rate: references / took.processor.max(0.001) / 1e6,
+            misses,
+            memory: took.memory,
+        })
+    }
+
+    /// Simulates policies at sizes, both with commas between them.
+    pub fn simulate(
+        &self,
+        path: &Path,
+        policies: &str,
+        sizes: &str,
+        workers: usize,
+    ) -> Result<Took, Failure> {
+        let mut command = timed(&self.cachesim);
+        command
+            .arg(path)
+            .args(["oracleGeneral", policies, sizes])
+            .args(["--ignore-obj-size", "1", "--num-thread"])
+            .arg(workers.to_string());
+        run(command)
+    }
+
+    /// Estimates the LRU curve up to `pages` pages from a sample of `rate`; nothing if that program was not built.
+    pub fn shards(&self, path: &Path, rate: f64, pages: u32) -> Result<Option<Took>, Failure> {
+        let profiler = self.cachesim.with_file_name("mrcProfiler");
+        if !profiler.exists() {
+            return Ok(None);
+        }
+        let mut command = timed(&profiler);
+        command
+            .arg(path)
+            .args(["oracleGeneral", "--algo=LRU", "--profiler=SHARDS"])
+            .arg(format!("--profiler-params=FIX_RATE,{rate},42"))
+            // With shares of the pages for sizes it would read the file twice.
+            .arg(format!("--size=1000B,{pages}B,100"))
+            .arg("--ignore-obj-size");
+        run(command).map(Some)
+    }
+}
+
+/// A command that tells its time last: the machine may have other work, so that processor time is asked for too.
+fn timed(program: &Path) -> Command {
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", "TIMEFORMAT='%U %S'; time \"$@\"", "bash"])
+        .arg(program);
+    command
+}
+
+fn run(mut command: Command) -> Result<Took, Failure> {
+    let (output, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let start = Instant::now();
+    let mut child = command
+        .current_dir(std::env::temp_dir())
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(errors.try_clone()?)
+        .spawn()?;
+    let mut memory = 0.0_f64;
+    while child.try_wait()?.is_none() {
+        memory = memory.max(anonymous_of_children(child.id()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let wall = start.elapsed().as_secs_f64();
+    let (output, errors) = (text_of(output)?, text_of(errors)?);
+    // The peer leaves a colour sequence, which ends in m, before its times.
+    let last = errors.lines().next_back().unwrap_or_default();
+    let words = last
+        .rsplit('m')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let seconds: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+    if seconds.len() != 2 {
+        return Err(format!("the peer ended without its times: {output}{errors}").into());
+    }
+    Ok(Took {
+        wall,
+        processor: seconds.iter().sum(),
+        memory,
+        output,
+    })
+}
+
+fn text_of(mut file: File) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Anonymous memory of a process's children, in megabytes; 0 where that cannot be read.
+fn anonymous_of_children(process: u32) -> f64 {
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let of = |child: &str| -> Option<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+        line.split_whitespace().nth(1)?.parse::<f64>().ok()
+    };
+    let kilobytes: f64 = children
+        .unwrap_or_default()
+        .split_whitespace()
+        .filter_map(of)
+        .sum();
+    kilobytes * 1024.0 / 1e6
+}

@@ -1,0 +1,190 @@
+//! Bundles: as many sizes as a core's own caches have room for.
+//!
+//! Times get new numbers, so that they fit in 15 bits. Owners say which leaf holds which, and leaves are asked in turn.
+//! Where exchanges are of so many leaves that taking the bundle apart is less work, that is done (`halving.rs`).
+
+use super::group::Sizes;
+use super::halving::{Halving, Layout};
+use super::leaf::{self, Leaf};
+use super::owners::{Exchange, Owners};
+use super::ranks::Ranks;
+use crate::number::{at, low15, narrow};
+use crate::wide::{Plain, Registers, Wide};
+
+/// Most sizes of a bundle.
+pub(super) const SIZES: usize = 1 << 13;
+/// Most exchanges that leaves are asked for at a time: each may bring a time, and times start from 1.
+const EXCHANGES: usize = leaf::NONE as usize - 1 - SIZES;
+/// Most exchanges that the bundle is taken apart for at a time.
+const HALVED: usize = 1 << 17;
+/// How many leaves may be asked before the bundle is taken apart instead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// In any case.
+    pub first: usize,
+    /// More of them for each interval that is served.
+    pub each: usize,
+}
+
+impl Patience {
+    /// Halving takes about as long for an interval as 20 leaves do.
+    pub const USUAL: Self = Self {
+        first: 1 << 12,
+        each: 20,
+    };
+}
+
+/// Makes exchanges among the sizes of bundles; its tables are used for one after the other.
+pub(super) struct Bundle {
+    patience: Patience,
+    ranks: Ranks,
+    owners: Owners,
+    leaves: Vec<Leaf>,
+    /// Times by their new numbers.
+    times: Vec<u32>,
+    layout: Layout,
+    halving: Halving,
+}
+
+impl Bundle {
+    pub fn new(patience: Patience) -> Self {
+        Self {
+            patience,
+            ranks: Ranks::default(),
+            owners: Owners::default(),
+            leaves: Vec::new(),
+            times: Vec::new(),
+            layout: Layout::default(),
+            halving: Halving::default(),
+        }
+    }
+
+    /// Makes exchanges in order; all times are below `end`.
+    pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
+        let mut left = exchanges;
+        while !left.is_empty() {
+            let some = &left[..left.len().min(EXCHANGES)];
+            let done = self.ask_leaves(sizes, some, end);
+            left = &left[done..];
+            if done < some.len() {
+                for some in left.chunks(HALVED) {
+                    self.halve(sizes, some, end);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Numbers the times that the sizes hold or get.
+    fn number(&mut self, sizes: &Sizes<'_>, exchanges: &[Exchange], end: usize) {
+        self.ranks.reset(end);
+        for &time in sizes.free.iter() {
+            self.ranks.insert(time);
+        }
+        for exchange in exchanges {
+            self.ranks.insert(exchange.given);
+        }
+        self.ranks.count();
+        self.times.clear();
+        self.ranks.each(|time| self.times.push(time));
+    }
+
+    /// Makes exchanges as long as few leaves are asked, and returns how many it made.
+    fn ask_leaves(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) -> usize {
+        self.number(sizes, exchanges, end);
+        let Self {
+            ranks,
+            owners,
+            leaves,
+            ..
+        } = self;
+        owners.reset(self.times.len() + 1);
+        leaves.clear();
+        for (number, free) in (0..).zip(sizes.free.chunks(leaf::SIZES)) {
+            let mut leaf = Leaf::EMPTY;
+            for (own, &time) in leaf.0.iter_mut().zip(free) {
+                let rank = ranks.of(time) + 1;
+                owners.put(rank, number);
+                *own = low15(at(rank));
+            }
+            leaves.push(leaf);
+        }
+        owners.complete();
+        let done = self.exchange(exchanges, sizes.hits);
+        let parts = sizes.free.chunks_mut(leaf::SIZES).zip(&self.leaves);
+        for (free, leaf) in parts {
+            for (time, own) in free.iter_mut().zip(leaf.0) {
+                *time = self.times[usize::from(own.cast_unsigned()) - 1];
+            }
+        }
+        done
+    }
+
+    fn exchange(&mut self, exchanges: &[Exchange], hits: &mut [u32]) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(wide) = Wide::at_hand() {
+            // SAFETY: the processor has these features.
+            return unsafe { self.exchange_wide(exchanges, hits, wide) };
+        }
+        self.exchange_with(exchanges, hits, Plain)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    fn exchange_wide(&mut self, exchanges: &[Exchange], hits: &mut [u32], wide: Wide) -> usize {
+        self.exchange_with(exchanges, hits, wide)
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn exchange_with<R: Registers>(
+        &mut self,
+        exchanges: &[Exchange],
+        hits: &mut [u32],
+        registers: R,
+    ) -> usize {
+        let mut asked = 0;
+        let mut allowed = self.patience.first;
+        for (place, exchange) in exchanges.iter().enumerate() {
+            if asked > allowed {
+                return place;
+            }
+            let given = self.ranks.of(exchange.given) + 1;
+            let taken = self.ranks.of(exchange.taken) + 1;
+            let leaves = &mut self.leaves;
+            let tell = |number: u8, own: Exchange| {
+                asked += 1;
+                let leaf = &mut leaves[usize::from(number)];
+                let (given, taken) = (low15(at(own.given)), low15(at(own.taken)));
+                if given < taken {
+                    leaf.pass(given, taken, registers);
+                } else if let Some(size) = leaf.serve(taken, given, registers) {
+                    hits[usize::from(number) * leaf::SIZES + size] += 1;
+                    allowed += self.patience.each;
+                }
+            };
+            self.owners
+                .exchange(Exchange { given, taken }, registers, tell);
+        }
+        exchanges.len()
+    }
+
+    /// Makes exchanges by taking the bundle apart.
+    fn halve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
+        self.number(sizes, exchanges, end);
+        let ranks = &self.ranks;
+        self.layout.reset(self.times.len());
+        for (size, &time) in (0..).zip(sizes.free.iter()) {
+            self.layout.hold(ranks.of(time), size);
+        }
+        for exchange in exchanges {
+            let (given, taken) = (ranks.of(exchange.given), ranks.of(exchange.taken));
+            self.layout.exchange(Exchange { given, taken });
+        }
+        let whole = self.layout.part(narrow(sizes.free.len()));
+        self.halving.solve(whole, sizes, &self.times);
+    }
+}

@@ -1,0 +1,302 @@
+//! Which part of a group of sizes holds each time, and the exchanges by which times pass from part to part.
+
+use crate::flat;
+use crate::number::{at, narrow};
+use crate::wide::Registers;
+
+/// Stands for a time that no part holds.
+const NOBODY: u8 = u8::MAX;
+/// Most parts of a group.
+pub(super) const PARTS: usize = NOBODY as usize;
+/// Entries in a line, which is one of the processor's cache.
+const LINE: usize = 64;
+/// Levels that times below 2^32 can need.
+const LEVELS: usize = 6;
+
+/// Some sizes give up the time `taken` and get the time `given`.
+///
+/// Where `given` is later, it is the present: an interval is served that no smaller size could serve. Else it is what
+/// smaller sizes gave up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Exchange {
+    pub given: u32,
+    pub taken: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line([u8; LINE]);
+
+impl Line {
+    const EMPTY: Self = Self([NOBODY; LINE]);
+
+    /// A bit for each entry that is less than `most`, which is not 0.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn below<R: Registers>(&self, most: u8, _: R) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if R::WIDE {
+            use std::arch::x86_64::{
+                __m256i, _mm256_cmpeq_epi8, _mm256_load_si256, _mm256_min_epu8,
+                _mm256_movemask_epi8, _mm256_set1_epi8,
+            };
+            // SAFETY: the processor has AVX2, as the caller proved; a line has 64 bytes and begins at a multiple of them.
+            return unsafe {
+                let most = _mm256_set1_epi8((most - 1).cast_signed());
+                let place: *const __m256i = self.0.as_ptr().cast();
+                let bits = |half: __m256i| {
+                    let less = _mm256_cmpeq_epi8(_mm256_min_epu8(half, most), half);
+                    u64::from(_mm256_movemask_epi8(less).cast_unsigned())
+                };
+                bits(_mm256_load_si256(place)) | bits(_mm256_load_si256(place.add(1))) << 32
+            };
+        }
+        let bit = |bits, entry: &u8| bits << 1 | u64::from(*entry < most);
+        self.0.iter().rev().fold(0, bit)
+    }
+
+    /// The least entry beside the one at `place`.
+    #[inline(always)]
+    fn least_but(&self, place: usize) -> u8 {
+        const OUT: [u8; 2 * LINE - 1] = {
+            let mut out = [0; 2 * LINE - 1];
+            out[LINE - 1] = NOBODY;
+            out
+        };
+        let out = &OUT[LINE - 1 - place..][..LINE];
+        let entries = self.0.iter().zip(out);
+        entries.fold(NOBODY, |least, (entry, out)| least.min(entry | out))
+    }
+}
+
+/// The part that holds each time, and minima: an entry of each level is the least of a line of the level below.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    levels: [Vec<Line>; LEVELS],
+    /// Levels in use.
+    used: usize,
+    /// Times that pass to a later part in an exchange, with that part.
+    passed: Vec<(u32, u8)>,
+}
+
+impl Owners {
+    /// Makes room for `times` times, which nobody holds.
+    pub fn reset(&mut self, times: usize) {
+        let mut lines = times.div_ceil(LINE).max(1);
+        self.used = 0;
+        for level in &mut self.levels {
+            level.clear();
+            level.resize(lines, Line::EMPTY);
+            self.used += 1;
+            if lines == 1 {
+                break;
+            }
+            lines = lines.div_ceil(LINE);
+        }
+    }
+
+    /// Says who holds a time before the first exchange.
+    #[inline]
+    pub fn put(&mut self, time: u32, part: u8) {
+        self.levels[0][at(time) / LINE].0[at(time) % LINE] = part;
+    }
+
+    /// Derives the minima from what was put.
+    pub fn complete(&mut self) {
+        for upper in 1..self.used {
+            let (below, above) = self.levels.split_at_mut(upper);
+            for (place, line) in below[upper - 1].iter().enumerate() {
+                let least = line.0.iter().min().copied().unwrap_or(NOBODY);
+                above[0][place / LINE].0[place % LINE] = least;
+            }
+        }
+    }
+
+    /// Hints that this time is taken soon.
+    #[inline]
+    pub fn soon(&self, time: u32) {
+        flat::soon(&self.levels[0], time / narrow(LINE));
+    }
+
+    /// Makes an exchange and tells of each part's own one, the last part first.
+    ///
+    /// Of each part that is asked in turn, the latest time up to `taken` is used up, if it is later than what the parts
+    /// before it gave up. Backwards in time, these are the times whose part comes before those of all later ones.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    pub fn exchange<R: Registers>(
+        &mut self,
+        exchange: Exchange,
+        registers: R,
+        mut tell: impl FnMut(u8, Exchange),
+    ) {
+        let Exchange { given, taken } = exchange;
+        let first = if given < taken { given } else { 0 };
+        let mut taken = taken;
+        let mut part = self.part(taken);
+        let mut next = NOBODY;
+        while let Some(earlier) = self.before(taken, part, registers)
+            && earlier >= first
+        {
+            let given = earlier;
+            tell(part, Exchange { given, taken });
+            self.passed.push((taken, next));
+            next = part;
+            part = self.part(earlier);
+            taken = earlier;
+        }
+        tell(part, Exchange { given, taken });
+        // A line that was just written to is slow to be read in one piece: what was found is noted at the end.
+        self.raise(taken, next);
+        while let Some((time, part)) = self.passed.pop() {
+            self.raise(time, part);
+        }
+        self.lower(given, part);
+    }
+
+    #[inline]
+    fn part(&self, time: u32) -> u8 {
+        self.levels[0][at(time) / LINE].0[at(time) % LINE]
+    }
+
+    /// The latest time before `time` that is held by a part before `part`.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn before<R: Registers>(&self, time: u32, part: u8, registers: R) -> Option<u32> {
+        if part == 0 {
+            return None;
+        }
+        let mut place = at(time);
+        for upper in 0..self.used {
+            let earlier = (1 << (place % LINE)) - 1;
+            let found = self.levels[upper][place / LINE].below(part, registers) & earlier;
+            if found != 0 {
+                place = place / LINE * LINE + at(found.ilog2());
+                for level in self.levels[..upper].iter().rev() {
+                    let found = level[place].below(part, registers);
+                    place = place * LINE + at(found.ilog2());
+                }
+                return Some(narrow(place));
+            }
+            place /= LINE;
+        }
+        None
+    }
+
+    /// Notes that a time passes to this part from a later one, or from nobody.
+    #[inline]
+    fn lower(&mut self, time: u32, part: u8) {
+        let mut place = at(time);
+        for level in &mut self.levels[..self.used] {
+            let entry = &mut level[place / LINE].0[place % LINE];
+            if *entry <= part {
+                return;
+            }
+            *entry = part;
+            place /= LINE;
+        }
+    }
+
+    /// Notes that a time passes from a part to a later one, or to nobody.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn raise(&mut self, time: u32, part: u8) {
+        let mut place = at(time);
+        let mut new = part;
+        for upper in 1..=self.used {
+            let (below, above) = self.levels.split_at_mut(upper);
+            let line = &mut below[upper - 1][place / LINE];
+            let own = place % LINE;
+            place /= LINE;
+            let old = line.0[own];
+            // Where the line has others that are as low, its minimum stays.
+            if upper == self.used || above[0][place / LINE].0[place % LINE] < old {
+                line.0[own] = new;
+                return;
+            }
+            let others = line.least_but(own);
+            line.0[own] = new;
+            new = new.min(others);
+            if new == old {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wide::{Plain, Wide};
+
+    /// What each part holds, as a plain list.
+    fn slow(parts: &mut [Vec<u32>], exchange: Exchange) -> Vec<(usize, u32, u32)> {
+        let Exchange { mut given, taken } = exchange;
+        let mut told = Vec::new();
+        for (number, part) in parts.iter_mut().enumerate() {
+            let latest = part.iter().copied().filter(|time| *time <= taken).max();
+            let Some(latest) = latest.filter(|latest| given > taken || *latest > given) else {
+                continue;
+            };
+            part.retain(|time| *time != latest);
+            part.push(given);
+            told.push((number, given, latest));
+            given = latest;
+        }
+        told.reverse();
+        told
+    }
+
+    fn exchange(owners: &mut Owners, exchange: Exchange, wide: bool) -> Vec<(usize, u32, u32)> {
+        let mut told = Vec::new();
+        let tell = |part: u8, own: Exchange| told.push((usize::from(part), own.given, own.taken));
+        match Wide::at_hand().filter(|_| wide) {
+            Some(wide) => owners.exchange(exchange, wide, tell),
+            None => owners.exchange(exchange, Plain, tell),
+        }
+        told
+    }
+
+    #[test]
+    fn exchanges_of_parts_are_those_of_plain_lists() {
+        let mut rng = pagetide_reference::Rng::new(21);
+        for (count, times) in [(1, 30), (3, 200), (PARTS, 3000), (40, 20_000)] {
+            let mut parts = vec![Vec::new(); count];
+            let mut owners = Owners::default();
+            owners.reset(at(times));
+            let first = times / 3;
+            for time in 0..first {
+                let part = at(rng.below_u32(narrow(count)));
+                parts[part].push(time);
+                owners.put(time, u8::try_from(part).unwrap());
+            }
+            owners.complete();
+            for now in first..times {
+                let asked = rng.below_u32(now);
+                let held = parts.iter().flatten().copied();
+                let Some(taken) = held.filter(|time| *time <= asked).max() else {
+                    continue;
+                };
+                // One in four comes from elsewhere: a time that nobody holds.
+                let other = rng.below_u32(taken + 1);
+                let known = parts.iter().flatten().any(|time| *time == other);
+                let given = if now % 4 == 0 && !known { other } else { now };
+                let own = Exchange { given, taken };
+                let found = exchange(&mut owners, own, now % 3 > 0);
+                assert_eq!(found, slow(&mut parts, own), "{own:?}");
+            }
+        }
+    }
+}

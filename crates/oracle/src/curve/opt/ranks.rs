@@ -1,0 +1,54 @@
+//! New numbers without gaps for times that lie far apart.
+
+use crate::number::{at, narrow};
+
+/// A set of times that knows how many come before each.
+#[derive(Debug, Default)]
+pub(super) struct Ranks {
+    words: Vec<u64>,
+    /// Times of the set before each word.
+    before: Vec<u32>,
+}
+
+impl Ranks {
+    /// Empties the set and makes room for times below `end`.
+    pub fn reset(&mut self, end: usize) {
+        self.words.clear();
+        self.words.resize(end / 64 + 1, 0);
+    }
+
+    /// Adds a time.
+    #[inline]
+    pub fn insert(&mut self, time: u32) {
+        self.words[at(time >> 6)] |= 1 << (time & 63);
+    }
+
+    /// Counts what was inserted, and returns how many that are: from then on [`of`](Self::of) can be asked.
+    pub fn count(&mut self) -> u32 {
+        self.before.clear();
+        let mut sum = 0;
+        for word in &self.words {
+            self.before.push(sum);
+            sum += word.count_ones();
+        }
+        sum
+    }
+
+    /// Number of times in the set that are earlier than `time`, which is at most the end.
+    #[inline]
+    pub fn of(&self, time: u32) -> u32 {
+        let earlier = self.words[at(time >> 6)] & ((1 << (time & 63)) - 1);
+        self.before[at(time >> 6)] + earlier.count_ones()
+    }
+
+    /// Hands on all times in order.
+    pub fn each(&self, mut take: impl FnMut(u32)) {
+        for (place, &word) in self.words.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                take(narrow(place * 64) + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+    }
+}
