@@ -1,7 +1,6 @@
 //! A scripted arena: runs nothing, answers at once, and does what a test tells it.
 
 // Every test file uses a part of this; helpers may unwrap as tests do.
-#![allow(dead_code)]
 
 pub mod trace;
 

@@ -1,7 +1,5 @@
 //! What the end-to-end tests share: the real binary, a store of its own for each test, one cache for all.
 
-#![allow(dead_code, reason = "not every test binary uses everything")]
-
 pub mod rot;
 pub mod trial;
 

@@ -1,7 +1,5 @@
 //! Others' programs, fetched once and kept in cargo's folder for tests' files.
 
-#![allow(dead_code)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,6 @@
 //! Small records, and what a store holds of them.
 
 // Every test file uses a part of this; helpers may unwrap as tests do.
-#![allow(dead_code)]
 
 use std::ffi::CStr;
 use std::path::Path;
