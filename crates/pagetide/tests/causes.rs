@@ -72,9 +72,9 @@ fn read_ahead_switched_on_is_named_for_a_sequential_swap_in() {
         &[
             "linear",
             "-p",
-            "pages=32M",
+            "pages=20M",
             "-p",
-            "refs=6000",
+            "refs=2500",
             "--swap",
             "ssd:80us",
             "--set",

@@ -29,7 +29,7 @@ fn name(file: &Path) -> String {
     file.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
-/// Processes that take whatever time they get, as long as this lives.
+/// Processes that take whatever time they get, as long as this lives: as many as there are processors, so that guests get half.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -37,7 +37,8 @@ impl Load {
         let mut spin = Command::new("sh");
         spin.args(["-c", "while :; do :; done"])
             .stdin(Stdio::null());
-        Self((0..4).map(|_| spin.spawn().unwrap()).collect())
+        let count = std::thread::available_parallelism().map_or(2, usize::from);
+        Self((0..count).map(|_| spin.spawn().unwrap()).collect())
     }
 }
 

@@ -110,7 +110,8 @@ pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
 }
 
 /// What memory was made of, from the report that the kernel writes before it kills (`mm/show_mem.c`), and what zram held
-/// at most.
+/// at most. What was locked and in slabs before the trial began is left out: it is the arena's ballast and the kernel's own, no part
+/// of the memory that the trial was promised.
 fn composition(record: &Record) -> Option<String> {
     let log = &record.results.kernel_log;
     let report = &log[log.find("Mem-Info:")?..];
@@ -121,6 +122,13 @@ fn composition(record: &Record) -> Option<String> {
             .sum::<Option<u64>>()?;
         Some(Pages(all).bytes())
     };
+    let meminfo = record.results.counters.get("meminfo");
+    let before = |name: &str| Some(meminfo?.values.get(name)?[0]);
+    // More than before where that is known; all of it where not.
+    let grown = |names: &[&str], name: &str| {
+        let all = pages(names)?;
+        Some(Bytes(all.0.saturating_sub(before(name).unwrap_or(0))))
+    };
     let mut parts = Vec::new();
     let mut part = |size: Option<Bytes>, what: &str| {
         if let Some(size) = size.filter(|size| size.0 >= PAGE_SIZE) {
@@ -129,8 +137,15 @@ fn composition(record: &Record) -> Option<String> {
     };
     part(pages(&["active_anon", "inactive_anon"]), "anonymous");
     part(pages(&["active_file", "inactive_file"]), "of files");
-    part(pages(&["unevictable"]), "locked");
-    part(pages(&["slab_reclaimable", "slab_unreclaimable"]), "slab");
+    part(grown(&["unevictable"], "Unevictable"), "locked");
+    let slab = match before("Slab") {
+        Some(_) => "more slab",
+        None => "slab",
+    };
+    part(
+        grown(&["slab_reclaimable", "slab_unreclaimable"], "Slab"),
+        slab,
+    );
     let zram = record.results.counters.get("zram");
     let most = zram.and_then(|zram| zram.values.get("mem_used_max"));
     part(most.map(|[_, most]| Bytes(*most)), "held by zram at most");
@@ -228,6 +243,19 @@ mod tests {
             sizes[0], sizes[1], sizes[2]
         );
         assert!(text.starts_with(&expected), "{text}");
+        // A ballast was locked before the trial: 40 pages more are the trial's.
+        let meminfo = record.results.counters.entry("meminfo".to_owned());
+        let values = &mut meminfo.or_default().values;
+        values.insert("Unevictable".to_owned(), [20_000 * PAGE_SIZE, 0]);
+        let text = composition(&record).unwrap();
+        let own = format!("{} anonymous, {} locked, ", sizes[0], Pages(40).bytes());
+        assert!(text.starts_with(&own), "{text}");
+        // Less than before is nothing, not a huge number.
+        let meminfo = record.results.counters.get_mut("meminfo").unwrap();
+        let unevictable = meminfo.values.get_mut("Unevictable").unwrap();
+        *unevictable = [30_000 * PAGE_SIZE, 0];
+        let text = composition(&record).unwrap();
+        assert!(!text.contains("locked"), "{text}");
         assert_eq!(composition(&Record::default()), None);
     }
 }
