@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use pagetide_compare::{Caution, Comparison, compare_campaign};
+use pagetide_report::draw::Look;
 use pagetide_report::import::{Batch, Claims, csv, mmtests, note};
+use pagetide_report::terminal::{Options, verdicts};
 use pagetide_store::Store;
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::{Judgement, Verdict};
@@ -79,6 +81,26 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
     let options = pagetide_report::terminal::Options::default();
     let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
     assert!(shown.contains("the medians say otherwise"), "{shown}");
+}
+
+#[test]
+fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
+    // Seed 3 alone is on both sides.
+    let said = |old: [u32; 3]| {
+        let mut text = "scenario,variant,metric,value,seed,unit,direction\n".to_owned();
+        for (value, seed) in old.into_iter().zip([3, 4, 5]) {
+            writeln!(text, "build,old,time,{value},{seed},nanos,lower").unwrap();
+        }
+        text.push_str("build,new,time,104,3,nanos,lower\n");
+        let comparison = of_csv(&text);
+        assert_eq!(first(&comparison).n, 1, "{text}");
+        let about = crate::data::about();
+        verdicts(&comparison, &about, Options::default(), &Look::plain(120))
+            .contains("medians say otherwise")
+    };
+    // Up by 4.0 % in the pair, by 3.0 % in the medians; then the medians say down.
+    assert!(!said([100, 101, 102]));
+    assert!(said([100, 110, 120]));
 }
 
 #[test]

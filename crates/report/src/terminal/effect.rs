@@ -228,10 +228,6 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
 pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     let judgement = about::judgement(row, other)?;
     let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;
-    // What is identical has no interval.
-    let [low, high] = effect.interval.map_or([effect.estimate; 2], |interval| {
-        [interval.low, interval.high]
-    });
     let medians = about::medians(row);
     let (a, b) = (
         medians.get(about::BASELINE).copied().flatten()?,
@@ -241,8 +237,14 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
         return None;
     }
     let ratio = b / a;
-    // Within the interval they say the same.
-    if (low..=high).contains(&ratio) && ratio.ln() * effect.estimate.ln() >= 0.0 {
+    // Within the interval they say the same. What is identical has none, and its medians are equal; a single pair has none either, and
+    // contradicts nothing but another sign.
+    let same_sign = ratio.ln() * effect.estimate.ln() >= 0.0;
+    let within = match effect.interval {
+        Some(interval) => (interval.low..=interval.high).contains(&ratio),
+        None => effect.estimate.ln() != 0.0 || ratio.ln() == 0.0,
+    };
+    if within && same_sign {
         return None;
     }
     let scale = EffectScale::of(effect, row.unit);
