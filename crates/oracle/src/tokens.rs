@@ -77,6 +77,49 @@ impl Tokens {
         }
     }
 
+    /// Removes the latest point up to `until`, which is there, if it is `removed`; then adds `now`, which is later than
+    /// all, if it is `added`. Returns what was removed. Most words stay in use, which spares branches.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    pub fn exchange(&mut self, removed: bool, until: u32, added: bool, now: u32) -> u32 {
+        let word = &mut self.levels[0][at(until >> 6)];
+        let early = *word & (u64::MAX >> (63 - (until & 63)));
+        let place = (early | 1).ilog2();
+        let left = *word & !(u64::from(removed) << place);
+        let mut found = (until & !63) + place;
+        // The word has nothing early enough, or nothing else.
+        if removed && (left == *word || left == 0) {
+            found = self.latest(until).unwrap_or(0);
+            self.remove(found);
+        } else {
+            *word = left;
+        }
+        let word = &mut self.levels[0][at(now >> 6)];
+        if added && *word == 0 {
+            self.insert(now);
+        } else {
+            *word |= u64::from(added) << (now & 63);
+        }
+        found
+    }
+
+    /// The first point from `time` on, if there is one up to `last`, behind which there is none.
+    pub fn first(&self, time: u32, last: u32) -> Option<u32> {
+        let mut word = time >> 6;
+        let mut bits = self.levels[0][at(word)] & (u64::MAX << (time & 63));
+        while bits == 0 {
+            word += 1;
+            if word > last >> 6 {
+                return None;
+            }
+            bits = self.levels[0][at(word)];
+        }
+        Some(word * 64 + bits.trailing_zeros())
+    }
+
     /// Hints that a point about `time` is asked for soon.
     #[inline]
     pub fn soon(&self, time: u32) {

@@ -5,13 +5,16 @@
 //! section 3.3: the references that the sample lacks count as hits at distance 1). Error bars come from ten subsamples,
 //! drawn by other bits of the hash: the standard error of their mean, by the jackknife for independent groups.
 
+mod groups;
+
 use std::path::Path;
 
-use super::lru::Stack;
 use super::{Point, shown_sizes};
 use crate::error::{ReferenceError, Trouble};
+use crate::flat;
 use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
+use groups::Groups;
 
 /// Subsamples that the error bars come from.
 const GROUPS: usize = 10;
@@ -265,42 +268,58 @@ impl Sample {
     }
 
     fn finish(self) -> SampledCurve {
-        let mut dense = Dense::new();
+        let mut dense = Dense::of_few();
         let mut numbers = Vec::with_capacity(self.ids.len());
         // A sample has fewer pages than a string may have.
         let _ = dense.number(&self.ids, &mut numbers);
-        let groups: Vec<usize> = dense.ids().iter().copied().map(group).collect();
-        let pages = dense.pages().max(1);
-        let mut parts = vec![part(&numbers, pages, self.rate)];
-        let share = (GROUPS as f64 - 1.0) / GROUPS as f64;
-        let mut kept = Vec::with_capacity(numbers.len());
-        for without in 0..GROUPS {
-            kept.clear();
-            let stays = |page: &u32| groups[at(*page)] != without;
-            kept.extend(numbers.iter().copied().filter(stays));
-            parts.push(part(&kept, pages, self.rate * share));
-        }
         SampledCurve {
             references: self.references,
             rate: self.rate,
             pages: dense.pages(),
-            parts,
+            parts: parts(
+                &numbers,
+                dense.ids().iter().map(|id| group(*id)).collect(),
+                self.rate,
+            ),
         }
     }
 }
 
 /// The subsample that a page belongs to.
-fn group(id: u64) -> usize {
-    at(low32(hash(id) & 0xffff)) % GROUPS
+fn group(id: u64) -> u8 {
+    let group = low32(hash(id) & 0xffff) % narrow(GROUPS);
+    group.to_le_bytes()[0]
 }
 
-/// Distances within the sample, or what is left of it; pages may lack.
-fn part(numbers: &[u32], pages: u32, rate: f64) -> Part {
-    let mut stack = Stack::new(pages);
-    stack.run(numbers);
-    Part {
-        distances: stack.distances,
-        references: u64::from(narrow(numbers.len())),
-        rate,
+/// Distances within the sample, and within what is left of it without each subsample.
+fn parts(numbers: &[u32], groups: Vec<u8>, rate: f64) -> Vec<Part> {
+    let mut references = [0_u64; GROUPS];
+    for page in numbers {
+        references[usize::from(groups[at(*page)])] += 1;
     }
+    let mut all = flat::zeroed(groups.len());
+    let mut without: [Vec<u32>; GROUPS] = std::array::from_fn(|_| flat::zeroed(groups.len()));
+    Groups::new(groups).run(numbers, |each, own| {
+        let distance: u32 = each.iter().sum();
+        all[at(distance) - 1] += 1;
+        for (group, (since, distances)) in each.iter().zip(&mut without).enumerate() {
+            // Its own references are left out with a group.
+            let distance = distance - if group == own { 0 } else { *since };
+            distances[at(distance) - 1] += u32::from(group != own);
+        }
+    });
+    let share = (GROUPS as f64 - 1.0) / GROUPS as f64;
+    let length = numbers.len() as u64;
+    let all = Part {
+        distances: all,
+        references: length,
+        rate,
+    };
+    let without = without.into_iter().zip(references);
+    let left = without.map(|(distances, references)| Part {
+        distances,
+        references: length - references,
+        rate: rate * share,
+    });
+    std::iter::once(all).chain(left).collect()
 }

@@ -4,11 +4,12 @@
 //! Where exchanges are of so many leaves that taking the bundle apart is less work, that is done (`halving.rs`).
 
 use super::group::Sizes;
-use super::halving::{Halving, Layout};
+use super::halving::Halving;
+use super::layout::Layout;
 use super::leaf::{self, Leaf};
 use super::owners::{Exchange, Owners};
-use super::ranks::Ranks;
-use crate::number::{at, low15, narrow};
+use crate::curve::ranks::Ranks;
+use crate::number::{at, low15};
 use crate::wide::{Plain, Registers, Wide};
 
 /// Most sizes of a bundle.
@@ -174,17 +175,7 @@ impl Bundle {
 
     /// Makes exchanges by taking the bundle apart.
     fn halve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
-        self.number(sizes, exchanges, end);
-        let ranks = &self.ranks;
-        self.layout.reset(self.times.len());
-        for (size, &time) in (0..).zip(sizes.free.iter()) {
-            self.layout.hold(ranks.of(time), size);
-        }
-        for exchange in exchanges {
-            let (given, taken) = (ranks.of(exchange.given), ranks.of(exchange.taken));
-            self.layout.exchange(Exchange { given, taken });
-        }
-        let whole = self.layout.part(narrow(sizes.free.len()));
-        self.halving.solve(whole, sizes, &self.times);
+        let whole = self.layout.part(sizes.free, exchanges, end);
+        self.halving.solve(whole, sizes);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bundle::{self, Bundle, Patience};
 use super::owners::{self, Exchange, Owners};
-use super::ranks::Ranks;
+use crate::curve::ranks::Ranks;
 use crate::flat::AHEAD;
 use crate::number::at;
 use crate::wide::{Plain, Registers, Wide};
