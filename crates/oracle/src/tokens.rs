@@ -77,47 +77,53 @@ impl Tokens {
         }
     }
 
-    /// Removes the latest point up to `until`, which is there, if it is `removed`; then adds `now`, which is later than
-    /// all, if it is `added`. Returns what was removed. Most words stay in use, which spares branches.
+    /// Makes these the points: a bit for each, and room for as many as there are bits.
+    pub fn load(&mut self, points: &[u64]) {
+        self.reset(points.len() * 64);
+        self.levels[0].copy_from_slice(points);
+        for upper in 1..LEVELS {
+            let (below, above) = self.levels.split_at_mut(upper);
+            for (some, word) in below[upper - 1].chunks(64).zip(&mut above[0]) {
+                let bit = |bits, word: &u64| bits << 1 | u64::from(*word != 0);
+                *word = some.iter().rev().fold(0, bit);
+            }
+        }
+    }
+
+    /// Removes the latest point up to `until`, of which there is one, if it is `removed`; returns it. Most words stay in
+    /// use, which spares branches.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
     )]
     #[inline(always)]
-    pub fn exchange(&mut self, removed: bool, until: u32, added: bool, now: u32) -> u32 {
+    pub fn remove_latest(&mut self, until: u32, removed: bool) -> u32 {
         let word = &mut self.levels[0][at(until >> 6)];
-        let early = *word & (u64::MAX >> (63 - (until & 63)));
-        let place = (early | 1).ilog2();
+        let early = *word & (u64::MAX >> (!until & 63));
+        let place = early.checked_ilog2().unwrap_or(0);
         let left = *word & !(u64::from(removed) << place);
-        let mut found = (until & !63) + place;
         // The word has nothing early enough, or nothing else.
-        if removed && (left == *word || left == 0) {
-            found = self.latest(until).unwrap_or(0);
+        if removed && (early == 0 || left == 0) {
+            let found = self.latest(until).unwrap_or(0);
             self.remove(found);
-        } else {
-            *word = left;
+            return found;
         }
-        let word = &mut self.levels[0][at(now >> 6)];
-        if added && *word == 0 {
-            self.insert(now);
-        } else {
-            *word |= u64::from(added) << (now & 63);
-        }
-        found
+        *word = left;
+        until & !63 | place
     }
 
-    /// The first point from `time` on, if there is one up to `last`, behind which there is none.
-    pub fn first(&self, time: u32, last: u32) -> Option<u32> {
-        let mut word = time >> 6;
-        let mut bits = self.levels[0][at(word)] & (u64::MAX << (time & 63));
-        while bits == 0 {
-            word += 1;
-            if word > last >> 6 {
-                return None;
+    /// The first point from `time` on.
+    pub fn first(&self, time: u32) -> Option<u32> {
+        let later = self.levels[0].iter().enumerate().skip(at(time >> 6));
+        let mut within = u64::MAX << (time & 63);
+        for (place, word) in later {
+            let bits = word & within;
+            if bits != 0 {
+                return Some(narrow(place) * 64 + bits.trailing_zeros());
             }
-            bits = self.levels[0][at(word)];
+            within = u64::MAX;
         }
-        Some(word * 64 + bits.trailing_zeros())
+        None
     }
 
     /// Hints that a point about `time` is asked for soon.

@@ -82,6 +82,7 @@ impl Stack {
         let end = self.free.len() + references.len();
         let exchanges = self.exchanges(references, end);
         let mut sizes = Sizes {
+            first: 0,
             free: &mut self.free,
             hits: &mut self.hits,
         };

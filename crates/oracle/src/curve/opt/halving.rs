@@ -16,7 +16,7 @@
 use super::group::Sizes;
 use super::leaf::{self, Leaf};
 use crate::number::{at, low15, narrow};
-use crate::tokens::Tokens as Set;
+use crate::tokens::Tokens;
 use crate::wide::{Plain, Registers, Wide};
 
 /// Marks a time that is there at first; the lower bits say which size holds it. Numbers below it mark the end of an
@@ -26,6 +26,8 @@ pub(super) const FIRST: u32 = 1 << 30;
 pub(super) const LAST: u32 = 1 << 31;
 /// Marks the beginning of an interval.
 pub(super) const BEGIN: u32 = u32::MAX;
+/// Events whose tokens are a word.
+const WORD: usize = 64;
 
 /// What happens at a point.
 enum Event {
@@ -57,6 +59,11 @@ pub(super) struct Part {
     /// What begins needs at most one token more, and what ends leaves at most one. So this grows by at most one where a
     /// token is needed, falls by at most one where one becomes free, and does nothing else.
     slack: Vec<u32>,
+    /// Events that free a token, a bit for each.
+    frees: Vec<u64>,
+    /// Events with which a token comes to be there: those that need one where the slack grows, and those that free one
+    /// where it does not fall. What is not served gives that up, or what came last.
+    gains: Vec<u64>,
 }
 
 /// One half of a part while it is taken apart.
@@ -95,19 +102,32 @@ impl Half {
     }
 
     pub fn finish(mut self, low: u32, high: u32) -> Part {
+        let (mut frees, mut gains) = (Vec::new(), Vec::new());
         self.events.truncate(self.length);
         let mut after = self.least;
-        let slots = self.slack[..self.length].iter_mut().zip(&self.events);
-        for (slack, &code) in slots.rev() {
-            after += u32::from(code < LAST);
-            after = after.min(*slack);
-            *slack = after;
+        let slacks = self.slack[..self.length].chunks_mut(WORD);
+        for (codes, slacks) in self.events.chunks(WORD).zip(slacks).rev() {
+            let (mut free, mut gain) = (0, 0);
+            for (&code, slack) in codes.iter().zip(slacks).rev() {
+                let is_free = u32::from(code < LAST);
+                let before = (after + is_free).min(*slack);
+                *slack = before;
+                free = free << 1 | u64::from(is_free);
+                gain = gain << 1 | u64::from(after + is_free - before);
+                after = before;
+            }
+            frees.push(free);
+            gains.push(gain);
         }
+        frees.reverse();
+        gains.reverse();
         Part {
             low,
             high,
             events: self.events,
             slack: self.slack,
+            frees,
+            gains,
         }
     }
 }
@@ -279,59 +299,37 @@ impl Halving {
         served.clear();
         // One more, to be written to where a branch would take longer.
         served.resize(events + 1, false);
-        tokens.reset(events);
-        let mut before = part.slack[0];
-        for (event, (code, slack)) in part.happenings() {
-            let now = narrow(event);
-            let is_served = (code < FIRST) & (code >= tokens.earliest);
-            let is_first = code.wrapping_sub(FIRST) < middle;
-            let (lost, won) = (slack < before, slack > before);
-            served[event] = is_served | is_first;
-            served[if is_served { at(code) } else { events }] = true;
-            count += 2 * usize::from(is_served) + usize::from(is_first);
-            // Where a token is lost, the latest is: what has just become free, or any.
-            let taken = is_served | (lost & !is_first);
-            let until = if is_served { code } else { now };
-            let added = ((is_served | is_first) & !lost) | won;
-            tokens.exchange(taken, until, added, now);
-            before = slack;
+        // Tokens still to come are later than what is asked for.
+        tokens.load(&part.gains);
+        let mut earliest = tokens.first(0).unwrap_or(u32::MAX);
+        for (word, &frees) in (0..).zip(&part.frees) {
+            let mut left = frees;
+            while left != 0 {
+                let now = word << 6 | left.trailing_zeros();
+                left &= left - 1;
+                let code = part.events[at(now)];
+                let is_served = (code < FIRST) & (code >= earliest);
+                let is_first = code.wrapping_sub(FIRST) < middle;
+                served[at(now)] = is_served | is_first;
+                served[if is_served { at(code) } else { events }] = true;
+                count += 2 * usize::from(is_served) + usize::from(is_first);
+                let until = if is_served { code } else { now };
+                let found = tokens.remove_latest(until, !is_first);
+                if !is_first && found == earliest {
+                    earliest = tokens.first(found).unwrap_or(u32::MAX);
+                }
+            }
         }
         for (event, &code) in (0..).zip(&part.events) {
-            if (LAST..BEGIN).contains(&code) && event >= tokens.earliest {
-                tokens.exchange(true, event, false, narrow(events));
+            if (LAST..BEGIN).contains(&code) && event >= earliest {
+                let found = tokens.remove_latest(event, true);
+                if found == earliest {
+                    earliest = tokens.first(found).unwrap_or(u32::MAX);
+                }
                 served[at(event)] = true;
                 count += 1;
             }
         }
         count
-    }
-}
-
-/// Tokens by the event at which they became free.
-#[derive(Default)]
-struct Tokens {
-    set: Set,
-    /// The first of them, or the maximum where there is none.
-    earliest: u32,
-}
-
-impl Tokens {
-    fn reset(&mut self, events: usize) {
-        self.set.reset(events + 1);
-        self.earliest = u32::MAX;
-    }
-
-    /// Takes the latest token up to `until` if it is `taken`, and adds one that becomes free now if it is `added`.
-    #[expect(
-        clippy::inline_always,
-        reason = "it has to be compiled with the caller's processor features"
-    )]
-    #[inline(always)]
-    fn exchange(&mut self, taken: bool, until: u32, added: bool, now: u32) {
-        let found = self.set.exchange(taken, until, added, now);
-        if taken && found == self.earliest {
-            self.earliest = self.set.first(found, now).unwrap_or(u32::MAX);
-        }
-        self.earliest = self.earliest.min(if added { now } else { u32::MAX });
     }
 }
