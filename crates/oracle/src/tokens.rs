@@ -104,7 +104,11 @@ impl Tokens {
         let left = *word & !(u64::from(removed) << place);
         // The word has nothing early enough, or nothing else.
         if removed && (early == 0 || left == 0) {
-            let found = self.latest(until).unwrap_or(0);
+            let found = if early == 0 {
+                self.latest_above(until >> 6).unwrap_or(0)
+            } else {
+                until & !63 | place
+            };
             self.remove(found);
             return found;
         }

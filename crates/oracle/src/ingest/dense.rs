@@ -151,7 +151,7 @@ impl Radix {
 
 impl Hash {
     fn of(ids: &[u64]) -> Self {
-        let slots = (ids.len() * 4).next_power_of_two().max(1 << 16);
+        let slots = (ids.len() * 4).next_power_of_two().max(1 << 12);
         let mut hash = Self {
             slots: flat::zeroed(slots),
         };

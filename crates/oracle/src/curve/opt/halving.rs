@@ -64,6 +64,8 @@ pub(super) struct Part {
     /// Events with which a token comes to be there: those that need one where the slack grows, and those that free one
     /// where it does not fall. What is not served gives that up, or what came last.
     gains: Vec<u64>,
+    /// Times that are there at last.
+    lasts: Vec<u64>,
 }
 
 /// One half of a part while it is taken apart.
@@ -102,25 +104,25 @@ impl Half {
     }
 
     pub fn finish(mut self, low: u32, high: u32) -> Part {
-        let (mut frees, mut gains) = (Vec::new(), Vec::new());
+        let words = self.length.div_ceil(WORD);
+        let (mut frees, mut gains, mut lasts) = (vec![0; words], vec![0; words], vec![0; words]);
         self.events.truncate(self.length);
         let mut after = self.least;
         let slacks = self.slack[..self.length].chunks_mut(WORD);
-        for (codes, slacks) in self.events.chunks(WORD).zip(slacks).rev() {
-            let (mut free, mut gain) = (0, 0);
+        let words = self.events.chunks(WORD).zip(slacks).enumerate();
+        for (word, (codes, slacks)) in words.rev() {
+            let (mut free, mut gain, mut last) = (0, 0, 0);
             for (&code, slack) in codes.iter().zip(slacks).rev() {
                 let is_free = u32::from(code < LAST);
                 let before = (after + is_free).min(*slack);
                 *slack = before;
                 free = free << 1 | u64::from(is_free);
                 gain = gain << 1 | u64::from(after + is_free - before);
+                last = last << 1 | u64::from((LAST..BEGIN).contains(&code));
                 after = before;
             }
-            frees.push(free);
-            gains.push(gain);
+            (frees[word], gains[word], lasts[word]) = (free, gain, last);
         }
-        frees.reverse();
-        gains.reverse();
         Part {
             low,
             high,
@@ -128,6 +130,7 @@ impl Half {
             slack: self.slack,
             frees,
             gains,
+            lasts,
         }
     }
 }
@@ -225,8 +228,8 @@ impl Part {
                 newest = if kept { newest } else { newest.min(time) };
             }
         }
-        for (event, &code) in self.events.iter().enumerate() {
-            if let Event::Last(time) = Event::of(code)
+        for event in bits(&self.lasts).map(at) {
+            if let Event::Last(time) = Event::of(self.events[event])
                 && let Some(size) = leaf.serve(low15(event + 1), leaf::NONE, registers)
             {
                 sizes.free[low + size] = time;
@@ -320,8 +323,8 @@ impl Halving {
                 }
             }
         }
-        for (event, &code) in (0..).zip(&part.events) {
-            if (LAST..BEGIN).contains(&code) && event >= earliest {
+        for event in bits(&part.lasts) {
+            if event >= earliest {
                 let found = tokens.remove_latest(event, true);
                 if found == earliest {
                     earliest = tokens.first(found).unwrap_or(u32::MAX);
@@ -332,4 +335,14 @@ impl Halving {
         }
         count
     }
+}
+
+/// The places of bits.
+#[inline]
+fn bits(words: &[u64]) -> impl Iterator<Item = u32> {
+    (0..).zip(words).flat_map(|(word, &bits)| {
+        let left = |bits: &u64| Some(bits & (bits - 1)).filter(|left| *left != 0);
+        let all = std::iter::successors(Some(bits).filter(|bits| *bits != 0), left);
+        all.map(move |bits| word << 6 | bits.trailing_zeros())
+    })
 }
