@@ -12,6 +12,12 @@
 //! are served in order of their ends, each by the token that became free last before its beginning; where slack goes, the
 //! latest tokens do. This stays optimal with tokens that vary over time, and serves the same intervals as all sizes
 //! together would.
+//!
+//! An interval needs one token. So slack matters only as far as it grows by one where an interval begins and falls by one
+//! where an interval ends: what exceeds that is cut, and changes nothing. Then each event brings a token or none, which is
+//! a bit. All bits are there from the start, since an interval only asks for tokens from before its beginning. What ends
+//! takes the latest one up to its beginning and is served by the lower half; where there is none, it takes the latest one
+//! up to now, and is left to the upper half.
 
 use super::group::Sizes;
 use super::leaf::{self, Leaf};
