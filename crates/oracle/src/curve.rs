@@ -2,6 +2,7 @@
 
 mod lru;
 mod opt;
+mod ranks;
 mod shards;
 
 pub use lru::lru;

@@ -77,6 +77,59 @@ impl Tokens {
         }
     }
 
+    /// Makes these the points: a bit for each, and room for as many as there are bits.
+    pub fn load(&mut self, points: &[u64]) {
+        self.reset(points.len() * 64);
+        self.levels[0].copy_from_slice(points);
+        for upper in 1..LEVELS {
+            let (below, above) = self.levels.split_at_mut(upper);
+            for (some, word) in below[upper - 1].chunks(64).zip(&mut above[0]) {
+                let bit = |bits, word: &u64| bits << 1 | u64::from(*word != 0);
+                *word = some.iter().rev().fold(0, bit);
+            }
+        }
+    }
+
+    /// Removes the latest point up to `until`, of which there is one, if it is `removed`; returns it. Most words stay in
+    /// use, which spares branches.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    pub fn remove_latest(&mut self, until: u32, removed: bool) -> u32 {
+        let word = &mut self.levels[0][at(until >> 6)];
+        let early = *word & (u64::MAX >> (!until & 63));
+        let place = early.checked_ilog2().unwrap_or(0);
+        let left = *word & !(u64::from(removed) << place);
+        // The word has nothing early enough, or nothing else.
+        if removed && (early == 0 || left == 0) {
+            let found = if early == 0 {
+                self.latest_above(until >> 6).unwrap_or(0)
+            } else {
+                until & !63 | place
+            };
+            self.remove(found);
+            return found;
+        }
+        *word = left;
+        until & !63 | place
+    }
+
+    /// The first point from `time` on.
+    pub fn first(&self, time: u32) -> Option<u32> {
+        let later = self.levels[0].iter().enumerate().skip(at(time >> 6));
+        let mut within = u64::MAX << (time & 63);
+        for (place, word) in later {
+            let bits = word & within;
+            if bits != 0 {
+                return Some(narrow(place) * 64 + bits.trailing_zeros());
+            }
+            within = u64::MAX;
+        }
+        None
+    }
+
     /// Hints that a point about `time` is asked for soon.
     #[inline]
     pub fn soon(&self, time: u32) {

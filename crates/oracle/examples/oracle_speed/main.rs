@@ -4,7 +4,7 @@
 //! random ones over 200,000; at 10 % and 50 % of their distinct pages. One thread; the figures are million references a
 //! second of processor time, ingestion apart in ours and included in the peer's. `PAGETIDE_PEER` names libCacheSim's `cachesim`, built by hand from its
 //! public sources; without it, its columns are left out. Memory is what the oracle allocates beyond the string, and of the peer what is
-//! resident beyond its mapped file.
+//! resident beyond its mapped file. `PAGETIDE_TREE` names the peer of the OPT curve: `cache_sim_sugumar_tree` of ScaleOPT's sources.
 //!
 //! `oracle_speed [DIVISOR] [PART…]`: a number divides the length of the strings; parts are equal, z, p, policies, curves, file, many,
 //! or the name of a policy.
@@ -146,7 +146,7 @@ fn main() -> Result<(), Failure> {
             policies(&chosen, &string, &path, peer.as_ref())?;
         }
         if asked.wants("curves", &parts) {
-            curves(&string)?;
+            curves(&string, folder.path())?;
         }
         if asked.wants("file", &parts) {
             from_file(&string, &path, peer.as_ref())?;
@@ -262,7 +262,8 @@ fn equal(peer: &Peer, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn curves(string: &ReferenceString) -> Result<(), Failure> {
+/// Exact curves; OPT's before and after the peer's tree, which reads text, and the better counts.
+fn curves(string: &ReferenceString, folder: &Path) -> Result<(), Failure> {
     let references = string.in_memory().unwrap_or_default();
     let length = u32::try_from(references.len())?;
     let start = now();
@@ -272,13 +273,30 @@ fn curves(string: &ReferenceString) -> Result<(), Failure> {
         rate(length, start),
         peak as f64 / 1e6
     );
-    let start = now();
-    let (peak, opt) = counting::peak(|| curve::opt(references, string.pages()));
-    println!(
-        "OPT curve, all sizes          {:8.1} Mref/s {:7.1} MB",
-        rate(length, start),
-        peak as f64 / 1e6
-    );
+    let run = || {
+        let start = now();
+        let (peak, opt) = counting::peak(|| curve::opt(references, string.pages()));
+        (rate(length, start), peak as f64 / 1e6, opt)
+    };
+    let (first, memory, opt) = run();
+    let text = folder.join("pages");
+    let mut out = BufWriter::new(File::create(&text)?);
+    for page in references {
+        writeln!(out, "{page}")?;
+    }
+    out.flush()?;
+    drop(out);
+    let theirs = peer::tree(&text)?;
+    std::fs::remove_file(&text)?;
+    let best = first.max(run().0);
+    print!("OPT curve, all sizes          {best:8.2} Mref/s {memory:7.1} MB");
+    match theirs {
+        Some(took) => {
+            let theirs = f64::from(length) / took.processor / 1e6;
+            println!("{theirs:10.3} {:7.0} {:7.1}", took.memory, best / theirs);
+        }
+        None => println!(),
+    }
     let size = string.distinct() / 10;
     println!(
         "faults at {size} pages: LRU {}, OPT {}",

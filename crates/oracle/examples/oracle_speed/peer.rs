@@ -1,4 +1,4 @@
-//! libCacheSim's programs, built by hand: what they print and take.
+//! Peers' programs, built by hand: what they print and take.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -95,6 +95,18 @@ impl Peer {
             .arg("--ignore-obj-size");
         run(command).map(Some)
     }
+}
+
+/// Finds the OPT curve by the tree of Sugumar and Abraham, from a file with a page a line; nothing if it is not at hand.
+///
+/// It is `cache_sim_sugumar_tree` of ScaleOPT's sources, built by hand: `PAGETIDE_TREE` names it.
+pub fn tree(path: &Path) -> Result<Option<Took>, Failure> {
+    let Some(program) = std::env::var_os("PAGETIDE_TREE") else {
+        return Ok(None);
+    };
+    let mut command = timed(Path::new(&program));
+    command.arg(path).arg("1");
+    run(command).map(Some)
 }
 
 /// A command that tells its time last: the machine may have other work, so that processor time is asked for too.

@@ -55,7 +55,7 @@ struct Group([u16; GROUP]);
 #[repr(align(64))]
 struct Node([u32; FAN]);
 
-pub(super) struct Stack {
+struct Stack {
     /// Time of each page's last use, plus 1; 0 for none.
     times: Vec<u32>,
     lines: Vec<Line>,
@@ -67,11 +67,11 @@ pub(super) struct Stack {
     /// Pages used so far.
     count: u32,
     /// References by distance, from 1.
-    pub distances: Vec<u32>,
+    distances: Vec<u32>,
 }
 
 impl Stack {
-    pub fn new(pages: u32) -> Self {
+    fn new(pages: u32) -> Self {
         let lines = (at(pages) * ROOM).div_ceil(at(LINE)).max(2);
         let groups = lines.div_ceil(GROUP);
         let mut levels = Vec::new();
@@ -100,7 +100,7 @@ impl Stack {
     }
 
     /// Takes references, with the processor's widest registers if it has them.
-    pub fn run(&mut self, references: &[u32]) {
+    fn run(&mut self, references: &[u32]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("popcnt")
             && std::arch::is_x86_feature_detected!("bmi2")

@@ -18,17 +18,17 @@
 mod bundle;
 mod group;
 mod halving;
+mod layout;
 mod leaf;
 mod owners;
-mod ranks;
 
 use super::Curve;
+use super::ranks::Ranks;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, narrow};
 use crate::tokens::Tokens;
 use group::{Group, Sizes};
 use owners::Exchange;
-use ranks::Ranks;
 
 /// References in a piece for each page, but not fewer nor more than these; with more pages, as many as pages.
 ///
@@ -82,6 +82,7 @@ impl Stack {
         let end = self.free.len() + references.len();
         let exchanges = self.exchanges(references, end);
         let mut sizes = Sizes {
+            first: 0,
             free: &mut self.free,
             hits: &mut self.hits,
         };

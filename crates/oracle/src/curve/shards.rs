@@ -5,13 +5,16 @@
 //! section 3.3: the references that the sample lacks count as hits at distance 1). Error bars come from ten subsamples,
 //! drawn by other bits of the hash: the standard error of their mean, by the jackknife for independent groups.
 
+mod groups;
+
 use std::path::Path;
 
-use super::lru::Stack;
 use super::{Point, shown_sizes};
 use crate::error::{ReferenceError, Trouble};
+use crate::flat;
 use crate::ingest::{self, Dense, Format, Told};
 use crate::number::{at, low32, narrow, whole};
+use groups::Groups;
 
 /// Subsamples that the error bars come from.
 const GROUPS: usize = 10;
@@ -140,9 +143,19 @@ fn hash(id: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Upper half of the hash below which pages are sampled.
-fn threshold(rate: f64) -> u64 {
-    u64::from(whole(rate.clamp(0.0, 1.0) * f64::from(u32::MAX)))
+/// 32 bits that depend on all bits of an id, by multiplications that wide registers have: an id that is not sampled needs
+/// nothing more. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, behind both halves of the id.)
+#[inline]
+fn draw(id: u64) -> u32 {
+    let mut x = low32(id & u64::from(u32::MAX)) ^ low32(id >> 32).wrapping_mul(0x9e37_79b1);
+    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
+    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+    x ^ (x >> 16)
+}
+
+/// The highest draw with which a page is sampled.
+fn threshold(rate: f64) -> u32 {
+    whole(rate.clamp(0.0, 1.0) * f64::from(u32::MAX))
 }
 
 /// The curve of a sample of `rate` of all pages, from references in memory.
@@ -191,7 +204,8 @@ pub fn shards_of_file(
 
 /// References of sampled pages.
 struct Sample {
-    below: u64,
+    /// The highest draw of a sampled page.
+    most: u32,
     rate: f64,
     ids: Vec<u64>,
     references: u64,
@@ -200,7 +214,7 @@ struct Sample {
 impl Sample {
     fn new(rate: f64) -> Self {
         Self {
-            below: threshold(rate),
+            most: threshold(rate),
             rate,
             ids: Vec::new(),
             references: 0,
@@ -245,12 +259,12 @@ impl Sample {
     )]
     #[inline(always)]
     fn pick(&mut self, ids: &[u64]) {
-        let below = self.below;
+        let most = self.most;
         let (lanes, rest) = ids.as_chunks::<LANES>();
         for lane in lanes {
             let found = lane
                 .iter()
-                .fold(false, |found, id| found | (hash(*id) >> 32 <= below));
+                .fold(false, |found, id| found | (draw(*id) <= most));
             if found {
                 self.keep(lane);
             }
@@ -259,48 +273,108 @@ impl Sample {
     }
 
     fn keep(&mut self, ids: &[u64]) {
-        let below = self.below;
-        let sampled = |id: &u64| hash(*id) >> 32 <= below;
+        let most = self.most;
+        let sampled = |id: &u64| draw(*id) <= most;
         self.ids.extend(ids.iter().copied().filter(sampled));
     }
 
     fn finish(self) -> SampledCurve {
-        let mut dense = Dense::new();
+        let mut dense = Dense::of_few();
         let mut numbers = Vec::with_capacity(self.ids.len());
         // A sample has fewer pages than a string may have.
         let _ = dense.number(&self.ids, &mut numbers);
-        let groups: Vec<usize> = dense.ids().iter().copied().map(group).collect();
-        let pages = dense.pages().max(1);
-        let mut parts = vec![part(&numbers, pages, self.rate)];
-        let share = (GROUPS as f64 - 1.0) / GROUPS as f64;
-        let mut kept = Vec::with_capacity(numbers.len());
-        for without in 0..GROUPS {
-            kept.clear();
-            let stays = |page: &u32| groups[at(*page)] != without;
-            kept.extend(numbers.iter().copied().filter(stays));
-            parts.push(part(&kept, pages, self.rate * share));
-        }
         SampledCurve {
             references: self.references,
             rate: self.rate,
             pages: dense.pages(),
-            parts,
+            parts: parts(
+                &numbers,
+                dense.ids().iter().map(|id| group(*id)).collect(),
+                self.rate,
+            ),
         }
     }
 }
 
 /// The subsample that a page belongs to.
-fn group(id: u64) -> usize {
-    at(low32(hash(id) & 0xffff)) % GROUPS
+fn group(id: u64) -> u8 {
+    let group = low32(hash(id) & 0xffff) % narrow(GROUPS);
+    group.to_le_bytes()[0]
 }
 
-/// Distances within the sample, or what is left of it; pages may lack.
-fn part(numbers: &[u32], pages: u32, rate: f64) -> Part {
-    let mut stack = Stack::new(pages);
-    stack.run(numbers);
-    Part {
-        distances: stack.distances,
-        references: u64::from(narrow(numbers.len())),
+/// Distances within the sample, and within what is left of it without each subsample.
+fn parts(numbers: &[u32], groups: Vec<u8>, rate: f64) -> Vec<Part> {
+    let mut references = [0_u64; GROUPS];
+    for page in numbers {
+        references[usize::from(groups[at(*page)])] += 1;
+    }
+    let mut all = flat::zeroed(groups.len());
+    let mut without: [Vec<u32>; GROUPS] = std::array::from_fn(|_| flat::zeroed(groups.len()));
+    Groups::new(groups).run(numbers, |each, own| {
+        let distance: u32 = each.iter().sum();
+        all[at(distance) - 1] += 1;
+        for (group, (since, distances)) in each.iter().zip(&mut without).enumerate() {
+            // Its own references are left out with a group.
+            let distance = distance - if group == own { 0 } else { *since };
+            distances[at(distance) - 1] += u32::from(group != own);
+        }
+    });
+    let share = (GROUPS as f64 - 1.0) / GROUPS as f64;
+    let length = numbers.len() as u64;
+    let all = Part {
+        distances: all,
+        references: length,
         rate,
+    };
+    let without = without.into_iter().zip(references);
+    let left = without.map(|(distances, references)| Part {
+        distances,
+        references: length - references,
+        rate: rate * share,
+    });
+    std::iter::once(all).chain(left).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_any_pattern_are_sampled_at_the_rate_and_spread_over_the_subsamples() {
+        let patterns: [fn(u64) -> u64; 7] = [
+            |number| number,
+            |number| number << 12,
+            |number| number << 32,
+            |number| number << 44,
+            |number| number.wrapping_mul(0x1_0000_0001),
+            // As addresses of a program are.
+            |number| 0x7f00_0000_0000 + ((number & 1) << 40) + (number << 12),
+            |number| number.wrapping_mul(number),
+        ];
+        for (pattern, id) in patterns.iter().enumerate() {
+            for rate in [0.3, 0.01] {
+                let ids: Vec<u64> = (0..200_000).map(id).collect();
+                let mut sample = Sample::new(rate);
+                sample.take(&ids);
+                let expected = 200_000.0 * rate;
+                // Six standard deviations.
+                let near = |count: usize, expected: f64| {
+                    (count as f64 - expected).abs() < 6.0 * expected.sqrt()
+                };
+                let count = sample.ids.len();
+                assert!(near(count, expected), "{pattern}: {count} at {rate}");
+                for number in 0..GROUPS {
+                    let members = sample
+                        .ids
+                        .iter()
+                        .filter(|id| usize::from(group(**id)) == number);
+                    let count = members.count();
+                    assert!(
+                        near(count, expected / 10.0),
+                        "{pattern}: {count} in {number}"
+                    );
+                }
+            }
+        }
     }
 }

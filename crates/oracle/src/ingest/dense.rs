@@ -50,8 +50,13 @@ fn spread(id: u64, bits: u32) -> usize {
 }
 
 impl Dense {
-    pub fn new() -> Self {
-        Self::within(u64::MAX)
+    /// For few ids that may lie anywhere: a tree would touch more memory than they need.
+    pub fn of_few() -> Self {
+        Self {
+            table: Table::Hash(Hash::of(&[])),
+            ids: Vec::new(),
+            memory: u64::MAX,
+        }
     }
 
     /// Takes at most this many bytes of memory.
@@ -146,7 +151,7 @@ impl Radix {
 
 impl Hash {
     fn of(ids: &[u64]) -> Self {
-        let slots = (ids.len() * 4).next_power_of_two().max(1 << 16);
+        let slots = (ids.len() * 4).next_power_of_two().max(1 << 12);
         let mut hash = Self {
             slots: flat::zeroed(slots),
         };
@@ -220,7 +225,7 @@ mod tests {
             [u64::MAX, 10],
             [100, u64::MAX],
         ] {
-            let mut dense = Dense::new();
+            let mut dense = Dense::within(u64::MAX);
             let mut model = HashMap::new();
             for span in spans {
                 let pool: Vec<u64> = (0..40_000).map(|_| rng.below(span)).collect();

@@ -12,7 +12,7 @@ pub(super) const PIECE: usize = 1 << 14;
 /// Bytes of an entry of oracleGeneral.
 const ENTRY_BYTES: usize = 24;
 /// Entries of oracleGeneral that are taken at a time: their bytes and ids stay in a core's own cache.
-const ENTRIES: usize = 1 << 12;
+const ENTRIES: usize = 1 << 10;
 /// Bits of an address within a page.
 const PAGE_BITS: u32 = 12;
 

@@ -3,12 +3,15 @@
 //! Times get new numbers, so that they fit in 15 bits. Owners say which leaf holds which, and leaves are asked in turn.
 //! Where exchanges are of so many leaves that taking the bundle apart is less work, that is done (`halving.rs`).
 
+use std::collections::BTreeMap;
+
 use super::group::Sizes;
-use super::halving::{Halving, Layout};
+use super::halving::Halving;
+use super::layout::Layout;
 use super::leaf::{self, Leaf};
 use super::owners::{Exchange, Owners};
-use super::ranks::Ranks;
-use crate::number::{at, low15, narrow};
+use crate::curve::ranks::Ranks;
+use crate::number::{at, low15};
 use crate::wide::{Plain, Registers, Wide};
 
 /// Most sizes of a bundle.
@@ -16,7 +19,10 @@ pub(super) const SIZES: usize = 1 << 13;
 /// Most exchanges that leaves are asked for at a time: each may bring a time, and times start from 1.
 const EXCHANGES: usize = leaf::NONE as usize - 1 - SIZES;
 /// Most exchanges that the bundle is taken apart for at a time.
-const HALVED: usize = 1 << 17;
+const HALVED: usize = 1 << 18;
+/// How many times a bundle that was taken apart is taken apart without asking leaves first.
+const APART: u8 = 15;
+
 /// How many leaves may be asked before the bundle is taken apart instead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
@@ -27,16 +33,18 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Halving takes about as long for an interval as 20 leaves do.
+    /// Halving takes about as long for an interval as 10 leaves do.
     pub const USUAL: Self = Self {
         first: 1 << 12,
-        each: 20,
+        each: 10,
     };
 }
 
 /// Makes exchanges among the sizes of bundles; its tables are used for one after the other.
 pub(super) struct Bundle {
     patience: Patience,
+    /// How many more times each bundle that was taken apart is taken apart at once, by its first size.
+    apart: BTreeMap<usize, u8>,
     ranks: Ranks,
     owners: Owners,
     leaves: Vec<Leaf>,
@@ -50,6 +58,7 @@ impl Bundle {
     pub fn new(patience: Patience) -> Self {
         Self {
             patience,
+            apart: BTreeMap::new(),
             ranks: Ranks::default(),
             owners: Owners::default(),
             leaves: Vec::new(),
@@ -61,17 +70,25 @@ impl Bundle {
 
     /// Makes exchanges in order; all times are below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
+        let rest = self.apart.get(&sizes.first).copied().unwrap_or(0);
         let mut left = exchanges;
-        while !left.is_empty() {
+        while rest == 0 && !left.is_empty() {
             let some = &left[..left.len().min(EXCHANGES)];
             let done = self.ask_leaves(sizes, some, end);
             left = &left[done..];
             if done < some.len() {
-                for some in left.chunks(HALVED) {
-                    self.halve(sizes, some, end);
-                }
-                return;
+                break;
             }
+        }
+        if left.is_empty() {
+            return;
+        }
+        // What a string does seldom changes from one piece to the next.
+        let rest = rest.checked_sub(1).unwrap_or(APART);
+        self.apart.insert(sizes.first, rest);
+        for some in left.chunks(HALVED) {
+            let whole = self.layout.part(sizes.free, some, end);
+            self.halving.solve(whole, sizes);
         }
     }
 
@@ -170,21 +187,5 @@ impl Bundle {
                 .exchange(Exchange { given, taken }, registers, tell);
         }
         exchanges.len()
-    }
-
-    /// Makes exchanges by taking the bundle apart.
-    fn halve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
-        self.number(sizes, exchanges, end);
-        let ranks = &self.ranks;
-        self.layout.reset(self.times.len());
-        for (size, &time) in (0..).zip(sizes.free.iter()) {
-            self.layout.hold(ranks.of(time), size);
-        }
-        for exchange in exchanges {
-            let (given, taken) = (ranks.of(exchange.given), ranks.of(exchange.taken));
-            self.layout.exchange(Exchange { given, taken });
-        }
-        let whole = self.layout.part(narrow(sizes.free.len()));
-        self.halving.solve(whole, sizes, &self.times);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bundle::{self, Bundle, Patience};
 use super::owners::{self, Exchange, Owners};
-use super::ranks::Ranks;
+use crate::curve::ranks::Ranks;
 use crate::flat::AHEAD;
 use crate::number::at;
 use crate::wide::{Plain, Registers, Wide};
@@ -13,6 +13,8 @@ const EXCHANGES: usize = 1 << 20;
 /// Consecutive sizes: when the token that each has more than the one before became free, and how many intervals each is
 /// the first to serve.
 pub(super) struct Sizes<'a> {
+    /// How many sizes are smaller than these.
+    pub first: usize,
     pub free: &'a mut [u32],
     pub hits: &'a mut [u32],
 }
@@ -53,8 +55,9 @@ impl Group {
         let lists = divide(sizes.free, width, exchanges, end);
         let hits = sizes.hits.chunks_mut(width);
         let parts = sizes.free.chunks_mut(width).zip(hits).zip(lists);
-        for ((free, hits), mut list) in parts {
-            let mut part = Sizes { free, hits };
+        for (number, ((free, hits), mut list)) in parts.enumerate() {
+            let first = sizes.first + number * width;
+            let mut part = Sizes { first, free, hits };
             if width == self.most {
                 self.bundle.solve(&mut part, &list, end);
             } else {

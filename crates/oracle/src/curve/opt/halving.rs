@@ -12,23 +12,28 @@
 //! are served in order of their ends, each by the token that became free last before its beginning; where slack goes, the
 //! latest tokens do. This stays optimal with tokens that vary over time, and serves the same intervals as all sizes
 //! together would.
+//!
+//! An interval needs one token. So slack matters only as far as it grows by one where an interval begins and falls by one
+//! where an interval ends: what exceeds that is cut, and changes nothing. Then each event brings a token or none, which is
+//! a bit. All bits are there from the start, since an interval only asks for tokens from before its beginning. What ends
+//! takes the latest one up to its beginning and is served by the lower half; where there is none, it takes the latest one
+//! up to now, and is left to the upper half.
 
 use super::group::Sizes;
 use super::leaf::{self, Leaf};
-use super::owners::Exchange;
-use crate::flat::{self, AHEAD};
 use crate::number::{at, low15, narrow};
-use crate::tokens::Tokens as Set;
+use crate::tokens::Tokens;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Marks the beginning of an interval. Numbers below `LAST` mark an end and are the place of the beginning.
-const BEGIN: u32 = u32::MAX;
-/// Marks a time that is there at last, which the lower bits say.
-const LAST: u32 = 1 << 31;
-/// Marks a time that is there at first; the lower bits say which size holds it.
-const FIRST: u32 = 3 << 30;
-/// Marks a time that comes from a smaller size, or goes to a larger one.
-const PASSING: u32 = BEGIN - 1;
+/// Marks a time that is there at first; the lower bits say which size holds it. Numbers below it mark the end of an
+/// interval and are the place of its beginning.
+pub(super) const FIRST: u32 = 1 << 30;
+/// Marks a time that is there at last, which the lower bits say. What is below it frees a token, the rest needs one.
+pub(super) const LAST: u32 = 1 << 31;
+/// Marks the beginning of an interval.
+pub(super) const BEGIN: u32 = u32::MAX;
+/// Events whose tokens are a word.
+const WORD: usize = 64;
 
 /// What happens at a point.
 enum Event {
@@ -43,74 +48,10 @@ impl Event {
     fn of(code: u32) -> Self {
         match code {
             BEGIN => Self::Begin,
-            FIRST.. => Self::First(code - FIRST),
             LAST.. => Self::Last(code - LAST),
+            FIRST.. => Self::First(code - FIRST),
             _ => Self::End(code),
         }
-    }
-}
-
-/// How each time comes and goes.
-#[derive(Default)]
-pub(super) struct Layout {
-    comes: Vec<u32>,
-    goes: Vec<u32>,
-}
-
-impl Layout {
-    /// Makes room for times below `times`.
-    pub fn reset(&mut self, times: usize) {
-        self.comes.clear();
-        self.comes.resize(times, PASSING);
-        self.goes.clear();
-        self.goes.resize(times, LAST);
-    }
-
-    /// A size holds a time at first.
-    #[inline]
-    pub fn hold(&mut self, time: u32, size: u32) {
-        self.comes[at(time)] = FIRST + size;
-    }
-
-    /// An exchange that the sizes make together.
-    #[inline]
-    pub fn exchange(&mut self, Exchange { given, taken }: Exchange) {
-        if given < taken {
-            self.goes[at(taken)] = PASSING;
-        } else {
-            self.goes[at(taken)] = BEGIN;
-            self.comes[at(given)] = taken;
-        }
-    }
-
-    /// All that happens to `sizes` sizes.
-    pub fn part(&mut self, sizes: u32) -> Part {
-        let events = |codes: &[u32]| codes.iter().filter(|code| **code != PASSING).count();
-        let mut part = Half::new(events(&self.comes) + events(&self.goes));
-        let mut slack = 0_u32;
-        for time in 0..self.comes.len() {
-            let (comes, goes) = (self.comes[time], self.goes[time]);
-            slack += u32::from(comes == PASSING);
-            slack -= u32::from(goes == PASSING);
-            if comes != PASSING {
-                // An end knows the time of its beginning, which knows its place by now.
-                let is_end = comes < LAST;
-                let code = if is_end { self.goes[at(comes)] } else { comes };
-                part.take(code, true);
-                part.note(slack);
-            }
-            if goes != PASSING {
-                let code = if goes == BEGIN {
-                    BEGIN
-                } else {
-                    LAST + narrow(time)
-                };
-                self.goes[time] = narrow(part.length);
-                part.take(code, true);
-            }
-            part.note(slack);
-        }
-        part.finish(0, sizes)
     }
 }
 
@@ -119,81 +60,116 @@ pub(super) struct Part {
     low: u32,
     high: u32,
     events: Vec<u32>,
-    /// Tokens that smaller sizes leave between two events, the fewest of them: before the first, and after each.
+    /// Tokens that smaller sizes leave, as far as they can matter: before the first event, and after each.
+    ///
+    /// What begins needs at most one token more, and what ends leaves at most one. So this grows by at most one where a
+    /// token is needed, falls by at most one where one becomes free, and does nothing else.
     slack: Vec<u32>,
+    /// Events that free a token, a bit for each.
+    frees: Vec<u64>,
+    /// Events with which a token comes to be there: those that need one where the slack grows, and those that free one
+    /// where it does not fall. What is not served gives that up, or what came last.
+    gains: Vec<u64>,
+    /// Times that are there at last.
+    lasts: Vec<u64>,
 }
 
 /// One half of a part while it is taken apart.
-struct Half {
+pub(super) struct Half {
     events: Vec<u32>,
     slack: Vec<u32>,
     /// Events so far; there is room for one more behind them.
-    length: usize,
+    pub length: usize,
+    /// Slack after the newest event: the least so far, and no more than could be used.
+    least: u32,
 }
 
 impl Half {
-    fn new(length: usize) -> Self {
+    pub fn new(length: usize) -> Self {
         Self {
             events: vec![0; length + 1],
-            slack: vec![u32::MAX; length + 1],
+            slack: vec![0; length + 1],
             length: 0,
+            least: 0,
         }
     }
 
     /// Takes an event, or leaves it to be overwritten by the next: a branch would take longer.
     #[inline]
-    fn take(&mut self, code: u32, really: bool) {
+    pub fn take(&mut self, code: u32, really: bool) {
         self.events[self.length] = code;
         self.length += usize::from(really);
+        self.least += u32::from(really && code >= LAST);
     }
 
     /// Notes the slack at a time after the newest event.
     #[inline]
-    fn note(&mut self, slack: u32) {
-        let least = &mut self.slack[self.length];
-        *least = slack.min(*least);
+    pub fn note(&mut self, slack: u32) {
+        self.least = self.least.min(slack);
+        self.slack[self.length] = self.least;
     }
 
-    fn finish(mut self, low: u32, high: u32) -> Part {
+    pub fn finish(mut self, low: u32, high: u32) -> Part {
+        let words = self.length.div_ceil(WORD);
+        let (mut frees, mut gains, mut lasts) = (vec![0; words], vec![0; words], vec![0; words]);
         self.events.truncate(self.length);
+        let mut after = self.least;
+        let slacks = self.slack[..self.length].chunks_mut(WORD);
+        let words = self.events.chunks(WORD).zip(slacks).enumerate();
+        for (word, (codes, slacks)) in words.rev() {
+            let (mut free, mut gain, mut last) = (0, 0, 0);
+            for (&code, slack) in codes.iter().zip(slacks).rev() {
+                let is_free = u32::from(code < LAST);
+                let before = (after + is_free).min(*slack);
+                *slack = before;
+                free = free << 1 | u64::from(is_free);
+                gain = gain << 1 | u64::from(after + is_free - before);
+                last = last << 1 | u64::from((LAST..BEGIN).contains(&code));
+                after = before;
+            }
+            (frees[word], gains[word], lasts[word]) = (free, gain, last);
+        }
         Part {
             low,
             high,
             events: self.events,
             slack: self.slack,
+            frees,
+            gains,
+            lasts,
         }
     }
 }
 
 impl Part {
-    /// The least slack between an event and the next.
-    #[inline]
-    fn slack(&self, event: usize) -> u32 {
-        self.slack[event + 1]
+    /// What happens, with the slack behind it.
+    fn happenings(&self) -> impl Iterator<Item = (usize, (u32, u32))> {
+        let slack = self.slack[1..].iter().copied();
+        self.events.iter().copied().zip(slack).enumerate()
     }
 
     /// The events that were served, and those that were not.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn divide(mut self, served: &[bool], count: usize, middle: u32) -> (Self, Self) {
         let mut lower = Half::new(count);
         let mut upper = Half::new(self.events.len() - count);
         // Tokens of the lower half's own that nothing uses.
         let mut idle = 0_u32;
-        for (event, &is_lower) in served.iter().enumerate() {
-            let code = self.events[event];
-            if let Some(&later) = self.events.get(event + AHEAD) {
-                flat::soon(&self.events, later);
-            }
+        for (event, &slack) in self.slack[1..].iter().enumerate() {
+            let (code, is_lower) = (self.events[event], served[event]);
             // A passed event holds its place in its half.
             self.events[event] = narrow(if is_lower { lower.length } else { upper.length });
-            let is_end = code < LAST;
+            let is_end = code < FIRST;
             let begun = self.events[if is_end { at(code) } else { event }];
             let moved = if is_end { begun } else { code };
             lower.take(moved, is_lower);
             upper.take(moved, !is_lower);
-            let frees = is_end || (FIRST..BEGIN).contains(&code);
-            let change = if frees { 1 } else { u32::MAX };
+            let change = if code < LAST { 1 } else { u32::MAX };
             idle = idle.wrapping_add(if is_lower { change } else { 0 });
-            let slack = self.slack(event);
             lower.note(slack);
             upper.note(slack.wrapping_add(idle));
         }
@@ -204,12 +180,12 @@ impl Part {
     }
 
     /// There is one size, which serves them all.
-    fn find_one(&self, sizes: &mut Sizes<'_>, times: &[u32]) {
+    fn find_one(&self, sizes: &mut Sizes<'_>) {
         let low = at(self.low);
         for &code in &self.events {
             match Event::of(code) {
                 Event::End(_) => sizes.hits[low] += 1,
-                Event::Last(time) => sizes.free[low] = times[at(time)],
+                Event::Last(time) => sizes.free[low] = time,
                 Event::Begin | Event::First(_) => {}
             }
         }
@@ -226,15 +202,14 @@ impl Part {
         reason = "it has to be compiled with the caller's processor features"
     )]
     #[inline(always)]
-    fn find_all<R: Registers>(&self, sizes: &mut Sizes<'_>, times: &[u32], registers: R) {
+    fn find_all<R: Registers>(&self, sizes: &mut Sizes<'_>, registers: R) {
         let low = at(self.low);
         let mut leaf = Leaf::EMPTY;
         // No token of the leaf became free later.
         let mut newest = 0;
-        // Tokens of the slack by the time since when they are there: the last that came goes first.
+        // When the tokens of the slack came: the last goes first.
         let mut below = Vec::new();
-        let mut slack = 0;
-        for (event, &code) in self.events.iter().enumerate() {
+        for (event, (code, slack)) in self.happenings() {
             let now = low15(event + 1);
             match Event::of(code) {
                 Event::End(begun) => {
@@ -249,33 +224,21 @@ impl Part {
                 }
                 Event::Begin | Event::Last(_) => {}
             }
-            let left = self.slack(event);
-            if left > slack {
-                below.push((now, left - slack));
-            }
-            let mut gone = slack.saturating_sub(left);
-            while gone > 0
-                && let Some((time, count)) = below.last_mut()
+            if at(slack) > below.len() {
+                below.push(now);
+            } else if at(slack) < below.len()
+                && let Some(time) = below.pop()
             {
-                // The latest goes. Where that is one of the leaf's, it has one of the slack's for it.
-                let kept = *time < newest && leaf.pass(*time, leaf::NONE - 1, registers).is_some();
-                let taken = if kept { 1 } else { gone.min(*count) };
-                if !kept {
-                    newest = newest.min(*time);
-                }
-                gone -= taken;
-                *count -= taken;
-                if *count == 0 {
-                    below.pop();
-                }
+                // The latest goes. Where that is one of the leaf's, it has the slack's for it.
+                let kept = time < newest && leaf.pass(time, leaf::NONE - 1, registers).is_some();
+                newest = if kept { newest } else { newest.min(time) };
             }
-            slack = left;
         }
-        for (event, &code) in self.events.iter().enumerate() {
-            if let Event::Last(time) = Event::of(code)
+        for event in bits(&self.lasts).map(at) {
+            if let Event::Last(time) = Event::of(self.events[event])
                 && let Some(size) = leaf.serve(low15(event + 1), leaf::NONE, registers)
             {
-                sizes.free[low + size] = times[at(time)];
+                sizes.free[low + size] = time;
             }
         }
     }
@@ -291,19 +254,19 @@ pub(super) struct Halving {
 
 impl Halving {
     /// Counts each interval at its distance, and finds the time that each size holds at last.
-    pub fn solve(&mut self, whole: Part, sizes: &mut Sizes<'_>, times: &[u32]) {
+    pub fn solve(&mut self, whole: Part, sizes: &mut Sizes<'_>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Wide::at_hand() {
             // SAFETY: the processor has these features.
-            return unsafe { self.solve_wide(whole, sizes, times, wide) };
+            return unsafe { self.solve_wide(whole, sizes, wide) };
         }
-        self.solve_with(whole, sizes, times, Plain);
+        self.solve_with(whole, sizes, Plain);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn solve_wide(&mut self, whole: Part, sizes: &mut Sizes<'_>, times: &[u32], wide: Wide) {
-        self.solve_with(whole, sizes, times, wide);
+    fn solve_wide(&mut self, whole: Part, sizes: &mut Sizes<'_>, wide: Wide) {
+        self.solve_with(whole, sizes, wide);
     }
 
     #[expect(
@@ -311,19 +274,13 @@ impl Halving {
         reason = "it has to be compiled with the caller's processor features"
     )]
     #[inline(always)]
-    fn solve_with<R: Registers>(
-        &mut self,
-        whole: Part,
-        sizes: &mut Sizes<'_>,
-        times: &[u32],
-        registers: R,
-    ) {
+    fn solve_with<R: Registers>(&mut self, whole: Part, sizes: &mut Sizes<'_>, registers: R) {
         self.left.push(whole);
         while let Some(part) = self.left.pop() {
             if part.is_leaf() {
-                part.find_all(sizes, times, registers);
+                part.find_all(sizes, registers);
             } else if part.high - part.low == 1 {
-                part.find_one(sizes, times);
+                part.find_one(sizes);
             } else {
                 let middle = u32::midpoint(part.low, part.high);
                 let count = self.serve(&part, middle);
@@ -336,87 +293,62 @@ impl Halving {
 
     /// Finds which events are of sizes below `middle`, and how many.
     #[expect(
+        clippy::needless_bitwise_bool,
+        reason = "a branch that goes either way takes longer than both ways"
+    )]
+    #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
     )]
     #[inline(always)]
     fn serve(&mut self, part: &Part, middle: u32) -> usize {
         let Self { tokens, served, .. } = self;
-        let (mut first, mut count) = (0, 0);
+        let events = part.events.len();
+        let mut count = 0;
         served.clear();
-        served.resize(part.events.len(), false);
-        tokens.reset(part.events.len());
-        for (event, &code) in part.events.iter().enumerate() {
-            if code < LAST {
-                if let Some(free) = tokens.set.latest(code) {
-                    tokens.take(free, 1);
-                    served[event] = true;
-                    served[at(code)] = true;
-                    count += 2;
+        // One more, to be written to where a branch would take longer.
+        served.resize(events + 1, false);
+        // Tokens still to come are later than what is asked for.
+        tokens.load(&part.gains);
+        let mut earliest = tokens.first(0).unwrap_or(u32::MAX);
+        for (word, &frees) in (0..).zip(&part.frees) {
+            let mut left = frees;
+            while left != 0 {
+                let now = word << 6 | left.trailing_zeros();
+                left &= left - 1;
+                let code = part.events[at(now)];
+                let is_served = (code < FIRST) & (code >= earliest);
+                let is_first = code.wrapping_sub(FIRST) < middle;
+                served[at(now)] = is_served | is_first;
+                served[if is_served { at(code) } else { events }] = true;
+                count += 2 * usize::from(is_served) + usize::from(is_first);
+                let until = if is_served { code } else { now };
+                let found = tokens.remove_latest(until, !is_first);
+                if !is_first && found == earliest {
+                    earliest = tokens.first(found).unwrap_or(u32::MAX);
                 }
-            } else {
-                let is_lower = code.wrapping_sub(FIRST) < middle;
-                served[event] = is_lower;
-                first += u32::from(is_lower);
-            }
-            let capacity = part.slack(event) + first;
-            if capacity > tokens.total {
-                tokens.add(narrow(event), capacity - tokens.total);
-            }
-            while tokens.total > capacity {
-                let Some(latest) = tokens.set.latest(narrow(event)) else {
-                    break;
-                };
-                let excess = tokens.total - capacity;
-                tokens.take(latest, excess.min(tokens.counts[at(latest)]));
             }
         }
-        for (event, &code) in part.events.iter().enumerate() {
-            if (LAST..FIRST).contains(&code)
-                && let Some(free) = tokens.set.latest(narrow(event))
-            {
-                tokens.take(free, 1);
-                served[event] = true;
+        for event in bits(&part.lasts) {
+            if event >= earliest {
+                let found = tokens.remove_latest(event, true);
+                if found == earliest {
+                    earliest = tokens.first(found).unwrap_or(u32::MAX);
+                }
+                served[at(event)] = true;
                 count += 1;
             }
         }
-        count + at(first)
+        count
     }
 }
 
-/// Tokens by the event at which they became free.
-#[derive(Default)]
-struct Tokens {
-    counts: Vec<u32>,
-    set: Set,
-    total: u32,
-}
-
-impl Tokens {
-    fn reset(&mut self, events: usize) {
-        self.counts.clear();
-        self.counts.resize(events, 0);
-        self.set.reset(events);
-        self.total = 0;
-    }
-
-    #[inline]
-    fn add(&mut self, event: u32, count: u32) {
-        let here = &mut self.counts[at(event)];
-        if *here == 0 {
-            self.set.insert(event);
-        }
-        *here += count;
-        self.total += count;
-    }
-
-    #[inline]
-    fn take(&mut self, event: u32, count: u32) {
-        let here = &mut self.counts[at(event)];
-        *here -= count;
-        self.total -= count;
-        if *here == 0 {
-            self.set.remove(event);
-        }
-    }
+/// The places of bits.
+#[inline]
+fn bits(words: &[u64]) -> impl Iterator<Item = u32> {
+    (0..).zip(words).flat_map(|(word, &bits)| {
+        let left = |bits: &u64| Some(bits & (bits - 1)).filter(|left| *left != 0);
+        let all = std::iter::successors(Some(bits).filter(|bits| *bits != 0), left);
+        all.map(move |bits| word << 6 | bits.trailing_zeros())
+    })
 }

@@ -4,7 +4,7 @@ use crate::number::{at, narrow};
 
 /// A set of times that knows how many come before each.
 #[derive(Debug, Default)]
-pub(super) struct Ranks {
+pub(in crate::curve) struct Ranks {
     words: Vec<u64>,
     /// Times of the set before each word.
     before: Vec<u32>,
@@ -15,6 +15,12 @@ impl Ranks {
     pub fn reset(&mut self, end: usize) {
         self.words.clear();
         self.words.resize(end / 64 + 1, 0);
+    }
+
+    /// The set, a bit for each time.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// Adds a time.

@@ -1,0 +1,240 @@
+//! Distances within a sample, and within it without each of its groups, all in one pass.
+//!
+//! Without a group a distance is less by that group's pages that were used since. So the last uses of each group are bits
+//! of its own on one axis of time, and a question counts them for every group: ten passes would ask ten times. The axis
+//! is closed up when it is full (see `lru.rs`).
+
+use super::GROUPS;
+use crate::curve::ranks::Ranks;
+use crate::number::{at, narrow};
+
+/// Children of a node.
+const FAN: usize = 32;
+/// Times on the axis for each page.
+const ROOM: usize = 4;
+/// Times in a word.
+const WORD: usize = 64;
+
+/// A number for each group.
+pub(super) type Each = [u32; GROUPS];
+
+/// For each group, its last uses in the node before each child. Children that time has not reached yet have no number.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Node([[u32; FAN]; GROUPS]);
+
+/// The last use of each page.
+pub(super) struct Groups {
+    /// Time of each page's last use, plus 1; 0 for none.
+    times: Vec<u32>,
+    /// The group of each page.
+    members: Vec<u8>,
+    /// A bit for each last use, of each group apart.
+    live: Vec<[u64; GROUPS]>,
+    /// From words upwards.
+    levels: Vec<Vec<Node>>,
+    /// Pages used so far.
+    count: Each,
+    /// The next time.
+    end: usize,
+}
+
+impl Groups {
+    /// Pages belong to these groups, whose numbers are below [`GROUPS`].
+    pub fn new(groups: Vec<u8>) -> Self {
+        let words = (groups.len() * ROOM).div_ceil(WORD).max(2);
+        let mut levels = Vec::new();
+        let mut nodes = words;
+        while nodes > 1 {
+            nodes = nodes.div_ceil(FAN);
+            levels.push(vec![Node([[0; FAN]; GROUPS]); nodes]);
+        }
+        Self {
+            times: vec![0; groups.len()],
+            members: groups,
+            live: vec![[0; GROUPS]; words],
+            levels,
+            count: [0; GROUPS],
+            end: 0,
+        }
+    }
+
+    /// Hands on, for each reference whose page was used before, the pages of each group that were used since, itself
+    /// included, and its own group.
+    pub fn run(&mut self, references: &[u32], take: impl FnMut(Each, usize)) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("bmi2")
+        {
+            // SAFETY: the processor has these features.
+            return unsafe { self.run_wide(references, take) };
+        }
+        self.run_plain(references, take);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,popcnt,bmi2")]
+    fn run_wide(&mut self, references: &[u32], take: impl FnMut(Each, usize)) {
+        self.run_plain(references, take);
+    }
+
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn run_plain(&mut self, references: &[u32], mut take: impl FnMut(Each, usize)) {
+        for &page in references {
+            if self.end == self.live.len() * WORD {
+                self.close_up();
+            }
+            if self.end.is_multiple_of(WORD) {
+                self.enter(self.end / WORD);
+            }
+            let group = usize::from(self.members[at(page)]);
+            let time = std::mem::replace(&mut self.times[at(page)], narrow(self.end + 1));
+            if time > 0 {
+                take(self.since(at(time - 1)), group);
+                self.clear(at(time - 1), group);
+            } else {
+                self.count[group] += 1;
+            }
+            self.live[self.end / WORD][group] |= 1 << (self.end % WORD);
+            self.end += 1;
+        }
+    }
+
+    /// Each group's last uses from a time on.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn since(&self, time: usize) -> Each {
+        let mut since = self.count;
+        let earlier = (1 << (time % WORD)) - 1;
+        for (since, live) in since.iter_mut().zip(&self.live[time / WORD]) {
+            *since -= (live & earlier).count_ones();
+        }
+        let mut child = time / WORD;
+        for level in &self.levels {
+            let Node(sums) = &level[child / FAN];
+            for (since, sums) in since.iter_mut().zip(sums) {
+                *since -= sums[child % FAN];
+            }
+            child /= FAN;
+        }
+        since
+    }
+
+    /// Clears the last use of a page of this group.
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
+    fn clear(&mut self, time: usize, group: usize) {
+        self.live[time / WORD][group] &= !(1 << (time % WORD));
+        let mut child = time / WORD;
+        for level in &mut self.levels {
+            let place = child % FAN;
+            for (other, sum) in level[child / FAN].0[group].iter_mut().enumerate() {
+                *sum = sum.wrapping_sub(u32::from(other > place));
+            }
+            child /= FAN;
+        }
+    }
+
+    /// Time reaches a word: what lies before it is known.
+    fn enter(&mut self, word: usize) {
+        let mut before = self.count;
+        for (number, level) in self.levels.iter_mut().enumerate().rev() {
+            let span = FAN.pow(narrow(number));
+            let child = word / span;
+            let Node(sums) = &mut level[child / FAN];
+            for (before, sums) in before.iter_mut().zip(sums) {
+                let sum = &mut sums[child % FAN];
+                if word.is_multiple_of(span) {
+                    *sum = *before;
+                }
+                *before -= *sum;
+            }
+        }
+    }
+
+    /// Moves all last uses to the front of the axis.
+    #[cold]
+    fn close_up(&mut self) {
+        let mut ranks = Ranks::default();
+        ranks.reset(self.end);
+        for time in self.times.iter().filter(|time| **time > 0) {
+            ranks.insert(*time - 1);
+        }
+        self.live.fill([0; GROUPS]);
+        self.end = at(ranks.count());
+        let pages = self.times.iter_mut().zip(&self.members);
+        for (time, group) in pages.filter(|(time, _)| **time > 0) {
+            *time = ranks.of(*time - 1) + 1;
+            let place = at(*time) - 1;
+            self.live[place / WORD][usize::from(*group)] |= 1 << (place % WORD);
+        }
+        let count = std::mem::take(&mut self.count);
+        for word in 0..self.end.div_ceil(WORD) {
+            self.enter(word);
+            for (count, live) in self.count.iter_mut().zip(&self.live[word]) {
+                *count += live.count_ones();
+            }
+        }
+        debug_assert_eq!(self.count, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_reference::Rng;
+
+    #[test]
+    fn pages_since_the_last_use_are_those_of_a_plain_list() {
+        let mut rng = Rng::new(6);
+        // One page, few, and more than two levels have room for.
+        for (pages, length) in [(1, 2000), (7, 3000), (300, 6000), (20_000, 90_000)] {
+            let groups: Vec<u8> = (0..pages)
+                .map(|page: u32| u8::try_from(at(page * 7 % 31) % GROUPS).unwrap())
+                .collect();
+            let string: Vec<u32> = (0..length)
+                .map(|time: u32| match time / 500 % 3 {
+                    0 => time % pages,
+                    1 => rng.below_u32(pages),
+                    _ => rng.below_u32(1 + rng.clone().below_u32(pages)),
+                })
+                .collect();
+            let mut found = Vec::new();
+            let mut stack = Groups::new(groups.clone());
+            // In pieces, as nothing says that there is one call.
+            for some in string.chunks(777) {
+                stack.run(some, |each, group| found.push((each, group)));
+            }
+            let mut last = vec![0; at(pages)];
+            let mut place = 0;
+            for (time, &page) in (1..).zip(&string) {
+                let since = std::mem::replace(&mut last[at(page)], time);
+                if since == 0 {
+                    continue;
+                }
+                // Of many pages only some are counted.
+                if time % 97 == 0 || pages < 1000 {
+                    let mut each = [0; GROUPS];
+                    for (&time, &group) in last.iter().zip(&groups) {
+                        each[usize::from(group)] += u32::from(time >= since);
+                    }
+                    let group = usize::from(groups[at(page)]);
+                    assert_eq!(found[place], (each, group), "{time} of {pages} pages");
+                }
+                place += 1;
+            }
+            assert_eq!(place, found.len());
+        }
+    }
+}
