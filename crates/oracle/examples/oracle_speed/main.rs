@@ -262,7 +262,7 @@ fn equal(peer: &Peer, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Exact curves; OPT's before and after the peer's tree, which reads text, and the better counts.
+/// Exact curves; OPT's before and after the peer's tree, which reads text, and the better counts. Once where there is no tree.
 fn curves(string: &ReferenceString, folder: &Path) -> Result<(), Failure> {
     let references = string.in_memory().unwrap_or_default();
     let length = u32::try_from(references.len())?;
@@ -278,17 +278,20 @@ fn curves(string: &ReferenceString, folder: &Path) -> Result<(), Failure> {
         let (peak, opt) = counting::peak(|| curve::opt(references, string.pages()));
         (rate(length, start), peak as f64 / 1e6, opt)
     };
-    let (first, memory, opt) = run();
-    let text = folder.join("pages");
-    let mut out = BufWriter::new(File::create(&text)?);
-    for page in references {
-        writeln!(out, "{page}")?;
+    let (mut best, memory, opt) = run();
+    let mut theirs = None;
+    if let Some(program) = peer::tree() {
+        let text = folder.join("pages");
+        let mut out = BufWriter::new(File::create(&text)?);
+        for page in references {
+            writeln!(out, "{page}")?;
+        }
+        out.flush()?;
+        drop(out);
+        theirs = Some(peer::tree_curve(&program, &text)?);
+        std::fs::remove_file(&text)?;
+        best = best.max(run().0);
     }
-    out.flush()?;
-    drop(out);
-    let theirs = peer::tree(&text)?;
-    std::fs::remove_file(&text)?;
-    let best = first.max(run().0);
     print!("OPT curve, all sizes          {best:8.2} Mref/s {memory:7.1} MB");
     match theirs {
         Some(took) => {

@@ -1,5 +1,6 @@
 //! Peers' programs, built by hand: what they print and take.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
@@ -97,16 +98,18 @@ impl Peer {
     }
 }
 
-/// Finds the OPT curve by the tree of Sugumar and Abraham, from a file with a page a line; nothing if it is not at hand.
+/// The program that finds the OPT curve by the tree of Sugumar and Abraham; nothing if it is not at hand.
 ///
 /// It is `cache_sim_sugumar_tree` of ScaleOPT's sources, built by hand: `PAGETIDE_TREE` names it.
-pub fn tree(path: &Path) -> Result<Option<Took>, Failure> {
-    let Some(program) = std::env::var_os("PAGETIDE_TREE") else {
-        return Ok(None);
-    };
-    let mut command = timed(Path::new(&program));
+pub fn tree() -> Option<OsString> {
+    std::env::var_os("PAGETIDE_TREE")
+}
+
+/// Finds the OPT curve by the tree, from a file with a page a line.
+pub fn tree_curve(program: &OsStr, path: &Path) -> Result<Took, Failure> {
+    let mut command = timed(Path::new(program));
     command.arg(path).arg("1");
-    run(command).map(Some)
+    run(command)
 }
 
 /// A command that tells its time last: the machine may have other work, so that processor time is asked for too.
