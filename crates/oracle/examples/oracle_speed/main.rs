@@ -35,7 +35,7 @@ const PEERS: [(&str, &str); 11] = [
     ("fifo", "fifo"),
     ("clock", "clock"),
     ("sieve", "sieve"),
-    ("s3-fifo", "s3fifo"),
+    ("s3-fifo", "s3fifov0"),
     ("arc", "arc"),
     ("opt", "belady"),
     ("lirs", "lirs"),
@@ -50,7 +50,7 @@ const EQUAL: [(&str, &str); 8] = [
     ("fifo", "fifo"),
     ("clock", "clock"),
     ("sieve", "sieve"),
-    ("s3-fifo", "s3fifo"),
+    ("s3-fifo", "s3fifov0"),
     ("arc", "arc"),
     ("opt", "belady"),
     ("lirs(demote=1)", "lirs"),
@@ -68,7 +68,7 @@ const TWELVE: [(&str, &str); 12] = [
     ("car", ""),
     ("lirs", "lirs"),
     ("w-tinylfu", "wtinylfu"),
-    ("s3-fifo", "s3fifo"),
+    ("s3-fifo", "s3fifov0"),
     ("sieve", "sieve"),
 ];
 
@@ -321,7 +321,7 @@ fn from_file(string: &ReferenceString, path: &Path, peer: Option<&Peer>) -> Resu
             None => println!(),
         }
     };
-    for (name, theirs) in [("opt", "belady"), ("lru", "lru"), ("s3-fifo", "s3fifo")] {
+    for (name, theirs) in [("opt", "belady"), ("lru", "lru"), ("s3-fifo", "s3fifov0")] {
         let run = || -> Result<(f64, f64), Failure> {
             let start = now();
             let (peak, answer) = counting::peak(|| -> Result<(), Failure> {

@@ -323,23 +323,30 @@ impl Halving {
                 served[if is_served { at(code) } else { events }] = true;
                 count += 2 * usize::from(is_served) + usize::from(is_first);
                 let until = if is_served { code } else { now };
-                let found = tokens.remove_latest(until, !is_first);
-                if !is_first && found == earliest {
-                    earliest = tokens.first(found).unwrap_or(u32::MAX);
-                }
+                take_latest(tokens, &mut earliest, until, !is_first);
             }
         }
         for event in bits(&part.lasts) {
             if event >= earliest {
-                let found = tokens.remove_latest(event, true);
-                if found == earliest {
-                    earliest = tokens.first(found).unwrap_or(u32::MAX);
-                }
+                take_latest(tokens, &mut earliest, event, true);
                 served[at(event)] = true;
                 count += 1;
             }
         }
         count
+    }
+}
+
+/// Takes the latest token up to `until`, or none where not `really`, and keeps which one is the earliest.
+#[expect(
+    clippy::inline_always,
+    reason = "it has to be compiled with the caller's processor features"
+)]
+#[inline(always)]
+fn take_latest(tokens: &mut Tokens, earliest: &mut u32, until: u32, really: bool) {
+    let found = tokens.remove_latest(until, really);
+    if really && found == *earliest {
+        *earliest = tokens.first(found).unwrap_or(u32::MAX);
     }
 }
 
