@@ -131,12 +131,18 @@ fn run(mut command: Command) -> Result<Took, Failure> {
         .stderr(errors.try_clone()?)
         .spawn()?;
     let mut memory = 0.0_f64;
-    while child.try_wait()?.is_none() {
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
         memory = memory.max(anonymous_of_children(child.id()));
         std::thread::sleep(Duration::from_millis(5));
-    }
+    };
     let wall = start.elapsed().as_secs_f64();
     let (output, errors) = (text_of(output)?, text_of(errors)?);
+    if !status.success() {
+        return Err(format!("the peer failed ({status}): {output}{errors}").into());
+    }
     // The peer leaves a colour sequence, which ends in m, before its times.
     let last = errors.lines().next_back().unwrap_or_default();
     let words = last
