@@ -19,9 +19,6 @@ pub(crate) struct Queue {
     count: u32,
 }
 
-/// A cursor that stands nowhere.
-pub(crate) const NOWHERE: u32 = u32::MAX;
-
 impl Queue {
     /// An empty queue for at most `most` pages at a time.
     pub fn new(most: u32) -> Self {
@@ -58,20 +55,14 @@ impl Queue {
     #[inline]
     pub fn push(&mut self, page: u32, moved: impl FnMut(u32, u32)) -> u32 {
         if self.span == self.room() {
-            self.close_holes(NOWHERE, moved);
+            self.close_holes(moved);
         }
         self.append(page)
     }
 
-    /// Whether the next append needs [`close_holes`](Self::close_holes) first.
-    #[inline]
-    pub fn is_full(&self) -> bool {
-        self.span == self.room()
-    }
-
     /// Appends to a queue that is not full.
     #[inline]
-    pub fn append(&mut self, page: u32) -> u32 {
+    fn append(&mut self, page: u32) -> u32 {
         let slot = self.wrap(self.low + self.span);
         self.pages[at(slot)] = page;
         self.live[at(slot >> 6)] |= 1 << (slot & 63);
@@ -120,31 +111,6 @@ impl Queue {
         Some(self.page(slot))
     }
 
-    /// Slot of the first live page at or after `slot`, before the end of the queue.
-    pub fn next(&self, slot: u32) -> Option<u32> {
-        let offset = self.offset(slot);
-        if self.count == 0 || offset >= self.span {
-            return None;
-        }
-        let found = self.live_from(slot);
-        // Going round past the end leads to older pages.
-        (self.offset(found) >= offset).then_some(found)
-    }
-
-    /// The slot after `slot`; [`next`](Self::next) says whether a page follows there.
-    pub fn after(&self, slot: u32) -> u32 {
-        self.wrap(slot + 1)
-    }
-
-    /// How far `slot` lies after the oldest slot.
-    fn offset(&self, slot: u32) -> u32 {
-        if slot >= self.low {
-            slot - self.low
-        } else {
-            slot + self.room() - self.low
-        }
-    }
-
     /// The first live slot from `slot` on, going round; there is one.
     #[inline]
     fn live_from(&self, slot: u32) -> u32 {
@@ -160,11 +126,10 @@ impl Queue {
         narrow(word * 64) + bits.trailing_zeros()
     }
 
-    /// Moves all pages together, in order, and returns where the page in slot `cursor` is now.
+    /// Moves all pages together, in order.
     #[cold]
-    pub fn close_holes(&mut self, cursor: u32, mut moved: impl FnMut(u32, u32)) -> u32 {
+    fn close_holes(&mut self, mut moved: impl FnMut(u32, u32)) {
         let mut write = self.low;
-        let mut found = NOWHERE;
         let words = narrow(self.live.len());
         let first = self.low >> 6;
         // Word by word round the ring; the first one is passed twice, its upper part first and its lower part last.
@@ -180,9 +145,6 @@ impl Queue {
             while bits != 0 {
                 let read = word * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
-                if read == cursor {
-                    found = write;
-                }
                 let page = self.pages[at(read)];
                 // What is written lies at or before what was read last: nothing unread is overwritten.
                 self.live[at(write >> 6)] |= 1 << (write & 63);
@@ -194,7 +156,6 @@ impl Queue {
             }
         }
         self.span = self.count;
-        found
     }
 }
 

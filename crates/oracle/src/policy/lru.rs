@@ -27,8 +27,8 @@ struct Lru {
     /// First time in the window, and the next time.
     start: u32,
     now: u32,
-    count: u32,
-    size: u32,
+    /// Places in memory that are free yet.
+    free: u32,
 }
 
 impl Lru {
@@ -39,71 +39,81 @@ impl Lru {
             live: flat::zeroed(at(room / 64)),
             start: 1,
             now: 1,
-            count: 0,
-            size: setup.size,
+            free: setup.size,
         }
-    }
-
-    /// Moves the start of the window behind the first last use in it.
-    #[inline]
-    fn evict(&mut self) {
-        let mut word = at(self.start >> 6);
-        let mut bits = self.live[word] & (u64::MAX << (self.start & 63));
-        while bits == 0 {
-            word += 1;
-            bits = self.live[word];
-        }
-        self.start = narrow(word * 64) + bits.trailing_zeros() + 1;
-    }
-
-    /// Gives the last uses in the window new times from 1 without gaps, so that there is room behind them.
-    #[cold]
-    fn close_up(&mut self) {
-        let (first, start) = (at(self.start >> 6), self.start);
-        self.live[..first].fill(0);
-        self.live[first] &= u64::MAX << (start & 63);
-        let mut before = Vec::with_capacity(self.live.len());
-        let mut sum = 1;
-        for bits in &self.live {
-            before.push(sum);
-            sum += bits.count_ones();
-        }
-        for last in &mut self.last {
-            let time = *last;
-            *last = if time >= start {
-                let earlier = self.live[at(time >> 6)] & ((1 << (time & 63)) - 1);
-                before[at(time >> 6)] + earlier.count_ones()
-            } else {
-                0
-            };
-        }
-        // Times from 1 to before the sum.
-        let words = at(sum >> 6);
-        self.live[..words].fill(u64::MAX);
-        self.live[words..].fill(0);
-        self.live[words] = (1 << (sum & 63)) - 1;
-        (self.start, self.now) = (1, sum);
     }
 }
 
+/// The first last use in a word after this one.
+#[cold]
+fn first_beyond(live: &[u64], word: usize) -> u32 {
+    let mut word = word + 1;
+    while live[word] == 0 {
+        word += 1;
+    }
+    narrow(word * 64) + live[word].trailing_zeros()
+}
+
+/// Gives the last uses from `start` on new times from 1 without gaps, so that there is room behind them; the next time.
+#[cold]
+fn close_up(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
+    let first = at(start >> 6);
+    live[..first].fill(0);
+    live[first] &= u64::MAX << (start & 63);
+    let mut before = Vec::with_capacity(live.len());
+    let mut sum = 1;
+    for bits in &*live {
+        before.push(sum);
+        sum += bits.count_ones();
+    }
+    for last in last {
+        let time = *last;
+        *last = if time >= start {
+            let earlier = live[at(time >> 6)] & ((1 << (time & 63)) - 1);
+            before[at(time >> 6)] + earlier.count_ones()
+        } else {
+            0
+        };
+    }
+    // Times from 1 to before the sum.
+    let words = at(sum >> 6);
+    live[..words].fill(u64::MAX);
+    live[words..].fill(0);
+    live[words] = (1 << (sum & 63)) - 1;
+    sum
+}
+
 impl Policy for Lru {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "it has to be compiled with the caller's processor features"
+    )]
+    #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         if at(self.now >> 6) == self.live.len() {
-            self.close_up();
+            self.now = close_up(&mut self.last, &mut self.live, self.start);
+            self.start = 1;
         }
         let now = self.now;
         let last = std::mem::replace(&mut self.last[at(page)], now);
         self.live[at(now >> 6)] |= 1 << (now & 63);
         self.now += 1;
         let hit = last >= self.start;
-        if hit {
-            self.live[at(last >> 6)] &= !(1 << (last & 63));
-        } else if self.count == self.size {
-            self.evict();
-        } else {
-            self.count += 1;
+        // Of a page that was gone the bit lies before the window, where none is read.
+        self.live[at(last >> 6)] &= !(1 << (last & 63));
+        if self.free > 0 {
+            self.free -= u32::from(!hit);
+            return hit;
         }
+        // Which references hit is hard to foretell: whether the start moves on is no jump.
+        let word = self.start & !63;
+        let bits = self.live[at(word >> 6)] & (u64::MAX << (self.start & 63));
+        let next = if bits == 0 && !hit {
+            first_beyond(&self.live, at(word >> 6))
+        } else {
+            word + bits.trailing_zeros()
+        };
+        self.start = if hit { self.start } else { next + 1 };
         hit
     }
 

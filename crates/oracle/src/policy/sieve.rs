@@ -3,7 +3,6 @@
 use super::{About, Policy, Setup};
 use crate::flat;
 use crate::number::at;
-use crate::queue::{NOWHERE, Queue};
 
 pub(super) static ABOUT: About = About {
     name: "sieve",
@@ -16,41 +15,50 @@ pub(super) static ABOUT: About = About {
 struct Sieve {
     /// 0 for absent, 1 for present, 2 for used.
     state: Vec<u8>,
-    pages: Queue,
-    /// Slot of the next page to look at, or nowhere for the oldest.
-    hand: u32,
-    size: u32,
+    /// In order of arrival: survivors that the hand has passed, a gap, and from the hand on what it has not looked at.
+    pages: Vec<u32>,
+    /// End of the survivors before the hand.
+    passed: usize,
+    /// The next page to look at; where it is the end, there is none.
+    hand: usize,
+    end: usize,
+    /// Places in memory that are free yet.
+    free: u32,
 }
 
 impl Sieve {
     fn new(setup: Setup<'_>) -> Self {
+        // Beside the pages in memory as much again, so that the gap is closed once in as many arrivals at most.
+        let room = at(setup.size.min(setup.pages)) * 2 + flat::AHEAD;
         Self {
             state: flat::zeroed(at(setup.pages)),
-            pages: Queue::new(setup.size.min(setup.pages)),
-            hand: NOWHERE,
-            size: setup.size,
+            pages: flat::zeroed(room),
+            passed: 0,
+            hand: 0,
+            end: 0,
+            free: setup.size,
         }
     }
 
+    /// Moves the hand on until it has evicted a page. Survivors move to the others that it has passed.
+    #[inline]
     fn evict(&mut self) {
-        let mut slot = match self.hand {
-            NOWHERE => self.pages.oldest().unwrap_or(0),
-            slot => slot,
-        };
         loop {
-            let page = self.pages.page(slot);
-            let next = self.pages.next(self.pages.after(slot));
+            let page = self.pages[self.hand];
+            flat::soon(&self.state, self.pages[self.hand + flat::AHEAD / 2]);
             let state = &mut self.state[at(page)];
             *state -= 1;
-            if *state == 0 {
-                self.pages.remove(slot);
-                self.hand = next.unwrap_or(NOWHERE);
+            let is_evicted = *state == 0;
+            self.pages[self.passed] = page;
+            self.passed += usize::from(!is_evicted);
+            self.hand += 1;
+            if self.hand == self.end {
+                // The hand goes back to the oldest, and there is no gap.
+                (self.hand, self.end, self.passed) = (0, self.passed, 0);
+            }
+            if is_evicted {
                 return;
             }
-            slot = match next {
-                Some(next) => next,
-                None => self.pages.oldest().unwrap_or(slot),
-            };
         }
     }
 }
@@ -67,13 +75,19 @@ impl Policy for Sieve {
             return true;
         }
         self.state[at(page)] = 1;
-        if self.pages.len() == self.size {
+        if self.free > 0 {
+            self.free -= 1;
+        } else {
             self.evict();
         }
-        if self.pages.is_full() {
-            self.hand = self.pages.close_holes(self.hand, |_, _| ());
+        if self.end + flat::AHEAD > self.pages.len() {
+            // What the hand has not looked at moves to the survivors.
+            self.pages.copy_within(self.hand..self.end, self.passed);
+            self.end -= self.hand - self.passed;
+            self.hand = self.passed;
         }
-        self.pages.append(page);
+        self.pages[self.end] = page;
+        self.end += 1;
         false
     }
 
