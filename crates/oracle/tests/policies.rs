@@ -212,6 +212,25 @@ fn curves_of_more_pages_than_one_piece_of_a_table_counts_are_simulation_too() {
 }
 
 #[test]
+fn a_curve_of_a_million_pages_or_of_one_distance_a_million_times_is_simulation_too() {
+    // So many pages that the uppermost table has several parts with children.
+    let pages = 1_000_000;
+    let mut rng = Rng::new(19);
+    let many = (0..pages).chain((0..400_000).map(|_| rng.below_u32(pages)));
+    // A count of 16 bits begins again: just before, at and after its end, and several times.
+    let few = [65_535, 65_536, 65_537, 200_000].map(|times| vec![0_u32; times + 1]);
+    let two = (0..1_000_000).map(|time| if time < 300_000 { time % 2 } else { 0 });
+    for string in few.into_iter().chain([many.collect(), two.collect()]) {
+        let range = self::pages(&string);
+        let lru = curve::lru(&string, range);
+        for size in [1, 2, 3, 70_000, 999_999] {
+            let expected = string.len() as u64 - hits("lru", size, &string);
+            assert_eq!(lru.faults(size), expected, "size {size} of {range}");
+        }
+    }
+}
+
+#[test]
 fn no_policy_beats_opt() {
     for (number, string) in strings().iter().enumerate() {
         for size in SIZES {

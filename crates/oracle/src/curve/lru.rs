@@ -21,9 +21,11 @@ const WORDS: usize = 6;
 const LINE: u32 = 64 * narrow(WORDS);
 const LINE_SPAN: u32 = 512;
 /// Lines in a group: their bits can be counted in 16.
-const GROUP: usize = 64;
+const GROUP: usize = 32;
 /// Children of a node.
 const FAN: usize = 32;
+/// Children of a node that are changed together.
+const PART: usize = 8;
 /// Times on the axis for each page.
 const ROOM: usize = 4;
 
@@ -31,10 +33,7 @@ const ROOM: usize = 4;
 pub fn lru(references: &[u32], pages: u32) -> Curve {
     let mut stack = Stack::new(pages);
     stack.run(references);
-    Curve::of_distances(
-        references.len() as u64,
-        stack.distances.iter().copied().map(u64::from),
-    )
+    Curve::of_distances(references.len() as u64, stack.into_counts())
 }
 
 /// Live bits, and how many of them lie in the line before each word.
@@ -55,19 +54,28 @@ struct Group([u16; GROUP]);
 #[repr(align(64))]
 struct Node([u32; FAN]);
 
+/// Nodes that have those below them as children.
+struct Level {
+    nodes: Vec<Node>,
+    /// Parts of a node that have children: the uppermost may have few.
+    parts: usize,
+}
+
 struct Stack {
     /// Time of each page's last use, plus 1; 0 for none.
     times: Vec<u32>,
     lines: Vec<Line>,
     groups: Vec<Group>,
     /// From groups upwards.
-    levels: Vec<Vec<Node>>,
+    levels: Vec<Level>,
     /// The next time.
     end: u32,
     /// Pages used so far.
     count: u32,
-    /// References by distance, from 1.
-    distances: Vec<u32>,
+    /// References by distance, from 1, in 16 bits: the less memory is spread over, the more of it the caches hold.
+    distances: Vec<u16>,
+    /// Distances whose count began from 0 again, once for each time.
+    overflows: Vec<u32>,
 }
 
 impl Stack {
@@ -77,8 +85,12 @@ impl Stack {
         let mut levels = Vec::new();
         let mut nodes = groups;
         while nodes > 1 {
+            let parts = nodes.min(FAN).div_ceil(PART);
             nodes = nodes.div_ceil(FAN);
-            levels.push(flat::filled(Node([0; FAN]), nodes));
+            levels.push(Level {
+                nodes: flat::filled(Node([0; FAN]), nodes),
+                parts,
+            });
         }
         let mut stack = Self {
             times: flat::zeroed(at(pages)),
@@ -94,6 +106,7 @@ impl Stack {
             end: 0,
             count: 0,
             distances: flat::zeroed(at(pages)),
+            overflows: Vec::new(),
         };
         stack.fill();
         stack
@@ -157,15 +170,37 @@ impl Stack {
                 flat::soon(&self.distances, distance - 1);
                 let earlier = std::mem::replace(&mut found[place % AHEAD], distance);
                 if earlier > 0 {
-                    self.distances[at(earlier) - 1] += 1;
+                    self.count_distance(earlier);
                 }
             } else {
                 self.count += 1;
             }
         }
         for distance in found.into_iter().filter(|distance| *distance > 0) {
-            self.distances[at(distance) - 1] += 1;
+            self.count_distance(distance);
         }
+    }
+
+    #[inline]
+    fn count_distance(&mut self, distance: u32) {
+        let count = &mut self.distances[at(distance) - 1];
+        *count = count.wrapping_add(1);
+        if *count == 0 {
+            self.overflows.push(distance);
+        }
+    }
+
+    /// References by distance, from 1.
+    fn into_counts(mut self) -> impl Iterator<Item = u64> {
+        self.overflows.sort_unstable();
+        let mut overflows = self.overflows.into_iter().peekable();
+        (1..).zip(self.distances).map(move |(distance, count)| {
+            let mut all = u64::from(count);
+            while overflows.next_if_eq(&distance).is_some() {
+                all += 1 << u16::BITS;
+            }
+            all
+        })
     }
 
     /// Clears a time's bit and returns how many live ones lie before it.
@@ -186,12 +221,14 @@ impl Stack {
         before += u32::from(sums[line % GROUP]);
         lessen16(sums, line % GROUP);
         let mut child = line / GROUP;
-        for level in &mut self.levels {
-            let Node(sums) = &mut level[child / FAN];
+        for Level { nodes, parts } in &mut self.levels {
+            let Node(sums) = &mut nodes[child / FAN];
             let place = narrow(child % FAN);
             before += sums[at(place)];
-            for (other, sum) in (0..).zip(sums) {
-                *sum -= u32::from(other > place);
+            for (part, sums) in (0..).zip(sums.chunks_exact_mut(PART).take(*parts)) {
+                for (other, sum) in (part * narrow(PART)..).zip(sums) {
+                    *sum -= place.wrapping_sub(other) >> 31;
+                }
             }
             child /= FAN;
         }
@@ -231,8 +268,8 @@ impl Stack {
         self.groups
             .fill(Group(std::array::from_fn(|place| low16(place * below))));
         let mut below = below * GROUP;
-        for level in &mut self.levels {
-            level.fill(Node(std::array::from_fn(|place| narrow(place * below))));
+        for Level { nodes, .. } in &mut self.levels {
+            nodes.fill(Node(std::array::from_fn(|place| narrow(place * below))));
             below *= FAN;
         }
     }
@@ -247,7 +284,8 @@ impl Stack {
 fn lessen16<const N: usize>(sums: &mut [u16; N], place: usize) {
     let place = low16(place);
     for (other, sum) in (0..).zip(sums) {
-        *sum -= u16::from(other > place);
+        // The sign says which is larger. A comparison would make the compiler treat the first one, and then the rest, apart.
+        *sum -= place.wrapping_sub(other) >> 15;
     }
 }
 
