@@ -3,7 +3,7 @@
 //! A reference is a hit if memory holds as many pages as were used since its page's last use, itself included (Mattson
 //! et al. 1970). The last use of each page is a live bit on an axis of time, and the distance is the number of live bits
 //! from there on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The axis is closed up when it is
-//! full, so that it is never longer than four times the pages (Olken's bound without a tree).
+//! full, so that it is never longer than six times the pages (Olken's bound without a tree).
 //!
 //! Times to come count as live from the start. They lie behind every last use and change no number of live bits before
 //! it, so that a use needs no change at its own time: all there is to do is to clear the bit of the one before. A line of
@@ -27,7 +27,7 @@ const FAN: usize = 32;
 /// Children of a node that are changed together.
 const PART: usize = 8;
 /// Times on the axis for each page.
-const ROOM: usize = 4;
+const ROOM: usize = 6;
 
 /// The exact curve.
 pub fn lru(references: &[u32], pages: u32) -> Curve {
