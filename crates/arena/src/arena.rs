@@ -63,6 +63,12 @@ pub trait Arena: Sync {
         None
     }
 
+    /// Wall-clock time here of a trial that takes `there` on the machine that campaign files speak of: one of two trials
+    /// side by side on an AMD EPYC of 2017 (Zen 1, two processors of one core), with nothing else to do.
+    fn here(&self, there: Nanos) -> Nanos {
+        there
+    }
+
     /// The guest that this trial starts from, where it is booted once for many trials; `None` where nothing is.
     fn guest(&self, _prepared: &PreparedTrial) -> Option<Guest> {
         None

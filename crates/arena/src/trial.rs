@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{
     ArenaSpec, FilesSpec, KernelId, MemorySpec, Pass, Subject, SwapSpec, TraceRing, Variant,
 };
@@ -53,6 +53,9 @@ pub struct Trial {
     pub unit: u32,
     /// Repetition within the unit, counted from 0.
     pub repetition: u32,
+    /// What it takes on the machine of [`Arena::here`](crate::Arena::here), where somebody said so: forecasts alone ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<Nanos>,
 }
 
 impl Trial {
@@ -77,6 +80,7 @@ impl Trial {
             trace_ring: subject.trace_ring,
             unit: 0,
             repetition: 0,
+            takes: None,
         }
     }
 

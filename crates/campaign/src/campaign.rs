@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::hex;
 use pagetide_record::{ArenaKind, FilesSpec, MemorySpec, SwapSpec, TraceRing};
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,10 @@ pub struct ScenarioSpec {
     /// A program of the user's own, until its files are found and it is parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<OwnProgram>,
+    /// What a trial takes on the machine of [`Arena::here`](pagetide_arena::Arena::here), where somebody said so: forecasts
+    /// alone ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<Nanos>,
 }
 
 impl ScenarioSpec {

@@ -565,6 +565,7 @@ fn scenario(
         margins: own.margins,
         name,
         program: None,
+        takes: None,
     })
 }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::campaign::{Campaign, Until};
 use crate::plan::Cell;
+use crate::program::PROGRAM;
 use crate::run::{RunError, check, note_for, prepare, prepared};
 use pagetide_arena::{Arena, PreparedTrial};
 
@@ -22,6 +23,8 @@ use pagetide_arena::{Arena, PreparedTrial};
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
 /// Records that an estimate is compared with, the newest.
 const COMPARED_RECORDS: u32 = 31;
+/// Records of programs among which those of one command are looked for, the newest.
+const COMPARED_PROGRAMS: u32 = 500;
 
 /// Where an estimate comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,7 +32,8 @@ const COMPARED_RECORDS: u32 = 31;
 pub enum Basis {
     /// Earlier trials of the same cell.
     Measured,
-    /// Reckoned from the trial's sizes, at the speed measured on this machine.
+    /// Reckoned from the trial's sizes, or from what its campaign says it takes, at the speed measured on this machine; or
+    /// what the same took at other sizes.
     Reckoned,
     /// Nothing is known: [`UNKNOWN_TRIAL`].
     Assumed,
@@ -145,7 +149,7 @@ impl Forecast {
             text.push_str(match basis {
                 Basis::Measured => "",
                 Basis::Reckoned => {
-                    "~ has never run here: reckoned from its sizes and the speed of this machine\n"
+                    "~ has never run here as it is: reckoned from its sizes, or what is told of it, and the speed of this machine\n"
                 }
                 Basis::Assumed => &unknown,
             });
@@ -314,7 +318,8 @@ impl Look<'_> {
                 }
                 (found, each, basis)
             } else {
-                let (each, basis) = self.speed.of(self.arena, self.store, &subject, &rows)?;
+                let (each, basis) =
+                    (self.speed).of(self.arena, self.store, (&subject, cell.takes), &rows)?;
                 (0, each, basis)
             };
             if pass == Pass::Timed {
@@ -347,9 +352,8 @@ impl Look<'_> {
     ) -> Result<(Nanos, Basis), StoreError> {
         let (mut sum, mut basis) = (0_u64, Basis::Assumed);
         for prepared in all {
-            let (time, how) = self
-                .speed
-                .of(self.arena, self.store, prepared.subject(), rows)?;
+            let asked = (prepared.subject(), prepared.trial().takes);
+            let (time, how) = self.speed.of(self.arena, self.store, asked, rows)?;
             sum = sum.saturating_add(time.0);
             basis = how;
         }
@@ -441,17 +445,17 @@ fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
 struct Speed {
     /// Wall-clock time over estimate, by scenario; under the empty name, that of all scenarios.
     factors: HashMap<String, Option<f64>>,
-    /// What records of a scenario took, where the arena estimates nothing.
-    typical: HashMap<String, Option<Nanos>>,
+    /// What records of a scenario took, where the arena estimates nothing; of programs, those with the same command.
+    typical: HashMap<(String, Option<String>), Option<Nanos>>,
 }
 
 impl Speed {
-    /// Wall-clock time of one trial, and how that is known; `rows` are the records of its cell.
+    /// Wall-clock time of one trial, which may say what it takes, and how that is known; `rows` are the records of its cell.
     fn of(
         &mut self,
         arena: &dyn Arena,
         store: &Store,
-        subject: &Subject,
+        (subject, takes): (&Subject, Option<Nanos>),
         rows: &[Row],
     ) -> Result<(Nanos, Basis), StoreError> {
         if let Some(time) = measured(subject, rows) {
@@ -464,15 +468,41 @@ impl Speed {
             };
             return Ok((scaled(estimate, factor), Basis::Reckoned));
         }
-        let scenario = &subject.scenario;
-        if !self.typical.contains_key(scenario) {
-            let time = store.typical_wall(None, scenario)?;
-            self.typical.insert(scenario.clone(), time);
+        if let Some(takes) = takes {
+            return Ok((arena.here(takes), Basis::Reckoned));
         }
-        Ok(match self.typical.get(scenario) {
-            Some(Some(time)) => (*time, Basis::Reckoned),
-            _ => (UNKNOWN_TRIAL, Basis::Assumed),
+        Ok(match self.typical(store, subject)? {
+            Some(time) => (time, Basis::Reckoned),
+            None => (UNKNOWN_TRIAL, Basis::Assumed),
         })
+    }
+
+    /// What records took that are like this at other sizes.
+    fn typical(&mut self, store: &Store, subject: &Subject) -> Result<Option<Nanos>, StoreError> {
+        let command = |subject: &Subject| subject.params.get("command").cloned();
+        let own = (subject.scenario == PROGRAM).then(|| command(subject));
+        let key = (subject.scenario.clone(), own.clone().flatten());
+        if let Some(known) = self.typical.get(&key) {
+            return Ok(*known);
+        }
+        let time = match own {
+            None => store.typical_wall(None, &subject.scenario)?,
+            Some(own) => {
+                let rows = store.select(&Filter {
+                    scenario: Some(subject.scenario.clone()),
+                    arena: Some(subject.arena.kind),
+                    valid: Some(true),
+                    limit: Some(COMPARED_PROGRAMS),
+                    ..Filter::default()
+                })?;
+                let same = |row: &&Row| row.wall.0 > 0 && command(&row.subject()) == own;
+                let mut times: Vec<Nanos> = rows.iter().filter(same).map(|row| row.wall).collect();
+                times.sort_unstable();
+                times.get(times.len() / 2).copied()
+            }
+        };
+        self.typical.insert(key, time);
+        Ok(time)
     }
 
     /// Median of wall-clock time over estimate, of the newest valid records of a scenario, or of all.
@@ -582,14 +612,14 @@ impl Times {
         &mut self,
         arena: &dyn Arena,
         store: &Store,
-        subject: &Subject,
+        asked: (&Subject, Option<Nanos>),
         cell: &str,
     ) -> Result<(), StoreError> {
         if self.by_cell.contains_key(cell) {
             return Ok(());
         }
         let rows = records_of(store, cell.to_owned())?;
-        let (each, basis) = self.speed.of(arena, store, subject, &rows)?;
+        let (each, basis) = self.speed.of(arena, store, asked, &rows)?;
         let estimate = Estimate {
             each,
             basis,

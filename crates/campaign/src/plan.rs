@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{FilesSpec, MemorySpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,9 @@ pub struct Cell {
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline.
     pub margins: BTreeMap<String, f64>,
+    /// What a trial takes, where somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes: Option<Nanos>,
 }
 
 /// Most characters of a parameter's value in a label: a command may have thousands.
@@ -134,6 +137,7 @@ impl ScenarioSpec {
             files_on: self.files_on,
             primary: self.primary.clone(),
             margins: self.margins.clone(),
+            takes: self.takes,
         }
     }
 }
@@ -188,6 +192,7 @@ impl Campaign {
             trace_ring: self.ring_of(pass),
             unit: block,
             repetition,
+            takes: cell.takes,
         }
     }
 

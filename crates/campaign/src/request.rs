@@ -407,6 +407,7 @@ impl Request {
             primary: None,
             margins: BTreeMap::new(),
             program: None,
+            takes: None,
         })
     }
 

@@ -479,8 +479,8 @@ impl<'a> Run<'a> {
             let found = found(self.store, &self.note, self.arena.has_noise(), &known)?;
             for (trial, found) in known.into_iter().zip(&found) {
                 let cell = trial.subject.cell();
-                self.times
-                    .learn(self.arena, self.store, &trial.subject, &cell)?;
+                let asked = (&trial.subject, trial.planned.trial.takes);
+                self.times.learn(self.arena, self.store, asked, &cell)?;
                 if !found {
                     let planned = &trial.planned;
                     let place = (planned.cell, planned.variant, planned.trial.pass);

@@ -7,7 +7,7 @@ use pagetide_campaign::file::{parse, read, read_at};
 use pagetide_campaign::{
     Campaign, FileError, Observe, ProgramPlace, ScenarioWords, Until, Vocabulary,
 };
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::ArenaKind;
 use proptest::prelude::*;
 
@@ -541,6 +541,7 @@ swap-max = "1M"
 metric = 'ops=([0-9]+):higher'
 memory = ["16M", "24M"]
 margins = { ops = 0.01 }
+takes = "1500ms"
 [[program]]
 command = ["echo", "it's"]
 "#;
@@ -568,6 +569,9 @@ fn a_program_of_ones_own_says_what_it_finds_and_how_it_runs() {
     assert_eq!(program.spec.limit, Some(Bytes::from_mib(8)));
     assert_eq!(sort.primary.as_deref(), Some(&["ops".to_owned()][..]));
     assert_eq!((sort.memory.len(), sort.swap.len()), (2, 1));
+    assert_eq!(sort.takes, Some(Nanos::from_millis(1500)));
+    assert_eq!(sort.cells().last().unwrap().takes, sort.takes);
+    assert_eq!(echo.takes, None);
     // Its files are found later; then it is a scenario like any other.
     let mut settled = sort.clone();
     let place = ProgramPlace {

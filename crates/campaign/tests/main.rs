@@ -6,5 +6,6 @@ mod bisect;
 mod common;
 mod deepen;
 mod file;
+mod forecast;
 mod fuzz;
 mod run;

@@ -25,6 +25,14 @@ pub fn of_boot() -> Option<Nanos> {
     time_of(BOOT_LAPS)
 }
 
+/// Wall-clock time here of what takes so long on the machine that [`Arena::here`](pagetide_arena::Arena::here) names.
+pub fn here(there: Nanos) -> Option<Nanos> {
+    time_of(there.secs() / LAP_THERE)
+}
+
+/// Seconds of a lap there, with one on each of its two processors: the median of LAPTIMES.
+const LAP_THERE: f64 = 0.0125;
+
 /// Wall-clock time of so many laps on this machine.
 fn time_of(laps: f64) -> Option<Nanos> {
     static LAP: OnceLock<f64> = OnceLock::new();

@@ -631,6 +631,10 @@ impl Arena for Exact {
         estimate::of(subject)
     }
 
+    fn here(&self, there: Nanos) -> Nanos {
+        estimate::here(there).unwrap_or(there)
+    }
+
     fn guest(&self, prepared: &PreparedTrial) -> Option<Guest> {
         let key = self.snapshot_of(prepared)?;
         let boot = if self.snapshots.has(&key) {

@@ -60,6 +60,7 @@ pub fn program(
         primary: spec.primary().or(above),
         margins: own.margins,
         program: Some(OwnProgram { files, spec }),
+        takes: table.parsed("takes", "a time such as \"9s\"")?,
     })
 }
 

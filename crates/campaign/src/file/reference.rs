@@ -137,6 +137,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
         "space" = "\"64M\"": "Free space for what it writes. Without it: as much as its files take, at least 32M.";
         "expect-exit" = "number": "Status with which it must end. Without it: 0.";
         "time-limit" = "\"60s\"": "It is ended after so much time of the guest. Without it: 600s.";
+        "takes" = "\"9s\"": "About how long a trial takes, for forecasts before its first alone: beside another, on an AMD EPYC of 2017. Scaled by the speed of this machine. Without it: 20s are assumed.";
         "limit" = "\"32M\"": "Limit of its memory group (memory.max). Without it and the next two: no group.";
         "high" = "\"24M\"": "Memory above which its group is slowed down and reclaimed (memory.high).";
         "swap-max" = "\"8M\"": "Most swap that its group may take (memory.swap.max).";

@@ -44,6 +44,8 @@ pub struct ScriptedArena {
     pub kind: ArenaKind,
     /// Wall-clock time of a trial.
     pub takes: Duration,
+    /// How many times slower it is than the machine that campaign files speak of.
+    pub slower: u64,
     /// Effect of a variant on the metric, by its name: factor on the baseline's value.
     pub effect: BTreeMap<String, f64>,
     /// What some seeds do under some variant instead.
@@ -70,6 +72,7 @@ impl Default for ScriptedArena {
         Self {
             kind: ArenaKind::Exact,
             takes: Duration::ZERO,
+            slower: 1,
             effect: BTreeMap::new(),
             deeds: BTreeMap::new(),
             tells: BTreeMap::new(),
@@ -127,6 +130,10 @@ impl Arena for ScriptedArena {
         subject.arena.kind = self.kind;
         subject.arena.cmdline = trial.variant.boot.join(" ");
         Ok(PreparedTrial::new(trial.clone(), subject, ()))
+    }
+
+    fn here(&self, there: Nanos) -> Nanos {
+        Nanos(there.0 * self.slower)
     }
 
     fn guest(&self, prepared: &PreparedTrial) -> Option<Guest> {
