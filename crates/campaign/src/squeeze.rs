@@ -334,8 +334,9 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     if unsure.is_empty() || open.is_empty() {
         return None;
     }
+    let rest = if unsure.len() == 1 { "rests" } else { "rest" };
     Some(format!(
-        "{} rests on the first seed alone: the {MOST_RUNS} runs went to the search and to {} with every seed, which leave open whether it is \
+        "{} {rest} on the first seed alone: the {MOST_RUNS} runs went to the search and to {} with every seed, which leave open whether it is \
          {} % there; a wider --within may decide more",
         unsure.join(" and "),
         open.join(" and "),
