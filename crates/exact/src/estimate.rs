@@ -107,7 +107,7 @@ fn table() -> Vec<u32> {
 }
 
 /// A boot: 1.3 to 2.4 billion instructions, most of them translated for the first time, and the saving of the guest.
-const BOOT_LAPS: f64 = 700.0;
+const BOOT_LAPS: f64 = 900.0;
 
 #[cfg(test)]
 mod tests {

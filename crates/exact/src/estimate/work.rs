@@ -169,7 +169,7 @@ struct Faults {
     is_writing: bool,
 }
 
-/// The work of a trial in laps; `None` for a scenario nobody knows.
+/// The work of a trial in laps; `None` for a scenario nobody knows, and for a program of somebody's own.
 pub(super) fn laps(subject: &Subject) -> Option<f64> {
     let sizes = Sizes::of(subject);
     let work = match pagetide_scenario::find(&subject.scenario).ok()?.name {
@@ -180,6 +180,8 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
         "filecopy" => filecopy(&sizes, subject.as_written),
         "highalloc" => highalloc(&sizes),
         "fault" | "alloc" => sizes.number("passes") * 2.0,
+        // Its memory says nothing of what it does.
+        "program" => return None,
         _ => pattern(&sizes, subject),
     };
     Some(match subject.pass {
@@ -350,6 +352,17 @@ mod tests {
         {
             assert!(laps(&subject(definition.name, &[], 64)).is_some());
         }
+        assert_eq!(
+            laps(&subject(
+                "program",
+                &[
+                    ("command", "/usr/bin/sort a"),
+                    ("root", "1be7cf38402209ac3f12b4e8fcb0e5cc")
+                ],
+                64
+            )),
+            None
+        );
     }
 
     /// Seconds of a lap on the machine of the trials below, when it had nothing else to do.
