@@ -303,7 +303,10 @@ impl FileDefaults {
             memory,
             swap: parsed(table, "swap", pagetide_record::swap::FORMS)?,
             swap_size,
-            files_on: table.parsed("files-on", "\"ssd\", \"disk\" or \"disk:SEEK,RATE\"")?,
+            files_on: table.parsed(
+                "files-on",
+                "\"ssd\", \"null\", \"disk\" or \"disk:SEEK,RATE\"",
+            )?,
             fs: table.parsed("fs", "\"ext4\", \"xfs\", \"btrfs\" or \"tmpfs\"")?,
             primary: match table.get("primary") {
                 None => None,

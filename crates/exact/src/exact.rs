@@ -388,7 +388,7 @@ fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
         let FilesSpec { system, on } = subject.files_on;
         if system != FileSystem::Tmpfs {
             wanted.push(match on {
-                FilesOn::Ssd => Need::NullBlk,
+                FilesOn::Ssd | FilesOn::Null => Need::NullBlk,
                 FilesOn::Disk(_) => Need::Nbd,
             });
         }
@@ -446,23 +446,30 @@ fn turning_disks(subject: &Subject) -> usize {
 
 /// The simulated solid-state disks of a trial; `None` where it has none.
 fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
-    let is_on_ssd =
+    let is_simulated =
         subject.files_on.system != FileSystem::Tmpfs && subject.files_on.disk().is_none();
-    let filesystem = needs.filesystem.filter(|_| is_on_ssd);
+    let filesystem = needs.filesystem.filter(|_| is_simulated);
     let files = filesystem.unwrap_or_default();
-    let of = |devices, latency, size| {
+    let is_null = subject.files_on.on == FilesOn::Null;
+    let of = |devices, latency, size, other| {
         Some(SsdSpec {
             devices,
             size,
             latency,
+            other,
         })
     };
     match (subject.swap.on_disk(), filesystem) {
         (Some(SwapDisk::Ssd(latency)), filesystem) => {
-            let devices = 1 + u32::from(filesystem.is_some());
-            of(devices, latency, subject.swap_size.max(files))
+            let size = subject.swap_size.max(files);
+            match filesystem {
+                Some(_) if is_null => of(1, latency, size, Some(Nanos(0))),
+                Some(_) => of(2, latency, size, None),
+                None => of(1, latency, size, None),
+            }
         }
-        (_, Some(size)) => of(1, SSD_LATENCY, size),
+        (_, Some(size)) if is_null => of(1, Nanos(0), size, None),
+        (_, Some(size)) => of(1, SSD_LATENCY, size, None),
         (_, None) => None,
     }
 }

@@ -114,7 +114,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
                 disks.push(device.clone());
                 Some(device)
             }
-            (_, FilesOn::Ssd) => {
+            (_, FilesOn::Ssd | FilesOn::Null) => {
                 let device = next(&mut ssds)?;
                 fill(&device, size)?;
                 Some(device)

@@ -29,15 +29,18 @@ pub struct ModuleSpec {
     pub params: String,
 }
 
-/// The simulated solid-state disks of a trial, all alike: the first is swapped to, if the trial does; another holds the files.
+/// The simulated solid-state disks of a trial: the first is swapped to, if the trial does; another holds the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SsdSpec {
-    /// How many.
+    /// How many are alike.
     pub devices: u32,
     /// Size of each, at least.
     pub size: Bytes,
     /// Time from a request to its completion.
     pub latency: Nanos,
+    /// The latency of one more, after them, that is not alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<Nanos>,
 }
 
 /// A program that makes a file system. It lies with its loader and libraries in [`MAKER_FOLDER`] of the initial file system.

@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use pagetide_harness::swap::present;
-use pagetide_quantity::Nanos;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_system::clock::monotonic;
 use pagetide_system::idle::Timers;
 
@@ -39,19 +39,28 @@ struct Page([u8; 4096]);
 
 /// Starts the disks and returns their devices, each proven to be what was asked for.
 pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
-    let devices = if is_told(Path::new(PARAMETERS), spec.latency) {
+    let mut devices: Vec<(String, Nanos)> = if is_told(Path::new(PARAMETERS), spec.latency) {
         (0..spec.devices)
-            .map(|number| format!("/dev/nullb{number}"))
+            .map(|number| (format!("/dev/nullb{number}"), spec.latency))
             .collect()
     } else {
-        through_configfs(spec)?
+        mount("configfs", CONFIGFS, "configfs", "")?;
+        (0..spec.devices)
+            .map(|number| through_configfs(number, spec.size, spec.latency))
+            .collect::<Result<_, _>>()?
     };
+    if let Some(latency) = spec.other {
+        if !Path::new(CONFIGFS).join("nullb").exists() {
+            mount("configfs", CONFIGFS, "configfs", "")?;
+        }
+        devices.push(through_configfs(spec.devices, spec.size, latency)?);
+    }
     let way = if Timers::now().are_fine() {
         WAY
     } else {
         WAY_COARSE
     };
-    for device in &devices {
+    for (device, latency) in &devices {
         present(device)?;
         let file = File::options()
             .read(true)
@@ -59,9 +68,9 @@ pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
             .custom_flags(libc::O_DIRECT)
             .open(device)
             .map_err(io("opening", device.as_str()))?;
-        prove(&file, device, spec.latency, way)?;
+        prove(&file, device, *latency, way)?;
     }
-    Ok(devices)
+    Ok(devices.into_iter().map(|(device, _)| device).collect())
 }
 
 /// Whether the driver took the parameters that it was loaded or booted with.
@@ -72,28 +81,25 @@ fn is_told(parameters: &Path, latency: Nanos) -> bool {
     reads("memory_backed", "Y") && reads("completion_nsec", &latency.0.to_string())
 }
 
-/// Makes the disks through configfs.
+/// Makes a disk through configfs; its device and its latency.
 /// Source: kernel `drivers/block/null_blk/main.c`, `nullb_device_attrs`.
-fn through_configfs(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
-    mount("configfs", CONFIGFS, "configfs", "")?;
-    (0..spec.devices)
-        .map(|number| one_through_configfs(number, spec))
-        .collect()
-}
-
-fn one_through_configfs(number: u32, spec: &SsdSpec) -> Result<String, GuestError> {
+fn through_configfs(
+    number: u32,
+    size: Bytes,
+    latency: Nanos,
+) -> Result<(String, Nanos), GuestError> {
     let name = format!("nullb{}", FIRST + number);
     let folder = format!("{CONFIGFS}/nullb/{name}");
     fs::create_dir(&folder).map_err(io(
         "making a disk by null_blk, which ignores its parameters, as",
         folder.as_str(),
     ))?;
-    let mib = spec.size.0.div_ceil(1 << 20).max(1);
+    let mib = size.0.div_ceil(1 << 20).max(1);
     for (file, value) in [
         ("size", mib),
         ("memory_backed", 1),
         ("irqmode", 2),
-        ("completion_nsec", spec.latency.0),
+        ("completion_nsec", latency.0),
         ("queue_mode", 2),
         ("submit_queues", 1),
         ("hw_queue_depth", 64),
@@ -105,11 +111,11 @@ fn one_through_configfs(number: u32, spec: &SsdSpec) -> Result<String, GuestErro
     // Later kernels call the device as the folder is called, earlier ones number it.
     let named = format!("/dev/{name}");
     if Path::new(&named).exists() {
-        return Ok(named);
+        return Ok((named, latency));
     }
     let path = format!("{folder}/index");
     let index = fs::read_to_string(&path).map_err(io("reading", path.as_str()))?;
-    Ok(format!("/dev/nullb{}", index.trim()))
+    Ok((format!("/dev/nullb{}", index.trim()), latency))
 }
 
 /// Proves that a disk gives back what was written to it, and takes `latency` for that, and `way` more at most.

@@ -82,8 +82,8 @@ struct WorkloadArgs {
     /// Size of the swap device [default: three times the memory]
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<Bytes>,
-    /// What files lie on, where the scenario has some: ssd, or disk[:SEEK][,RATE] such as disk:8ms,20MB/s [default: ssd]
-    #[arg(long, value_name = "KIND")]
+    /// What files lie on, where there are some: ssd, null (takes no time) or disk[:SEEK][,RATE] as disk:8ms,20MB/s [default: ssd]
+    #[arg(long, visible_alias = "disk", value_name = "KIND")]
     files_on: Option<FilesOn>,
     /// File system, where the scenario has files or for your own program: ext4, xfs, btrfs or tmpfs [default: ext4]
     #[arg(long, value_name = "KIND")]

@@ -62,6 +62,31 @@ fn a_program_finds_its_files_on_each_file_system_and_repeats_to_the_bit() {
 }
 
 #[test]
+fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_does() {
+    let Some(lab) = Lab::that_runs() else { return };
+    fs::write(lab.folder().join("data"), vec![7_u8; 6 << 20]).unwrap();
+    let elapsed = |options: &[&'static str]| {
+        let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "1", "--memory", "16M"];
+        all.extend(options);
+        all.extend(["--file", "data", "--", "cksum", "data"]);
+        lab.ends(0, all);
+        let record = newest(&lab);
+        let metrics = record["results"]["metrics"].as_array().unwrap();
+        let metric = metrics.iter().find(|metric| metric["name"] == "elapsed");
+        metric.unwrap()["value"]["number"].as_f64().unwrap()
+    };
+    for swap in ["zram", "ssd:5ms"] {
+        let null = elapsed(&["--swap", swap, "--disk", "null"]);
+        let ssd = elapsed(&["--swap", swap]);
+        // Beside swap the files have its latency: 6 MiB are some 50 requests of 128 KiB, of which two are under way at once.
+        let least = if swap == "zram" { 1e6 } else { 50e6 };
+        assert!(ssd - null > least, "{swap}: {null} and {ssd} ns");
+    }
+    let (_, err) = lab.ends(4, ["run", "filecopy", "--disk", "nul"]);
+    assert!(err.contains("files lie on ssd, null or a disk"), "{err}");
+}
+
+#[test]
 fn a_scenario_with_files_runs_on_xfs_and_says_what_made_it() {
     let Some(lab) = Lab::that_runs() else { return };
     lab.ends(

@@ -64,6 +64,8 @@ pub enum FilesOn {
     /// A simulated solid-state disk, with the latency of the one that is swapped to where there is one.
     #[default]
     Ssd,
+    /// A simulated disk that takes no time.
+    Null,
     /// A disk with an arm of its own.
     Disk(DiskSpec),
 }
@@ -72,6 +74,7 @@ impl fmt::Display for FilesOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ssd => f.pad("ssd"),
+            Self::Null => f.pad("null"),
             Self::Disk(disk) => disk.fmt(f),
         }
     }
@@ -83,7 +86,8 @@ impl FromStr for FilesOn {
     fn from_str(text: &str) -> Result<Self, FilesError> {
         match text {
             "ssd" => Ok(Self::Ssd),
-            _ => Ok(Self::Disk(text.parse()?)),
+            "null" => Ok(Self::Null),
+            _ => text.parse().map(Self::Disk).map_err(FilesError::Disk),
         }
     }
 }
@@ -104,8 +108,8 @@ pub enum FilesError {
     #[error("`{0}` is no file system of a guest: take ext4, xfs, btrfs or tmpfs")]
     System(String),
     /// What it lies on is no disk.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
+    #[error("files lie on ssd, null or a disk: {0}")]
+    Disk(#[source] DiskError),
 }
 
 impl FilesSpec {
@@ -130,7 +134,7 @@ impl FilesSpec {
     /// The disk with an arm that it lies on, if it does.
     pub fn disk(self) -> Option<DiskSpec> {
         match (self.system, self.on) {
-            (FileSystem::Tmpfs, _) | (_, FilesOn::Ssd) => None,
+            (FileSystem::Tmpfs, _) | (_, FilesOn::Ssd | FilesOn::Null) => None,
             (_, FilesOn::Disk(disk)) => Some(disk),
         }
     }
@@ -194,6 +198,8 @@ mod tests {
             "xfs",
             "btrfs",
             "tmpfs",
+            "null",
+            "btrfs on null",
             "disk:8ms,40MB/s",
             "xfs on disk:8ms,20MB/s",
         ] {
