@@ -7,6 +7,7 @@
 
 mod request;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pagetide_arena::{ArenaError, VariantSpec};
@@ -95,6 +96,8 @@ struct Table<'a> {
     base: VariantSpec,
     trials: Vec<Place>,
     left_out: Vec<String>,
+    /// What settings read under the defaults.
+    defaults: BTreeMap<String, String>,
     note: CampaignNote,
     label: String,
 }
@@ -105,6 +108,7 @@ impl<'a> Table<'a> {
             base: asked.campaign.variants[0].clone(),
             trials: Vec::new(),
             left_out: Vec::new(),
+            defaults: BTreeMap::new(),
             note: CampaignNote::default(),
             label: String::new(),
             asked,
@@ -239,7 +243,7 @@ impl<'a> Table<'a> {
         if !self.run()? {
             return Ok(false);
         }
-        self.limit_time()?;
+        self.learn_defaults()?;
         let mut kind = 0;
         while kind < self.asked.kinds.len() {
             let row = vec![true; self.asked.factors.len()];
@@ -332,12 +336,8 @@ impl<'a> Table<'a> {
         factors.iter().position(|factor| is_named(&factor.key))
     }
 
-    /// Ends runs of programs that take many times as long as under the defaults.
-    fn limit_time(&mut self) -> Result<(), RunError> {
-        let spec = &self.asked.campaign.scenarios[0];
-        if spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT) {
-            return Ok(());
-        }
+    /// Learns from the run under the defaults what settings read there, and ends runs of programs that take many times as long.
+    fn learn_defaults(&mut self) -> Result<(), RunError> {
         let keys: Vec<String> = self
             .note
             .entries
@@ -345,7 +345,13 @@ impl<'a> Table<'a> {
             .map(|entry| entry.key.clone())
             .collect();
         let rows = self.site.store.by_keys(&keys)?;
-        if let Some(row) = rows.iter().find(|row| row.is_valid()) {
+        if let Some(row) = rows.first() {
+            let record = self.site.store.load(&row.id)?.into_record();
+            self.defaults = record.results.settings;
+        }
+        let spec = &self.asked.campaign.scenarios[0];
+        let is_limited = spec.name != PROGRAM || spec.params.contains_key(TIME_LIMIT);
+        if let (false, Some(row)) = (is_limited, rows.iter().find(|row| row.is_valid())) {
             // Whole seconds, so that it reads well.
             let limit = Nanos((row.elapsed.0 * CUT).next_multiple_of(1_000_000_000));
             let params = &mut self.asked.campaign.scenarios[0].params;
@@ -456,7 +462,9 @@ impl<'a> Table<'a> {
                 let moved = levels.filter_map(|(level, effect)| moves(effect).then_some(level));
                 sets.push(moved.collect());
             }
-            for settings in sets {
+            for mut settings in sets {
+                let reads = |key: &String| self.defaults.get(key);
+                settings.retain(|(key, level)| !reads(key).is_some_and(|read| is(read, level)));
                 let variant = self.variant(&settings);
                 let known = |(_, k, v): &(Choice, usize, usize)| (*k, *v) == (kind, variant);
                 if all.iter().any(known) {
@@ -474,9 +482,45 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Whether a setting that reads so is at this level already: in brackets where there is a choice, masks in hexadecimal.
+fn is(read: &str, level: &str) -> bool {
+    let mask = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let read = read.trim();
+    read == level
+        || read.contains(&format!("[{level}]"))
+        || mask(read).is_some_and(|mask| level.parse() == Ok(mask))
+}
+
 /// A reason without what follows its last colon, which is how to mend what was not asked for.
 fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_a_setting_has_already_is_known_in_the_kernels_spelling() {
+        for (read, level) in [
+            ("3", "3"),
+            ("0x0007", "7"),
+            ("always madvise [never]", "never"),
+            ("Y\n", "Y"),
+        ] {
+            assert!(is(read, level), "{read} {level}");
+        }
+        for (read, level) in [
+            ("3", "0"),
+            ("0x0007", "5"),
+            ("0x0007", "07x"),
+            ("always madvise [never]", "always"),
+            ("[lzo] lzo-rle", "lzo-rle"),
+            ("", "0"),
+        ] {
+            assert!(!is(read, level), "{read} {level}");
+        }
+    }
 }
