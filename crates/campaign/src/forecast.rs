@@ -480,26 +480,26 @@ impl Speed {
     /// What records took that are like this at other sizes.
     fn typical(&mut self, store: &Store, subject: &Subject) -> Result<Option<Nanos>, StoreError> {
         let command = |subject: &Subject| subject.params.get("command").cloned();
-        let own = (subject.scenario == PROGRAM).then(|| command(subject));
-        let key = (subject.scenario.clone(), own.clone().flatten());
+        // Every program has one; what a scenario calls so is not asked for.
+        let own = command(subject).filter(|_| subject.scenario == PROGRAM);
+        let key = (subject.scenario.clone(), own.clone());
         if let Some(known) = self.typical.get(&key) {
             return Ok(*known);
         }
-        let time = match own {
-            None => store.typical_wall(None, &subject.scenario)?,
-            Some(own) => {
-                let rows = store.select(&Filter {
-                    scenario: Some(subject.scenario.clone()),
-                    arena: Some(subject.arena.kind),
-                    valid: Some(true),
-                    limit: Some(COMPARED_PROGRAMS),
-                    ..Filter::default()
-                })?;
-                let same = |row: &&Row| row.wall.0 > 0 && command(&row.subject()) == own;
-                let mut times: Vec<Nanos> = rows.iter().filter(same).map(|row| row.wall).collect();
-                times.sort_unstable();
-                times.get(times.len() / 2).copied()
-            }
+        let time = if own.is_none() {
+            store.typical_wall(None, &subject.scenario)?
+        } else {
+            let rows = store.select(&Filter {
+                scenario: Some(subject.scenario.clone()),
+                arena: Some(subject.arena.kind),
+                valid: Some(true),
+                limit: Some(COMPARED_PROGRAMS),
+                ..Filter::default()
+            })?;
+            let same = |row: &&Row| row.wall.0 > 0 && command(&row.subject()) == own;
+            let mut times: Vec<Nanos> = rows.iter().filter(same).map(|row| row.wall).collect();
+            times.sort_unstable();
+            times.get(times.len() / 2).copied()
         };
         self.typical.insert(key, time);
         Ok(time)
