@@ -17,7 +17,7 @@ use crate::emulator::{Emulator, Running, Wiring};
 use crate::error::{ExactError, io};
 use crate::guard::{End, Guard, is_dead};
 use crate::initrd::Archive;
-use crate::machine::MachineSpec;
+use crate::machine::{BOOT_SHIFT, MachineSpec};
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::Places;
@@ -83,6 +83,8 @@ impl Boot<'_> {
         );
         let (mut monitor, theirs) = Monitor::pair()?;
         let mut arguments = recipe.arguments.clone();
+        // The emulator goes by the last value of this option that it is given.
+        arguments.extend(["-icount".to_owned(), format!("shift={BOOT_SHIFT}")]);
         arguments.extend(wiring.arguments);
         arguments.extend(Monitor::arguments(theirs.as_raw_fd()));
         arguments.extend(boot_files(&self.kernel.image(), Some(&initrd)));

@@ -53,18 +53,52 @@ pub fn dated(event: &Value) -> bool {
     seconds.is_some_and(|seconds| (0..YEAR_SECONDS).contains(&seconds))
 }
 
-/// Whether the emulator moved the guest's clock other than by counting instructions before this state was saved.
-///
-/// A guest at its ready point is stopped, and until the emulator's main loop has taken note of that, it may find the CPU idle and
-/// move time on to the next timer, and every trial from that snapshot would differ from those of another one. The preloaded object
-/// makes the threads take note in order (`preload/stop.rs`); this looks whether they did. While a kernel boots without ever
-/// halting nothing else moves time, so there is none but by instructions.
-/// Format: QEMU `softmmu/cpu-timers.c`, `icount_vmstate_timers` (version, bias in nanoseconds, instructions).
-pub fn moved(state: &[u8]) -> bool {
-    const NAME: &[u8] = b"timer/icount";
-    let start = state.windows(NAME.len()).position(|part| part == NAME);
-    let bias = start.and_then(|at| state.get(at + NAME.len() + 4..at + NAME.len() + 12));
-    bias.is_some_and(|bias| bias != [0; 8])
+/// The guest's clock in a saved state: nanoseconds since its start are the bias, and its instructions times what each takes.
+/// Format: QEMU `softmmu/cpu-timers.c`, `icount_vmstate_timers` (version, bias in nanoseconds, instructions; big-endian).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedClock {
+    /// Where the bias lies in the state.
+    at: usize,
+    bias: i64,
+    instructions: i64,
+}
+
+impl SavedClock {
+    /// Finds it; `None` where the state is of no emulator that counts instructions.
+    pub fn of(state: &[u8]) -> Option<Self> {
+        const NAME: &[u8] = b"timer/icount";
+        const VERSION: [u8; 4] = [0, 0, 0, 1];
+        let start = state.windows(NAME.len()).position(|part| part == NAME)? + NAME.len();
+        let at = start + VERSION.len();
+        let number = |at: usize| {
+            let bytes = state.get(at..at + 8)?.try_into().ok()?;
+            Some(i64::from_be_bytes(bytes))
+        };
+        (state.get(start..at)? == VERSION).then_some(Self {
+            at,
+            bias: number(at)?,
+            instructions: number(at + 8)?,
+        })
+    }
+
+    /// Whether the emulator moved the guest's clock other than by counting instructions before this state was saved.
+    ///
+    /// A guest at its ready point is stopped, and until the emulator's main loop has taken note of that, it may find the CPU idle
+    /// and move time on to the next timer, and every trial from that snapshot would differ from those of another one. The
+    /// preloaded object makes the threads take note in order (`preload/stop.rs`); this looks whether they did. While a kernel
+    /// boots without ever halting nothing else moves time, so there is none but by instructions.
+    pub const fn is_moved(self) -> bool {
+        self.bias != 0
+    }
+
+    /// Makes the state that of a guest whose instructions took a nanosecond each from the start, at the same time on its clock:
+    /// so it goes on from there with an emulator that counts them so. `shift` is what they took, as a power of two.
+    pub fn quicken(self, state: &mut [u8], shift: u32) {
+        let ahead = (self.instructions << shift) - self.instructions;
+        if let Some(bias) = state.get_mut(self.at..self.at + 8) {
+            bias.copy_from_slice(&(self.bias + ahead).to_be_bytes());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,16 +118,55 @@ mod tests {
         assert!(!dated(&json!({ "event": "STOP" })));
     }
 
+    /// A state with this version of its clock, bias and count of instructions.
+    fn state(version: u8, bias: i64, instructions: i64) -> Vec<u8> {
+        let mut state = b"\x05\x0ctimer/icount\0\0\0".to_vec();
+        state.push(version);
+        state.extend(bias.to_be_bytes());
+        state.extend(instructions.to_be_bytes());
+        state.extend(b"what follows, timer/icount among it");
+        state
+    }
+
     #[test]
     fn a_clock_that_was_moved_is_told_from_one_that_counted_instructions() {
-        let state = |bias: i64| {
-            let mut state = b"\x05\x0ctimer/icount\0\0\0\x01".to_vec();
-            state.extend(bias.to_be_bytes());
-            state.extend(2_366_164_948_i64.to_be_bytes());
-            state
+        let is_moved = |bias| {
+            SavedClock::of(&state(1, bias, 2_366_164_948))
+                .unwrap()
+                .is_moved()
         };
-        assert!(!moved(&state(0)));
-        assert!(moved(&state(990_593)));
-        assert!(!moved(b"something else"));
+        assert!(!is_moved(0));
+        assert!(is_moved(990_593));
+    }
+
+    #[test]
+    fn a_guest_is_quickened_at_the_same_time_on_its_clock() {
+        for bias in [0, 990_593] {
+            let old = state(1, bias, 610_000_123);
+            let clock = SavedClock::of(&old).unwrap();
+            let mut new = old.clone();
+            clock.quicken(&mut new, 3);
+            let quick = SavedClock::of(&new).unwrap();
+            assert_eq!(quick.instructions, clock.instructions);
+            assert_eq!(
+                quick.bias + quick.instructions,
+                clock.bias + clock.instructions * 8
+            );
+            let others = |state: &[u8]| [&state[..18], &state[26..]].concat();
+            assert_eq!(others(&old), others(&new), "nothing else is touched");
+            clock.quicken(&mut new, 0);
+            assert_eq!(old, new);
+        }
+    }
+
+    #[test]
+    fn a_state_without_a_clock_or_with_one_of_another_format_has_none() {
+        assert_eq!(SavedClock::of(b"something else"), None);
+        assert_eq!(SavedClock::of(&state(2, 0, 5)), None);
+        let whole = state(1, 7, 5);
+        for end in 0..34 {
+            assert_eq!(SavedClock::of(&whole[..end]), None, "{end}");
+        }
+        assert!(SavedClock::of(&whole[..34]).is_some());
     }
 }

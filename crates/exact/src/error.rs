@@ -34,6 +34,14 @@ pub enum ExactError {
         /// The program.
         program: String,
     },
+    /// What the emulator saved has no count of instructions in it, or one of a format that is not known here.
+    #[error(
+        "{emulator} saved a guest without a clock that counts instructions, and its trials would not be exact: use a QEMU of the distribution, 7.2 to 10"
+    )]
+    NoClock {
+        /// The emulator's version.
+        emulator: String,
+    },
     /// A file or system call refused.
     #[error("{what} {on}: {source}")]
     Io {

@@ -20,10 +20,10 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::boot::Boot;
-use crate::clock;
+use crate::clock::{self, SavedClock};
 use crate::error::{ExactError, io};
 use crate::handover::Handover;
-use crate::machine::{CPU, MACHINE};
+use crate::machine::{BOOT_SHIFT, CPU, MACHINE};
 use crate::seal::{Identity, Seal};
 
 /// The files of a snapshot.
@@ -58,6 +58,7 @@ impl Recipe {
         let mut hash = Sha256::new();
         hash.update(MACHINE);
         hash.update(CPU);
+        hash.update(BOOT_SHIFT.to_le_bytes());
         // What is preloaded decides in which state the emulator stops.
         hash.update(clock::OBJECT);
         hash.update(serde_json::to_vec(self).unwrap_or_default());
@@ -296,9 +297,8 @@ impl Snapshots {
             }
             again()?;
             boot.save(&making, contents)?;
-            let state = making.join("state");
-            let state = fs::read(&state).map_err(io("reading", state.display().to_string()))?;
-            if !clock::moved(&state) {
+            let is_moved = quicken(&making.join("state"), &boot.emulator.version)?;
+            if !is_moved {
                 return Ok(true);
             }
             let release = &boot.kernel.release;
@@ -377,6 +377,18 @@ impl Snapshots {
         };
         self.throw_away(key)
     }
+}
+
+/// Lets what was saved go on at the pace of trials; says whether the emulator had moved its clock.
+fn quicken(path: &Path, emulator: &str) -> Result<bool, ExactError> {
+    let name = || path.display().to_string();
+    let mut state = fs::read(path).map_err(io("reading", name()))?;
+    let clock = SavedClock::of(&state).ok_or_else(|| ExactError::NoClock {
+        emulator: emulator.to_owned(),
+    })?;
+    clock.quicken(&mut state, BOOT_SHIFT);
+    fs::write(path, state).map_err(io("writing", name()))?;
+    Ok(clock.is_moved())
 }
 
 /// Disk space a folder takes.

@@ -39,21 +39,22 @@ struct Page([u8; 4096]);
 
 /// Starts the disks and returns their devices, each proven to be what was asked for.
 pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
-    let mut devices: Vec<(String, Nanos)> = if is_told(Path::new(PARAMETERS), spec.latency) {
-        (0..spec.devices)
-            .map(|number| (format!("/dev/nullb{number}"), spec.latency))
-            .collect()
-    } else {
+    let is_told = is_told(Path::new(PARAMETERS), spec.latency);
+    if !is_told || spec.other.is_some() {
         mount("configfs", CONFIGFS, "configfs", "")?;
-        (0..spec.devices)
-            .map(|number| through_configfs(number, spec.size, spec.latency))
-            .collect::<Result<_, _>>()?
-    };
+    }
+    let mut devices = Vec::new();
+    for number in 0..spec.devices {
+        let device = if is_told {
+            format!("/dev/nullb{number}")
+        } else {
+            through_configfs(number, spec.size, spec.latency)?
+        };
+        devices.push((device, spec.latency));
+    }
     if let Some(latency) = spec.other {
-        if !Path::new(CONFIGFS).join("nullb").exists() {
-            mount("configfs", CONFIGFS, "configfs", "")?;
-        }
-        devices.push(through_configfs(spec.devices, spec.size, latency)?);
+        let device = through_configfs(spec.devices, spec.size, latency)?;
+        devices.push((device, latency));
     }
     let way = if Timers::now().are_fine() {
         WAY
@@ -81,13 +82,9 @@ fn is_told(parameters: &Path, latency: Nanos) -> bool {
     reads("memory_backed", "Y") && reads("completion_nsec", &latency.0.to_string())
 }
 
-/// Makes a disk through configfs; its device and its latency.
+/// Makes a disk through configfs; its device.
 /// Source: kernel `drivers/block/null_blk/main.c`, `nullb_device_attrs`.
-fn through_configfs(
-    number: u32,
-    size: Bytes,
-    latency: Nanos,
-) -> Result<(String, Nanos), GuestError> {
+fn through_configfs(number: u32, size: Bytes, latency: Nanos) -> Result<String, GuestError> {
     let name = format!("nullb{}", FIRST + number);
     let folder = format!("{CONFIGFS}/nullb/{name}");
     fs::create_dir(&folder).map_err(io(
@@ -111,11 +108,11 @@ fn through_configfs(
     // Later kernels call the device as the folder is called, earlier ones number it.
     let named = format!("/dev/{name}");
     if Path::new(&named).exists() {
-        return Ok((named, latency));
+        return Ok(named);
     }
     let path = format!("{folder}/index");
     let index = fs::read_to_string(&path).map_err(io("reading", path.as_str()))?;
-    Ok((format!("/dev/nullb{}", index.trim()), latency))
+    Ok(format!("/dev/nullb{}", index.trim()))
 }
 
 /// Proves that a disk gives back what was written to it, and takes `latency` for that, and `way` more at most.
