@@ -13,6 +13,7 @@ use std::ops::Range;
 use pagetide_arena::{ArenaError, VariantSpec};
 use pagetide_compare::matrixed::{Choice, Factor, KindEffects, MatrixRuns, Matrixed, choices};
 use pagetide_quantity::Nanos;
+use pagetide_record::setting::means;
 use pagetide_record::subject::exact_time;
 use pagetide_record::{Pass, SwapSpec};
 use pagetide_store::CampaignNote;
@@ -464,7 +465,7 @@ impl<'a> Table<'a> {
             }
             for mut settings in sets {
                 let reads = |key: &String| self.defaults.get(key);
-                settings.retain(|(key, level)| !reads(key).is_some_and(|read| is(read, level)));
+                settings.retain(|(key, level)| !reads(key).is_some_and(|read| means(read, level)));
                 let variant = self.variant(&settings);
                 let known = |(_, k, v): &(Choice, usize, usize)| (*k, *v) == (kind, variant);
                 if all.iter().any(known) {
@@ -482,45 +483,9 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Whether a setting that reads so is at this level already: in brackets where there is a choice, masks in hexadecimal.
-fn is(read: &str, level: &str) -> bool {
-    let mask = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    let read = read.trim();
-    read == level
-        || read.contains(&format!("[{level}]"))
-        || mask(read).is_some_and(|mask| level.parse() == Ok(mask))
-}
-
 /// A reason without what follows its last colon, which is how to mend what was not asked for.
 fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)
         .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_level_that_a_setting_has_already_is_known_in_the_kernels_spelling() {
-        for (read, level) in [
-            ("3", "3"),
-            ("0x0007", "7"),
-            ("always madvise [never]", "never"),
-            ("Y\n", "Y"),
-        ] {
-            assert!(is(read, level), "{read} {level}");
-        }
-        for (read, level) in [
-            ("3", "0"),
-            ("0x0007", "5"),
-            ("0x0007", "07x"),
-            ("always madvise [never]", "always"),
-            ("[lzo] lzo-rle", "lzo-rle"),
-            ("", "0"),
-        ] {
-            assert!(!is(read, level), "{read} {level}");
-        }
-    }
 }

@@ -106,8 +106,8 @@ fn table() -> Vec<u32> {
         .collect()
 }
 
-/// A boot: 1.3 to 2.4 billion instructions, most of them translated for the first time, and the saving of the guest.
-const BOOT_LAPS: f64 = 900.0;
+/// A boot: half a billion instructions to a billion, most of them translated for the first time, and the saving of the guest.
+const BOOT_LAPS: f64 = 500.0;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_quantity::Bytes;
 use pagetide_record::outcome::Invalid;
+use pagetide_record::setting::means;
 
 use crate::error::HarnessError;
 use crate::fate::MachineFate;
@@ -76,63 +77,6 @@ pub fn path(name: &str) -> Option<PathBuf> {
             .join(first)
             .join(rest.replace('.', "/")),
     )
-}
-
-/// What a word of a setting means as a number: booleans have many spellings, masks are hexadecimal, sizes have units
-/// (kernel `lib/kstrtox.c`, `kstrtobool`, and `lib/cmdline.c`, `memparse`).
-fn number(word: &str) -> Option<u64> {
-    match word.to_ascii_lowercase().as_str() {
-        "y" | "yes" | "true" | "on" | "enabled" => return Some(1),
-        "n" | "no" | "false" | "off" | "disabled" => return Some(0),
-        _ => {}
-    }
-    if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        return u64::from_str_radix(hex, 16).ok();
-    }
-    let digits = word
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(word.len());
-    let (digits, unit) = word.split_at(digits);
-    let shift = match unit.to_ascii_lowercase().as_str() {
-        "" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
-/// Whether two words mean the same.
-fn same(wanted: &str, found: &str) -> bool {
-    wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
-}
-
-/// Whether what was read back means what was written: files show choices in brackets, masks in hexadecimal, booleans as
-/// letters or words, sizes without their units.
-pub fn stuck(wanted: &str, found: &str) -> bool {
-    let (wanted, found) = (wanted.trim(), found.trim());
-    if wanted == found {
-        return true;
-    }
-    if let Some(chosen) = found
-        .split_whitespace()
-        .find_map(|w| w.strip_prefix('[')?.strip_suffix(']'))
-    {
-        return same(wanted, chosen);
-    }
-    // `y` to a mask of features switches all of them on (kernel `Documentation/admin-guide/mm/multigen_lru.rst`).
-    if wanted.eq_ignore_ascii_case("y") && found.starts_with("0x") {
-        return number(found).is_some_and(|mask| mask != 0);
-    }
-    let (mut of_wanted, mut of_found) = (wanted.split_whitespace(), found.split_whitespace());
-    loop {
-        match (of_wanted.next(), of_found.next()) {
-            (None, None) => return true,
-            (Some(wanted), Some(found)) if same(wanted, found) => {}
-            _ => return false,
-        }
-    }
 }
 
 /// `min_free_kbytes` as a machine of this size would choose it.
@@ -232,7 +176,7 @@ impl Settings {
             let refused = applied.refused.iter().any(
                 |reason| matches!(reason, Invalid::SettingRefused { name: n, .. } if n == name),
             );
-            if !refused && !stuck(wanted, &found) {
+            if !refused && !means(&found, wanted) {
                 applied.refused.push(Invalid::SettingDidNotStick {
                     name: name.clone(),
                     wanted: wanted.clone(),
@@ -287,7 +231,7 @@ impl AppliedSettings {
     fn put_back(&mut self) -> Result<(), HarnessError> {
         let before = std::mem::take(&mut self.before);
         let differs = |(path, value): &&(PathBuf, String)| {
-            fs::read_to_string(path).map_or(true, |found| !stuck(value, &found))
+            fs::read_to_string(path).map_or(true, |found| !means(&found, value))
         };
         // Twice, because one may reset another: `vm.dirty_bytes` cannot be written to zero, but writing
         // `vm.dirty_ratio` does it.
@@ -379,37 +323,6 @@ mod tests {
         for known in KNOWN {
             assert!(path(known).is_some(), "{known}");
         }
-    }
-
-    #[test]
-    fn values_read_back_are_understood_in_the_kernels_own_spelling() {
-        assert!(stuck("madvise", "always [madvise] never"));
-        assert!(!stuck("always", "always [madvise] never"));
-        assert!(stuck("7", "0x0007"));
-        assert!(stuck("y", "0x0007"));
-        assert!(!stuck("y", "0x0000"));
-        assert!(stuck("1", "Y"));
-        assert!(stuck("0", "0x0000"));
-        assert!(!stuck("60", "100"));
-        assert!(stuck("256 32 0", "256\t32\t0"));
-        // swap/vma_ra_enabled takes 0 and 1 and shows words.
-        for (yes, no) in [("1", "0"), ("true", "false"), ("Y", "N"), ("on", "off")] {
-            for (shows_yes, shows_no) in [("true", "false"), ("Y", "N"), ("1", "0")] {
-                assert!(
-                    stuck(yes, shows_yes) && stuck(no, shows_no),
-                    "{yes} {shows_yes}"
-                );
-                assert!(
-                    !stuck(yes, shows_no) && !stuck(no, shows_yes),
-                    "{yes} {shows_no}"
-                );
-            }
-        }
-        assert!(stuck("64K", "65536") && stuck("1M", "1024K") && stuck("2G", "2147483648"));
-        assert!(!stuck("64K", "64") && !stuck("64K", "65537"));
-        assert!(stuck("1", "0 [1] 2") && !stuck("1", "[0] 1 2"));
-        assert!(stuck("256 32K", "256 32768") && !stuck("256 32", "256 32 0"));
-        assert!(!stuck("lz4", "[lzo] lz4") && !stuck("", "0"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod file;
 pub mod files;
 pub mod outcome;
 pub mod record;
+pub mod setting;
 pub mod subject;
 pub mod swap;
 pub mod trace_ring;
