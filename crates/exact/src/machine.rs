@@ -21,8 +21,8 @@ pub const MACHINE: &str = "pc-q35-7.2";
 pub const CPU: &str = "max,-erms,-fsrm";
 /// How long an instruction takes while a guest boots, as a power of two in nanoseconds; in a trial it takes one. A booting kernel
 /// waits by the clock without halting, 100 ms for the calibration of its timer alone, and a `PAUSE` costs the emulator as much as
-/// hundreds of instructions. With an eighth of the instructions in a span of virtual time, a boot takes half the processor time.
-/// A guest's proof that its disks take their time still holds then; at twice that it would be refused.
+/// hundreds of instructions. With an eighth of the instructions in a span of virtual time, a boot takes half the processor time;
+/// fewer yet gain little, and leave less room to the guest's proof that its disks take their time and no more.
 pub const BOOT_SHIFT: u32 = 3;
 /// Size of the output region. Sparse: only what a trial writes exists.
 pub const REGION: Bytes = Bytes::from_mib(64);

@@ -424,6 +424,34 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_saved_without_a_count_of_instructions_is_refused_and_one_with_it_said_to_be_moved_or_not()
+     {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        let saved = |bias: i64| {
+            let mut state = b"timer/icount\0\0\0\x01".to_vec();
+            state.extend(bias.to_be_bytes());
+            state.extend(1000_i64.to_be_bytes());
+            fs::write(&path, state).unwrap();
+            quicken(&path, "QEMU 7.2")
+        };
+        assert!(!saved(0).unwrap());
+        assert_eq!(fs::read(&path).unwrap()[16..24], 7000_i64.to_be_bytes());
+        assert!(saved(990_593).unwrap());
+        fs::write(&path, "nothing of the kind").unwrap();
+        let why = quicken(&path, "QEMU 99.1").unwrap_err().to_string();
+        assert!(why.starts_with("QEMU 99.1 saved a guest without"), "{why}");
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(
+            quicken(&path, ""),
+            Err(ExactError::Io {
+                what: "reading",
+                ..
+            })
+        ));
+    }
+
+    #[test]
     fn a_half_made_snapshot_of_a_dead_maker_is_swept() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("snapshots");

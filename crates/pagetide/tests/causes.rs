@@ -152,7 +152,8 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "lru_gen/enabled=0",
             "--vs",
             "lru_gen/enabled=7",
-            "--observe=4",
+            // Refaults differ by seed: with four it is not sure that it was them.
+            "--observe=6",
         ],
     );
     // Which of the two does better is the kernel's affair: the sign follows the refaults.

@@ -111,6 +111,7 @@ impl Lab {
             .env("PAGETIDE_CACHE", &self.cache)
             .env_remove("PAGETIDE_QEMU")
             .env("COLUMNS", "120")
+            .env("LC_ALL", "C.UTF-8")
             .current_dir(self.folder());
         command
     }
@@ -144,6 +145,7 @@ impl Lab {
             .args(arguments)
             .env("PAGETIDE_STORE", self.store())
             .env("PAGETIDE_CACHE", &self.cache)
+            .env("LC_ALL", "C.UTF-8")
             .current_dir(self.folder())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
