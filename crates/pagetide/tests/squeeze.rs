@@ -212,6 +212,11 @@ fn of_zone(text: &str, zone: &str, word: &str) -> f64 {
     words.next().unwrap().parse().unwrap()
 }
 
+/// The number that a text begins with.
+fn first_number(text: &str) -> f64 {
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
 #[test]
 fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     let Some(lab) = Lab::that_runs() else { return };
@@ -267,11 +272,13 @@ fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     let harness = metrics.iter().find(|m| m["name"] == "harness").unwrap();
     let harness = harness["value"]["number"].as_f64().unwrap();
     let store = 16.0 * MIB * (1.0 + 1.0 / 512.0);
-    let spare = (free - kept) * 4096.0 - store - harness;
-    let truth = enough - spare;
+    let spare = |free: f64| (free - kept) * 4096.0 - store - harness;
+    // Pages on the lists of a CPU are as good as free, or stay there: how many they are differs by guest and size.
+    let on_lists: f64 = zones.split("count:").skip(1).map(first_number).sum();
+    let (least, most) = (spare(free), spare(free + on_lists));
     assert!(
-        (enough / truth - 1.0).abs() < 0.02,
-        "{small} {enough} {truth}"
+        least < 0.02 * enough && most > -0.02 * enough,
+        "{small} {enough} {least} {most}"
     );
     assert!(enough / small < 1.03, "{small} {enough}");
 }
