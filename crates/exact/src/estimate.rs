@@ -106,7 +106,7 @@ fn table() -> Vec<u32> {
         .collect()
 }
 
-/// A boot: half a billion instructions to a billion, most of them translated for the first time, and the saving of the guest.
+/// A boot: 0.7 to 1.8 billion instructions, most of them translated for the first time, and the saving of the guest.
 const BOOT_LAPS: f64 = 500.0;
 
 #[cfg(test)]

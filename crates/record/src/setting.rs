@@ -30,8 +30,8 @@ fn same(wanted: &str, found: &str) -> bool {
     wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
 }
 
-/// Whether what a file shows means what was or would be written to it: files show choices in brackets, masks in hexadecimal, booleans as
-/// letters or words, sizes without their units.
+/// Whether what a file shows means what was or would be written to it: files show choices in brackets, masks in hexadecimal,
+/// booleans as letters or words, sizes without their units.
 pub fn means(found: &str, wanted: &str) -> bool {
     let (wanted, found) = (wanted.trim(), found.trim());
     if wanted == found {
