@@ -22,12 +22,13 @@ use pagetide_system::meminfo;
 
 use crate::ballast::{Ballast, Reserve};
 use crate::error::{GuestError, io};
+use crate::idle::Spinner;
 use crate::observer::Observer;
 use crate::spec::{BOOT_SPEC, BootSpec, Order, TRIAL_ITEM};
 use crate::start::Start;
 use crate::workload::Workload;
 use crate::{
-    ballast, disk, files, filesystem, idle, maker, modules, mount, port, region, root, ssd, start,
+    ballast, disk, files, filesystem, maker, modules, mount, port, region, root, ssd, start,
 };
 
 /// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
@@ -76,6 +77,8 @@ struct ReadyGuest {
     counters: CounterSet,
     /// The idle counters: nothing may halt from here on.
     idle: Idle,
+    /// Spins where the workload does not.
+    spinner: Spinner,
 }
 
 /// Everything up to the ready point.
@@ -87,7 +90,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         why: why.to_string(),
     })?;
     // Start it before the region is mapped, or it would inherit the region's page tables.
-    idle::start()?;
+    let spinner = Spinner::start()?;
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
     let settings = Settings::of_machine(MachineFate::Ends);
@@ -142,6 +145,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     // Including what the counters' texts will need: unlocked, 3 pages of it were swapped out among the workload's.
     supervise::lock_everything();
     let workload = Workload::stand_by(&boot, &region)?;
+    spinner.pause();
     std::thread::sleep(SETTLE);
     let spare = ballast::hold(boot.spare)?;
     let jitter = Reserve::new(start::MOST_PAGES)?;
@@ -165,6 +169,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         swap,
         counters,
         idle: counters::idle(),
+        spinner,
     })
 }
 
@@ -331,9 +336,12 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
         }
     };
     let observing = observer.as_ref().map_or(Ok(()), Observer::begin);
-    results
-        .invalid
-        .extend(ready.workload.run(text, &ready.region, order.hang_after));
+    results.invalid.extend(ready.workload.run(
+        text,
+        &ready.region,
+        order.hang_after,
+        &ready.spinner,
+    ));
     let stopped = observing.and_then(|()| observer.as_ref().map_or(Ok(()), Observer::stop));
     let idle_after = counters::idle();
     let counted = ready.counters.after();

@@ -16,6 +16,7 @@ use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_system::clock::monotonic;
 
 use crate::error::{GuestError, io};
+use crate::idle::Spinner;
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
 
@@ -28,12 +29,16 @@ pub struct Workload {
     /// Other processes hold it open too, so it has no end of file: each order starts with its length.
     orders: PipeWriter,
     signals: libc::sigset_t,
+    /// Spins in its address space.
+    spinner: Spinner,
 }
 
 impl Workload {
     /// Starts the process. Its pages are locked when first used, so that reclaim does not evict the harness.
     pub fn stand_by(boot: &BootSpec, region: &Region<'static>) -> Result<Self, GuestError> {
-        let (theirs, orders) = io::pipe().map_err(io("making", "the workload's pipe"))?;
+        let pipe = || io::pipe().map_err(io("making", "the workload's pipe"));
+        let (theirs, orders) = pipe()?;
+        let (mut ours, id) = pipe()?;
         let signals = supervise::block_child_signal();
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         let child = unsafe { libc::fork() };
@@ -45,16 +50,25 @@ impl Workload {
                 unsafe {
                     libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut())
                 };
+                // Without one, PID 1 reads no id.
+                let told = Spinner::share().is_ok_and(|spinner| tell(id, &spinner).is_ok());
                 supervise::lock_what_is_here();
-                let done = work(theirs, boot, region);
+                let done = told && work(theirs, boot, region);
                 // SAFETY: ends the child without running the parent's exit handlers.
                 unsafe { libc::_exit(i32::from(!done)) }
             }
-            _ => Ok(Self {
-                child,
-                orders,
-                signals,
-            }),
+            _ => {
+                drop(id);
+                let mut text = [0; size_of::<libc::pid_t>()];
+                ours.read_exact(&mut text)
+                    .map_err(io("starting", "the workload's spinner"))?;
+                Ok(Self {
+                    child,
+                    orders,
+                    signals,
+                    spinner: Spinner::child(libc::pid_t::from_ne_bytes(text)),
+                })
+            }
         }
     }
 
@@ -68,8 +82,15 @@ impl Workload {
         }
     }
 
-    /// Runs the trial specified by `text` and waits for its end. Returns the reasons why its result must not be used.
-    pub fn run(mut self, text: &[u8], region: &Region, hang_after: Nanos) -> Vec<Invalid> {
+    /// Runs the trial specified by `text` and waits for its end, when `idle` takes over from the one who spins in it. Returns the
+    /// reasons why its result must not be used.
+    pub fn run(
+        mut self,
+        text: &[u8],
+        region: &Region,
+        hang_after: Nanos,
+        idle: &Spinner,
+    ) -> Vec<Invalid> {
         let mut order = text.len().to_ne_bytes().to_vec();
         order.extend(text);
         if let Err(why) = self.orders.write_all(&order) {
@@ -77,10 +98,14 @@ impl Workload {
             return vec![Invalid::Scenario { why }];
         }
         let limit = (hang_after, "virtual");
-        supervise::wait(self.child, region, limit, self.signals, || {
+        let invalid = supervise::wait(self.child, region, limit, self.signals, || {
             // The kernel logs which task waits for what.
             let _ = fs::write("/proc/sysrq-trigger", "w");
-        })
+        });
+        // Its memory goes with the last who has it.
+        idle.resume();
+        self.spinner.end();
+        invalid
     }
 }
 
@@ -93,6 +118,11 @@ fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region<'static>) -> bo
     let outcome = scenario(boot, &order, region);
     region.set_phase(Phase::Ended);
     region.write(Kind::Blob, OUTCOME, &outcome).is_ok()
+}
+
+/// Tells PID 1 who spins.
+fn tell(mut to: PipeWriter, spinner: &Spinner) -> io::Result<()> {
+    to.write_all(&spinner.id().to_ne_bytes())
 }
 
 fn receive(orders: &mut PipeReader) -> io::Result<Order> {

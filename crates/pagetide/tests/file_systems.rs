@@ -66,14 +66,21 @@ fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_d
     let Some(lab) = Lab::that_runs() else { return };
     fs::write(lab.folder().join("data"), vec![7_u8; 6 << 20]).unwrap();
     let elapsed = |options: &[&'static str]| {
-        let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "1", "--memory", "16M"];
+        // Other tasks have the CPU for up to 3 ms, in some seeds: the quickest of three is compared.
+        let mut all = vec!["run", "--kernel", KERNEL, "--seeds", "3", "--memory", "16M"];
         all.extend(options);
         all.extend(["--file", "data", "--", "cksum", "data"]);
         lab.ends(0, all);
-        let record = newest(&lab);
-        let metrics = record["results"]["metrics"].as_array().unwrap();
-        let metric = metrics.iter().find(|metric| metric["name"] == "elapsed");
-        metric.unwrap()["value"]["number"].as_f64().unwrap()
+        let records = json(&lab.ends(0, ["list", "records", "--json"]).0);
+        let newest = records.as_array().unwrap().iter().take(3);
+        let times = newest.map(|record| {
+            let id = record["id"].as_str().unwrap();
+            let record = json(&lab.ends(0, ["show", id, "--json"]).0);
+            let metrics = record["results"]["metrics"].as_array().unwrap();
+            let metric = metrics.iter().find(|metric| metric["name"] == "elapsed");
+            metric.unwrap()["value"]["number"].as_f64().unwrap()
+        });
+        times.fold(f64::INFINITY, f64::min)
     };
     for swap in ["zram", "ssd:5ms"] {
         let null = elapsed(&["--swap", swap, "--disk", "null"]);
