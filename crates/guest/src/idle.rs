@@ -4,7 +4,6 @@
 //! thread, and exactness is lost. While the CPU executes, its thread runs every timer at its exact instruction. So a process of
 //! the lowest scheduling class spins whenever no other task is runnable. The emulator translates a `nop` to nothing, so a long run
 //! of them makes idle virtual time cost almost no wall time.
-
 //!
 //! Each change of address space makes the emulator forget all translations of addresses, and it looks them up again one by one: the
 //! way from a process to a spinner with an address space of its own and back cost as much as the fault that the process waited

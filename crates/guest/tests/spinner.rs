@@ -1,5 +1,6 @@
 //! The one who spins in the workload's address space: whose memory it has, how it gives way, and that it goes when it is told to.
 
+use std::fmt::Debug;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::thread::sleep;
@@ -18,14 +19,18 @@ fn state(id: libc::pid_t) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Waits until a process is in a state.
-fn becomes(id: libc::pid_t, wanted: Option<char>) {
+/// Waits until something is what it is to be.
+fn becomes<T: PartialEq + Debug>(wanted: &T, what: impl Fn() -> T) {
     let since = Instant::now();
-    while state(id) != wanted {
+    loop {
+        let found = what();
+        if found == *wanted {
+            return;
+        }
+        let waited = since.elapsed();
         assert!(
-            since.elapsed() < Duration::from_secs(20),
-            "{:?}, not {wanted:?}",
-            state(id)
+            waited < Duration::from_secs(20),
+            "{found:?}, not {wanted:?}"
         );
         sleep(Duration::from_millis(5));
     }
@@ -54,13 +59,9 @@ fn it_has_the_workloads_memory_gives_way_to_all_and_outlives_the_workload_until_
     let id = libc::pid_t::from_ne_bytes(id);
     let spinner = Spinner::child(id);
 
-    becomes(id, Some('R'));
-    let since = Instant::now();
+    becomes(&Some('R'), || state(id));
     // It takes its class and its name first of all.
-    while of(id, "comm").trim() != "pagetide-idle" {
-        assert!(since.elapsed() < Duration::from_secs(20));
-        sleep(Duration::from_millis(5));
-    }
+    becomes(&"pagetide-idle\n".to_owned(), || of(id, "comm"));
     // SAFETY: plain system call.
     let class = unsafe { libc::sched_getscheduler(id) };
     assert_eq!(class, libc::SCHED_IDLE, "whoever has work to do goes first");
@@ -76,9 +77,9 @@ fn it_has_the_workloads_memory_gives_way_to_all_and_outlives_the_workload_until_
     assert_ne!(same(own), 0, "a memory of its own, not that of all");
 
     spinner.pause();
-    becomes(id, Some('T'));
+    becomes(&Some('T'), || state(id));
     spinner.resume();
-    becomes(id, Some('R'));
+    becomes(&Some('R'), || state(id));
 
     drop(go);
     let mut status = 0;

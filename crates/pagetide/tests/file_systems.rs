@@ -2,18 +2,7 @@
 
 use std::fs;
 
-use crate::common::{KERNEL, Lab, one_sentence};
-
-fn json(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// The newest record in full.
-fn newest(lab: &Lab) -> serde_json::Value {
-    let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
-    let id = list[0]["id"].as_str().unwrap();
-    json(&lab.ends(0, ["show", id, "--json"]).0)
-}
+use crate::common::{KERNEL, Lab, metric, one_sentence};
 
 /// Says what is mounted at `/`, who owns what, and what the file holds; then writes more than there is memory, and reads it.
 const LOOK: &str = "while read -r from at kind rest; do test $at = / && echo \"root is $kind\"; done </proc/mounts; \
@@ -36,7 +25,7 @@ fn a_program_finds_its_files_on_each_file_system_and_repeats_to_the_bit() {
             all.extend(more);
             all.extend(["--", "sh", "-c", LOOK]);
             lab.ends(0, all);
-            newest(&lab)
+            lab.newest(1).remove(0)
         };
         let first = run(&[]);
         let output = first["results"]["texts"]["stdout"].as_str().unwrap();
@@ -71,15 +60,8 @@ fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_d
         all.extend(options);
         all.extend(["--file", "data", "--", "cksum", "data"]);
         lab.ends(0, all);
-        let records = json(&lab.ends(0, ["list", "records", "--json"]).0);
-        let newest = records.as_array().unwrap().iter().take(3);
-        let times = newest.map(|record| {
-            let id = record["id"].as_str().unwrap();
-            let record = json(&lab.ends(0, ["show", id, "--json"]).0);
-            let metrics = record["results"]["metrics"].as_array().unwrap();
-            let metric = metrics.iter().find(|metric| metric["name"] == "elapsed");
-            metric.unwrap()["value"]["number"].as_f64().unwrap()
-        });
+        let times = lab.newest(3);
+        let times = times.iter().map(|record| metric(record, "elapsed"));
         times.fold(f64::INFINITY, f64::min)
     };
     for swap in ["zram", "ssd:5ms"] {
@@ -115,7 +97,7 @@ fn a_scenario_with_files_runs_on_xfs_and_says_what_made_it() {
             "size=32M",
         ],
     );
-    let record = newest(&lab);
+    let record = lab.newest(1).remove(0);
     assert_eq!(record["subject"]["files_on"], "xfs");
     let made = record["results"]["facts"]["made-by"].as_str().unwrap();
     assert!(made.starts_with("xfsprogs "), "{made}");

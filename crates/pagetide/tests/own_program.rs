@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, metric, one_sentence};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -17,24 +17,6 @@ fn program<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     all.push("--");
     all.extend(command);
     all
-}
-
-/// The newest record in full.
-fn newest(lab: &Lab) -> serde_json::Value {
-    let list = json(&lab.ends(0, ["list", "records", "--json"]).0);
-    let id = list[0]["id"].as_str().unwrap();
-    json(&lab.ends(0, ["show", id, "--json"]).0)
-}
-
-fn metric(record: &serde_json::Value, name: &str) -> f64 {
-    let metrics = record["results"]["metrics"].as_array().unwrap();
-    let metric = metrics.iter().find(|metric| metric["name"] == name);
-    let metric = metric.unwrap_or_else(|| panic!("no {name} in {metrics:?}"));
-    let value = &metric["value"];
-    value
-        .as_f64()
-        .or_else(|| value["number"].as_f64())
-        .unwrap_or_else(|| panic!("{metric}"))
 }
 
 /// A process for each processor that takes whatever time it gets, as long as this lives.
@@ -77,7 +59,7 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
         let mut options = vec!["--memory", "12M", "--file", "numbers"];
         options.extend(more);
         lab.ends(0, program(&options, &["sort", "numbers"]));
-        newest(&lab)
+        lab.newest(1).remove(0)
     };
     let alone = run(&[]);
     let load = Load::new();
@@ -107,7 +89,7 @@ fn sort_of_more_than_memory_gives_the_same_record_alone_and_beside_load() {
             &["sort", "-r", "numbers"],
         ),
     );
-    assert_ne!(newest(&lab)["wall"]["started"], started);
+    assert_ne!(lab.newest(1).remove(0)["wall"]["started"], started);
 }
 
 /// Runs a line of shell in a small machine without swap.
@@ -115,7 +97,7 @@ fn shell(lab: &Lab, code: i32, options: &[&str], line: &str) -> serde_json::Valu
     let mut all = vec!["--memory", "24M", "--swap", "none"];
     all.extend(options);
     lab.ends(code, program(&all, &["sh", "-c", line]));
-    newest(lab)
+    lab.newest(1).remove(0)
 }
 
 fn why(record: &serde_json::Value) -> String {
@@ -286,7 +268,7 @@ fn served(lab: &Lab, code: i32, how: &str, ready: &str, more: &[&str]) -> serde_
     options.extend(["--file", "load.pl", "--server", &server, "--ready", ready]);
     options.extend(more);
     lab.ends(code, program(&options, &["perl", "load.pl"]));
-    newest(lab)
+    lab.newest(1).remove(0)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, metric, one_sentence};
 use serde_json::Value;
 
 const MIB: f64 = 1048576.0;
@@ -29,14 +29,6 @@ fn buffer(lab: &Lab, code: i32, options: &[&str]) -> Value {
         &lab.ends(0, ["show", list[0]["id"].as_str().unwrap(), "--json"])
             .0,
     )
-}
-
-fn metric(record: &Value, name: &str) -> f64 {
-    let metrics = record["results"]["metrics"].as_array().unwrap();
-    let metric = metrics.iter().find(|metric| metric["name"] == name);
-    let value = metric.map(|metric| &metric["value"]["number"]);
-    let value = value.unwrap_or_else(|| panic!("no {name} in {metrics:?}"));
-    value.as_f64().unwrap()
 }
 
 #[test]

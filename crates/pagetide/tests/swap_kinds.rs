@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-use crate::common::{KERNEL, Lab, one_sentence};
+use crate::common::{KERNEL, Lab, metric, one_sentence};
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
@@ -78,14 +78,9 @@ fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
         Some(0),
         "{swap}: {results}"
     );
-    let metrics = results["metrics"].as_array().unwrap();
-    let elapsed = metrics
-        .iter()
-        .find(|metric| metric["name"] == "elapsed")
-        .unwrap();
     Tried {
         digest: record["digest"].as_str().unwrap().to_owned(),
-        elapsed: elapsed["value"]["number"].as_f64().unwrap(),
+        elapsed: metric(&record, "elapsed"),
         results,
     }
 }

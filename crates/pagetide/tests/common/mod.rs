@@ -139,6 +139,18 @@ impl Lab {
         self.ends(0, ["import", "csv", "r.csv", "--json"]).0
     }
 
+    /// The newest records in full, this many at most, the newest first.
+    pub fn newest(&self, count: usize) -> Vec<serde_json::Value> {
+        let json = |words: &[&str]| -> serde_json::Value {
+            let (out, _) = self.ends(0, words);
+            serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+        };
+        let list = json(&["list", "records", "--json"]);
+        let ids = list.as_array().unwrap().iter().take(count);
+        ids.map(|row| json(&["show", row["id"].as_str().unwrap(), "--json"]))
+            .collect()
+    }
+
     /// Starts the program and does not wait for it.
     pub fn start<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
         std::process::Command::new(program())
@@ -175,6 +187,18 @@ impl Lab {
         found.retain(|path| path.extension().is_some_and(|ending| ending == "making"));
         found
     }
+}
+
+/// The number of a metric of a record.
+pub fn metric(record: &serde_json::Value, name: &str) -> f64 {
+    let metrics = record["results"]["metrics"].as_array().unwrap();
+    let metric = metrics.iter().find(|metric| metric["name"] == name);
+    let metric = metric.unwrap_or_else(|| panic!("no {name} in {metrics:?}"));
+    let value = &metric["value"];
+    value
+        .as_f64()
+        .or_else(|| value["number"].as_f64())
+        .unwrap_or_else(|| panic!("{metric}"))
 }
 
 /// Checks the exit code and gives both outputs.
