@@ -108,7 +108,7 @@ fn a_slower_device_is_named() {
         let text = format!(
             "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"16M\"\nswap = \"{swap}\"\nswap-size = \"96M\"\n\
              observe = 3\n[sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n[[scenario]]\n\
-             name = \"linear\"\nparams = {{ pages = \"32M\", refs = 4000 }}\n"
+             name = \"linear\"\nparams = {{ pages = \"20M\", refs = 1500 }}\n"
         );
         fs::write(lab.folder().join(format!("{name}.toml")), text).unwrap();
         lab.ends(0, ["run", &format!("{name}.toml")]);
