@@ -157,6 +157,6 @@ const fn word(phase: Phase) -> &'static str {
         Phase::Ready | Phase::Preparing => "prepares",
         Phase::Running => "runs",
         Phase::Ended => "is read out",
-        Phase::Done => "is stored",
+        Phase::Done | Phase::Listed => "is stored",
     }
 }

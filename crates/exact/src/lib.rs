@@ -14,6 +14,7 @@ pub mod emulator;
 pub mod error;
 mod estimate;
 pub mod exact;
+mod functions;
 pub mod guard;
 pub mod handover;
 mod headroom;

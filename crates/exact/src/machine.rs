@@ -11,6 +11,7 @@
 //! - `swiotlb=noforce`: no bounce buffers for devices that are not there.
 //! - `earlyprintk` to the debug console with `loglevel=1`: the kernel prints there only when it dies, synchronously.
 
+use pagetide_guest::tracearea::LIST_BYTES;
 use pagetide_guest::{port, spec};
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, SwapSpec};
@@ -26,8 +27,9 @@ pub const CPU: &str = "max,-erms,-fsrm";
 pub const BOOT_SHIFT: u32 = 3;
 /// Size of the output region. Sparse: only what a trial writes exists.
 pub const REGION: Bytes = Bytes::from_mib(64);
-/// Size of the memory behind it that takes the trace of an observed trial, sparse too: some 20 million events.
-pub const TRACE: Bytes = Bytes::from_mib(960);
+/// Size of the memory behind it that takes the trace of an observed trial, some 20 million events, and the list of the kernel's functions;
+/// sparse too.
+pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
 /// What the observer of an observed trial takes: its ring buffer, its process, the kernel's own structures. Locked away from
 /// every trial alike, so that timed and observed ones find the same.
 pub const SPARE: Bytes = Bytes::from_mib(8);

@@ -205,7 +205,7 @@ impl Output {
     /// The pieces of the trace in the first `used` bytes of the trace area.
     pub fn pieces(&self, used: u64) -> Result<Vec<Piece>, ExactError> {
         let start = self.size as u64;
-        let used = used.min(self.whole - start);
+        let used = used.min(tracearea::room(self.whole - start));
         tracearea::pieces(used, |at, buffer| {
             self.file.read_exact_at(buffer, start + at)
         })
@@ -223,6 +223,24 @@ impl Output {
             left: parts,
             part: self.part(0, 0),
         }
+    }
+
+    /// The list of the kernel's functions, once the guest says that it is there; `None` where it claims more than fits.
+    pub fn functions(&self) -> Result<Option<Vec<u8>>, ExactError> {
+        let fault = || io("reading", "the list of functions");
+        let room = tracearea::room(self.whole - self.size as u64);
+        let at = self.size as u64 + room;
+        let mut length = [0; 8];
+        self.file.read_exact_at(&mut length, at).map_err(fault())?;
+        let length = u64::from_le_bytes(length);
+        if length > self.whole - at - 8 {
+            return Ok(None);
+        }
+        let mut list = Vec::new();
+        self.part(at + 8, length)
+            .read_to_end(&mut list)
+            .map_err(fault())?;
+        Ok(Some(list))
     }
 
     fn part(&self, at: u64, left: u64) -> Part<'_> {
@@ -315,7 +333,8 @@ mod tests {
 
     #[test]
     fn frames_and_trace_are_copied_out_as_they_were_written() {
-        let output = Output::new(Bytes(1 << 16), Bytes(1 << 16)).unwrap();
+        let trace = Bytes((1 << 16) + tracearea::LIST_BYTES);
+        let output = Output::new(Bytes(1 << 16), trace).unwrap();
         output.region().write(Kind::Blob, "one", b"first").unwrap();
         let _unfinished = output.region().frame(Kind::Blob, "lost", 10);
         output.region().write(Kind::Series, "two", b"").unwrap();
@@ -335,5 +354,20 @@ mod tests {
         let mut text = String::new();
         output.trace(pieces).read_to_string(&mut text).unwrap();
         assert_eq!(text, "abcd");
+        // The list lies behind the room for pieces; one that claims more than fits is none.
+        let at = (1 << 16) + (1 << 16);
+        output.file().write_all_at(b"a list", at + 8).unwrap();
+        for (length, found) in [
+            (0_u64, Some("")),
+            (6, Some("a list")),
+            (tracearea::LIST_BYTES, None),
+        ] {
+            output
+                .file()
+                .write_all_at(&length.to_le_bytes(), at)
+                .unwrap();
+            let list = output.functions().unwrap();
+            assert_eq!(list.as_deref(), found.map(str::as_bytes));
+        }
     }
 }

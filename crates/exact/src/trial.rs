@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
@@ -23,7 +23,7 @@ use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
-use pagetide_record::{Machine, RecordWriter, Subject, Wall};
+use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_scenario::Needs;
 
 use serde_json::json;
@@ -31,6 +31,7 @@ use serde_json::json;
 use crate::boot::boot_files;
 use crate::emulator::{Emulator, Running, Wiring};
 use crate::error::{ExactError, io};
+use crate::functions;
 use crate::guard::{End, Guard};
 use crate::headroom;
 use crate::machine::MachineSpec;
@@ -122,7 +123,15 @@ impl Run<'_> {
         let (mut running, _monitor) = self
             .start(&output, &console, &errors, &trial, progress)
             .map_err(ended)?;
-        let seen = self.watch(&mut running, &output, &console, progress);
+        let list = match subject.pass {
+            Pass::Timed => None,
+            Pass::Observed => Some(functions::kept(&self.snapshot.folder())),
+        };
+        let last = match list {
+            Some(None) => Phase::Listed,
+            None | Some(Some(_)) => Phase::Done,
+        };
+        let seen = self.watch(&mut running, &output, &console, last, progress);
         if seen.stopped {
             return Err(ArenaError::Stopped);
         }
@@ -134,7 +143,13 @@ impl Run<'_> {
         running.end_beside();
         drop(place);
         let ended = seen.ended_at.unwrap_or_else(Instant::now);
-        let mut results = self.take(&output, needs.pressure, sink)?;
+        let list = match list.flatten() {
+            None if output.region().phase() >= Phase::Listed => {
+                self.listed(&output).map_err(ArenaError::broken)?
+            }
+            list => list,
+        };
+        let mut results = self.take(&output, needs.pressure, list.as_deref(), sink)?;
         explain(
             &mut results,
             &seen,
@@ -239,12 +254,23 @@ impl Run<'_> {
         Ok((running, monitor))
     }
 
-    /// Watches the guest until it ends, hangs or is stopped.
+    /// The kernel's functions as the guest listed them; kept for the trials to come.
+    fn listed(&self, output: &Output) -> Result<Option<Vec<u8>>, ExactError> {
+        let list = output.functions()?;
+        if let Some(list) = &list {
+            // Where it cannot be kept, the next trial waits for it too.
+            let _ = functions::keep(&self.snapshot.folder(), list);
+        }
+        Ok(list)
+    }
+
+    /// Watches the guest until it has reached the `last` phase, ends, hangs or is stopped.
     fn watch(
         &self,
         running: &mut Running,
         output: &Output,
         console: &File,
+        last: Phase,
         progress: &dyn Progress,
     ) -> RunWatch {
         let head = output.region().head();
@@ -273,7 +299,7 @@ impl Run<'_> {
             if phase >= Phase::Ended && seen.ended_at.is_none() {
                 seen.ended_at = Some(now);
             }
-            if phase >= Phase::Done {
+            if phase >= last {
                 // All is written; what the emulator does until its own end tells nothing more.
                 return seen;
             }
@@ -303,11 +329,13 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the frames out of the region: bulk into the sink, results, worked out here, to the caller.
+    /// Takes the frames out of the region: bulk into the sink, results, worked out here, to the caller. `list` names the kernel's
+    /// functions.
     fn take(
         &self,
         output: &Output,
         needs_pressure: bool,
+        list: Option<&[u8]>,
         sink: &mut RecordWriter,
     ) -> Result<Option<Results>, ArenaError> {
         let mut report = None;
@@ -322,7 +350,7 @@ impl Run<'_> {
                 }
                 (Kind::Blob, OUTCOME) => outcome = Some(bytes(frame)?),
                 (Kind::Blob, tracearea::FRAME) => {
-                    losses = trace(&bytes(frame)?, output, self.trace_limit, sink)?;
+                    losses = trace(&bytes(frame)?, output, list, self.trace_limit, sink)?;
                 }
                 (Kind::Blob, LOG) => log = String::from_utf8_lossy(&bytes(frame)?).into_owned(),
                 (Kind::Series, name) => {
@@ -369,6 +397,7 @@ fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
 fn trace(
     contents: &[u8],
     output: &Output,
+    list: Option<&[u8]>,
     limit: Bytes,
     sink: &mut RecordWriter,
 ) -> Result<Losses, ArenaError> {
@@ -376,11 +405,8 @@ fn trace(
     let mut contents: tracearea::Contents =
         serde_json::from_slice(contents).map_err(|why| fault(why.to_string()))?;
     let mut of_cpu: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
-    let mut symbols = Vec::new();
     for piece in output.pieces(contents.used).map_err(ArenaError::broken)? {
-        if piece.cpu == tracearea::SYMBOLS {
-            symbols.push(piece);
-        } else if piece.at + piece.length > limit.0 {
+        if piece.at + piece.length > limit.0 {
             // How many events a piece has is not known without reading it; one is lost at least.
             contents.meta.losses.gaps_unknown += 1;
         } else {
@@ -397,8 +423,10 @@ fn trace(
         read.map_err(|why| fault(why.to_string()))?;
         trace.cpus.push(CpuBuffer { cpu, bytes });
     }
-    if contents.symbols {
-        let named = trace.name_functions(BufReader::new(output.trace(symbols)));
+    if trace.meta.records_stacks() {
+        let list =
+            list.ok_or_else(|| fault("the guest did not list its kernel's functions".to_owned()))?;
+        let named = trace.name_functions(list);
         named.map_err(|why| fault(why.to_string()))?;
     }
     let mut packed = Vec::new();

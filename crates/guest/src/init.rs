@@ -29,6 +29,7 @@ use crate::start::Start;
 use crate::workload::Workload;
 use crate::{
     ballast, disk, files, filesystem, maker, modules, mount, port, region, root, ssd, start,
+    tracearea,
 };
 
 /// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
@@ -256,10 +257,15 @@ fn managed() -> Result<Bytes, GuestError> {
 fn trial(ready: ReadyGuest) {
     let mut report = Report::default();
     let region = ready.region;
+    let area = (ready.boot.trace_at, ready.boot.trace_size);
+    let mut is_observed = false;
     region.set_phase(Phase::Preparing);
     let text = port::text(ready.known.trial);
     match serde_json::from_slice::<Order>(&text) {
-        Ok(order) => run(ready, &order, &text, &mut report),
+        Ok(order) => {
+            is_observed = order.subject.pass == Pass::Observed;
+            run(ready, &order, &text, &mut report);
+        }
         Err(why) => {
             let why = why.to_string();
             let why = GuestError::Spec { what: "trial", why }.to_string();
@@ -271,8 +277,13 @@ fn trial(ready: ReadyGuest) {
         .write(Kind::Blob, judgement::LOG, log::read().as_bytes())
         .and_then(|()| region.write(Kind::Results, judgement::REPORT, &json));
     // If the region is full, the phase stays below `Done`, and the controller reports that.
-    if written.is_ok() {
-        region.set_phase(Phase::Done);
+    if written.is_err() {
+        return;
+    }
+    region.set_phase(Phase::Done);
+    // A controller that has the list ends the guest here. One that waits for it sees that the phase stays below.
+    if is_observed && tracearea::list_functions(area.0, area.1).is_ok() {
+        region.set_phase(Phase::Listed);
     }
 }
 

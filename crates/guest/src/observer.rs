@@ -2,9 +2,8 @@
 //!
 //! It is a process of its own, so the workload does not inherit what it allocates. It starts before free memory is set to what was
 //! promised, so it takes none from the workload. The kernel's ring buffer is emptied every [`INTERVAL`] of virtual time into
-//! memory of the host; nothing is formatted or compressed on the way. The list of the kernel's functions, which names those in
-//! stacks, follows after the end. The observer is a real-time task, so a busy
-//! workload cannot delay it.
+//! memory of the host; nothing is formatted or compressed on the way. The observer is a real-time task, so a busy workload cannot
+//! delay it.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -21,7 +20,7 @@ use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
-use crate::tracearea::{Contents, FRAME, TraceArea};
+use crate::tracearea::{self, Contents, FRAME, TraceArea};
 
 /// How often the ring buffer is emptied.
 pub const INTERVAL: Nanos = Nanos(25_000_000);
@@ -177,7 +176,7 @@ impl Observer {
         let instance = Instance::of_machine(tracefs, &settings).map_err(probe)?;
         let mut capture = Capture::new(instance).map_err(probe)?;
         let mut probes = Probes::open(scope, SAMPLES);
-        let mut area = TraceArea::open(boot.trace_at, boot.trace_size)?;
+        let mut area = TraceArea::open(boot.trace_at, tracearea::room(boot.trace_size))?;
         let mut broken = Ok(());
         supervise::lock_what_is_here();
         in_real_time();
@@ -207,11 +206,9 @@ impl Observer {
         self.set(STOPPED);
         self.wait_for(WRITE);
         meta.losses.gaps_unknown += area.refused();
-        let symbols = meta.records_stacks() && area.append_symbols()?;
         let contents = Contents {
             meta,
             used: area.used(),
-            symbols,
         };
         let found = probes.after().map_err(probe)?;
         store(region, &contents, found)?;

@@ -2,7 +2,11 @@
 //!
 //! It is far larger than the region. Only a window of it is mapped at a time, so that its page tables take no memory from the
 //! workload. Layout: pieces in sequence, each with the CPU (32 bits), the length (32 bits) and that many bytes of packed
-//! sub-buffers, little-endian. Pieces of the CPU [`SYMBOLS`] hold the kernel's list of functions instead, if the trace has stacks. The frame [`FRAME`] says how much of the area is used.
+//! sub-buffers, little-endian. The frame [`FRAME`] says how much of the area is used.
+//!
+//! Its last [`LIST_BYTES`] are for the list of the kernel's functions, which names those in stacks: its length (64 bits) and that many
+//! bytes. The kernel takes a second to make it and it is the same after each trial of a guest. So it comes last, and who has it
+//! already does not wait for it.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -16,8 +20,8 @@ use crate::error::{GuestError, io};
 
 /// Name of the output region's frame that says what lies in the area, as JSON of [`Contents`].
 pub const FRAME: &str = "trace-contents";
-/// CPU of the pieces that make up the kernel's list of functions ([`KALLSYMS`]).
-pub const SYMBOLS: u32 = u32::MAX;
+/// Room for the list of the kernel's functions ([`KALLSYMS`]), at the end of the area; three times what Debian's kernels need.
+pub const LIST_BYTES: u64 = 32 << 20;
 /// Size of what is mapped at once.
 const WINDOW_BYTES: usize = 1 << 20;
 
@@ -28,8 +32,11 @@ pub struct Contents {
     pub meta: TraceMeta,
     /// Bytes in use.
     pub used: u64,
-    /// Whether the kernel's list of functions lies there, whole.
-    pub symbols: bool,
+}
+
+/// Room for events in an area of `size` bytes.
+pub const fn room(size: u64) -> u64 {
+    size.saturating_sub(LIST_BYTES)
 }
 
 /// The area as the guest writes it.
@@ -82,25 +89,6 @@ impl TraceArea {
         self.put(bytes)
     }
 
-    /// Appends the kernel's list of functions; false where it has none (no `CONFIG_KALLSYMS`) or it does not fit, so that stacks go
-    /// without names.
-    pub fn append_symbols(&mut self) -> Result<bool, GuestError> {
-        let fault = || io("reading", KALLSYMS);
-        let mut list = match File::open(KALLSYMS) {
-            Ok(list) => list,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(fault()(error)),
-        };
-        // The kernel gives a page at a time.
-        let mut part = [0; 4096];
-        loop {
-            match list.read(&mut part).map_err(fault())? {
-                0 => return Ok(self.refused == 0),
-                length => self.append(SYMBOLS, &part[..length])?,
-            }
-        }
-    }
-
     /// Bytes in use.
     pub fn used(&self) -> u64 {
         self.used
@@ -141,6 +129,40 @@ impl TraceArea {
         };
         Ok((&self.window.insert((window, from)).0, from))
     }
+}
+
+/// Lists the kernel's functions at the end of an area. The list is empty where the kernel has none (no `CONFIG_KALLSYMS`) or it does
+/// not fit, so that stacks go without names.
+pub fn list_functions(at: u64, size: u64) -> Result<(), GuestError> {
+    let at = at + room(size);
+    match File::open(KALLSYMS) {
+        Ok(list) => write_list(|| TraceArea::open(at, LIST_BYTES), list),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io("reading", KALLSYMS)(error)),
+    }
+}
+
+/// Writes a list and then, through another window at its start, its length.
+fn write_list(
+    open: impl Fn() -> Result<TraceArea, GuestError>,
+    mut list: impl Read,
+) -> Result<(), GuestError> {
+    let mut area = open()?;
+    area.put(&0_u64.to_le_bytes())?;
+    // The kernel gives a page at a time.
+    let mut part = [0; 4096];
+    loop {
+        let length = list.read(&mut part).map_err(io("reading", KALLSYMS))?;
+        if length == 0 {
+            break;
+        }
+        if area.size - area.used < length as u64 {
+            return Ok(());
+        }
+        area.put(&part[..length])?;
+    }
+    let length = area.used() - 8;
+    open()?.put(&length.to_le_bytes())
 }
 
 /// A piece of the trace in the area.
@@ -247,5 +269,35 @@ mod tests {
         let back = pieces(&bytes);
         assert_eq!(back.len(), 6);
         assert!(back.iter().all(|(_, bytes)| *bytes == &piece[..]));
+    }
+
+    #[test]
+    fn a_list_is_as_long_as_it_says_and_one_that_does_not_fit_is_empty() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LIST_BYTES).unwrap();
+        let open = |size| {
+            let memory = file.try_clone().unwrap();
+            Ok(TraceArea {
+                memory,
+                at: 0,
+                size,
+                used: 0,
+                window: None,
+                refused: 0,
+            })
+        };
+        let read = |at, length| {
+            let mut bytes = vec![0; length];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, at).unwrap();
+            bytes
+        };
+        // Longer than a window, and no multiple of what is read at a time.
+        let list: Vec<u8> = (0..=250).cycle().take(2 * WINDOW_BYTES + 77).collect();
+        write_list(|| open(LIST_BYTES), &list[..]).unwrap();
+        let length = u64::try_from(list.len()).unwrap();
+        assert_eq!(read(0, 8), length.to_le_bytes());
+        assert!(read(8, list.len()) == list);
+        write_list(|| open(length), &list[..]).unwrap();
+        assert_eq!(read(0, 8), 0_u64.to_le_bytes());
     }
 }

@@ -15,6 +15,8 @@ mod format;
 mod instance;
 mod merge;
 mod stack;
+#[cfg(feature = "file")]
+mod stored;
 mod subbuffer;
 mod tracefs;
 

@@ -9,6 +9,7 @@
 //! it leaves a guest).
 
 pub mod disk;
+#[cfg(feature = "file")]
 pub mod file;
 pub mod files;
 pub mod outcome;
@@ -20,6 +21,7 @@ pub mod trace_ring;
 pub mod wire;
 
 pub use disk::{DiskError, DiskSpec};
+#[cfg(feature = "file")]
 pub use file::{FileError, RecordReader, RecordWriter};
 pub use files::{FileSystem, FilesError, FilesOn, FilesSpec};
 pub use outcome::{Invalid, Warning};

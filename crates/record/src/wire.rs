@@ -65,6 +65,8 @@ pub enum Phase {
     Ended = 4,
     /// All frames are written.
     Done = 5,
+    /// The kernel's functions are listed too, after an observed trial.
+    Listed = 6,
 }
 
 impl Phase {
@@ -76,7 +78,8 @@ impl Phase {
             2 => Self::Preparing,
             3 => Self::Running,
             4 => Self::Ended,
-            _ => Self::Done,
+            5 => Self::Done,
+            _ => Self::Listed,
         }
     }
 }

@@ -1,0 +1,74 @@
+//! The list of a kernel's functions, kept beside the snapshot of a guest: it names those in stacks.
+//!
+//! It is the same after every observed trial of a guest, and the emulated kernel takes a second to make it. So the first
+//! such trial of a snapshot leaves it here, and later ones end without it. It holds nothing that the guest would not say
+//! again: one that cannot be read is made again by the next trial.
+
+use std::fs::{File, Permissions};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Its file in a snapshot's folder: one zstd frame with checksum.
+pub const FILE: &str = "functions";
+/// Compression: lines are alike, so that the fastest level takes most of it.
+const LEVEL: i32 = 1;
+
+/// What is kept of it in a snapshot's folder; `None` where there is none or it is damaged.
+pub fn kept(folder: &Path) -> Option<Vec<u8>> {
+    let file = File::open(folder.join(FILE)).ok()?;
+    let mut list = Vec::new();
+    let mut decoder = zstd::Decoder::with_buffer(BufReader::new(file))
+        .ok()?
+        .single_frame();
+    decoder.read_to_end(&mut list).ok()?;
+    Some(list)
+}
+
+/// Keeps it. Whoever reads it meanwhile finds it whole or not at all.
+pub fn keep(folder: &Path, list: &[u8]) -> io::Result<()> {
+    // As readable as the snapshot's other files.
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    let mut encoder = zstd::Encoder::new(&mut file, LEVEL)?;
+    encoder.include_checksum(true)?;
+    io::copy(&mut &list[..], &mut encoder)?;
+    encoder.finish()?;
+    file.persist(folder.join(FILE))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_kept_whole_and_one_that_is_cut_or_altered_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(kept(folder.path()), None);
+        let list = b"ffffffff81000000 T _stext\n".repeat(400);
+        keep(folder.path(), b"").unwrap();
+        assert_eq!(kept(folder.path()), Some(Vec::new()));
+        keep(folder.path(), &list).unwrap();
+        assert_eq!(kept(folder.path()).unwrap(), list);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let path = folder.path().join(FILE);
+        let whole = fs::read(&path).unwrap();
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert_eq!(kept(folder.path()), None, "{length}");
+        }
+        for place in 0..whole.len() {
+            for bit in 0..8 {
+                let mut bytes = whole.clone();
+                bytes[place] ^= 1 << bit;
+                fs::write(&path, bytes).unwrap();
+                let found = kept(folder.path());
+                assert!(found.is_none_or(|found| found == list), "{place} {bit}");
+            }
+        }
+    }
+}
