@@ -89,8 +89,8 @@ fn made(repository: &Path, block: &Block) -> Result<String, Box<dyn Error>> {
             .env("COLUMNS", COLUMNS)
             .env("LC_ALL", "C.UTF-8")
             .output()?;
-        // 1: a difference was found.
-        if !matches!(output.status.code(), Some(0 | 1)) {
+        // 1: a difference was found. 3: it cannot be told whether there is one.
+        if !matches!(output.status.code(), Some(0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("`{words}` ended with {}: {said}", output.status).into());
         }

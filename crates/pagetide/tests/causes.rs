@@ -125,8 +125,8 @@ fn a_fifth_of_the_memory_taken_is_named() {
     // Two huge pages of 2 MiB each in the pool: a ballast of 4 of 20 MiB.
     let mut what = vec!["run", "random", "-p", "pages=28M", "-p", "refs=10000"];
     what.extend(["--swap", "ssd:80us", "--set", "vm.nr_hugepages=0"]);
-    what.extend(["--vs", "vm.nr_hugepages=2", "--observe=6"]);
-    what.extend(guest("20M", "8"));
+    what.extend(["--vs", "vm.nr_hugepages=2", "--observe=5"]);
+    what.extend(guest("20M", "7"));
     lab.ends(0, what);
     assert!(first(&explanation(&lab, &[]), "shared-memory") > 0.0);
 }
@@ -137,7 +137,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
     // With read-ahead the kinds of lists also differ in how they scatter swap, which weighs about as much.
     let found = explained(
         &lab,
-        "8",
+        "7",
         &[
             "scan-with-hot-core",
             "-p",
@@ -174,7 +174,7 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     what.extend(["--set", "vm.swappiness=0", "--vs", "vm.swappiness=200"]);
     // The process has most of the memory: of one with half of it so little goes in some seeds that no difference is sure.
     what.push("--observe=6");
-    let found = explained(&lab, "8", &what);
+    let found = explained(&lab, "7", &what);
     assert!(first(&found, "eviction-choice") > 0.0);
     let evidence = &found["findings"][0]["evidence"];
     let refaults = &evidence[0];
@@ -194,9 +194,9 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
 fn huge_pages(lab: &Lab, name: &str, fragment: &str, more: &str) {
     let text = format!(
         "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"48M\"\nswap-size = \"64M\"\nobserve = 6\n\
-         [sampling]\nseeds = 8\n[[variant]]\nname = \"at-ease\"\nsettings = {{ \"vm.compaction_proactiveness\" = \"0\" }}\n\
+         [sampling]\nseeds = 7\n[[variant]]\nname = \"at-ease\"\nsettings = {{ \"vm.compaction_proactiveness\" = \"0\" }}\n\
          {more}[[scenario]]\nname = \"highalloc\"\nparams = {{ fragment = \"{fragment}\", jobs = \"0\", share = \"0.5\", \
-         age = \"1s\", rest = \"1s\", rate = \"8M\" }}\n"
+         age = \"500ms\", rest = \"500ms\", rate = \"8M\" }}\n"
     );
     fs::write(lab.folder().join(format!("{name}.toml")), text).unwrap();
     lab.ends(0, ["run", &format!("{name}.toml"), "--exit-zero"]);

@@ -163,7 +163,7 @@ fn twenty_campaigns_of_a_kernel_against_itself_are_identical_every_time() {
             "-p",
             "pages=18M",
             "-p",
-            "refs=2000",
+            "refs=500",
             "--seeds",
             "1",
             "--first-seed",

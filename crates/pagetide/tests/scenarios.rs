@@ -146,7 +146,7 @@ fn check_references(done: &Done<'_>, string: &[u64], last: &str) {
 #[test]
 fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
     let Some(lab) = Lab::that_runs() else { return };
-    let string = references(&lab, "random", "7680", "9000");
+    let string = references(&lab, "random", "7680", "4000");
     let lines: Vec<String> = string.iter().map(ToString::to_string).collect();
     fs::write(lab.folder().join("trace.txt"), lines.join("\n")).unwrap();
     let patterns = [
@@ -162,11 +162,11 @@ fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
         "loop",
         "file:trace.txt",
     ];
-    let params = ["-p", "pages=30M", "-p", "refs=9000", "-p", "snapshots=1"];
+    let params = ["-p", "pages=30M", "-p", "refs=4000", "-p", "snapshots=1"];
     let all = run(&lab, &[&patterns[..], &params].concat());
     assert_eq!(all.len(), patterns.len());
     for done in &all {
-        let string = references(&lab, done.param("pattern"), "7680", "9000");
+        let string = references(&lab, done.param("pattern"), "7680", "4000");
         check_references(done, &string, "pages-1");
         // One fault a page, and hardly one more where a page went while it was being filled.
         let faults = done.count("fill-faults");
@@ -242,7 +242,7 @@ fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
     let params = "random -p mapping=file -p pages=30M -p refs=9000 -p access=read -p access=write -p access=mixed";
     let all = run(&lab, &params.split(' ').collect::<Vec<_>>());
     assert_eq!(all.len(), 3);
-    let string = references(&lab, "random", "7680", "9000");
+    let string = references(&lab, "random", "7680", "4000");
     let mut written = BTreeMap::new();
     for done in &all {
         check_references(done, &string, "pages-2");
@@ -380,7 +380,7 @@ fn highalloc_holds_every_block_it_got_under_a_load_that_swaps_and_writes_files()
     // Blocks and load are together larger than memory, and so small a block is got by reclaim: unlocked, one block of
     // twenty had left again by the end of its pass.
     let arguments =
-        "highalloc -p block=16K -p share=0.6 -p load=18M -p age=200ms -p rest=100ms -p rate=64M";
+        "highalloc -p block=16K -p share=0.6 -p load=17M -p age=200ms -p rest=100ms -p rate=64M";
     let done = one(&lab, &arguments.split_whitespace().collect::<Vec<_>>());
     let got = sum(&done.column("attempts", "success"));
     assert!(got > 3.0 * 800.0, "{got}");

@@ -155,18 +155,18 @@ fn a_slower_swap_is_a_regression_unless_the_exit_code_is_waived() {
     let Some(lab) = Lab::that_runs() else { return };
     let folder = lab.folder();
     // What differs between the files is the device, which no variant can change: compared with --anyway.
-    for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:400us")] {
+    for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:2ms")] {
         let text = format!(
-            "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"24M\"\nswap = \"{swap}\"\nswap-size = \"64M\"\n\
+            "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"16M\"\nswap = \"{swap}\"\nswap-size = \"96M\"\n\
              [sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n[[scenario]]\nname = \"linear\"\n\
-             params = {{ pages = \"36M\", refs = 6000 }}\n"
+             params = {{ pages = \"20M\", refs = 1500 }}\n"
         );
         fs::write(folder.join(format!("{name}.toml")), text).unwrap();
         lab.ends(0, ["run", &format!("{name}.toml")]);
     }
     let sides = ["compare", "fast:fast", "slow:slow"];
     let (_, err) = lab.ends(2, sides);
-    one_sentence(&err, &["swap", "ssd:80us", "ssd:400us", "--anyway"]);
+    one_sentence(&err, &["swap", "ssd:80us", "ssd:2ms", "--anyway"]);
     let with = |more: &[&'static str]| [&sides[..], &["--anyway"], more].concat();
     let (out, _) = lab.ends(1, with(&[]));
     assert!(out.contains("regressed"), "{out}");
@@ -316,7 +316,7 @@ fn the_tables_of_the_papers_are_printed_by_run_and_by_compare_and_other_scenario
          [[variant]]\nname = \"three\"\nsettings = {{ \"vm.page-cluster\" = 3 }}\n\
          [[variant]]\nname = \"zero\"\nsettings = {{ \"vm.page-cluster\" = 0 }}\n\
          [[scenario]]\nname = \"swapbench\"\nparams = {{ locked = \"4M\", processes = 3, size = \"9M\" }}\n\
-         [[scenario]]\nname = \"highalloc\"\nparams = {{ age = \"1s\" }}\n"
+         [[scenario]]\nname = \"highalloc\"\nparams = {{ age = \"300ms\" }}\n"
     );
     fs::write(lab.folder().join("tiny.toml"), text).unwrap();
     let run = ["run", "tiny.toml", "--exit-zero", "--as", "paper"];

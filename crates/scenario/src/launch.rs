@@ -113,6 +113,8 @@ impl Child<'_> {
                 return failed(2);
             }
             libc::umask(0o022);
+            // Rust's runtime ignores it, and a program inherits that: a writer whose reader has gone would not be told.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             let none = libc::rlimit {
                 rlim_cur: 0,
                 rlim_max: 0,

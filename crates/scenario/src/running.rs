@@ -95,6 +95,20 @@ impl RunningProgram {
         is_there(2)
     }
 
+    /// Whether its first process has ended or has begun to. The kernel closes what a process has open before it calls it ended, so
+    /// who talks to it may know before we do.
+    pub(crate) fn is_ending(&self) -> bool {
+        // Source: kernel `include/linux/sched.h`.
+        const PF_EXITING: u32 = 4;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        // Flags are the seventh field after the name in parentheses, which may have any characters.
+        let flags = stat.rsplit_once(')');
+        let flags = flags.and_then(|(_, rest)| rest.split_whitespace().nth(6));
+        flags
+            .and_then(|flags| flags.parse::<u32>().ok())
+            .is_some_and(|flags| flags & PF_EXITING != 0)
+    }
+
     /// Takes all that it wrote.
     pub(crate) fn take_all(&mut self) {
         self.output.take();

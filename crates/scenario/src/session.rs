@@ -152,6 +152,9 @@ impl Session {
             let mut load = launch.start(self.clock)?;
             let (ending, elapsed) = self.watch(&mut load, tick);
             load.could_start()?;
+            if ending != Ending::TimeLimit {
+                self.look_for_crash(&load);
+            }
             let left_behind = self.end_of_others(&mut load, tick);
             load.take_all();
             Some(LoadRun {
@@ -214,7 +217,8 @@ impl Session {
             if load.take(&events[..own]) {
                 break;
             }
-            if server_ended && !expired {
+            // One that ends because its load does is looked at after the load's end.
+            if server_ended && !expired && !load.is_ending() {
                 self.mourn(load);
             }
             tick();
@@ -233,6 +237,21 @@ impl Session {
         server.fault = Some(self.fault_of(&server.program, Some(load), ended));
         self.server = Some(server);
         load.kill();
+    }
+
+    /// Takes note of a server that crashed although the load ended as soon, as one does that only says it lost its server. A server
+    /// that ended well at the load's end served it to the end.
+    fn look_for_crash(&mut self, load: &RunningProgram) {
+        let Some(mut server) = self.server.take() else {
+            return;
+        };
+        if server.fault.is_none() && server.program.is_ending() {
+            // It ends by itself: the wait is short.
+            let fault = self.fault_of(&server.program, Some(load), ServerFault::EndedUnderLoad);
+            let ended_well = ServerFault::EndedUnderLoad(Ending::Exit(0));
+            server.fault = Some(fault).filter(|fault| *fault != ended_well);
+        }
+        self.server = Some(server);
     }
 
     /// Waits until the processes that the load left behind have ended; those that do not are killed. Returns how many those were.
