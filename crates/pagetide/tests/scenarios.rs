@@ -242,7 +242,7 @@ fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
     let params = "random -p mapping=file -p pages=30M -p refs=9000 -p access=read -p access=write -p access=mixed";
     let all = run(&lab, &params.split(' ').collect::<Vec<_>>());
     assert_eq!(all.len(), 3);
-    let string = references(&lab, "random", "7680", "4000");
+    let string = references(&lab, "random", "7680", "9000");
     let mut written = BTreeMap::new();
     for done in &all {
         check_references(done, &string, "pages-2");
