@@ -48,7 +48,7 @@ fn run(lab: &Lab, side: Side) -> String {
         "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"{memory}\"\nswap = \"{swap}\"\nswap-size = \"96M\"\nobserve = \"none\"\n\
          [sampling]\nseeds = 8\n\
          [[variant]]\nname = \"{name}\"\nsettings = {{ \"vm.page-cluster\" = {page_cluster} }}\n\
-         [[scenario]]\nname = \"{pattern}\"\nparams = {{ pages = {pages}, refs = 2048 }}\nprimary = [\"access-time\"]\n"
+         [[scenario]]\nname = \"{pattern}\"\nparams = {{ pages = {pages}, refs = 6144 }}\nprimary = [\"access-time\"]\n"
     );
     let file = format!("{name}.toml");
     fs::write(lab.folder().join(&file), text).unwrap();
