@@ -10,7 +10,6 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::OnceLock;
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -148,22 +147,14 @@ fn hash(file: &File, bytes: u64) -> io::Result<String> {
 
 /// Hash of the piece of a file that begins at `at`.
 fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {
-    static HOLE: OnceLock<blake3::Hash> = OnceLock::new();
     let length = (bytes - at).min(PIECE_BYTES);
     buffer.resize(usize::try_from(length).unwrap_or_default(), 0);
-    if !is_hole(file, at, at + length) {
-        file.read_exact_at(buffer, at)?;
-        return Ok(blake3::hash(buffer));
-    }
-    let mut zeros = || {
+    if is_hole(file, at, at + length) {
         buffer.fill(0);
-        blake3::hash(buffer)
-    };
-    // A third of a guest's memory is holes of a whole piece, which are all alike.
-    Ok(match length {
-        PIECE_BYTES => *HOLE.get_or_init(&mut zeros),
-        _ => zeros(),
-    })
+    } else {
+        file.read_exact_at(buffer, at)?;
+    }
+    Ok(blake3::hash(buffer))
 }
 
 /// Whether nothing is stored of a file in this range; false where the file system does not say.
