@@ -48,7 +48,7 @@ const TABLE_ENTRIES: usize = 1 << 18;
 /// Steps of a lap.
 const STEPS: u32 = 1_000_000;
 /// How long laps are timed on each CPU: some slices of time, so that whatever else runs here has its turns. Every run begins with it.
-const TIMED: Duration = Duration::from_millis(40);
+const TIMED: Duration = Duration::from_millis(20);
 
 /// Dependent loads and jumps that no predictor knows, which is what an emulator spends its time on.
 fn lap(table: &[u32]) -> u32 {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::common::{KERNEL, Lab};
+use crate::common::{KERNEL, Lab, one_sentence};
 
 /// What every trial here shares, so that one snapshot serves most. So many seeds that only what surely differs is explained.
 const fn guest<'a>(memory: &'a str, seeds: &'a str) -> [&'a str; 9] {
@@ -63,26 +63,16 @@ fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
     first["effect"].as_f64().unwrap()
 }
 
+/// A sequential swap-in, so long that both read-ahead and the device are felt.
+const SWAP_IN: [&str; 5] = ["linear", "-p", "pages=20M", "-p", "refs=2500"];
+
 #[test]
-fn read_ahead_switched_on_is_named_for_a_sequential_swap_in() {
+fn read_ahead_switched_on_and_a_slower_device_are_named() {
     let Some(lab) = Lab::that_runs() else { return };
-    let found = explained(
-        &lab,
-        "7",
-        &[
-            "linear",
-            "-p",
-            "pages=20M",
-            "-p",
-            "refs=2500",
-            "--swap",
-            "ssd:80us",
-            "--set",
-            "vm.page-cluster=0",
-            "--vs",
-            "vm.page-cluster=3",
-        ],
-    );
+    let mut what = SWAP_IN.to_vec();
+    what.extend(["--swap", "ssd:80us", "--set", "vm.page-cluster=0"]);
+    what.extend(["--vs", "vm.page-cluster=3"]);
+    let found = explained(&lab, "7", &what);
     assert!(first(&found, "read-ahead") < 0.0);
     // The paragraph stands under the comparison, and in a mail.
     for format in ["table", "mail", "markdown"] {
@@ -99,24 +89,40 @@ fn read_ahead_switched_on_is_named_for_a_sequential_swap_in() {
             assert!(out.lines().count() < 40, "{out}");
         }
     }
-}
 
-#[test]
-fn a_slower_device_is_named() {
-    let Some(lab) = Lab::that_runs() else { return };
+    // What differs between two files is the device, which no variant can change. The trials of the first have records already.
     for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:2ms")] {
+        let before = lab.records();
         let text = format!(
             "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"16M\"\nswap = \"{swap}\"\nswap-size = \"96M\"\n\
-             observe = 3\n[sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n[[scenario]]\n\
-             name = \"linear\"\nparams = {{ pages = \"20M\", refs = 1500 }}\n"
+             observe = 3\n[sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n\
+             settings = {{ \"vm.page-cluster\" = 3 }}\n[[scenario]]\n\
+             name = \"linear\"\nparams = {{ pages = \"20M\", refs = 2500 }}\n"
         );
         fs::write(lab.folder().join(format!("{name}.toml")), text).unwrap();
         lab.ends(0, ["run", &format!("{name}.toml")]);
+        let new = if name == "fast" { 0 } else { 7 + 3 };
+        assert_eq!(lab.records() - before, new, "{name}");
     }
     let found = explanation(&lab, &["fast:fast", "slow:slow", "--anyway"]);
     assert!(first(&found, "device-latency") > 0.0);
     let back = explanation(&lab, &["slow:slow", "fast:fast", "--anyway"]);
     assert!(first(&back, "device-latency") < 0.0);
+    is_a_regression(&lab);
+}
+
+/// A slower device is one, unless the exit code is waived; and what does not compare is refused.
+fn is_a_regression(lab: &Lab) {
+    let sides = ["compare", "fast:fast", "slow:slow"];
+    let (_, err) = lab.ends(2, sides);
+    one_sentence(&err, &["swap", "ssd:80us", "ssd:2ms", "--anyway"]);
+    let with = |more: &[&'static str]| [&sides[..], &["--anyway"], more].concat();
+    let (out, _) = lab.ends(1, with(&[]));
+    assert!(out.contains("regressed"), "{out}");
+    lab.ends(1, with(&["--fail-on", "regressed"]));
+    lab.ends(0, with(&["--exit-zero"]));
+    let (power, _) = lab.ends(2, ["power", "fast"]);
+    assert_eq!(power, "");
 }
 
 #[test]
@@ -125,7 +131,7 @@ fn a_fifth_of_the_memory_taken_is_named() {
     // Two huge pages of 2 MiB each in the pool: a ballast of 4 of 20 MiB.
     let mut what = vec!["run", "random", "-p", "pages=28M", "-p", "refs=10000"];
     what.extend(["--swap", "ssd:80us", "--set", "vm.nr_hugepages=0"]);
-    what.extend(["--vs", "vm.nr_hugepages=2", "--observe=5"]);
+    what.extend(["--vs", "vm.nr_hugepages=2", "--observe=3"]);
     what.extend(guest("20M", "7"));
     lab.ends(0, what);
     assert!(first(&explanation(&lab, &[]), "shared-memory") > 0.0);
@@ -143,17 +149,18 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "-p",
             "pages=32M",
             "-p",
-            "refs=24000",
+            "refs=16000",
+            // So slow that refaults weigh more than all else in which the kinds differ.
             "--swap",
-            "ssd:80us",
+            "ssd:400us",
             "--set",
             "vm.page-cluster=0",
             "--set",
             "lru_gen/enabled=0",
             "--vs",
             "lru_gen/enabled=7",
-            // Refaults differ by seed: with four it is not sure that it was them.
-            "--observe=6",
+            // Refaults differ by seed: the more are observed, the surer is that it was them.
+            "--observe=5",
         ],
     );
     // Which of the two does better is the kernel's affair: the sign follows the refaults.
@@ -169,7 +176,7 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     let Some(lab) = Lab::that_runs() else { return };
     // Nobody reads the copy's pages again, but the process beside it uses its memory: swapping that out is the worse choice.
     let mut what = vec!["filecopy", "-p", "methods=rw-cp", "-p", "verify=false"];
-    what.extend(["-p", "size=32M", "-p", "victim=10M"]);
+    what.extend(["-p", "size=16M", "-p", "victim=10M"]);
     what.extend(["-p", "victim-mapping=anon", "--swap", "ssd:400us"]);
     what.extend(["--set", "vm.swappiness=0", "--vs", "vm.swappiness=200"]);
     // The process has most of the memory: of one with half of it so little goes in some seeds that no difference is sure.
@@ -193,10 +200,10 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
 /// scanners stand, outweighs all others.
 fn huge_pages(lab: &Lab, name: &str, fragment: &str, more: &str) {
     let text = format!(
-        "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"48M\"\nswap-size = \"64M\"\nobserve = 6\n\
+        "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"48M\"\nswap-size = \"64M\"\nobserve = 3\n\
          [sampling]\nseeds = 7\n[[variant]]\nname = \"at-ease\"\nsettings = {{ \"vm.compaction_proactiveness\" = \"0\" }}\n\
          {more}[[scenario]]\nname = \"highalloc\"\nparams = {{ fragment = \"{fragment}\", jobs = \"0\", share = \"0.5\", \
-         age = \"500ms\", rest = \"500ms\", rate = \"8M\" }}\n"
+         age = \"250ms\", rest = \"250ms\", rate = \"8M\" }}\n"
     );
     fs::write(lab.folder().join(format!("{name}.toml")), text).unwrap();
     lab.ends(0, ["run", &format!("{name}.toml"), "--exit-zero"]);
@@ -221,7 +228,7 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
     // Lines are broken wherever they are full.
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("in the attempts' time of the observed passes of 6 seeds"),
+        words.contains("in the attempts' time of the observed passes of 3 seeds"),
         "{out}"
     );
     assert!(out.contains("vm.compaction_proactiveness 0 → 90"), "{out}");

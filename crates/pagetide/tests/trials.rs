@@ -151,32 +151,6 @@ fn a_kernel_against_itself_is_identical_in_every_format() {
 }
 
 #[test]
-fn a_slower_swap_is_a_regression_unless_the_exit_code_is_waived() {
-    let Some(lab) = Lab::that_runs() else { return };
-    let folder = lab.folder();
-    // What differs between the files is the device, which no variant can change: compared with --anyway.
-    for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:2ms")] {
-        let text = format!(
-            "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"16M\"\nswap = \"{swap}\"\nswap-size = \"96M\"\n\
-             [sampling]\nseeds = 7\n[[variant]]\nname = \"{name}\"\n[[scenario]]\nname = \"linear\"\n\
-             params = {{ pages = \"20M\", refs = 1500 }}\n"
-        );
-        fs::write(folder.join(format!("{name}.toml")), text).unwrap();
-        lab.ends(0, ["run", &format!("{name}.toml")]);
-    }
-    let sides = ["compare", "fast:fast", "slow:slow"];
-    let (_, err) = lab.ends(2, sides);
-    one_sentence(&err, &["swap", "ssd:80us", "ssd:2ms", "--anyway"]);
-    let with = |more: &[&'static str]| [&sides[..], &["--anyway"], more].concat();
-    let (out, _) = lab.ends(1, with(&[]));
-    assert!(out.contains("regressed"), "{out}");
-    lab.ends(1, with(&["--fail-on", "regressed"]));
-    lab.ends(0, with(&["--exit-zero"]));
-    let (power, _) = lab.ends(2, ["power", "fast"]);
-    assert_eq!(power, "");
-}
-
-#[test]
 fn what_a_kernel_lacks_is_refused_before_any_trial_with_the_option() {
     let Some(lab) = Lab::that_runs() else { return };
     let kernels = json(&lab.ends(0, ["list", "kernels", "--json"]).0);

@@ -3,11 +3,12 @@
 pub mod rot;
 pub mod trial;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
@@ -33,6 +34,9 @@ pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| assert_cmd::cargo::cargo_bin("pagetide"))
 }
+
+/// What trials need and is not there, and why.
+type Missing = (Need, String);
 
 /// Where a test works.
 pub struct Lab {
@@ -67,24 +71,39 @@ impl Lab {
 
     /// The same on another kernel.
     pub fn that_runs_on(kernel: &str) -> Option<Self> {
+        // What the tests of a file share is asked for once, not by each of them.
+        static ASKED: Mutex<BTreeMap<String, Result<(), Missing>>> = Mutex::new(BTreeMap::new());
         let lab = Self::new();
+        let found = ASKED
+            .lock()
+            .unwrap()
+            .entry(kernel.to_owned())
+            .or_insert_with(|| lab.can_run(kernel))
+            .clone();
+        match found {
+            Ok(()) => Some(lab),
+            Err((need, why)) => {
+                skip(need, why);
+                None
+            }
+        }
+    }
+
+    /// Adds the kernel; says what is missing where trials cannot run.
+    fn can_run(&self, kernel: &str) -> Result<(), Missing> {
         if std::process::Command::new("qemu-system-x86_64")
             .arg("--version")
             .output()
             .is_err()
         {
-            skip(Need::Emulator, "QEMU is not installed");
-            return None;
+            return Err((Need::Emulator, "QEMU is not installed".to_owned()));
         }
-        let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
-        if !output.status.success() {
-            skip(
-                Need::Kernels,
-                format!("{kernel} cannot be had: {}", text(&output.stderr)),
-            );
-            return None;
+        let output = self.pagetide(["kernel", "add", kernel]).output().unwrap();
+        if output.status.success() {
+            return Ok(());
         }
-        Some(lab)
+        let why = format!("{kernel} cannot be had: {}", text(&output.stderr));
+        Err((Need::Kernels, why))
     }
 
     /// A folder that goes with the test.
@@ -137,6 +156,13 @@ impl Lab {
         }
         std::fs::write(self.folder().join("r.csv"), table).unwrap();
         self.ends(0, ["import", "csv", "r.csv", "--json"]).0
+    }
+
+    /// How many records there are.
+    pub fn records(&self) -> usize {
+        let (out, _) = self.ends(0, ["list", "records", "--json", "--limit", "1000"]);
+        let records: Vec<serde_json::Value> = serde_json::from_str(&out).unwrap();
+        records.len()
     }
 
     /// The newest records in full, this many at most, the newest first.
