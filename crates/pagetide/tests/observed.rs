@@ -287,8 +287,7 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
         let Some(lab) = lab_with(kernel) else {
             continue;
         };
-        let scenario =
-            "highalloc --memory 24M --swap-size 64M -p age=300ms -p rest=100ms -p rate=64M";
+        let scenario = "highalloc --memory 24M --swap-size 64M -p share=0.5 -p age=100ms -p rest=50ms -p rate=64M";
         let scenario: Vec<&str> = scenario.split(' ').collect();
         let seen = holds(&lab, kernel, &observe(&lab, kernel, &scenario));
         agrees(&seen, "all-migrated", kernel);

@@ -87,7 +87,7 @@ fn where_memory_never_matters_or_even_plenty_fails_that_is_the_answer() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut options = SMALL.to_vec();
     options.extend(["--least", "8M", "--seeds", "1"]);
-    let (text, _) = lab.ends(0, squeeze(&options, &["echo", "small"]));
+    let (text, _) = lab.ends(0, squeeze(&options, &["sh", "-c", "echo small"]));
     assert!(text.contains("the smallest size that was tried"), "{text}");
     assert!(text.contains("--least"), "{text}");
     let (text, _) = lab.ends(3, squeeze(&options, &["sh", "-c", "exit 3"]));
