@@ -63,13 +63,10 @@ fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
     first["effect"].as_f64().unwrap()
 }
 
-/// A sequential swap-in, so long that both read-ahead and the device are felt.
-const SWAP_IN: [&str; 5] = ["linear", "-p", "pages=20M", "-p", "refs=2500"];
-
 #[test]
 fn read_ahead_switched_on_and_a_slower_device_are_named() {
     let Some(lab) = Lab::that_runs() else { return };
-    let mut what = SWAP_IN.to_vec();
+    let mut what = vec!["linear", "-p", "pages=20M", "-p", "refs=2500"];
     what.extend(["--swap", "ssd:80us", "--set", "vm.page-cluster=0"]);
     what.extend(["--vs", "vm.page-cluster=3"]);
     let found = explained(&lab, "7", &what);
@@ -91,7 +88,7 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
     }
 
     // What differs between two files is the device, which no variant can change. The trials of the first have records already.
-    for (name, swap) in [("fast", "ssd:80us"), ("slow", "ssd:2ms")] {
+    for (name, swap, new) in [("fast", "ssd:80us", 0), ("slow", "ssd:2ms", 7 + 3)] {
         let before = lab.records();
         let text = format!(
             "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"16M\"\nswap = \"{swap}\"\nswap-size = \"96M\"\n\
@@ -101,7 +98,6 @@ fn read_ahead_switched_on_and_a_slower_device_are_named() {
         );
         fs::write(lab.folder().join(format!("{name}.toml")), text).unwrap();
         lab.ends(0, ["run", &format!("{name}.toml")]);
-        let new = if name == "fast" { 0 } else { 7 + 3 };
         assert_eq!(lab.records() - before, new, "{name}");
     }
     let found = explanation(&lab, &["fast:fast", "slow:slow", "--anyway"]);

@@ -1,7 +1,7 @@
 //! Observed trials through the whole way: what the trace says agrees with what the kernel itself counts, the parts of time
 //! add up, and observing is exact too.
 
-use crate::common::{KERNEL, Lab, TINY, text};
+use crate::common::{KERNEL, Lab, TINY};
 use serde_json::Value;
 
 /// The kernels that are looked at: one of each generation.
@@ -121,22 +121,10 @@ fn holds(lab: &Lab, kernel: &str, [timed, observed]: &[String; 2]) -> Value {
     seen_of
 }
 
-/// A laboratory where this kernel can be had.
-fn lab_with(kernel: &str) -> Option<Lab> {
-    let lab = Lab::that_runs()?;
-    let output = lab.pagetide(["kernel", "add", kernel]).output().unwrap();
-    if !output.status.success() {
-        let why = format!("{kernel} cannot be had: {}", text(&output.stderr));
-        pagetide_testing::skip(pagetide_testing::Need::Kernels, why);
-        return None;
-    }
-    Some(lab)
-}
-
 #[test]
 fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
     for kernel in KERNELS {
-        let Some(lab) = lab_with(kernel) else {
+        let Some(lab) = Lab::that_runs_on(kernel) else {
             continue;
         };
         let scenario = [
@@ -260,7 +248,7 @@ fn where_nothing_waits_nothing_is_named() {
 #[test]
 fn every_process_of_swapbench_is_accounted_for() {
     for kernel in KERNELS {
-        let Some(lab) = lab_with(kernel) else {
+        let Some(lab) = Lab::that_runs_on(kernel) else {
             continue;
         };
         let scenario = [
@@ -284,7 +272,7 @@ fn every_process_of_swapbench_is_accounted_for() {
 #[test]
 fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
     for kernel in KERNELS {
-        let Some(lab) = lab_with(kernel) else {
+        let Some(lab) = Lab::that_runs_on(kernel) else {
             continue;
         };
         let scenario = "highalloc --memory 24M --swap-size 64M -p share=0.5 -p age=100ms -p rest=50ms -p rate=64M";
@@ -312,7 +300,7 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
 #[test]
 fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
     for kernel in KERNELS {
-        let Some(lab) = lab_with(kernel) else {
+        let Some(lab) = Lab::that_runs_on(kernel) else {
             continue;
         };
         let scenario = "usemem --memory 24M --swap-size 64M --swap ssd:80us -p page-size=huge -p processes=2 -p size=16M \
@@ -428,9 +416,7 @@ fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
     // The same trials with the ring as it is by default: only the observed ones are run anew, and they lose nothing.
     let (out, said) = run(&[]);
     assert!(!said.contains("lost"), "{said}{out}");
-    let (out, _) = lab.ends(0, ["list", "records", "--json"]);
-    let again: Vec<Value> = serde_json::from_str(&out).unwrap();
-    assert_eq!(again.len(), records.len() + 2);
+    assert_eq!(lab.records(), records.len() + 2);
     let (explained, _) = lab.ends(0, ["explain"]);
     assert!(!explained.contains("was left out"), "{explained}");
 }

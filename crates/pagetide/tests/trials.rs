@@ -34,15 +34,9 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
 
     // Once more: everything is there already. With one more seed: one trial.
     lab.ends(0, linear(&["--seeds", "2"]));
-    let count = |lab: &Lab| {
-        json(&lab.ends(0, ["list", "records", "--json"]).0)
-            .as_array()
-            .unwrap()
-            .len()
-    };
-    assert_eq!(count(&lab), 2);
+    assert_eq!(lab.records(), 2);
     lab.ends(0, linear(&["--seeds", "3"]));
-    assert_eq!(count(&lab), 3);
+    assert_eq!(lab.records(), 3);
 
     let id = records[0]["id"].as_str().unwrap();
     let record = json(&lab.ends(0, ["show", id, "--json"]).0);
@@ -59,7 +53,7 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
 
     let repeated = json(&lab.ends(0, ["repeat", id, "--times", "2", "--json"]).0);
     assert_eq!(repeated["identical"], 2, "{repeated}");
-    assert_eq!(count(&lab), 3, "repetitions leave no record");
+    assert_eq!(lab.records(), 3, "repetitions leave no record");
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
 
     let found = json(&lab.ends(0, ["store", "verify", "--json"]).0);
