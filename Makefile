@@ -1,7 +1,10 @@
 # What a newcomer does: `make run`. What CI does: `make test`.
 CARGO   ?= cargo
-TARGET  := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
-TOOL    := $(TARGET)/release/pagetide
+TARGET  := $(or $(CARGO_TARGET_DIR),target)
+TRIPLE  := x86_64-unknown-linux-gnu
+TOOL    := $(TARGET)/$(TRIPLE)/release/pagetide
+# What is shipped is one static file. Tests need not be.
+STATIC  := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" $(CARGO) build --target $(TRIPLE)
 # The emulator, a file system maker for scenarios with files, and what links a static program.
 PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
 # What tests need beside: a browser, and what drives it where it is not there already.
@@ -16,7 +19,7 @@ run: build
 	$(TOOL) run campaigns/quick.toml --exit-zero
 
 build: system
-	$(CARGO) build --release --package pagetide
+	$(STATIC) --release --package pagetide
 	@echo "built $(TOOL)"
 
 kernels: build

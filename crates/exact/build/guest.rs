@@ -174,7 +174,6 @@ impl Recipe {
             "Cargo.toml",
             "Cargo.lock",
             "rust-toolchain.toml",
-            ".cargo/config.toml",
         ] {
             sources.push(self.workspace.join(name));
         }
