@@ -1,8 +1,9 @@
-# What a newcomer does: `make run`. What CI does: `make test`.
+# What a newcomer does: `make run`. What a developer does all the time: `make check`. What CI does: `make test`.
 CARGO   ?= cargo
 TARGET  := $(or $(CARGO_TARGET_DIR),target)
 TRIPLE  := x86_64-unknown-linux-gnu
-TOOL    := $(TARGET)/$(TRIPLE)/release/pagetide
+PROFILE ?= release
+TOOL    := $(TARGET)/$(TRIPLE)/$(PROFILE)/pagetide
 # What is shipped is one static file. Tests need not be.
 STATIC  := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" $(CARGO) build --target $(TRIPLE)
 # The emulator, a file system maker for scenarios with files, and what links a static program.
@@ -10,29 +11,39 @@ PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
 # What tests need beside: a browser, and what drives it where it is not there already.
 TEST_PACKAGES := chromium $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 KERNELS := debian:bookworm debian:bookworm/6.12 debian:sid
+# Tests that were skipped, with the reason: a line each.
+SKIPS   := $(abspath $(TARGET))/skips
 
-.PHONY: run build test bench bench-page docs system kernels fmt lint web compile unit
+.PHONY: run build dist setup setup-tests check test test-all fmt lint unit web bench bench-page docs
 
 # The campaign goes on with the kernels that could be had; those that could not are named.
-run: build
+run: setup
+	$(MAKE) build
 	-$(TOOL) kernel add $(KERNELS)
 	$(TOOL) run campaigns/quick.toml --exit-zero
 
-build: system
-	$(STATIC) --release --package pagetide
+build:
+	$(STATIC) --profile $(PROFILE) --package pagetide
 	@echo "built $(TOOL)"
 
-kernels: build
-	$(TOOL) kernel add $(KERNELS)
+# The same program, optimised when it is linked too: some minutes more.
+dist:
+	$(MAKE) build PROFILE=dist
 
-# With --jobs, what needs no package is done while packages are fetched. The build for tests finds what `lint` does.
-test: PACKAGES += $(TEST_PACKAGES)
-test: system fmt web unit
-ifneq ($(filter test,$(MAKECMDGOALS)),)
-compile: | $(if $(shell command -v gcc),,system)
-web: | system
-unit: | system web
-endif
+# Installs what is missing, and says what; as root, or through sudo. Nothing else here installs anything.
+setup-tests: PACKAGES += $(TEST_PACKAGES)
+setup setup-tests:
+	@missing=; for package in $(PACKAGES); do \
+	  dpkg-query --show --showformat='$${db:Status-Status}' $$package 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  echo "installing:$$missing"; \
+	  if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
+	  $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
+
+# Format, lints, unit and property tests: no guest, no browser.
+check: fmt lint unit
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -40,31 +51,33 @@ fmt:
 lint:
 	$(CARGO) clippy --workspace --all-targets --quiet -- --deny warnings
 
+unit:
+	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --quiet
+
+# `check`, and a test with real kernels for each capability. What was skipped is said at the end.
+test:
+	@rm -f $(SKIPS)
+	$(MAKE) check
+	$(MAKE) web
+	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --test guests
+	@if [ -s $(SKIPS) ]; then echo "skipped:"; sort -u $(SKIPS) | sed 's/^/  /'; fi
+
+# Every test, with its time: `make test-all ONLY=squeeze` runs those whose name has the word.
+ONLY ?=
+test-all:
+	$(CARGO) run --quiet --package pagetide-testing --example test_all -- $(ONLY)
+
 # The committed scripts and style of the page are what their sources give, and those are strict TypeScript.
 web:
 	web/check-stale.sh
 
-compile:
-	CARGO="$(CARGO)" crates/testing/run.sh build
-
-unit: compile
-	CARGO="$(CARGO)" crates/testing/run.sh
-
 # Every part runs, whatever became of those before it; one that cannot run here says why. `make bench BENCH=quick` runs
-# every part too, with few repeats and the profile of tests: to see that all run, not for their figures.
+# every part too, with few repeats: to see that all run, not for their figures.
 BENCH ?= full
-ifeq ($(BENCH),quick)
-BENCH_PROFILE := dev
-BENCH_FOLDER := $(TARGET)/debug
-few = $(1)
-else
-BENCH_PROFILE := release
 BENCH_FOLDER := $(TARGET)/release
-few = $(2)
-endif
-bench: PACKAGES += $(TEST_PACKAGES)
-bench: system
-	@$(CARGO) build --quiet --profile $(BENCH_PROFILE) --workspace --bins --examples
+few = $(if $(filter quick,$(BENCH)),$(1),$(2))
+bench:
+	@$(CARGO) build --quiet --release --workspace --bins --examples
 	@failed=; \
 	part() { echo "== $$*"; "$$@" || failed="$$failed $$*;"; }; \
 	example() { program=$$1; shift; part $(BENCH_FOLDER)/examples/$$program "$$@"; }; \
@@ -83,24 +96,12 @@ bench: system
 	example patch_time $(call few,warm); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
-# Makes the outputs in README and GUIDE again that are stale; `make docs DOCS=all` every one, `DOCS=WORD` those whose command has it.
+# Makes the outputs in the documents again that are stale; `make docs DOCS=all` every one, `DOCS=WORD` those whose command has it.
 DOCS ?=
-docs: system
+docs:
 	$(CARGO) build --quiet --workspace --bins --examples
 	$(TARGET)/debug/examples/docs "$(DOCS)"
 
 # The page with ten million accesses: time, memory and size of making it, then the first picture and zooming.
-bench-page: PACKAGES += $(TEST_PACKAGES)
-bench-page: system
+bench-page:
 	web/bench.sh
-
-# Installs what is missing, and says what; as root, or through sudo.
-system:
-	@missing=; for package in $(PACKAGES); do \
-	  dpkg-query --show --showformat='$${db:Status-Status}' $$package 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \
-	done; \
-	if [ -n "$$missing" ]; then \
-	  echo "installing:$$missing"; \
-	  if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
-	  $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
-	fi

@@ -1,9 +1,11 @@
 //! Which settings matter to a workload, and which to choose: the designs of [`pagetide_verdict::factorial`], run through an arena
 //! into the store.
 //!
-//! Under every kind of swap the same design runs, so that what a setting does is known for each. Then what can be chosen runs: for
-//! each kind the defaults, the defaults with the better level of every setting that surely matters, and the design's fastest run.
-//! These have seeds of their own: an exact trial with the same seed would only repeat the luck by which it was picked.
+//! Under every kind of swap the same design runs, so that what a setting does is known for each. A design with more than three
+//! settings cannot tell some pairs of settings apart. Where it claims an effect, all combinations of the settings concerned run, with
+//! the others at their defaults. Then what can be chosen runs: for each kind the defaults, the defaults with the better level of every
+//! setting that surely matters, the fastest combination, the fewest changes that are as fast, and each single change that helps.
+//! These have other seeds: an exact trial with the same seed would only repeat the luck by which it was picked.
 
 mod request;
 
@@ -18,7 +20,7 @@ use pagetide_record::subject::exact_time;
 use pagetide_record::{Pass, SwapSpec};
 use pagetide_store::CampaignNote;
 use pagetide_verdict::choice::SAME;
-use pagetide_verdict::factorial::{Effect, Fraction, adjust, blame};
+use pagetide_verdict::factorial::{Effect, Fraction, active, adjust, blame, worth_choosing};
 use pagetide_verdict::number::mean;
 
 pub use request::{MatrixError, MatrixRequest};
@@ -90,6 +92,17 @@ pub fn matrix(
 /// A trial: kind, variant and block.
 type Place = (usize, usize, u32);
 
+/// All combinations of some factors under a kind of swap, and their variants.
+#[derive(Default)]
+struct Combinations {
+    /// Places among the factors.
+    factors: Vec<usize>,
+    /// The level of each of them, by run.
+    rows: Vec<Vec<bool>>,
+    /// The variant of each run.
+    variants: Vec<usize>,
+}
+
 /// A matrix on its way.
 struct Table<'a> {
     asked: Matrix,
@@ -157,8 +170,26 @@ impl<'a> Table<'a> {
                 kinds.push(self.effects(kind, variants, fraction, &runs, &design));
             }
         }
-        adjust(kinds.iter_mut().flat_map(|kind| &mut kind.effects));
-        let asked = self.candidates(&kinds, &rows, &places, &runs, &design);
+        adjust(kinds.iter_mut().flat_map(|kind| {
+            let together = kind.interactions.iter_mut();
+            (kind.effects.iter_mut()).chain(together.map(|interaction| &mut interaction.effect))
+        }));
+        let is_whole = fraction.as_ref().is_some_and(|f| f.resolution().is_none());
+        let combinations = if is_whole {
+            let whole = |variants: &Vec<usize>| Combinations {
+                factors: (0..self.asked.factors.len()).collect(),
+                rows: rows.clone(),
+                variants: variants.clone(),
+            };
+            places.iter().map(whole).collect()
+        } else {
+            match self.tell_apart(&mut kinds, &design, say)? {
+                Some(combinations) => combinations,
+                None => return Ok(None),
+            }
+        };
+        let runs = self.runs()?;
+        let asked = self.candidates(&kinds, &rows, &places, &combinations, &runs, &design);
         say(&format!(
             "what to choose: {} choices with {} new seeds",
             asked.len(),
@@ -202,15 +233,97 @@ impl<'a> Table<'a> {
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
+    /// Runs all combinations of the factors that a claimed effect names, under each kind of swap, and adds to `kinds` what those do
+    /// together. `None` where it was stopped.
+    fn tell_apart(
+        &mut self,
+        kinds: &mut [KindEffects],
+        blocks: &Range<u32>,
+        say: &dyn Fn(&str),
+    ) -> Result<Option<Vec<Combinations>>, RunError> {
+        let mut all = Vec::new();
+        for kind in kinds.iter_mut() {
+            kind.active = active(&kind.effects, &kind.interactions, Matrixed::is_sure);
+            let whole = Fraction::whole(kind.active.len());
+            let rows = whole.as_ref().map_or(&[][..], Fraction::runs).to_vec();
+            let variants = rows
+                .iter()
+                .map(|row| self.variant(&self.levels_of(&kind.active, row)))
+                .collect();
+            all.push(Combinations {
+                factors: kind.active.clone(),
+                rows,
+                variants,
+            });
+        }
+        let count: usize = all.iter().map(|all| all.rows.len()).sum();
+        if count == 0 {
+            return Ok(Some(all));
+        }
+        say(&format!(
+            "what they do together: {count} combinations of the settings that matter, with {} seeds",
+            self.asked.seeds
+        ));
+        for block in blocks.clone() {
+            for (kind, combinations) in all.iter().enumerate() {
+                let variants = combinations.variants.iter();
+                self.trials
+                    .extend(variants.map(|variant| (kind, *variant, block)));
+            }
+        }
+        if !self.run()? {
+            return Ok(None);
+        }
+        let runs = self.runs()?;
+        for (number, (kind, combinations)) in kinds.iter_mut().zip(&all).enumerate() {
+            let Some(whole) = Fraction::whole(combinations.factors.len()) else {
+                continue;
+            };
+            let cell = self.cell(number);
+            let variants = combinations.variants.iter();
+            let values: Vec<_> = variants
+                .map(|variant| runs.logs((cell, *variant), blocks.clone()))
+                .collect();
+            kind.told_apart = whole.interactions(&values);
+            for factor in kind.told_apart.iter_mut().flat_map(|i| &mut i.pairs) {
+                *factor = factor.map(|place| combinations.factors[place]);
+            }
+        }
+        adjust(
+            kinds
+                .iter_mut()
+                .flat_map(|kind| &mut kind.told_apart)
+                .map(|interaction| &mut interaction.effect),
+        );
+        Ok(Some(all))
+    }
+
     /// The levels of a run of the design, as settings.
     fn levels(&self, row: &[bool]) -> Vec<(String, String)> {
-        let level = |(factor, second): (&Factor, &bool)| {
+        let all: Vec<usize> = (0..self.asked.factors.len()).collect();
+        self.levels_of(&all, row)
+    }
+
+    /// The levels of some factors, as settings.
+    fn levels_of(&self, factors: &[usize], row: &[bool]) -> Vec<(String, String)> {
+        let level = |(place, second): (&usize, &bool)| {
+            let factor = &self.asked.factors[*place];
             (
                 factor.key.clone(),
                 factor.levels[usize::from(*second)].clone(),
             )
         };
-        self.asked.factors.iter().zip(row).map(level).collect()
+        factors.iter().zip(row).map(level).collect()
+    }
+
+    /// The level of each factor that is the kernel's default: true for the second one.
+    fn default_levels(&self, factors: &[usize]) -> Vec<bool> {
+        let is_second = |place: &usize| {
+            let factor = &self.asked.factors[*place];
+            let reads = self.defaults.get(&factor.key);
+            reads.is_some_and(|read| means(read, &factor.levels[1]))
+        };
+        factors.iter().map(is_second).collect()
     }
 
     /// The place of the variant with these settings; it is added where it is new.
@@ -415,9 +528,11 @@ impl<'a> Table<'a> {
         KindEffects {
             swap: self.asked.kinds[kind].name.clone(),
             effects: fraction.effects(&values),
+            interactions: fraction.interactions(&values),
             died: died.iter().filter(|died| **died).count(),
             why: variants.iter().find_map(why).map(str::to_owned),
             blamed: blamed.collect(),
+            ..KindEffects::default()
         }
     }
 
@@ -427,6 +542,7 @@ impl<'a> Table<'a> {
         kinds: &[KindEffects],
         rows: &[Vec<bool>],
         places: &[Vec<usize>],
+        combinations: &[Combinations],
         runs: &MatrixRuns,
         blocks: &Range<u32>,
     ) -> Vec<(Choice, usize, usize)> {
@@ -451,11 +567,18 @@ impl<'a> Table<'a> {
                 let logs: Option<Vec<f64>> = logs.into_iter().collect();
                 mean(&logs?).ok()
             };
+            let ran = combinations.get(kind).filter(|ran| !ran.rows.is_empty());
+            if let Some(ran) = ran {
+                let costs: Vec<Option<f64>> = ran.variants.iter().map(time).collect();
+                let default = self.default_levels(&ran.factors);
+                let worth = worth_choosing(&ran.rows, &costs, &default, SAME);
+                sets.extend(worth.iter().map(|row| self.levels_of(&ran.factors, row)));
+            }
             let timed = places.get(kind).into_iter().flatten().zip(rows);
             let fastest = timed
                 .filter_map(|(variant, row)| Some((time(variant)?, row)))
                 .min_by(|a, b| a.0.total_cmp(&b.0));
-            if let Some((_, row)) = fastest {
+            if let (None, Some((_, row))) = (ran, fastest) {
                 // What moves nothing is no part of a choice.
                 let effects = kinds.get(kind).map_or(&[][..], |kind| &kind.effects);
                 let moves = |effect: &Effect| effect.share.is_none_or(|share| share.abs() >= SAME);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_store::{CampaignNote, Store};
 use pagetide_verdict::choice::{self, SAME};
-use pagetide_verdict::factorial::{Effect, adjust};
+use pagetide_verdict::factorial::{Effect, Interaction, adjust};
 use pagetide_verdict::number::{log_ratio, mean};
 use pagetide_verdict::squeeze::Outcome;
 use serde::Serialize;
@@ -23,6 +23,8 @@ pub struct RunCosts {
     pub memory: Option<f64>,
     /// What was written to disks, in bytes.
     pub written: Option<f64>,
+    /// Pages that were reclaimed.
+    pub reclaimed: Option<f64>,
 }
 
 /// The runs of a cell under a variant, by the number of their block: what each cost, or why it died.
@@ -82,6 +84,7 @@ impl MatrixRuns {
                             time,
                             memory: of("group-peak").or_else(|| of("peak-rss")),
                             written,
+                            reclaimed: of("reclaimed"),
                         }),
                         Outcome::Died(why) => Err(why),
                     }
@@ -156,6 +159,12 @@ pub struct KindEffects {
     pub swap: String,
     /// The effect of each factor's second level on the metric, as a cost.
     pub effects: Vec<Effect>,
+    /// What two factors do together. Pairs that the design cannot tell apart share one.
+    pub interactions: Vec<Interaction>,
+    /// Factors of which all combinations ran afterwards, with the others at their defaults, as places among the factors.
+    pub active: Vec<usize>,
+    /// Interactions of the active factors alone, each of one pair. They replace those of the design that name the same pairs.
+    pub told_apart: Vec<Interaction>,
     /// Runs of the design that died under some seed, and why the first did.
     pub died: usize,
     /// Why the first of them did.
@@ -179,6 +188,8 @@ pub struct Choice {
     pub written: Option<f64>,
     /// Its time against that of the defaults, adjusted for the number of choices.
     pub against: Effect,
+    /// Most pages that were reclaimed in a run; `None` where that was not counted.
+    pub reclaimed: Option<f64>,
     /// Whether no other choice beats it.
     pub is_on_front: bool,
     /// Why a run of it died.
@@ -186,6 +197,11 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Whether nothing was reclaimed in any run of it.
+    pub fn is_without_pressure(&self) -> bool {
+        self.died.is_none() && self.reclaimed == Some(0.0)
+    }
+
     /// Whether it is surely faster than the defaults.
     pub fn is_surely_faster(&self) -> bool {
         self.died.is_none()
@@ -198,6 +214,24 @@ impl Matrixed {
     /// Whether an effect of the design is claimed.
     pub fn is_sure(effect: &Effect) -> bool {
         effect.is_sure(ALPHA, SAME)
+    }
+
+    /// Whether memory was enough in every run that could be chosen: settings of reclaim had nothing to act on.
+    pub fn is_without_pressure(&self) -> bool {
+        !self.choices.is_empty() && self.choices.iter().all(Choice::is_without_pressure)
+    }
+}
+
+impl KindEffects {
+    /// The interactions that are claimed: of the active factors where those ran in all combinations, else of the design.
+    pub fn sure_interactions(&self) -> impl Iterator<Item = &Interaction> {
+        let is_active = |pair: &[usize; 2]| pair.iter().all(|factor| self.active.contains(factor));
+        let of_design = self
+            .interactions
+            .iter()
+            .filter(move |interaction| !interaction.pairs.iter().any(is_active));
+        let all = self.told_apart.iter().chain(of_design);
+        all.filter(|interaction| Matrixed::is_sure(&interaction.effect))
     }
 }
 
@@ -235,6 +269,7 @@ pub fn choices(
         (choice.time, choice.memory, choice.written) =
             (means(&own[0]), means(&own[1]), means(&own[2]));
         choice.died = runs.died(place, blocks.clone()).map(short);
+        choice.reclaimed = kind(&|run| run.reclaimed).into_iter().reduce(f64::max);
         if number > 0 {
             let pairs = baseline.iter().zip(times(place));
             let by_seed = pairs.filter_map(|(a, b)| Some(b? - (*a)?)).collect();
@@ -254,12 +289,15 @@ pub fn choices(
 }
 
 /// What to take: the fastest that is surely faster than the defaults, or among those that are as fast the one with the fewest
-/// settings. Where the defaults died, the fastest that did not.
+/// settings. Where the defaults died, the fastest that did not. Where nothing was reclaimed in the runs of both, a difference is
+/// not the work of these settings, and nothing is recommended for it.
 fn recommended(all: &[Choice]) -> usize {
     let is_dead = all.first().is_some_and(|defaults| defaults.died.is_some());
+    let is_idle = all.first().is_some_and(Choice::is_without_pressure);
     let candidates = || {
         let fit = move |(_, choice): &(usize, &Choice)| {
-            choice.is_surely_faster() || is_dead && choice.died.is_none()
+            let has_cause = !(is_idle && choice.is_without_pressure());
+            has_cause && choice.is_surely_faster() || is_dead && choice.died.is_none()
         };
         all.iter().enumerate().skip(1).filter(fit)
     };
@@ -286,6 +324,7 @@ mod tests {
                     time: *time,
                     memory: Some(1e6),
                     written: Some(0.0),
+                    reclaimed: Some(1000.0),
                 };
                 let result = if time.is_nan() {
                     Err("the kernel killed x for lack of memory after 1 s: raise".to_owned())
@@ -336,6 +375,23 @@ mod tests {
         assert!(all[1].is_on_front && all[2].is_on_front && !all[0].is_on_front);
         let (_, recommended) = judged(&[0, 3, 1], &[DEFAULTS, &fast.map(|t| t * 0.9), &fast]);
         assert_eq!(recommended, 1, "a tenth is worth two settings");
+    }
+
+    #[test]
+    fn where_nothing_was_reclaimed_nothing_is_recommended() {
+        let fast = [0.5, 0.51, 0.495, 0.505];
+        let mut idle = runs(&[DEFAULTS, &fast]);
+        for run in idle.runs.values_mut().flat_map(BTreeMap::values_mut) {
+            run.as_mut().unwrap().reclaimed = Some(0.0);
+        }
+        let asked = |number: usize| (Choice::default(), (0, number));
+        let (all, recommended) = choices(vec![asked(0), asked(1)], &idle, &(0..4));
+        assert!(all[1].is_surely_faster() && all[1].is_without_pressure());
+        assert_eq!(recommended, 0);
+        // One page that was reclaimed under the defaults is a cause.
+        let defaults = idle.runs.get_mut(&(0, 0)).unwrap();
+        defaults.get_mut(&2).unwrap().as_mut().unwrap().reclaimed = Some(1.0);
+        assert_eq!(choices(vec![asked(0), asked(1)], &idle, &(0..4)).1, 1);
     }
 
     #[test]

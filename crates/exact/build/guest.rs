@@ -170,11 +170,7 @@ impl Recipe {
         manifests.sort();
         manifests.dedup();
         sources.extend(manifests);
-        for name in [
-            "Cargo.toml",
-            "Cargo.lock",
-            "rust-toolchain.toml",
-        ] {
+        for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"] {
             sources.push(self.workspace.join(name));
         }
         Ok(sources)

@@ -1,6 +1,6 @@
 //! A comparison on its way out: in which format, with what beside it, and with which exit code.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
 use clap::Args;
@@ -100,11 +100,6 @@ impl JudgedArgs {
         out: Output,
     ) -> Result<End> {
         let format = self.format(out);
-        if format == Format::Parquet && io::stdout().is_terminal() {
-            return Err(Usage::error(
-                "Parquet is no text for a terminal: send it to a file, as in `--as parquet > samples.parquet`",
-            ));
-        }
         let about = About {
             title,
             command,

@@ -122,6 +122,7 @@ fn is_a_regression(lab: &Lab) {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_fifth_of_the_memory_taken_is_named() {
     let Some(lab) = Lab::that_runs() else { return };
     // Two huge pages of 2 MiB each in the pool: a ballast of 4 of 20 MiB.
@@ -134,6 +135,7 @@ fn a_fifth_of_the_memory_taken_is_named() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
     let Some(lab) = Lab::that_runs() else { return };
     // With read-ahead the kinds of lists also differ in how they scatter swap, which weighs about as much.
@@ -168,6 +170,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     let Some(lab) = Lab::that_runs() else { return };
     // Nobody reads the copy's pages again, but the process beside it uses its memory: swapping that out is the worse choice.
@@ -206,6 +209,7 @@ fn huge_pages(lab: &Lab, name: &str, fragment: &str, more: &str) {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn fragmented_memory_and_proactive_compaction_are_named() {
     let Some(lab) = Lab::that_runs() else { return };
     huge_pages(&lab, "whole", "0", "");
@@ -231,6 +235,7 @@ fn fragmented_memory_and_proactive_compaction_are_named() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_variant_does_not_differ_from_itself() {
     let Some(lab) = Lab::that_runs() else { return };
     // Equal to the bit is what the first seed shows as well as the eighth.

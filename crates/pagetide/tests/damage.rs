@@ -79,6 +79,7 @@ fn module(folder: &Path, start: &str) -> PathBuf {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn damage_to_any_file_of_the_cache_is_found_said_and_mended_and_results_stay_the_same() {
     let Some(shared) = Lab::that_runs() else {
         return;
@@ -170,6 +171,7 @@ impl Drop for Load {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_guest_booted_anew_gives_the_same_trials_on_each_kernel_whatever_the_load() {
     for name in ["debian:bookworm", "debian:sid"] {
         let Some(shared) = Lab::that_runs_on(name) else {

@@ -231,7 +231,7 @@ fn every_run_among_the_examples_can_be_planned() {
 }
 
 #[test]
-#[ignore = "takes ten minutes: cargo test --workspace --test tool examples -- --ignored"]
+#[ignore = "test-all"]
 fn runs_among_the_examples_end_alive_at_their_defaults() {
     let Some(_) = Lab::that_runs() else { return };
     let lab = prepared();

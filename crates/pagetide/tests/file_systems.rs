@@ -10,6 +10,7 @@ const LOOK: &str = "while read -r from at kind rest; do test $at = / && echo \"r
      cat numbers numbers numbers numbers >copy && cksum copy";
 
 #[test]
+#[ignore = "test-all"]
 fn a_program_finds_its_files_on_each_file_system_and_repeats_to_the_bit() {
     let Some(lab) = Lab::that_runs() else { return };
     let text: Vec<String> = (0..250_000_u32).map(|number| number.to_string()).collect();
@@ -51,6 +52,7 @@ fn a_program_finds_its_files_on_each_file_system_and_repeats_to_the_bit() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_does() {
     let Some(lab) = Lab::that_runs() else { return };
     fs::write(lab.folder().join("data"), vec![7_u8; 6 << 20]).unwrap();

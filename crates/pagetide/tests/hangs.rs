@@ -74,6 +74,7 @@ fn a_guest_that_panics_in_boot_ends_at_once_with_its_last_words_and_the_likely_c
 }
 
 #[test]
+#[ignore = "test-all"]
 fn an_image_that_does_not_unpack_ends_at_once_and_is_called_damaged() {
     let Some(shared) = Lab::that_runs() else {
         return;
@@ -90,6 +91,7 @@ fn an_image_that_does_not_unpack_ends_at_once_and_is_called_damaged() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_guest_that_makes_no_progress_in_boot_ends_after_the_timeout() {
     let Some(shared) = Lab::that_runs() else {
         return;
@@ -203,6 +205,7 @@ fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
 const SOON: Duration = Duration::from_mins(10);
 
 #[test]
+#[ignore = "test-all"]
 fn a_signal_ends_a_run_within_two_seconds_while_a_kernel_is_fetched_or_unpacked() {
     let Some(shared) = Lab::that_runs() else {
         return;
@@ -274,6 +277,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_a_guest_boots_or_runs() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_signal_ends_a_run_within_two_seconds_while_its_results_are_written_and_nobody_reads_them() {
     let Some(lab) = Lab::that_runs() else { return };
     let two = [
@@ -298,6 +302,7 @@ fn a_signal_ends_a_run_within_two_seconds_while_its_results_are_written_and_nobo
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_signal_ends_serve_within_two_seconds_although_a_connection_says_nothing() {
     for signal in [Signal::INT, Signal::TERM] {
         let lab = Lab::with_own_cache();
@@ -384,6 +389,7 @@ fn a_signal_ends_what_works_on_the_store_within_two_seconds_and_the_store_stays_
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_signal_ends_a_plan_and_the_adding_of_a_kernel_within_two_seconds() {
     let Some(shared) = Lab::that_runs() else {
         return;
@@ -403,6 +409,7 @@ fn a_signal_ends_a_plan_and_the_adding_of_a_kernel_within_two_seconds() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
     let Some(lab) = Lab::that_runs() else { return };
     let two = ["--seeds", "2", "--vs", "vm.swappiness=200", "--exit-zero"];
@@ -482,6 +489,7 @@ fn a_command_that_is_ended_while_it_writes_a_file_leaves_nothing_of_it() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_signal_ends_a_comparison_of_many_trials_within_two_seconds() {
     let lab = Lab::with_own_cache();
     let table = table(&lab, 20_000);

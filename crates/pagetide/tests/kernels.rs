@@ -126,11 +126,13 @@ fn all_scenarios(kernel: &str, lacking: &[&str], has_small_huge_pages: bool) {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn every_scenario_runs_on_6_1_which_lacks_small_huge_pages_and_uncached_io() {
     all_scenarios("debian:bookworm", &["dontcache-cp"], false);
 }
 
 #[test]
+#[ignore = "test-all"]
 fn every_scenario_runs_on_the_newest_kernel_which_lacks_nothing() {
     all_scenarios("debian:sid", &[], true);
 }

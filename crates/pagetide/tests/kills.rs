@@ -81,6 +81,7 @@ fn rot(cache: &Path, kind: u64, random: &mut Random) -> Option<String> {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn kills_at_random_moments_and_rot_in_the_cache_lose_nothing_and_let_nothing_wrong_through() {
     let Some(shared) = Lab::that_runs() else {
         return;

@@ -242,11 +242,6 @@ fn results_of_others_are_imported_listed_and_compared() {
     lab.ends(0, ["store", "verify"]);
     let (table, _) = lab.ends(0, ["compare", "r"]);
     assert!(table.contains("improved"), "{table}");
-    let parquet = lab
-        .pagetide(["compare", "r", "--as", "parquet"])
-        .output()
-        .unwrap();
-    assert!(parquet.stdout.starts_with(b"PAR1") && parquet.stdout.ends_with(b"PAR1"));
     let (page, _) = lab.ends(0, ["compare", "--as", "html"]);
     assert!(
         page.contains("<html") && page.trim_end().ends_with("</html>"),

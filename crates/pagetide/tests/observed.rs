@@ -225,6 +225,7 @@ fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value
 }
 
 #[test]
+#[ignore = "test-all"]
 fn where_nothing_waits_nothing_is_named() {
     let Some(lab) = Lab::that_runs() else { return };
     let small =
@@ -246,6 +247,7 @@ fn where_nothing_waits_nothing_is_named() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn every_process_of_swapbench_is_accounted_for() {
     for kernel in KERNELS {
         let Some(lab) = Lab::that_runs_on(kernel) else {
@@ -270,6 +272,7 @@ fn every_process_of_swapbench_is_accounted_for() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
     for kernel in KERNELS {
         let Some(lab) = Lab::that_runs_on(kernel) else {
@@ -298,6 +301,7 @@ fn compaction_of_highalloc_is_observed_as_the_kernel_counts_it() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
     for kernel in KERNELS {
         let Some(lab) = Lab::that_runs_on(kernel) else {
@@ -330,6 +334,7 @@ fn written_pages_of_huge_folios_are_counted_as_the_kernel_counts_them() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_record_without_an_observed_partner_is_refused_with_a_remedy() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut arguments = vec![
@@ -350,6 +355,7 @@ fn a_record_without_an_observed_partner_is_refused_with_a_remedy() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_trace_that_does_not_fit_makes_its_record_invalid_and_explains_nothing() {
     let Some(lab) = Lab::that_runs() else { return };
     let run = |more: &[&str]| {
@@ -375,6 +381,7 @@ fn a_trace_that_does_not_fit_makes_its_record_invalid_and_explains_nothing() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_ring_that_is_too_small_loses_events_and_its_pass_explains_nothing() {
     let Some(lab) = Lab::that_runs() else { return };
     let run = |more: &[&str]| {

@@ -75,6 +75,7 @@ fn judged(lab: &Lab, a: &str, b: &str, metric: &str) -> Value {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn planted_slowdowns_are_found_or_called_inconclusive_and_never_improvements() {
     let Some(lab) = Lab::that_runs() else { return };
     let bases = [RANDOM, LINEAR].map(|side| (side.pattern, run(&lab, side)));
@@ -134,6 +135,7 @@ fn planted_slowdowns_are_found_or_called_inconclusive_and_never_improvements() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn twenty_campaigns_of_a_kernel_against_itself_are_identical_every_time() {
     let Some(lab) = Lab::that_runs() else { return };
     let scenarios = ["linear", "random", "smooth-sin-random", "zipf05"];

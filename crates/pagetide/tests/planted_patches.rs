@@ -281,6 +281,7 @@ fn a_planted_fault_is_found_and_a_comment_is_no_change() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn planted_patches_are_told_from_harmless_ones_with_their_signs_and_causes() {
     let Some(cache) = std::env::var_os("PAGETIDE_TEST_BUILDS") else {
         return skip(

@@ -90,6 +90,7 @@ fn contswap_scatters_what_it_swaps_and_reads_every_page_back() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn contswap_as_written_reads_the_zero_page_and_swaps_nothing() {
     let Some(lab) = Lab::that_runs() else { return };
     let done = one(&lab, &[&CONTSWAP[..], &["--as-written"]].concat());
@@ -178,6 +179,7 @@ fn every_pattern_makes_its_string_faults_once_a_page_and_loses_pages() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_on_the_way_and_swap()
 {
     let Some(lab) = Lab::that_runs() else { return };
@@ -210,6 +212,7 @@ fn patterns_as_written_touch_pages_first_by_references_so_that_memory_runs_out_o
 }
 
 #[test]
+#[ignore = "test-all"]
 fn huge_pages_are_had_where_asked_for_and_go_to_swap_whole() {
     let Some(lab) = Lab::that_runs() else { return };
     let usemem = |more: &str| {
@@ -237,6 +240,7 @@ fn huge_pages_are_had_where_asked_for_and_go_to_swap_whole() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
     let Some(lab) = Lab::that_runs() else { return };
     let params = "random -p mapping=file -p pages=30M -p refs=9000 -p access=read -p access=write -p access=mixed";
@@ -262,6 +266,7 @@ fn a_mapped_file_is_read_written_and_both_with_presence_age_and_uses() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn fault_reaches_its_floors_and_touches_again_what_is_absent() {
     let Some(lab) = Lab::that_runs() else { return };
     let done = one(&lab, &["fault"]);
@@ -304,6 +309,7 @@ fn fault_reaches_its_floors_and_touches_again_what_is_absent() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn alloc_times_every_page_and_a_fast_floor_reclaims_nothing() {
     let Some(lab) = Lab::that_runs() else { return };
     let done = one(&lab, &["alloc"]);
@@ -375,6 +381,7 @@ fn highalloc_makes_its_attempts_in_every_way_and_the_kernel_compacts() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn highalloc_holds_every_block_it_got_under_a_load_that_swaps_and_writes_files() {
     let Some(lab) = Lab::that_runs() else { return };
     // Blocks and load are together larger than memory, and so small a block is got by reclaim: unlocked, one block of
@@ -487,6 +494,7 @@ fn copies_are_byte_identical_hurt_the_victim_and_missing_methods_are_told() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn usemem_writes_what_it_says_and_gives_it_back() {
     let Some(lab) = Lab::that_runs() else { return };
     let done = one(&lab, &["usemem", "-p", "processes=3", "-p", "size=12M"]);
@@ -505,6 +513,7 @@ fn usemem_writes_what_it_says_and_gives_it_back() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn kv_makes_its_operations_and_snapshots_every_page_while_writes_copy() {
     let Some(lab) = Lab::that_runs() else { return };
     let done = one(&lab, &["kv", "-p", "size=23M", "-p", "operations=12000"]);
@@ -522,6 +531,7 @@ fn kv_makes_its_operations_and_snapshots_every_page_while_writes_copy() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn pages_compress_on_zram_to_what_was_asked_for() {
     let Some(lab) = Lab::that_runs() else { return };
     let params = "linear -p pages=27M -p refs=500 -p content=0.1 -p content=0.5 -p content=0.65";

@@ -83,6 +83,7 @@ fn a_program_is_found_to_need_its_buffer_and_dies_below_and_the_answer_is_kept()
 }
 
 #[test]
+#[ignore = "test-all"]
 fn where_memory_never_matters_or_even_plenty_fails_that_is_the_answer() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut options = SMALL.to_vec();
@@ -105,6 +106,7 @@ fn numbers() -> String {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn the_same_variant_twice_means_the_same_by_pressure_and_the_page_shows_both_curves() {
     let Some(lab) = Lab::that_runs() else { return };
     fs::write(lab.folder().join("numbers"), numbers()).unwrap();
@@ -158,6 +160,7 @@ const READS: &str = "srand($ARGV[0]); open(F, '<', 'data') or die; for (1..3000)
                      sysread(F, $b, 4096) == 4096 or die; for $i (1..60) { $s += $i } }";
 
 #[test]
+#[ignore = "test-all"]
 fn where_a_kernel_counts_less_of_the_waiting_pressure_is_said_to_mean_something_else() {
     let Some(lab) = Lab::that_runs() else { return };
     let data: Vec<u8> = (0..8 << 20)
@@ -218,6 +221,7 @@ fn first_number(text: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn the_store_of_kv_is_found_to_need_its_size_and_what_the_kernel_keeps_free() {
     let Some(lab) = Lab::that_runs() else { return };
     // Every page is as likely as any other: the working set is all of the store.

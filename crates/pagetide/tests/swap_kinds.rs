@@ -85,6 +85,7 @@ fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn every_compressor_of_zram_runs_to_the_bit_and_does_its_own_work() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut most = BTreeMap::new();

@@ -64,6 +64,7 @@ fn a_scenario_runs_is_resumed_shown_and_repeated_bit_for_bit() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
     let Some(lab) = Lab::that_runs() else { return };
     let digest = |lab: &Lab| {
@@ -94,6 +95,7 @@ fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn an_emulator_that_keeps_the_clock_of_the_machine_is_refused() {
     let Some(lab) = Lab::that_runs() else { return };
     let wrapper = lab.folder().join("qemu");
@@ -115,6 +117,7 @@ fn an_emulator_that_keeps_the_clock_of_the_machine_is_refused() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_kernel_against_itself_is_identical_in_every_format() {
     let Some(lab) = Lab::that_runs() else { return };
     let (out, _) = lab.ends(0, linear(&["--kernel", KERNEL, "--seeds", "2"]));
@@ -128,7 +131,6 @@ fn a_kernel_against_itself_is_identical_in_every_format() {
         ("markdown", "###"),
         ("ktap", "KTAP version 1"),
         ("kcidb", "\"tests\""),
-        ("openmetrics", "# EOF"),
         ("paper", "linear"),
     ] {
         let (out, _) = lab.ends(0, ["compare", "base", "again", "--as", format]);
@@ -241,6 +243,7 @@ fn a_plan_says_what_would_run_and_runs_nothing() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_calibration_compares_with_harmless_variants_and_is_shown_under_its_cells_alone() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut arguments = linear(&["--seeds", "1", "--campaigns", "2", "--json"]);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use pagetide_compare::bisected::BisectResult;
 use pagetide_compare::explain::explain;
 use pagetide_compare::{CalibrationError, CalibrationNote, CompareError, Comparison, tails};
-use pagetide_quantity::{Histogram, Nanos};
+use pagetide_quantity::Histogram;
 use pagetide_record::{ArenaKind, FileError, Machine, Record};
 use pagetide_store::{Store, StoreError};
 
@@ -15,10 +15,9 @@ use crate::csv::CsvError;
 use crate::draw::Look;
 use crate::html::{self, HtmlError};
 use crate::paper::{self, ExtrasError, NoPaper};
-use crate::parquet::ParquetError;
 use crate::terminal::show::{Presence, presence};
 use crate::terminal::{self, Options, presence_maps, verdicts};
-use crate::{csv, json, kcidb, ktap, mail, markdown, openmetrics, parquet};
+use crate::{csv, json, kcidb, ktap, mail, markdown};
 
 /// How a comparison is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,17 +41,13 @@ pub enum Format {
     Ktap,
     /// KCIDB.
     Kcidb,
-    /// OpenMetrics text.
-    Openmetrics,
-    /// Parquet of the samples.
-    Parquet,
     /// The page.
     Html,
 }
 
 impl Format {
     /// Every format with the word for it on a command line, and what it is, for help.
-    pub const WORDS: [(Self, &str, &str); 12] = [
+    pub const WORDS: [(Self, &str, &str); 10] = [
         (Self::Table, "table", "Table for the terminal"),
         (
             Self::Mail,
@@ -74,12 +69,6 @@ impl Format {
         (Self::Markdown, "markdown", "For an issue or a wiki"),
         (Self::Ktap, "ktap", "KTAP version 1"),
         (Self::Kcidb, "kcidb", "KCIDB 5.3"),
-        (Self::Openmetrics, "openmetrics", "OpenMetrics text"),
-        (
-            Self::Parquet,
-            "parquet",
-            "Parquet of the samples, as bytes: send it to a file",
-        ),
         (
             Self::Html,
             "html",
@@ -133,9 +122,6 @@ pub enum FormatError {
     /// Comma-separated values.
     #[error(transparent)]
     Csv(#[from] CsvError),
-    /// Parquet.
-    #[error(transparent)]
-    Parquet(#[from] ParquetError),
     /// The page.
     #[error(transparent)]
     Html(#[from] HtmlError),
@@ -173,20 +159,12 @@ pub fn write(
         Format::Markdown => markdown::markdown(comparison, &about),
         Format::Ktap => ktap::ktap(comparison, &about),
         Format::Kcidb => kcidb::kcidb(comparison, &about, &style.origin),
-        Format::Openmetrics => openmetrics::openmetrics(comparison, Some(Nanos::wall_clock())),
         Format::Csv => {
             csv::judgements(out, comparison)?;
             return Ok(Vec::new());
         }
         Format::Samples => {
             csv::samples(out, &records(store, comparison)?)?;
-            return Ok(Vec::new());
-        }
-        Format::Parquet => {
-            // Its writer must be one that other threads may hold, which `out` need not be.
-            let mut bytes = Vec::new();
-            parquet::samples(&mut bytes, &records(store, comparison)?)?;
-            out.write_all(&bytes)?;
             return Ok(Vec::new());
         }
         Format::Html => {

@@ -1,14 +1,14 @@
-//! The exchange formats, judged by others' own programs: the kernel's KTAP parser, kcidb-io, promtool, pandas' peers.
+//! The exchange formats, judged by others' own programs: the kernel's KTAP parser, kcidb-io, pandas' peers.
 //!
 //! A program that cannot be had (no network, no Debian) is named and its test is passed over with the reason. What was
 //! fetched lies in cargo's folder for tests' files and is used again.
 
 // Helpers of tests are tests.
-use crate::judge::{Python, Tool, Why, kunit, promtool, python};
+use crate::judge::{Python, Tool, Why, kunit, python};
 use pagetide_compare::Values;
-use pagetide_quantity::{Nanos, Series, Unit};
+use pagetide_quantity::Nanos;
 use pagetide_report::trace::{self, Counter, Slice, Timeline, Track};
-use pagetide_report::{csv, kcidb, ktap, openmetrics, parquet};
+use pagetide_report::{csv, kcidb, ktap};
 use serde_json::Value;
 
 /// The tool, or the test ends here, saying why.
@@ -124,50 +124,6 @@ print(json.dumps({'tests': len(data['tests']),
 }
 
 #[test]
-fn promtool_reads_openmetrics_and_its_linter_is_content() {
-    let tool = need!(promtool());
-    for comparison in [
-        crate::data::mglru(),
-        crate::data::kernels(),
-        crate::data::poisoned(),
-    ] {
-        let text = openmetrics::openmetrics(&comparison, None);
-        let (ok, said) = tool.run(&["check", "metrics"], Some(&text));
-        assert!(ok && said.trim().is_empty(), "{said}");
-        // The true OpenMetrics parser stands behind backfilling, which wants moments.
-        let text = openmetrics::openmetrics(&comparison, Some(Nanos::from_secs(1_795_207_180)));
-        let file = tool.file("samples.om", &text);
-        let blocks = tool.folder("blocks");
-        let (ok, said) = tool.run(
-            &["tsdb", "create-blocks-from", "openmetrics", &file, &blocks],
-            None,
-        );
-        assert!(ok, "{said}");
-        let samples = text.lines().filter(|line| !line.starts_with('#')).count();
-        // Dumping wants a write-ahead log, be it an empty one.
-        std::fs::create_dir(format!("{blocks}/wal")).unwrap();
-        let (ok, dump) = tool.run(&["tsdb", "dump", &blocks], None);
-        assert!(ok, "{dump}");
-        assert_eq!(dump.lines().filter(|l| l.starts_with('{')).count(), samples);
-    }
-}
-
-#[test]
-fn a_cut_openmetrics_text_is_refused_by_promtool() {
-    // The judge itself is judged: it must be able to say no.
-    let tool = need!(promtool());
-    let text =
-        openmetrics::openmetrics(&crate::data::mglru(), Some(Nanos::from_secs(1_795_207_180)));
-    let file = tool.file("cut.om", text.trim_end_matches("# EOF\n"));
-    let blocks = tool.folder("cut-blocks");
-    let (ok, _) = tool.run(
-        &["tsdb", "create-blocks-from", "openmetrics", &file, &blocks],
-        None,
-    );
-    assert!(!ok);
-}
-
-#[test]
 fn duckdb_reads_csv_back() {
     let python = need!(python("duckdb"));
     let comparison = crate::data::mglru();
@@ -243,59 +199,6 @@ print(json.dumps({'silent': silent, 'kinds': [str(t[c].dtype) for c in ['median'
             "silent": 0,
             "rows": 30,
         })
-    );
-}
-
-#[test]
-fn duckdb_reads_parquet_back() {
-    let python = need!(python("duckdb"));
-    let mut invalid = crate::data::record();
-    invalid
-        .results
-        .invalid
-        .push(pagetide_record::Invalid::NoReclaim);
-    invalid.subject.seed = u64::MAX;
-    invalid.subject.variant.name = crate::data::hostile();
-    let records = [crate::data::record(), invalid];
-    let path = python.path("samples.parquet");
-    parquet::samples(std::fs::File::create(&path).unwrap(), &records).unwrap();
-    let script = "
-import duckdb, json, sys
-rows = duckdb.sql(f\"\"\"select metric, value, valid, seed, unit from read_parquet('{sys.argv[2]}')\"\"\").fetchall()
-print(json.dumps(rows))
-";
-    let rows = python.run_file(script, path.to_str().unwrap());
-    let metrics = &records[0].results.metrics;
-    assert_eq!(rows.as_array().unwrap().len(), 2 * metrics.len());
-    for (index, metric) in metrics.iter().enumerate() {
-        assert_eq!(rows[index][0], metric.name.as_str());
-        assert_eq!(rows[index][1].as_f64(), metric.value.number());
-        assert_eq!(rows[index][2], true);
-        assert_eq!(rows[metrics.len() + index][2], false);
-        assert_eq!(rows[metrics.len() + index][3], u64::MAX.to_string());
-    }
-
-    // More rows than a row group holds.
-    let n = 200_000_i64;
-    let long = Series::new("access")
-        .int("page", Unit::Pages, (0..n).map(|i| i * i - 7))
-        .float(
-            "share",
-            Unit::Share,
-            (0..n).map(|i| if i == 3 { f64::NAN } else { i as f64 / 3.0 }),
-        );
-    let path = python.path("series.parquet");
-    parquet::series(std::fs::File::create(&path).unwrap(), &long).unwrap();
-    let script = "
-import duckdb, json, sys
-print(json.dumps(duckdb.sql(f\"\"\"select count(*), sum(\"page (pages)\")::varchar, count(\"share (share)\"),
-    max(\"share (share)\") from read_parquet('{sys.argv[2]}')\"\"\").fetchall()[0]))
-";
-    let seen = python.run_file(script, path.to_str().unwrap());
-    let sum: i64 = (0..n).map(|i| i * i - 7).sum();
-    assert_eq!(
-        seen,
-        serde_json::json!([n, sum.to_string(), n - 1, (n - 1) as f64 / 3.0])
     );
 }
 

@@ -10,7 +10,8 @@
 //!
 //! - a main effect is aliased with interactions of three or more factors, and with no interaction of two. So two factors that act
 //!   only together make no false main effect;
-//! - interactions of two factors are aliased with one another, and are not estimated.
+//! - interactions of two factors are aliased with one another: an [`Interaction`] lists all pairs that share one contrast. Where one
+//!   of several pairs is claimed, all combinations of the [`active`] factors run, which tells them apart.
 //!
 //! # The effects
 //!
@@ -23,6 +24,8 @@
 //! A seed of which a run is missing gives no effects: what remains would no longer be balanced. Where a run died under every seed
 //! there are none, and [`blame`] says which level all runs that died have in common.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::number::mean;
@@ -30,6 +33,8 @@ use crate::student;
 
 /// Most factors of a design.
 pub const MOST_FACTORS: usize = 8;
+/// Most factors of which all combinations run.
+pub const MOST_ACTIVE: usize = 4;
 
 /// Of designs with more than three factors: the number of factors whose levels are all combinations, and for each further factor
 /// those whose product it is.
@@ -87,8 +92,51 @@ impl Fraction {
         self.resolution
     }
 
+    /// All combinations of so many factors; `None` where there are none, or more than [`MOST_ACTIVE`].
+    pub fn whole(factors: usize) -> Option<Self> {
+        let run = |number: usize| (0..factors).map(|bit| number >> bit & 1 == 1).collect();
+        (1..=MOST_ACTIVE).contains(&factors).then(|| Self {
+            runs: (0..1 << factors).map(run).collect(),
+            resolution: None,
+        })
+    }
+
     /// The effect of each factor on values by run and seed, of which some may be missing.
     pub fn effects(&self, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
+        let factors = self.runs.first().map_or(0, Vec::len);
+        let contrasts = (0..factors).map(|factor| self.contrast(&[factor]));
+        self.of_contrasts(contrasts.collect(), values)
+    }
+
+    /// The interactions of two factors: each contrast once, with all pairs that share it.
+    pub fn interactions(&self, values: &[Vec<Option<f64>>]) -> Vec<Interaction> {
+        let factors = self.runs.first().map_or(0, Vec::len);
+        let mut all: Vec<(Vec<bool>, Vec<[usize; 2]>)> = Vec::new();
+        for second in 1..factors {
+            for first in 0..second {
+                let contrast = self.contrast(&[first, second]);
+                match all.iter_mut().find(|(known, _)| *known == contrast) {
+                    Some((_, pairs)) => pairs.push([first, second]),
+                    None => all.push((contrast, vec![[first, second]])),
+                }
+            }
+        }
+        let (contrasts, pairs): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let effects = self.of_contrasts(contrasts, values);
+        let pairs = pairs.into_iter().zip(effects);
+        pairs
+            .map(|(pairs, effect)| Interaction { pairs, effect })
+            .collect()
+    }
+
+    /// The sign of a product of factors in each run: true where an even number of them is at the first level.
+    fn contrast(&self, factors: &[usize]) -> Vec<bool> {
+        let low = |run: &Vec<bool>| factors.iter().filter(|factor| !run[**factor]).count();
+        self.runs.iter().map(|run| low(run) % 2 == 0).collect()
+    }
+
+    /// The effect of each contrast: the mean of the runs where it is true less the mean of the others.
+    fn of_contrasts(&self, contrasts: Vec<Vec<bool>>, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let seeds = values.iter().map(Vec::len).max().unwrap_or(0);
         let whole = |seed: usize| -> Option<Vec<f64>> {
             let of = |run: usize| values.get(run)?.get(seed).copied().flatten();
@@ -96,20 +144,97 @@ impl Fraction {
             all.filter(|all| all.iter().all(|value| value.is_finite()))
         };
         let seeds: Vec<Vec<f64>> = (0..seeds).filter_map(whole).collect();
-        let factors = self.runs.first().map_or(0, Vec::len);
-        (0..factors)
-            .map(|factor| {
-                let of_seed = |values: &Vec<f64>| {
-                    let half = self.runs.len() as f64 / 2.0;
-                    let signed = |(run, value): (&Vec<bool>, &f64)| {
-                        if run[factor] { *value } else { -value }
-                    };
-                    self.runs.iter().zip(values).map(signed).sum::<f64>() / half
-                };
-                Effect::of(seeds.iter().map(of_seed).collect())
-            })
-            .collect()
+        let half = self.runs.len() as f64 / 2.0;
+        let effect = |contrast: Vec<bool>| {
+            let of_seed = |values: &Vec<f64>| {
+                let signed =
+                    |(is_high, value): (&bool, &f64)| if *is_high { *value } else { -value };
+                contrast.iter().zip(values).map(signed).sum::<f64>() / half
+            };
+            Effect::of(seeds.iter().map(of_seed).collect())
+        };
+        contrasts.into_iter().map(effect).collect()
     }
+}
+
+/// What two factors do together: the cost of runs in which both are at their first or both at their second level, against the runs
+/// in which one is at its first and the other at its second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Interaction {
+    /// The pair of factors, as places in the design; several where the design cannot tell them apart.
+    pub pairs: Vec<[usize; 2]>,
+    /// The effect, as that of a factor.
+    pub effect: Effect,
+}
+
+/// The factors that a claimed effect or a claimed interaction names, in the order of the design: at most [`MOST_ACTIVE`], those
+/// whose claims have the largest sum.
+pub fn active(
+    effects: &[Effect],
+    interactions: &[Interaction],
+    is_sure: impl Fn(&Effect) -> bool,
+) -> Vec<usize> {
+    let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut name = |factor: usize, effect: &Effect| {
+        if is_sure(effect) {
+            *sums.entry(factor).or_default() += effect.share.map_or(0.0, f64::abs);
+        }
+    };
+    for (factor, effect) in effects.iter().enumerate() {
+        name(factor, effect);
+    }
+    for interaction in interactions {
+        for factor in interaction.pairs.iter().flatten() {
+            name(*factor, &interaction.effect);
+        }
+    }
+    let mut all: Vec<(usize, f64)> = sums.into_iter().collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut factors: Vec<usize> = all
+        .into_iter()
+        .take(MOST_ACTIVE)
+        .map(|(at, _)| at)
+        .collect();
+    factors.sort_unstable();
+    factors
+}
+
+/// Sets of levels worth choosing, from the mean cost of each run of all combinations (a logarithm; `None` where a run died). For
+/// each number of changes from `default`: the cheapest run with so many, where it costs less by more than `same` than all with
+/// fewer. And each single change that costs less than `default` by more than `same`.
+pub fn worth_choosing(
+    runs: &[Vec<bool>],
+    costs: &[Option<f64>],
+    default: &[bool],
+    same: f64,
+) -> Vec<Vec<bool>> {
+    let changes = |run: &[bool]| run.iter().zip(default).filter(|(a, b)| a != b).count();
+    let timed = || {
+        let timed = runs.iter().zip(costs);
+        timed.filter_map(|(run, cost)| Some((run, (*cost)?)))
+    };
+    let with = |count: usize| timed().filter(move |(run, _)| changes(run) == count);
+    let of_default = with(0).next().map_or(f64::INFINITY, |(_, cost)| cost);
+    let mut all: Vec<Vec<bool>> = Vec::new();
+    let mut least = of_default;
+    for count in 1..=default.len() {
+        let cheapest = with(count).min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((run, cost)) = cheapest
+            && least - cost > same
+        {
+            all.push(run.clone());
+            least = cost;
+        }
+    }
+    let helps = with(1).filter(|(_, cost)| of_default - cost > same);
+    all.extend(helps.map(|(run, _)| run.clone()));
+    let mut kept: Vec<Vec<bool>> = Vec::new();
+    for levels in all {
+        if !kept.contains(&levels) {
+            kept.push(levels);
+        }
+    }
+    kept
 }
 
 /// What the second level of a factor does, against the first.

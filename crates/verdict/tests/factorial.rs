@@ -3,7 +3,9 @@
 #![allow(clippy::float_cmp, reason = "sums of signs are whole")]
 
 use pagetide_verdict::choice::{beats, front};
-use pagetide_verdict::factorial::{Effect, Fraction, MOST_FACTORS, adjust, blame};
+use pagetide_verdict::factorial::{
+    Effect, Fraction, Interaction, MOST_ACTIVE, MOST_FACTORS, active, adjust, blame, worth_choosing,
+};
 use pagetide_verdict::rng::Xoshiro;
 
 const ALPHA: f64 = 0.05;
@@ -228,4 +230,117 @@ fn a_choice_is_on_the_front_unless_another_is_surely_better_in_something_and_wor
     let unmeasured = vec![vec![0.5, 0.6, 0.4], Vec::new()];
     assert!(beats(&unmeasured, &slow));
     assert_eq!(front(&[]), [] as [bool; 0]);
+}
+
+#[test]
+fn every_pair_of_factors_stands_in_one_interaction_and_designs_of_resolution_five_tell_all_apart() {
+    for factors in 1..=MOST_FACTORS {
+        let fraction = Fraction::of(factors).unwrap();
+        let values = vec![vec![Some(1.0); 3]; fraction.runs().len()];
+        let interactions = fraction.interactions(&values);
+        let mut pairs: Vec<[usize; 2]> =
+            interactions.iter().flat_map(|i| i.pairs.clone()).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        assert_eq!(pairs.len(), factors * (factors - 1) / 2);
+        let is_apart = interactions.iter().all(|i| i.pairs.len() == 1);
+        assert_eq!(is_apart, [1, 2, 3, 5].contains(&factors), "{factors}");
+    }
+}
+
+/// What a search finds that goes as `matrix` does: the design, all combinations of what is active, and what is worth choosing. Returns
+/// the interactions that are claimed and the cheapest of the choices, as levels of all factors.
+fn searched(
+    factors: usize,
+    noise: f64,
+    random: &mut Xoshiro,
+    cost: impl Fn(&[bool]) -> f64,
+) -> (Vec<Interaction>, Vec<bool>) {
+    let is_sure = |effect: &Effect| effect.is_sure(ALPHA, 0.01);
+    let fraction = Fraction::of(factors).unwrap();
+    let values = simulated(&fraction, 4, noise, random, &cost);
+    let mut effects = fraction.effects(&values);
+    let mut interactions = fraction.interactions(&values);
+    adjust(
+        effects
+            .iter_mut()
+            .chain(interactions.iter_mut().map(|i| &mut i.effect)),
+    );
+    let found = active(&effects, &interactions, is_sure);
+    let wide = |row: &[bool]| {
+        let mut levels = vec![false; factors];
+        for (place, level) in found.iter().zip(row) {
+            levels[*place] = *level;
+        }
+        levels
+    };
+    let Some(whole) = Fraction::whole(found.len()) else {
+        return (Vec::new(), vec![false; factors]);
+    };
+    let values = simulated(&whole, 4, noise, random, |row| cost(&wide(row)));
+    let mut together = whole.interactions(&values);
+    adjust(together.iter_mut().map(|i| &mut i.effect));
+    for pair in together.iter_mut().flat_map(|i| &mut i.pairs) {
+        *pair = pair.map(|place| found[place]);
+    }
+    together.retain(|i| is_sure(&i.effect));
+    let costs: Vec<Option<f64>> = values
+        .iter()
+        .map(|seeds| Some(seeds.iter().flatten().sum::<f64>() / seeds.len() as f64))
+        .collect();
+    let choices = worth_choosing(whole.runs(), &costs, &vec![false; found.len()], 0.01);
+    let choices = choices.iter().map(|row| wide(row));
+    let all = choices.chain(std::iter::once(vec![false; factors]));
+    // As a confirmation with other seeds would rank them; of equal ones the one with the fewest changes.
+    let changes = |levels: &[bool]| levels.iter().filter(|level| **level).count();
+    let best = all.min_by(|a, b| {
+        let rounded = |levels: &[bool]| (cost(levels) * 100.0).round();
+        rounded(a)
+            .total_cmp(&rounded(b))
+            .then(changes(a).cmp(&changes(b)))
+    });
+    (together, best.unwrap())
+}
+
+#[test]
+fn planted_interactions_are_named_and_what_is_chosen_is_the_true_best() {
+    type Cost = fn(&[bool]) -> f64;
+    // Each burns time unless the levels are right; the best is what has the fewest changes of those that burn nothing.
+    let planted: [(&str, Cost); 6] = [
+        ("equal", |x| if x[0] == x[1] { 0.35 } else { 0.0 }),
+        ("unequal", |x| if x[0] == x[1] { 0.0 } else { 0.35 }),
+        ("both", |x| if x[0] && x[1] { 0.0 } else { 0.35 }),
+        ("either", |x| if x[0] || x[1] { 0.0 } else { 0.35 }),
+        ("neither", |x| if x[0] || x[1] { 0.35 } else { 0.0 }),
+        ("three", |x| {
+            let last = x.len() - 1;
+            if x[0] && x[1] && x[last] { 0.0 } else { 0.35 }
+        }),
+    ];
+    let mut random = Xoshiro::new(71);
+    for factors in 2..=5 {
+        for (name, cost) in planted {
+            let mut right = 0;
+            for _ in 0..20 {
+                let (together, chosen) = searched(factors, 0.01, &mut random, cost);
+                let least = Fraction::of(2).map(|_| cost(&chosen));
+                let changes = chosen.iter().filter(|level| **level).count();
+                let wanted = match name {
+                    "unequal" | "neither" => 0,
+                    "equal" | "either" => 1,
+                    "both" => 2,
+                    _ => 3.min(factors),
+                };
+                let is_best = least == Some(0.0) && changes == wanted;
+                let is_named = together.iter().any(|i| i.pairs == [[0, 1]]);
+                right += usize::from(is_best && is_named);
+            }
+            assert_eq!(right, 20, "{name} of {factors}");
+        }
+        for _ in 0..20 {
+            let (together, chosen) = searched(factors, 0.0, &mut random, |_| 0.0);
+            assert!(together.is_empty() && chosen.iter().all(|level| !level));
+        }
+    }
+    assert!(Fraction::whole(0).is_none() && Fraction::whole(MOST_ACTIVE + 1).is_none());
 }

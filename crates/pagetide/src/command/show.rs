@@ -1,6 +1,6 @@
 //! `pagetide show`: one record in full.
 
-use std::io::{IsTerminal, copy};
+use std::io::copy;
 
 use anyhow::Result;
 use pagetide_compare::observation::observed;
@@ -35,9 +35,6 @@ pub struct Args {
     /// Write this series as comma-separated values
     #[arg(long, value_name = "NAME", conflicts_with = "blob")]
     series: Option<String>,
-    /// Write the series as Parquet, as bytes: send it to a file
-    #[arg(long, requires = "series")]
-    parquet: bool,
     /// Write this blob as it is
     #[arg(long, value_name = "NAME")]
     blob: Option<String>,
@@ -51,17 +48,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if let Some(name) = &args.series {
         has_section(&reader, "series", name)?;
         let series = reader.series(name)?;
-        if args.parquet {
-            if std::io::stdout().is_terminal() {
-                return Err(Usage::error(
-                    "Parquet is no text for a terminal: send it to a file, as in `--series pages-2 --parquet > pages.parquet`",
-                ));
-            }
-            // Not its lock, which other threads may not hold.
-            pagetide_report::parquet::series(std::io::stdout(), &series)?;
-        } else {
-            pagetide_report::csv::series(std::io::stdout().lock(), &series)?;
-        }
+        pagetide_report::csv::series(std::io::stdout().lock(), &series)?;
     } else if let Some(name) = &args.blob {
         has_section(&reader, "blob", name)?;
         copy(&mut reader.blob(name)?, &mut std::io::stdout().lock())?;

@@ -226,6 +226,7 @@ fn a_running_campaign_is_watched_stopped_and_resumed_from_a_browser() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_report_of_real_trials_is_small_and_drawn() {
     let Some(lab) = Lab::that_runs() else { return };
     let words = [

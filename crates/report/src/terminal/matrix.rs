@@ -1,9 +1,9 @@
 //! Which settings matter and what to choose: the recommendation, the effects, the choices, and the lines to paste.
 
-use pagetide_compare::matrixed::{Choice, Matrixed};
+use pagetide_compare::matrixed::{Choice, KindEffects, Matrixed};
 use pagetide_quantity::Unit;
 use pagetide_record::SwapSpec;
-use pagetide_verdict::factorial::Effect;
+use pagetide_verdict::factorial::{Effect, Interaction};
 use serde::Serialize;
 
 use crate::draw::quantity::{show, signed};
@@ -26,6 +26,14 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
         design(found)
     );
     out.push_str(&list(&effects(found, look.ascii), look));
+    let pairs = pairs(found, look.ascii);
+    if !pairs.is_empty() {
+        put!(
+            out,
+            "\nWhat settings do together: both at `from` or both at `to`, against one of them alone at `to`\n"
+        );
+        out.push_str(&list(&pairs, look));
+    }
     for kind in found.kinds.iter().filter(|kind| kind.died > 0) {
         put!(out, "{}\n", deaths(found, kind));
     }
@@ -116,14 +124,43 @@ pub fn sentence(found: &Matrixed) -> String {
              workload smaller."
         );
     }
+    if found.is_without_pressure() {
+        return "No pressure: nothing was reclaimed, so these settings have nothing to act on here. Leave the defaults, or give \
+                less --memory."
+            .to_owned();
+    }
     let effects = || found.kinds.iter().flat_map(|kind| &kind.effects);
-    if effects().any(Matrixed::is_sure) {
+    let together = found.kinds.iter().flat_map(KindEffects::sure_interactions);
+    if let Some(interaction) = together
+        .max_by(|a, b| size(&a.effect).total_cmp(&size(&b.effect)))
+        .filter(|_| !effects().any(Matrixed::is_sure))
+    {
+        format!(
+            "Leave the defaults: {} matter together, and no choice is surely faster than the defaults.",
+            pair_names(found, interaction, " and ", ", or ")
+        )
+    } else if effects().any(Matrixed::is_sure) {
         "Leave the defaults: some settings matter, and no choice is surely faster than the defaults.".to_owned()
     } else if effects().any(|effect| effect.share.is_some()) {
         "No setting surely matters here: leave the defaults.".to_owned()
     } else {
         "Leave the defaults: runs died, so that no effect of a setting is known.".to_owned()
     }
+}
+
+fn size(effect: &Effect) -> f64 {
+    effect.share.map_or(0.0, f64::abs)
+}
+
+/// The names of an interaction's pairs.
+fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str) -> String {
+    let name = |place: usize| found.factors.get(place).map_or("?", |factor| &factor.key);
+    let pairs: Vec<String> = interaction
+        .pairs
+        .iter()
+        .map(|[a, b]| format!("{}{with}{}", name(*a), name(*b)))
+        .collect();
+    pairs.join(or)
 }
 
 /// A share in percent, without a sign where it is above zero.
@@ -149,7 +186,7 @@ fn name(choice: &Choice) -> String {
 }
 
 /// What died under a kind of swap, and what all of it has in common.
-fn deaths(found: &Matrixed, kind: &pagetide_compare::matrixed::KindEffects) -> String {
+fn deaths(found: &Matrixed, kind: &KindEffects) -> String {
     let common: Vec<String> = kind
         .blamed
         .iter()
@@ -219,6 +256,45 @@ fn effects(found: &Matrixed, ascii: bool) -> Vec<EffectRow> {
         }
     }
     rows
+}
+
+/// What two settings surely do together under a kind of swap.
+#[derive(Serialize)]
+struct PairRow {
+    cells: Vec<String>,
+}
+
+impl Row for PairRow {
+    const HEADS: &'static [(&'static str, Align)] = &[
+        ("settings", Align::Left),
+        ("swap", Align::Left),
+        ("cost", Align::Right),
+        ("95 %", Align::Left),
+        ("", Align::Left),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        self.cells.clone()
+    }
+}
+
+fn pairs(found: &Matrixed, ascii: bool) -> Vec<PairRow> {
+    let of_kind = |kind: &KindEffects| -> Vec<PairRow> {
+        let row = |interaction: &Interaction| PairRow {
+            cells: vec![
+                pair_names(found, interaction, " with ", ", or "),
+                kind.swap.clone(),
+                share(&interaction.effect, ascii),
+                interval(&interaction.effect, ascii),
+                match interaction.pairs.len() {
+                    1 => "sure".to_owned(),
+                    _ => "sure of one of them, not of which".to_owned(),
+                },
+            ],
+        };
+        kind.sure_interactions().map(row).collect()
+    };
+    found.kinds.iter().flat_map(of_kind).collect()
 }
 
 fn share(effect: &Effect, ascii: bool) -> String {
@@ -353,7 +429,7 @@ pub fn paste(choice: &Choice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_compare::matrixed::{Factor, KindEffects};
+    use pagetide_compare::matrixed::Factor;
 
     fn effect(by_seed: &[f64]) -> Effect {
         let mut effect = Effect::of(by_seed.to_vec());
@@ -411,6 +487,42 @@ mod tests {
             !text.contains("/etc/") && text.contains("Left out: lru_gen/enabled"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn settings_that_matter_only_together_are_named_and_no_pressure_is_said() {
+        let mut found = found(&[0.0, 0.0, 0.0, 0.0]);
+        let factor = |key: &str| Factor {
+            key: key.to_owned(),
+            levels: ["0".to_owned(), "1".to_owned()],
+        };
+        found.factors = ["a", "b", "c", "d"].map(factor).to_vec();
+        let interaction = |pairs: &[[usize; 2]]| Interaction {
+            pairs: pairs.to_vec(),
+            effect: effect(&[0.35, 0.35, 0.36, 0.35]),
+        };
+        found.kinds[0].interactions = vec![interaction(&[[0, 1], [2, 3]])];
+        let text = matrix(&found, &Look::plain(200));
+        assert!(
+            text.starts_with("Leave the defaults: a and b, or c and d matter together"),
+            "{text}"
+        );
+        assert!(text.contains("a with b, or c with d"), "{text}");
+        // Told apart by all combinations of four.
+        found.kinds[0].active = vec![0, 1, 2, 3];
+        found.kinds[0].told_apart = vec![interaction(&[[2, 3]])];
+        let text = matrix(&found, &Look::plain(200));
+        assert!(
+            text.starts_with("Leave the defaults: c and d matter"),
+            "{text}"
+        );
+        assert!(!text.contains("a with b"), "{text}");
+        for choice in &mut found.choices {
+            choice.reclaimed = Some(0.0);
+        }
+        assert!(sentence(&found).starts_with("No pressure: nothing was reclaimed"));
+        found.choices[1].reclaimed = Some(2.0);
+        assert!(!sentence(&found).contains("No pressure"));
     }
 
     #[test]

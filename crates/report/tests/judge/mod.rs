@@ -63,32 +63,6 @@ impl Tool {
         path.to_string_lossy().into_owned()
     }
 
-    /// An empty folder of this name; its path.
-    pub fn folder(&self, name: &str) -> String {
-        let path = self.scratch.path().join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        path.to_string_lossy().into_owned()
-    }
-
-    /// Runs the program; whether it was content, and what it said.
-    pub fn run(&self, args: &[&str], input: Option<&str>) -> (bool, String) {
-        let stdin = match input {
-            Some(text) => fs::File::open(self.file("input", text)).unwrap().into(),
-            None => Stdio::null(),
-        };
-        let output = Command::new(&self.path)
-            .args(args)
-            .stdin(stdin)
-            .output()
-            .unwrap();
-        let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
-        if !output.status.success() || said.is_empty() {
-            said.push_str(&String::from_utf8_lossy(&output.stderr));
-        }
-        (output.status.success(), said)
-    }
-
     /// Runs a script of the system's Python with this folder and a file of this text; its JSON.
     pub fn python(&self, script: &str, text: &str) -> Value {
         let file = self.file("text", text);
@@ -109,19 +83,9 @@ impl Python {
     /// Runs a script with a file of this text as its second argument; its JSON.
     pub fn run(&self, script: &str, text: &str) -> Value {
         let file = self.tool.file("text", text);
-        self.run_file(script, &file)
-    }
-
-    /// As [`Python::run`], with a file that is there.
-    pub fn run_file(&self, script: &str, file: &str) -> Value {
-        let out = run(Command::new(&self.tool.path).args(["-c", script, "-", file]));
+        let out = run(Command::new(&self.tool.path).args(["-c", script, "-", &file]));
         let out = out.unwrap_or_else(|why| panic!("{}", why.0));
         serde_json::from_str(&out).unwrap()
-    }
-
-    /// A path for a file.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.tool.scratch.path().join(name)
     }
 }
 
@@ -174,19 +138,6 @@ fn package(name: &str) -> Result<PathBuf, Why> {
             .current_dir(&folder))?;
     }
     find().ok_or_else(|| Why(format!("apt-get left no package of {name}")))
-}
-
-/// Prometheus' own tool, taken out of Debian's package; nothing is installed.
-pub fn promtool() -> Result<Tool, Why> {
-    let _lock = lock();
-    let path = cache().join("prometheus/usr/bin/promtool");
-    if !path.exists() {
-        let file = package("prometheus")?;
-        let folder = cache().join("prometheus");
-        run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&folder))?;
-        let _ = fs::remove_file(file);
-    }
-    Ok(Tool::at(path))
 }
 
 /// The folder with the kernel's own KTAP parser, taken out of Debian's package of the kernel's sources.

@@ -1,20 +1,21 @@
 //! The tool as a user meets it: the real binary, real kernels, and the documents.
+//!
+//! `make test` runs one test for each capability. The others are marked `#[ignore = "test-all"]`: `make test-all` runs them too.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod bisect;
 mod causes;
+#[allow(dead_code, reason = "tests without a guest use the rest")]
 mod common;
 mod damage;
 mod disk;
 mod examples;
 mod file_systems;
 mod hangs;
-mod house;
 mod interrupted;
 mod kernels;
 mod kills;
-mod manual;
 mod matrix;
 mod observed;
 mod own_program;
@@ -28,6 +29,4 @@ mod real_programs;
 mod scenarios;
 mod squeeze;
 mod swap_kinds;
-mod terminal;
 mod trials;
-mod usage;
