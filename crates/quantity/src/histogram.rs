@@ -6,30 +6,31 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A log-linear histogram: bucket `i` below 64 holds the value `i`; above, each power of two has 32 buckets, so that a
-/// bucket is at most 3.2 % wide. Bucket bounds follow from the index (see [`Histogram::bounds`]).
+/// A log-linear histogram. Bucket `i` below 64 holds the value `i` alone. From 64 on, each power of two is divided into
+/// 32 buckets, so a bucket is at most 3.2 % wide. The bounds of a bucket follow from its index (see
+/// [`Histogram::bounds`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Index and count of the buckets that are not empty, ascending.
+    /// Index and count of each bucket that is not empty, by ascending index.
     pub buckets: Vec<(u32, u64)>,
     /// Number of values.
     pub count: u64,
-    /// Sum of the values.
+    /// Sum of the values, in their unit; saturates.
     pub sum: u64,
-    /// Smallest value.
+    /// Smallest value; 0 if there are no values.
     pub min: u64,
-    /// Largest value.
+    /// Largest value; 0 if there are no values.
     pub max: u64,
 }
 
-/// Buckets for each power of two.
+/// Number of buckets that each power of two is divided into.
 const SUB: u32 = 32;
 
 impl Histogram {
-    /// Number of buckets that cover all of `u64`.
+    /// Number of buckets needed to cover every `u64`.
     pub const BUCKETS: usize = 64 + 58 * SUB as usize;
 
-    /// Bucket of a value.
+    /// Index of the bucket that holds `value`.
     #[inline]
     pub const fn index(value: u64) -> u32 {
         if value < 64 {
@@ -41,7 +42,7 @@ impl Histogram {
         64 + (exponent - 6) * SUB + (within & 31) as u32
     }
 
-    /// Smallest and largest value of a bucket.
+    /// Smallest and largest value that the bucket with this index holds.
     pub const fn bounds(index: u32) -> (u64, u64) {
         if index < 64 {
             return (index as u64, index as u64);
@@ -52,7 +53,8 @@ impl Histogram {
         (low, low + ((1 << (exponent - 5)) - 1))
     }
 
-    /// Builds a histogram from dense bucket counts.
+    /// Builds a histogram from one count per bucket, starting at bucket 0, and from the sum, minimum and maximum of the
+    /// values.
     pub fn from_dense(dense: &[u64], sum: u64, min: u64, max: u64) -> Self {
         let buckets: Vec<(u32, u64)> = dense
             .iter()
@@ -70,7 +72,7 @@ impl Histogram {
         }
     }
 
-    /// Adds a value.
+    /// Adds one value.
     pub fn record(&mut self, value: u64) {
         let index = Self::index(value);
         match self.buckets.binary_search_by_key(&index, |(at, _)| *at) {
@@ -87,7 +89,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value);
     }
 
-    /// The histogram in a few numbers; all zero where there are no values.
+    /// Returns count, total, minimum, mean, percentiles and maximum; all are zero if there are no values.
     pub fn summary(&self) -> HistogramSummary {
         HistogramSummary {
             count: self.count,
@@ -101,7 +103,7 @@ impl Histogram {
         }
     }
 
-    /// Mean of the values, exact; zero where there are none.
+    /// Exact mean of the values; zero if there are none.
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
             0.0
@@ -110,8 +112,8 @@ impl Histogram {
         }
     }
 
-    /// The value below which a share `q` (0 to 1) of the values lies, by the nearest-rank rule, taken at the middle of
-    /// its bucket and held within minimum and maximum; zero where there are no values.
+    /// Quantile `q` (0 to 1) by the nearest-rank rule: the middle of the bucket that holds the value of that rank,
+    /// clamped to minimum and maximum. Zero if there are no values.
     pub fn quantile(&self, q: f64) -> u64 {
         if self.count == 0 {
             return 0;
@@ -131,7 +133,7 @@ impl Histogram {
         self.max
     }
 
-    /// Adds another histogram's values.
+    /// Adds all values of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -162,24 +164,24 @@ impl FromIterator<u64> for Histogram {
     }
 }
 
-/// A histogram in a few numbers, in the unit of its values.
+/// Summary of a histogram, in the unit of its values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSummary {
     /// Number of values.
     pub count: u64,
     /// Their sum.
     pub total: u64,
-    /// The smallest, exact.
+    /// Smallest value, exact.
     pub min: u64,
-    /// The mean, exact.
+    /// Mean, exact.
     pub mean: f64,
-    /// The median, to within 1/32.
+    /// Median, to within 1/32.
     pub p50: u64,
     /// The 90th percentile, to within 1/32.
     pub p90: u64,
     /// The 99th percentile, to within 1/32.
     pub p99: u64,
-    /// The largest, exact.
+    /// Largest value, exact.
     pub max: u64,
 }
 

@@ -1,7 +1,7 @@
-//! What is measured: sizes and times as types, metrics, series and histograms, each with its unit.
+//! Types for measured things: sizes and times, metrics, series and histograms, each with its unit.
 //!
-//! This crate stands at the bottom: it knows nothing of any other. Begin reading in [`Unit`] and [`Metric`]; a
-//! [`Series`] holds rows over time, a [`Sampler`] gathers one in bounded memory while the clock runs, and a
+//! This is the lowest crate; it imports no other crate of pagetide. Begin reading in [`Unit`] and [`Metric`]. A
+//! [`Series`] holds rows over time, a [`Sampler`] collects one in bounded memory while the clock runs, and a
 //! [`Histogram`] holds a distribution.
 
 mod histogram;

@@ -1,30 +1,30 @@
-//! A metric: a number with a unit and a direction, so that "better" never has to be guessed.
+//! A metric: a number with a unit and the direction that is better.
 
 use serde::{Deserialize, Serialize};
 
-/// What a metric's value counts.
+/// Unit of a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Nanoseconds (virtual ones in the exact arena).
+    /// Nanoseconds; in the exact arena, of virtual time.
     Nanos,
     /// Bytes.
     Bytes,
     /// Base pages of 4 KiB.
     Pages,
-    /// A plain count of events.
+    /// Number of events.
     Count,
-    /// A share from 0 to 1.
+    /// Fraction of a whole, from 0 to 1.
     Share,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
-    /// Events a second.
+    /// Events per second.
     PerSecond,
-    /// A ratio of two like quantities.
+    /// Ratio of two quantities of the same kind.
     Ratio,
 }
 
-/// Which way is better.
+/// Which direction is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -32,7 +32,7 @@ pub enum Direction {
     Lower,
     /// Larger values are better.
     Higher,
-    /// Neither: the value explains a result and never decides one.
+    /// Neither is better: the metric explains a result and never decides one.
     Neutral,
 }
 
@@ -41,18 +41,18 @@ pub enum Direction {
 pub struct MetricDef {
     /// Name in kebab case, unique within the scenario.
     pub name: &'static str,
-    /// What the value counts.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// Whether verdicts on this metric decide a campaign (they share its error rate).
+    /// Whether this metric decides the outcome of a campaign. The primary metrics share one error rate.
     pub primary: bool,
-    /// One sentence: what is measured, from where to where.
+    /// One sentence for the user: what is measured, from which event to which.
     pub help: &'static str,
 }
 
 impl MetricDef {
-    /// A time in nanoseconds, lower is better.
+    /// A time in nanoseconds; lower is better.
     pub const fn time(name: &'static str, help: &'static str) -> Self {
         Self {
             name,
@@ -63,7 +63,7 @@ impl MetricDef {
         }
     }
 
-    /// A count of events.
+    /// A number of events.
     pub const fn count(name: &'static str, direction: Direction, help: &'static str) -> Self {
         Self {
             name,
@@ -74,7 +74,7 @@ impl MetricDef {
         }
     }
 
-    /// A share from 0 to 1.
+    /// A fraction from 0 to 1.
     pub const fn share(name: &'static str, direction: Direction, help: &'static str) -> Self {
         Self {
             name,
@@ -101,7 +101,7 @@ impl MetricDef {
         }
     }
 
-    /// The same metric, as one that decides.
+    /// The same metric, marked as one that decides a campaign.
     #[must_use]
     pub const fn primary(self) -> Self {
         Self {
@@ -111,18 +111,18 @@ impl MetricDef {
     }
 }
 
-/// A measured value, or why there is none.
+/// A measured value, or the reason why it is missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
     /// The value; always finite.
     Number(f64),
-    /// Why there is none, such as "not on this kernel".
+    /// Why there is no value, such as "not on this kernel".
     Absent(String),
 }
 
 impl Value {
-    /// The number, if there is one.
+    /// The number, or `None` if the value is missing.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Number(n) => Some(*n),
@@ -131,23 +131,24 @@ impl Value {
     }
 }
 
-/// A metric as a trial measured it; self-describing, so that a record outlives the scenario's definition.
+/// A metric as a trial measured it. It carries unit and direction, so that a record stays readable after the scenario's
+/// definition changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Name in kebab case.
     pub name: String,
-    /// What the value counts.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// Whether it decides a campaign.
+    /// Whether this metric decides the outcome of a campaign.
     pub primary: bool,
-    /// The value.
+    /// The value, or why it is missing.
     pub value: Value,
 }
 
 impl Metric {
-    /// A measured value of a declared metric; a value that is not finite becomes absent.
+    /// A value of a declared metric. NaN and infinity are stored as missing.
     pub fn new(def: &MetricDef, value: f64) -> Self {
         let value = if value.is_finite() {
             Value::Number(value)
@@ -163,7 +164,7 @@ impl Metric {
         }
     }
 
-    /// A declared metric that this trial could not measure.
+    /// A declared metric that this trial could not measure, with the reason.
     pub fn absent(def: &MetricDef, why: impl Into<String>) -> Self {
         Self {
             name: def.name.to_owned(),

@@ -1,19 +1,20 @@
 //! Suggestions for mistyped names.
 
-/// Below this likeness a suggestion confuses more than it helps.
+/// Names with a similarity below this are not suggested.
 const NEAR: f64 = 0.6;
-/// The most names that advice lists whole.
+/// Longest list of names that a hint prints in full.
 const FEW: usize = 6;
-/// How many names advice gives of a longer list.
+/// Number of similar names that a hint prints from a longer list.
 const NEAREST: usize = 3;
 
-/// How alike two names are, 0 to 1: Damerau-Levenshtein normalised by length. Case, spaces and underscores are ignored.
+/// Similarity of two names, 0 to 1: Damerau-Levenshtein distance normalised by length. Ignores case; spaces and
+/// underscores count as hyphens.
 fn likeness(a: &str, b: &str) -> f64 {
     let plain = |name: &str| name.to_lowercase().replace([' ', '_'], "-");
     strsim::normalized_damerau_levenshtein(&plain(a), &plain(b))
 }
 
-/// The candidate most like `text`, if any is near enough to be what was meant.
+/// The candidate most similar to `text`, or `None` if none is similar enough to be what was meant.
 pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates
         .into_iter()
@@ -23,14 +24,14 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name.to_owned())
 }
 
-/// The nearest candidate if it differs from `text` by one or two typing errors; `None` if it is equal.
+/// The most similar candidate if it differs from `text` by one or two typing errors. `None` if there is none or if it
+/// equals `text`.
 pub fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, candidates)
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }
 
-/// Advice for an unknown name: the nearest known one; else all where they are few, else the three nearest and `all`,
-/// which says where the whole list is.
+/// Hint for an unknown name: the most similar known name if one is close. Otherwise the same as [`choices`].
 pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &str) -> String {
     match nearest(text, names.clone()) {
         Some(name) => format!("did you mean \"{name}\"?"),
@@ -38,8 +39,8 @@ pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &
     }
 }
 
-/// What could stand in the place of a name that is like none: all names where they are few, else the three nearest and
-/// `all`, which says where the whole list is. Without any name the text is empty.
+/// The known names to use instead of `text`: all of them if there are at most six, otherwise the three most similar,
+/// followed by `all`, which says where the whole list is. Empty if there are no names.
 pub fn choices<'a>(text: &str, names: impl IntoIterator<Item = &'a str>, all: &str) -> String {
     let mut names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() {
@@ -49,7 +50,7 @@ pub fn choices<'a>(text: &str, names: impl IntoIterator<Item = &'a str>, all: &s
         return format!("use one of {}", names.join(", "));
     }
     let number = names.len();
-    // A name that holds the text, or is held by it, comes first: `copy` is a part of `filecopy`.
+    // A name that contains the text, or is contained in it, comes first: `copy` is part of `filecopy`.
     let is_part = |name: &str| text.len() > 2 && (name.contains(text) || text.contains(name));
     let rank = |name: &str| likeness(text, name) + if is_part(name) { 1.0 } else { 0.0 };
     names.sort_by(|a, b| rank(b).total_cmp(&rank(a)));

@@ -1,6 +1,7 @@
-//! Conversions between floats and integers, in one place with their reason.
+//! Conversions from floats to integers.
 
-/// The largest whole number not above `value`; 0 for negative numbers and for NaN, the type's maximum for larger ones.
+/// The largest whole number not above `value`. Negative numbers and NaN give 0; numbers above the range of `u64` give
+/// `u64::MAX`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,6 +1,6 @@
 //! Text for manual pages.
 
-/// Text as roff shows it unchanged: escaped, and no line taken for a request.
+/// Escapes `text` for roff: backslashes and hyphens are escaped, and no line is read as a roff request.
 pub fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let line = |line: &str| {

@@ -1,8 +1,8 @@
-//! A sampler: gathers a series in bounded memory while the clock runs.
+//! Collects a series in bounded memory while the clock runs.
 //!
-//! When the memory is full, every second sample is dropped and from then on only every second one offered is kept: the
-//! series always spans the whole time, evenly, with between half and all of its capacity. Memory is allocated once, when
-//! the sampler is created.
+//! When the memory is full, every second stored sample is dropped, and from then on only every second new sample is
+//! stored. So the samples always cover the whole time at even distances, and between half and all of the capacity is
+//! used. Memory is allocated once, when the sampler is created.
 
 use crate::{Column, ColumnData, Nanos, Series, Unit};
 
@@ -18,7 +18,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler with these columns that keeps at most `capacity` samples (at least two).
+    /// A sampler for these columns that stores at most `capacity` samples (at least two).
     pub fn new(columns: Vec<Column>, capacity: usize) -> Self {
         let capacity = capacity.max(2);
         Self {
@@ -31,7 +31,8 @@ impl Sampler {
         }
     }
 
-    /// Offers a sample: one value for each column (missing ones count as 0, further ones are left out).
+    /// Offers one sample: a value for each column. Missing values are stored as 0, surplus ones are ignored. Never
+    /// allocates.
     pub fn push(&mut self, time: Nanos, values: &[u64]) {
         let turn = self.offered.is_multiple_of(self.stride);
         self.offered += 1;
@@ -40,7 +41,7 @@ impl Sampler {
         }
         if self.times.len() == self.capacity {
             self.halve();
-            // After halving, the sample at hand is kept only if it lies on the wider grid.
+            // After halving, store this sample only if it is a multiple of the new, doubled distance.
             if !(self.offered - 1).is_multiple_of(self.stride) {
                 return;
             }
@@ -64,7 +65,7 @@ impl Sampler {
         self.stride = self.stride.saturating_mul(2);
     }
 
-    /// The kept samples as a series: the column `time`, then the others.
+    /// Converts the stored samples to a series: first the column `time` in nanoseconds, then the given columns.
     pub fn into_series(self, name: &str) -> Series {
         let width = self.columns.len();
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);

@@ -1,24 +1,24 @@
-//! A series: named columns of equal length, such as pages over time or one row for each process.
+//! A series: a table of named columns of equal length, such as pages over time or one row for each process.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Unit;
 
-/// Head of a column.
+/// Name and unit of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Name in kebab case.
     pub name: String,
-    /// What its values count.
+    /// Unit of its values.
     pub unit: Unit,
 }
 
 /// Values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnData {
-    /// Whole numbers.
+    /// Integers.
     Int(Vec<i64>),
-    /// Numbers with a fraction.
+    /// Floating-point numbers.
     Float(Vec<f64>),
 }
 
@@ -36,7 +36,7 @@ impl ColumnData {
         self.len() == 0
     }
 
-    /// Value of a row as a floating-point number.
+    /// Value in this row as a float, or `None` if there is no such row.
     pub fn get(&self, row: usize) -> Option<f64> {
         match self {
             Self::Int(values) => values.get(row).map(|v| *v as f64),
@@ -50,11 +50,11 @@ impl ColumnData {
 pub struct Series {
     /// Name in kebab case, unique within the record.
     pub name: String,
-    /// Heads and values, in the order they are shown.
+    /// Head and values of each column, in the order they are shown.
     pub columns: Vec<(Column, ColumnData)>,
 }
 
-/// Head of an encoded series.
+/// JSON head of an encoded series.
 #[derive(Serialize, Deserialize)]
 struct Head {
     columns: Vec<HeadColumn>,
@@ -76,7 +76,7 @@ struct HeadColumn {
 pub struct SeriesError {
     /// Name of the series.
     pub name: String,
-    /// What is wrong.
+    /// What is wrong with the bytes.
     pub why: &'static str,
 }
 
@@ -89,7 +89,7 @@ impl Series {
         }
     }
 
-    /// Adds a column of whole numbers.
+    /// Adds a column of integers.
     #[must_use]
     pub fn int(mut self, name: &str, unit: Unit, values: impl IntoIterator<Item = i64>) -> Self {
         let column = Column {
@@ -101,7 +101,7 @@ impl Series {
         self
     }
 
-    /// Adds a column of numbers with a fraction.
+    /// Adds a column of floating-point numbers.
     #[must_use]
     pub fn float(mut self, name: &str, unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let column = Column {
@@ -113,12 +113,12 @@ impl Series {
         self
     }
 
-    /// Number of rows (of the first column; all are equal in a well-formed series).
+    /// Number of rows: the length of the first column. All columns are equally long.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, data)| data.len())
     }
 
-    /// Values of the column of this name.
+    /// Values of the column with this name, or `None` if there is no such column.
     pub fn column(&self, name: &str) -> Option<&ColumnData> {
         self.columns
             .iter()
@@ -126,8 +126,9 @@ impl Series {
             .map(|(_, data)| data)
     }
 
-    /// Encodes as: length of a JSON head (u32, little endian), the head, then each column's values as 8 bytes little
-    /// endian, whole numbers as differences from the row before (they compress far better).
+    /// Encodes the series: the length of a JSON head (u32, little endian), the head, then each column's values as 8
+    /// bytes, little endian. Integers are stored as the difference from the row before, because that compresses far
+    /// better.
     pub fn encode(&self) -> Vec<u8> {
         let rows = self.rows();
         let head = Head {
@@ -164,7 +165,7 @@ impl Series {
         out
     }
 
-    /// Decodes what [`Series::encode`] wrote.
+    /// Decodes bytes that [`Series::encode`] wrote. Fails if they are truncated or are no such series.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, SeriesError> {
         let fail = |why| SeriesError {
             name: name.to_owned(),

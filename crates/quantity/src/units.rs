@@ -1,4 +1,4 @@
-//! Units are types: a size is never mistaken for a time.
+//! Sizes and times as separate types, so that one cannot be passed for the other.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::floor;
 
-/// Size of a base page in bytes; pagetide measures x86-64, where it is fixed.
+/// Size of a base page in bytes. pagetide measures x86-64 only, where it is fixed.
 pub const PAGE_SIZE: u64 = 4096;
 
 /// A size in bytes.
@@ -24,24 +24,24 @@ pub struct Bytes(pub u64);
 #[serde(transparent)]
 pub struct Pages(pub u64);
 
-/// A span of time, or a point of a monotonic clock, in nanoseconds.
+/// A duration, or a reading of a monotonic clock, in nanoseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
-/// Sums and differences that saturate.
+/// Saturating addition and subtraction.
 macro_rules! saturating {
     ($($name:ident)*) => {$(
         impl $name {
-            /// The difference, or zero where `other` is larger.
+            /// The difference, or zero if `other` is larger.
             #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum, held at the largest value.
+            /// The sum; on overflow the largest value.
             #[must_use]
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
@@ -52,40 +52,41 @@ macro_rules! saturating {
 
 saturating!(Bytes Pages Nanos);
 
-/// The text is not a valid quantity.
+/// Why a text is not a size or a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The number is missing, negative or not a number.
     #[error("`{text}` is not a {what}: write a positive number and a unit, such as {example}")]
     NotANumber {
-        /// What was given.
+        /// The text.
         text: String,
-        /// What was wanted: "size" or "time".
+        /// What was expected: "size" or "time".
         what: &'static str,
-        /// A correct example.
+        /// A valid example.
         example: &'static str,
     },
     /// The unit is unknown.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
-        /// What was given.
+        /// The text.
         text: String,
-        /// The part that was not understood.
+        /// The unit that is not known.
         unit: String,
-        /// The units that are understood.
+        /// The units that are known.
         known: &'static str,
     },
-    /// The value does not fit.
+    /// The value exceeds 64 bits.
     #[error("`{text}` is too large: use a smaller {what}")]
     TooLarge {
-        /// What was given.
+        /// The text.
         text: String,
-        /// What was wanted: "size" or "time".
+        /// What was expected: "size" or "time".
         what: &'static str,
     },
 }
 
-/// Splits `text` into number and unit and scales the number, in exact integer arithmetic where there is no fraction.
+/// Parses a number with a unit and returns number × unit. Exact for whole numbers; a fraction is rounded down. `known`
+/// lists the units for the error message.
 fn parse(
     text: &str,
     what: &'static str,
@@ -138,7 +139,7 @@ fn parse(
 impl FromStr for Bytes {
     type Err = UnitError;
 
-    /// Parses `4096`, `64K`, `160M`, `1.5GiB`; prefixes are binary, as in the kernel's own parameters.
+    /// Parses a size such as `4096`, `64K`, `160M` or `1.5GiB`. Prefixes are binary, as in kernel parameters.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         parse(
             text,
@@ -168,7 +169,7 @@ impl FromStr for Bytes {
 impl FromStr for Nanos {
     type Err = UnitError;
 
-    /// Parses `80us`, `2ms`, `1.5s`, `250ns`, `5min`.
+    /// Parses a time such as `80us`, `2ms`, `1.5s`, `250ns` or `5min`. The unit is required.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         parse(text, "time", "80us", "ns, us, ms, s, min, h", |unit| {
             Some(match unit {
@@ -196,12 +197,12 @@ impl Bytes {
         Bytes(n << 20)
     }
 
-    /// Whole pages in this size, rounded down.
+    /// Number of whole pages in this size, rounded down.
     pub const fn pages(self) -> Pages {
         Pages(self.0 / PAGE_SIZE)
     }
 
-    /// This size times a factor, rounded down to whole bytes; 0 for a negative factor.
+    /// This size multiplied by a factor, rounded down to whole bytes; 0 for a negative factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self(floor(self.0 as f64 * factor))
@@ -209,7 +210,7 @@ impl Bytes {
 }
 
 impl Pages {
-    /// This many pages in bytes.
+    /// The size in bytes.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0 * PAGE_SIZE)
     }
@@ -231,13 +232,13 @@ impl Nanos {
         Nanos(n * 1_000_000_000)
     }
 
-    /// The wall clock: nanoseconds since 1970, zero where the clock stands before that.
+    /// The wall clock: nanoseconds since 1970, or zero if the clock is set to an earlier date.
     pub fn wall_clock() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// A time to plan by: seconds below two minutes, then minutes, hours and days.
+    /// The time rounded up for planning: in seconds below two minutes, then in minutes, hours and minutes, or days.
     pub fn about(self) -> String {
         let seconds = self.0.div_ceil(1_000_000_000);
         match seconds {
@@ -248,19 +249,19 @@ impl Nanos {
         }
     }
 
-    /// Seconds as a fraction, for display.
+    /// The time in seconds, with a fraction.
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Time from `earlier` to this point; zero where time went backwards.
+    /// Time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Prints `value` with three significant digits or so, without trailing zeros.
+/// Prints `value` with about three significant digits, without trailing zeros, and the unit.
 fn short(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
     let digits = if value >= 100.0 {
         0
