@@ -1,7 +1,7 @@
 //! The trait every arena implements.
 //!
-//! An arena is asked twice: [`Arena::prepare`] works out all that determines a trial, or refuses it, before anything runs;
-//! [`Arena::run`] runs what was prepared.
+//! Each trial takes two calls. [`Arena::prepare`] determines everything that the result depends on, or refuses the
+//! trial before anything runs. [`Arena::run`] then runs the prepared trial.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -14,69 +14,71 @@ use crate::prepared::PreparedTrial;
 use crate::progress::Progress;
 use crate::trial::Trial;
 
-/// What one trial produced, apart from its bulk sections, which went into the sink as they came.
+/// What one trial produced, except its bulk sections, which are already written to the record file.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What the guest (or the host arena) reports, also for an invalid trial.
+    /// Metrics and counters that the guest (or the host arena) reports; present for an invalid trial too.
     pub results: Results,
-    /// Options that the kernel was built with and that bear on memory; empty where they are not known.
+    /// Memory-related build options of the kernel; empty if they are not known.
     pub kernel_config: BTreeMap<String, String>,
-    /// Times and machine. The loop fills in campaign, unit, repetition, trials side by side and the time until stored.
+    /// Wall-clock times and the machine. The run loop fills in campaign, unit, repetition, number of concurrent trials,
+    /// and the time until the record is stored.
     pub wall: Wall,
-    /// When the scenario ended (or the trial, where it never got so far): the time until the record is stored counts
-    /// from here.
+    /// When the scenario ended, or the trial if the scenario never did. The time until the record is stored counts from
+    /// here.
     pub ended: Instant,
 }
 
-/// What trials start from, once it is booted.
+/// The booted guest that trials start from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// Its identity: trials with the same one share a boot.
+    /// Identity of the guest: trials with the same key share one boot.
     pub key: String,
-    /// Wall-clock time until it is ready; zero where it is.
+    /// Wall-clock time that booting it will take; zero if it is already booted.
     pub boot: Nanos,
 }
 
-/// A bounded place where trials run. Shared by the threads that run trials side by side.
+/// A bounded place where trials run. Worker threads that run trials concurrently share it.
 pub trait Arena: Sync {
-    /// Which kind it is.
+    /// Kind of this arena.
     fn kind(&self) -> ArenaKind;
 
-    /// Whether the same subject may give another result when it runs again.
+    /// True if two runs of the same subject may give different results.
     fn has_noise(&self) -> bool {
         self.kind() != ArenaKind::Exact
     }
 
-    /// Works out all that determines a trial, once, and refuses what cannot run, naming the remedy. Cheap when called
-    /// again for the same kernel; starts no trial.
+    /// Determines everything that the trial's result depends on. Refuses a trial that cannot run, with an error that
+    /// names the remedy. Starts no trial. Later calls for the same kernel are cheap.
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError>;
 
-    /// How many trials like this the machine bears side by side, by cores and free memory; at least 1. Asked with the
-    /// trial of the plan that has most memory.
+    /// Number of trials like this one that the machine can run concurrently, given its cores and free memory; at least
+    /// 1. The caller passes the trial of the plan that needs most memory.
     fn side_by_side(&self, _largest: &PreparedTrial) -> usize {
         1
     }
 
-    /// Wall-clock time that this trial will take here, reckoned from its sizes at the speed of this machine; `None`
-    /// where nothing is known. Records are better: they correct it.
+    /// Expected wall-clock time of this trial on this machine, computed from its sizes; `None` if unknown. A caller
+    /// that has records of similar trials should prefer their times.
     fn estimate(&self, _subject: &Subject) -> Option<Nanos> {
         None
     }
 
-    /// Wall-clock time here of a trial that takes `there` on the machine that campaign files speak of: one of two trials
-    /// side by side on an AMD EPYC of 2017 (Zen 1, two processors of one core), with nothing else to do.
+    /// Converts a wall-clock time measured on the machine that campaign files refer to into the expected time on this
+    /// machine. That machine is an AMD EPYC of 2017 (Zen 1, two processors of one core) that runs two trials
+    /// concurrently and nothing else.
     fn here(&self, there: Nanos) -> Nanos {
         there
     }
 
-    /// The guest that this trial starts from, where it is booted once for many trials; `None` where nothing is.
+    /// The guest that this trial starts from. `None` if the arena does not boot one guest for many trials.
     fn guest(&self, _prepared: &PreparedTrial) -> Option<Guest> {
         None
     }
 
-    /// Runs one trial that [`Arena::prepare`] of this arena made ready. Bulk sections go into `sink` as they come; the
-    /// caller completes and stores the record. A panic, an out-of-memory kill or a hang is a [`Finding`] with
-    /// `results.invalid`, not an error.
+    /// Runs a trial that [`Arena::prepare`] of the same arena returned. Bulk sections are written to `sink` as they
+    /// arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is returned as a
+    /// [`Finding`] with `results.invalid`, not as an error.
     fn run(
         &self,
         prepared: &PreparedTrial,

@@ -1,7 +1,7 @@
-//! What this machine can do per arena: each piece that is there, and each missing one with the command that mends it.
+//! Checks what this machine provides for each arena. For each missing item it names the command that fixes it.
 //!
-//! Here is what a piece is, and those that several arenas need; each arena examines its own. Nothing is believed that can
-//! be tried: a folder must take a file.
+//! This file defines an item and the checks that several arenas share; each arena adds its own. Checks try the real
+//! operation where possible: a folder is checked by writing a file.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -13,21 +13,21 @@ use serde::Serialize;
 
 use crate::host;
 
-/// Memory with which a trial of the default size runs.
+/// Memory that a trial of the default size needs.
 const ENOUGH: Bytes = Bytes(512 << 20);
-/// Room on disk for three kernels and some snapshots.
+/// Disk space for three kernels and some snapshots.
 const ROOM: Bytes = Bytes(2 << 30);
-/// How one piece is.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is there and works.
+    /// It is present and works.
     Works,
-    /// It is not there or does not work; some things can be done without it.
+    /// It is missing or does not work, but the arena runs with some limits.
     Limits,
-    /// Without it the arena does not work.
+    /// It is missing, and the arena does not work without it.
     Missing,
-    /// It is of an arena that this version has not.
+    /// It belongs to an arena that this version does not have.
     NotYet,
 }
 
@@ -42,41 +42,41 @@ impl Display for State {
     }
 }
 
-/// One piece of an arena.
+/// The result for one item of an arena.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Piece {
-    /// The arena.
+    /// The arena that needs it.
     pub arena: ArenaKind,
-    /// What it is.
+    /// Name of the item.
     pub name: &'static str,
-    /// How it is.
+    /// Result of the check.
     pub state: State,
     /// What was found.
     pub found: String,
-    /// The command or step that mends it; empty where nothing is to be mended.
+    /// The command or step that fixes it; empty if nothing needs fixing.
     pub remedy: String,
 }
 
-/// What was found of one piece, before it is said of which arena.
+/// The result for one item, not yet assigned to an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What it is.
+    /// Name of the item.
     pub name: &'static str,
-    /// How it is.
+    /// Result of the check.
     pub state: State,
     /// What was found.
     pub found: String,
-    /// The command or step that mends it; empty where nothing is to be mended.
+    /// The command or step that fixes it; empty if nothing needs fixing.
     pub remedy: String,
 }
 
 impl Diagnosis {
-    /// A piece that works.
+    /// An item that works.
     pub fn works(name: &'static str, found: impl Into<String>) -> Self {
         Self::new(name, State::Works, found, "")
     }
 
-    /// A piece and how it is.
+    /// An item with the given result.
     pub fn new(
         name: &'static str,
         state: State,
@@ -91,7 +91,7 @@ impl Diagnosis {
         }
     }
 
-    /// As a piece of this arena.
+    /// Assigns this item to an arena.
     pub fn of(self, arena: ArenaKind) -> Piece {
         Piece {
             arena,
@@ -103,7 +103,7 @@ impl Diagnosis {
     }
 }
 
-/// Memory and processors that trials may use.
+/// Checks the memory and processors that trials may use.
 pub fn memory() -> Diagnosis {
     memory_piece(host::available())
 }
@@ -126,8 +126,8 @@ fn memory_piece(available: Bytes) -> Diagnosis {
     }
 }
 
-/// A folder is tried by writing a file; it is made where it is not there, as a run would make it. `option` is how a user
-/// chooses another.
+/// Checks a folder by creating it, if needed, and writing a file. `option` is the command line option that selects
+/// another folder.
 pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     let tried = || -> std::io::Result<()> {
         fs::create_dir_all(path)?;
@@ -153,7 +153,7 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     }
 }
 
-/// Where a program lies in `PATH`.
+/// Path of a program that is found in `PATH`, or `None`.
 fn lies(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -161,7 +161,7 @@ fn lies(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Programs that are looked for in `PATH`; `without` says what cannot be done without them.
+/// Checks that programs are in `PATH`. `without` says what cannot be done without them.
 pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &str) -> Diagnosis {
     let missing: Vec<&str> = programs
         .iter()

@@ -1,4 +1,4 @@
-//! The machine around the arenas: what it is, and how much of it a guest may use.
+//! The host machine: its description, and how much of it guests may use.
 
 use std::fs;
 
@@ -6,15 +6,15 @@ use pagetide_quantity::Bytes;
 use pagetide_record::Machine;
 use pagetide_system::{cpuinfo, meminfo};
 
-/// Memory that guests never touch.
+/// Host memory that is never given to guests.
 pub const KEPT: Bytes = Bytes(4 << 30);
 
-/// Memory available without swapping, by the kernel's own estimate.
+/// Memory available without swapping: `MemAvailable` of `/proc/meminfo`.
 pub fn available() -> Bytes {
     meminfo::amount("MemAvailable").unwrap_or_default()
 }
 
-/// What this machine is, for the record.
+/// Description of this machine, for the record.
 pub fn machine() -> Machine {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let release = read("/etc/os-release");
@@ -31,7 +31,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// Processors this process may use.
+/// Number of processors that this process may use.
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,11 +1,12 @@
-//! The seam between the run loop and the places where trials run.
+//! The interface between the run loop and the places where trials run.
 //!
-//! An arena is a bounded place where a trial runs: it takes a trial's subject and gives back its results, and never lets a
-//! workload reach the machine around it. Whoever runs trials knows arenas only as the trait [`Arena`], so that order,
-//! resumption and stopping are tested with a scripted arena and no emulator; each arena is a crate of its own.
+//! An arena is a bounded place where a trial runs. It takes the subject of a trial and returns its results, and never
+//! lets a workload affect the host. The run loop uses arenas only through the trait [`Arena`], so its order, resumption
+//! and stopping are tested with a scripted arena, without an emulator. Each arena is a crate.
 //!
-//! This crate knows nothing of campaigns, emulators, statistics or reports. Begin reading in [`mod@arena`] (the trait), then
-//! [`trial`] (what is asked for), [`prepared`] (what is ready to run) and [`error`] (why there is no record).
+//! This crate does not depend on campaigns, emulators, statistics or reports. Begin reading in [`mod@arena`] (the
+//! trait), then [`trial`] (the request), [`prepared`] (a trial that is ready to run) and [`error`] (why there is no
+//! record).
 
 pub mod arena;
 pub mod doctor;

@@ -1,4 +1,4 @@
-//! What a user may choose that changes no result.
+//! User options that do not change any result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,36 +7,37 @@ use std::time::Duration;
 
 use pagetide_quantity::Bytes;
 
-/// Choices of a user that do not change results. An arena ignores those that mean nothing to it.
+/// User options that do not change results. An arena ignores those that do not apply to it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder of kernels and snapshots.
+    /// Folder for kernels and snapshots.
     pub cache: PathBuf,
-    /// Total size of snapshots on disk.
+    /// Limit for the total size of snapshots on disk.
     pub cache_limit: Bytes,
-    /// End a trial that does not move for this long, wall time.
+    /// A trial without progress for this long, in wall-clock time, is ended as a hang.
     pub hang_wall: Duration,
-    /// Most that the trace of an observed trial may take; what comes after is lost, and the trial explains nothing.
+    /// Limit for the trace of an observed trial. Later events are lost, and the trace of that trial is then not used
+    /// for explanations.
     pub trace_limit: Bytes,
-    /// Most trials side by side; `None` for as many as there are processors.
+    /// Limit for concurrent trials; `None` for one per processor.
     pub jobs: Option<usize>,
-    /// Ask the package archive again, although the kernels are known.
+    /// Query the package archive again even if the kernels are known.
     pub refresh: bool,
-    /// Set by whoever wants no more: what runs outside of trials, such as fetching a kernel, ends as well.
+    /// Set to true to stop work outside of trials, such as fetching a kernel.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Options {
-    /// Total size of snapshots on disk, unless chosen otherwise.
+    /// Default for `cache_limit`.
     pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
 
-    /// Most that a trace may take, unless chosen otherwise.
+    /// Default for `trace_limit`.
     pub const TRACE_LIMIT: Bytes = Bytes(960 << 20);
 
-    /// How long a trial may stand still, unless chosen otherwise.
+    /// Default for `hang_wall`.
     pub const HANG_WALL: Duration = Duration::from_mins(1);
 
-    /// The choices of somebody who made none, with this cache.
+    /// Default options with this cache folder.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self {
             cache: cache.into(),

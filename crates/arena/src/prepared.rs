@@ -9,8 +9,8 @@ use crate::arena::Finding;
 use crate::error::ArenaError;
 use crate::trial::Trial;
 
-/// A trial that is ready to run: what was asked for, what determines it, and what its arena worked out for it, which
-/// nobody else looks into.
+/// A trial that is ready to run: the request, the subject that determines the result, and private data of the arena
+/// that prepared it.
 pub struct PreparedTrial {
     trial: Trial,
     subject: Subject,
@@ -18,7 +18,7 @@ pub struct PreparedTrial {
 }
 
 impl PreparedTrial {
-    /// A trial with the subject that determines it. `own` comes back to the arena with [`PreparedTrial::own`].
+    /// Combines a trial with its subject. [`PreparedTrial::own`] returns `own` to the arena.
     pub fn new(trial: Trial, subject: Subject, own: impl Any + Send + Sync) -> Self {
         Self {
             trial,
@@ -27,17 +27,17 @@ impl PreparedTrial {
         }
     }
 
-    /// What was asked for.
+    /// The request.
     pub fn trial(&self) -> &Trial {
         &self.trial
     }
 
-    /// What determines the trial.
+    /// Everything that determines the result.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// What the arena worked out. Refused where another arena prepared the trial.
+    /// The private data of the arena. Fails if another arena prepared the trial.
     pub fn own<T: Any>(&self) -> Result<&T, ArenaError> {
         self.own.downcast_ref().ok_or_else(|| {
             ArenaError::broken(
@@ -46,7 +46,7 @@ impl PreparedTrial {
         })
     }
 
-    /// The record of this trial; its bulk sections are in the file already.
+    /// The record of this trial. Its bulk sections are already in the file.
     pub fn record(&self, maker: Maker, finding: Finding) -> Record {
         Record {
             subject: self.subject.clone(),

@@ -1,4 +1,4 @@
-//! A trial as it was asked for.
+//! The request for a trial.
 
 use std::collections::BTreeMap;
 
@@ -8,58 +8,60 @@ use pagetide_record::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A variant as it was asked for: the kernel is still only named.
+/// A requested variant. The kernel is a name, not yet resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantSpec {
-    /// Short name, the column head in tables.
+    /// Short name; the column head in tables.
     pub name: String,
-    /// The kernel as the user names it: `debian:sid`, `deb:PACKAGE=VERSION`, a path. Empty for the arena's own.
+    /// The kernel as the user names it: `debian:sid`, `deb:PACKAGE=VERSION`, or a path. Empty for the arena's default
+    /// kernel.
     pub kernel: String,
-    /// Boot arguments added to the arena's own.
+    /// Boot arguments, appended to those of the arena.
     pub boot: Vec<String>,
     /// Settings by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
 }
 
-/// One trial as it was asked for: what stands in a campaign file, nothing resolved yet.
+/// The request for one trial, as in a campaign file: nothing is resolved yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Name of the scenario.
     pub scenario: String,
-    /// Whether the scenario runs as its original did, faults included.
+    /// Whether the scenario runs exactly as its original did, including the original's mistakes.
     pub as_written: bool,
-    /// The parameters that were given, as text; the others take the scenario's defaults.
+    /// The given parameters, as text; the others have the scenario's defaults.
     pub params: BTreeMap<String, String>,
     /// Seed of the references, the start phase and the small ballast.
     pub seed: u64,
-    /// What is compared.
+    /// The variant: what is compared.
     pub variant: VariantSpec,
-    /// Memory the workload finds.
+    /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// What it swaps to.
+    /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// What its file system lies on, where it needs one.
+    /// Block device for the file system, if the scenario needs one.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Timed or observed.
+    /// Timed or observed pass.
     pub pass: Pass,
-    /// Where events of an observed trial wait; the default of a timed one.
+    /// Where the kernel buffers trace events in an observed trial; the default value in a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
-    /// Sampling unit within the cell, counted from 0. In an arena with noise, trials of one variant and cell with the
-    /// same unit share a boot (or a fresh arena); where there is no noise every trial is a unit of its own.
+    /// Index of the sampling unit within the cell, from 0. In an arena with noise, trials of the same variant, cell and
+    /// unit share a boot (or a fresh arena). In an arena without noise every trial is a unit.
     pub unit: u32,
-    /// Repetition within the unit, counted from 0.
+    /// Index of the repetition within the unit, from 0.
     pub repetition: u32,
-    /// What it takes on the machine of [`Arena::here`](crate::Arena::here), where somebody said so: forecasts alone ask.
+    /// Wall-clock time of the trial on the machine described at [`Arena::here`](crate::Arena::here), if stated. Used
+    /// for forecasts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }
 
 impl Trial {
-    /// The trial that determines itself so, asked for again with this kernel.
+    /// The request that resolves to this subject, with this name for the kernel.
     pub fn again(subject: &Subject, kernel: &str) -> Self {
         Self {
             scenario: subject.scenario.clone(),
@@ -84,8 +86,8 @@ impl Trial {
         }
     }
 
-    /// What determines this trial, as far as it was asked for; the arena adds where it runs, and may resolve the
-    /// parameters. `swap_size` is the arena's choice where none was asked for.
+    /// The subject of this trial as far as the request determines it. The arena adds where the trial runs, and may
+    /// resolve parameters. `swap_size` is used if the request has none.
     pub fn subject(&self, kernel: KernelId, swap_size: Bytes) -> Subject {
         Subject {
             scenario: self.scenario.clone(),
