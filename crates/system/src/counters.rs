@@ -1,7 +1,8 @@
-//! Named counters: the common shape of `vmstat`, `meminfo`, `memory.stat` and their like.
+//! Named counters: the common format of `vmstat`, `meminfo`, `memory.stat` and similar files.
 //!
-//! Every key that the kernel prints is kept, known or not. The first parse stores the names. Later ones only compare each name with
-//! the one at its place in the last reading, so a sample allocates nothing as long as the kernel prints the same keys.
+//! Every key that the kernel prints is stored, whether pagetide knows it or not. The first parse stores the names.
+//! Later parses only compare each name with the one at the same position, so they allocate nothing as long as the
+//! kernel prints the same keys.
 
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -9,20 +10,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scan;
 
-/// How the lines of a counter file are written.
+/// Line format of a counter file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// `key value`: vmstat, memory.stat.
     KeyValue,
-    /// `key: value kB`, values turned into bytes; a line without `kB` is a bare count: meminfo.
+    /// `key: value kB`, with values converted to bytes; a line without `kB` is a plain count: meminfo.
     KeyColonKib,
-    /// One line of numbers, named in this order; further numbers are kept as `column N`: zram's mm_stat.
+    /// One line of numbers, with names in this order; additional numbers are stored as `column N`: zram's mm_stat.
     Columns(&'static [&'static str]),
-    /// `some avg10=0.00 … total=123`, microseconds turned into nanoseconds: pressure.
+    /// `some avg10=0.00 … total=123`, with microseconds converted to nanoseconds: pressure.
     Pressure,
 }
 
-/// Counters by name, in the order the kernel printed them. Serialises as a map that keeps this order.
+/// Counters by name, in the order the kernel printed them. Serialised as a map that keeps this order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
     keys: Vec<Box<str>>,
@@ -35,7 +36,7 @@ impl Counters {
         Self::default()
     }
 
-    /// Replaces all values by those in `text`. Lines that do not fit the syntax are passed over.
+    /// Replaces all counters by those in `text`. Lines that do not match the format are ignored.
     pub fn parse(&mut self, text: &[u8], syntax: Syntax) {
         let mut filler = self.refill();
         match syntax {
@@ -76,7 +77,7 @@ impl Counters {
         }
     }
 
-    /// Starts to replace all values. Keys that are not put again are gone when the result is dropped.
+    /// Starts to replace all counters. When the result is dropped, keys that were not put again are removed.
     fn refill(&mut self) -> Refill<'_> {
         Refill {
             counters: self,
@@ -84,12 +85,13 @@ impl Counters {
         }
     }
 
-    /// The value of a key, or `None` where the kernel printed no such key.
+    /// The value of a key, or `None` if the kernel printed no such key.
     pub fn get(&self, key: &str) -> Option<u64> {
         self.index(key).map(|at| self.values[at])
     }
 
-    /// The same, but looks at `place` first: a key is nearly always at the same place as in another reading.
+    /// Same as `get`, but tries index `place` first, because a key is nearly always at the same index in another
+    /// reading.
     pub fn get_near(&self, place: usize, key: &str) -> Option<u64> {
         match self.keys.get(place) {
             Some(same) if &**same == key => self.values.get(place).copied(),
@@ -97,7 +99,7 @@ impl Counters {
         }
     }
 
-    /// Copies the values of `other`; allocates only if the names differ.
+    /// Copies all counters of `other`; allocates only if the names differ.
     pub fn copy(&mut self, other: &Self) {
         if self.keys == other.keys {
             self.values.copy_from_slice(&other.values);
@@ -106,12 +108,12 @@ impl Counters {
         }
     }
 
-    /// The place of a key in [`Self::values`].
+    /// Index of a key in [`Self::values`].
     pub fn index(&self, key: &str) -> Option<usize> {
         self.keys.iter().position(|known| &**known == key)
     }
 
-    /// The sum of the keys that exist; `None` where none of them does.
+    /// Sum of those of the keys that exist; `None` if none of them exists.
     pub fn sum(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.get(key))
@@ -126,27 +128,27 @@ impl Counters {
             .zip(self.values.iter().copied())
     }
 
-    /// The values alone, in the kernel's order.
+    /// The values, in the kernel's order.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// The names alone, in the kernel's order.
+    /// The names, in the kernel's order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| &**key)
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether nothing was read.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Sets one value, adding the key at the end where it is new.
+    /// Sets one value. A new key is appended at the end.
     pub fn set(&mut self, key: &str, value: u64) {
         if let Some(at) = self.index(key) {
             self.values[at] = value;
@@ -156,7 +158,7 @@ impl Counters {
         }
     }
 
-    /// What changed since `before`: later minus earlier, for keys that stand in both.
+    /// The change since `before`: `self` minus `before`, for keys that exist in both.
     pub fn delta(&self, before: &Self) -> Delta {
         let mut changes = Vec::with_capacity(self.len());
         let mut only_after = Vec::new();
@@ -190,19 +192,19 @@ impl<K: AsRef<str>> FromIterator<(K, u64)> for Counters {
     }
 }
 
-/// Later minus earlier; a counter that wrapped around 64 bits still gives the right small difference.
+/// `later` minus `earlier`; also correct if the counter wrapped around 64 bits in between.
 fn difference(later: u64, earlier: u64) -> i64 {
     later.wrapping_sub(earlier).cast_signed()
 }
 
-/// Puts values in order into [`Counters`], reusing names that stand where they stood last time.
+/// Writes values in order into [`Counters`] and reuses the stored names while they match.
 struct Refill<'a> {
     counters: &'a mut Counters,
     at: usize,
 }
 
 impl Refill<'_> {
-    /// The next counter; its name is `prefix` followed by `key`.
+    /// Writes the next counter; its name is `prefix` followed by `key`.
     fn put(&mut self, prefix: &[u8], key: &[u8], value: u64) {
         let known = self.counters.keys.get(self.at).is_some_and(|name| {
             let name = name.as_bytes();
@@ -213,7 +215,7 @@ impl Refill<'_> {
         if known {
             self.counters.values[self.at] = value;
         } else {
-            // The first reading, or the kernel prints other keys than before: store the names from here on.
+            // The first reading, or the kernel prints other keys than before: replace the stored names from here on.
             self.counters.keys.truncate(self.at);
             self.counters.values.truncate(self.at);
             let mut name = String::from_utf8_lossy(prefix).into_owned();
@@ -232,7 +234,7 @@ impl Drop for Refill<'_> {
     }
 }
 
-/// `MemTotal:  123 kB` as bytes, `HugePages_Total: 3` as it stands.
+/// Parses `MemTotal:  123 kB` to bytes, and `HugePages_Total: 3` to the plain number.
 fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     let (key, rest) = scan::split_once(line, b':')?;
     let mut words = scan::words(rest);
@@ -243,7 +245,7 @@ fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     }
 }
 
-/// `some avg10=… total=12` as 12,000 ns of `some`.
+/// Parses `some avg10=… total=12` to `some` and 12,000 ns.
 fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
     let mut words = scan::words(line);
     let key = words.next()?;
@@ -251,7 +253,7 @@ fn pressure(line: &[u8]) -> Option<(&[u8], u64)> {
     Some((key, scan::number(total)?.checked_mul(1000)?))
 }
 
-/// A small number as text on the stack.
+/// A number as decimal text in a buffer on the stack.
 struct Digits {
     text: [u8; 20],
     from: usize,
@@ -279,18 +281,18 @@ fn digits(mut value: usize) -> Digits {
     }
 }
 
-/// What changed between two readings of the same source.
+/// Changes between two readings of the same source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     changes: Vec<(Box<str>, i64)>,
-    /// Keys that the later reading no longer had.
+    /// Keys that only the earlier reading had.
     pub only_before: Vec<Box<str>>,
-    /// Keys that the earlier reading did not have yet.
+    /// Keys that only the later reading has.
     pub only_after: Vec<Box<str>>,
 }
 
 impl Delta {
-    /// Later minus earlier for one key; `None` where either reading lacks it.
+    /// Change of one key (later minus earlier); `None` if it is missing in either reading.
     pub fn get(&self, key: &str) -> Option<i64> {
         self.changes
             .iter()
@@ -298,19 +300,19 @@ impl Delta {
             .map(|&(_, change)| change)
     }
 
-    /// Growth of a counter that never falls; `None` where it is missing or fell.
+    /// Increase of a counter that never decreases; `None` if it is missing or decreased.
     pub fn growth(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(|change| u64::try_from(change).ok())
     }
 
-    /// The sum of the growth of those keys that exist; `None` where none does.
+    /// Sum of the increases of those of the keys that exist; `None` if none exists.
     pub fn growth_of(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.growth(key))
             .reduce(u64::saturating_add)
     }
 
-    /// All keys and changes in the kernel's order.
+    /// All keys with their changes, in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.changes.iter().map(|(key, change)| (&**key, *change))
     }

@@ -1,47 +1,48 @@
-//! Free memory as the page allocator keeps it: `/proc/zoneinfo` and `/proc/buddyinfo`.
+//! Free memory as the page allocator counts it: `/proc/zoneinfo` and `/proc/buddyinfo`.
 
 use std::fs;
 use std::io;
 
 use pagetide_quantity::Pages;
 
-/// Path of the file.
+/// Path of the zone statistics.
 pub const ZONEINFO: &str = "/proc/zoneinfo";
 
-/// Free memory and watermarks, summed over all zones.
+/// Free pages and watermarks, summed over all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zones {
-    /// Free pages by the zones' own count; `None` if the file has no such line.
+    /// Free pages, without the per-CPU lists; `None` if the file has no such line.
     pub free: Option<Pages>,
-    /// Pages in the per-CPU lists: free, but counted as used.
+    /// Pages in the per-CPU lists. They are free, but `free` does not count them.
     pub in_lists: Pages,
-    /// Below this an allocation must reclaim for itself.
+    /// The min watermark: below it an allocation enters direct reclaim.
     pub min: Pages,
-    /// Below this kswapd wakes.
+    /// The low watermark: below it kswapd is woken.
     pub low: Pages,
-    /// Above this kswapd sleeps.
+    /// The high watermark: above it kswapd sleeps.
     pub high: Pages,
-    /// Pages that low zones reserve on top of every watermark against allocations for user memory: `lowmem_reserve`.
+    /// `lowmem_reserve`: pages that lower zones keep, in addition to each watermark, from allocations for user memory.
     pub reserve: Pages,
 }
 
 impl Zones {
-    /// Reads them now.
+    /// Reads `/proc/zoneinfo` now.
     pub fn now() -> io::Result<Self> {
         Ok(Self::parse(&fs::read_to_string(ZONEINFO)?))
     }
 
-    /// Free pages, those in the per-CPU lists included.
+    /// Free pages including the per-CPU lists; `None` if `free` is.
     pub fn all_free(&self) -> Option<Pages> {
         Some(self.free?.saturating_add(self.in_lists))
     }
 
-    /// Reads the text of `/proc/zoneinfo`.
+    /// Parses the text of `/proc/zoneinfo`.
     pub fn parse(text: &str) -> Self {
         let mut zones = Self::default();
         for line in text.lines() {
             if let Some(list) = line.trim().strip_prefix("protection: (") {
-                // One number for each highest zone that an allocation may use. User memory may use all zones: the last number.
+                // One number for each zone type that an allocation may prefer. User memory may use the highest zone:
+                // the last number.
                 let last = list.trim_end_matches(')').rsplit(", ").next();
                 let last = last.and_then(|pages| pages.parse().ok());
                 zones.reserve.0 += last.unwrap_or(0);
@@ -58,7 +59,7 @@ impl Zones {
             match name {
                 "min" => zones.min.0 += value,
                 "low" => zones.low.0 += value,
-                // The line of a per-CPU list is `high:`.
+                // The line of a per-CPU list is `high:`, with a colon.
                 "high" => zones.high.0 += value,
                 "count:" => zones.in_lists.0 += value,
                 "nr_free_pages" => {
@@ -71,12 +72,12 @@ impl Zones {
     }
 }
 
-/// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`; empty if it cannot be read.
+/// Number of free blocks by zone and order, in the order of `/proc/buddyinfo`; empty if it cannot be read.
 pub fn blocks() -> Vec<Vec<u64>> {
     parse_blocks(&fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
 }
 
-/// Reads the text of `/proc/buddyinfo`.
+/// Parses the text of `/proc/buddyinfo`: the number of free blocks by zone and order.
 pub fn parse_blocks(text: &str) -> Vec<Vec<u64>> {
     text.lines()
         .filter_map(|line| {

@@ -1,4 +1,4 @@
-//! Whether the CPU halted: `/proc/timer_list` and `/proc/stat`.
+//! Counters that show whether CPUs were idle: `/proc/timer_list` and `/proc/stat`.
 
 use std::fs;
 
@@ -6,22 +6,22 @@ use std::fs;
 pub struct Timers(String);
 
 impl Timers {
-    /// Reads it now.
+    /// Reads `/proc/timer_list` now.
     pub fn now() -> Self {
         Self(fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
-    /// How often CPUs went idle, summed over CPUs; `None` if the file does not say.
+    /// How often CPUs entered idle, summed over CPUs; `None` if the file has no such line.
     pub fn idle_calls(&self) -> Option<u64> {
         self.values(".idle_calls").reduce(u64::wrapping_add)
     }
 
-    /// Whether any CPU's timers have high resolution.
+    /// True if any CPU has high-resolution timers.
     pub fn are_fine(&self) -> bool {
         self.values(".hres_active").any(|value| value == 1)
     }
 
-    /// Values of lines such as `.idle_calls : 41`.
+    /// Values of all lines such as `.idle_calls : 41`.
     fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = u64> + 'a {
         self.0.lines().filter_map(move |line| {
             let rest = line.trim().strip_prefix(name)?.trim_start();
@@ -30,12 +30,12 @@ impl Timers {
     }
 }
 
-/// Idle and I/O-wait time of `/proc/stat` in clock ticks.
+/// Idle plus I/O-wait time of all CPUs, from `/proc/stat`, in clock ticks; 0 if it cannot be read.
 pub fn ticks() -> u64 {
     ticks_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
-/// Fourth and fifth field of the `cpu` line: idle and iowait.
+/// Fourth plus fifth field of the `cpu` line: idle and iowait.
 fn ticks_of(stat: &str) -> u64 {
     stat.lines()
         .find(|line| line.starts_with("cpu "))

@@ -1,9 +1,10 @@
 //! Access to the running kernel: files of `/proc`, memory mappings, clocks.
 //!
-//! There is one reader for each file, one type for mapped memory and one function for each clock, so that guest, probes and
-//! controller read the same thing in the same way. Readers skip lines they do not understand; they never panic and never guess.
+//! There is one reader for each file, one type for mapped memory and one function for each clock, so that guest, probes
+//! and controller read a file in the same way. Readers ignore lines that do not match the format. They never panic, and
+//! never guess a value.
 //!
-//! This crate knows only quantities. Begin reading in [`Counters`] (files that are names and numbers) and [`Mapping`].
+//! This crate depends on `quantity` only. Begin reading in [`Counters`] (files of names and numbers) and [`Mapping`].
 
 pub mod clock;
 pub mod counters;

@@ -1,47 +1,47 @@
-//! Mapped memory, unmapped when dropped.
+//! Memory mappings that are unmapped when dropped.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// What is mapped.
+/// Kind of memory that is mapped.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// Memory of this process alone; children get copies.
+    /// Private anonymous memory; child processes get copies on write.
     Private,
-    /// Memory that children share.
+    /// Shared anonymous memory; child processes share it.
     Shared,
-    /// A file (or device) from an offset on, shared with all who map it.
+    /// A file or device from this offset on, shared and writable.
     File(BorrowedFd<'a>, u64),
-    /// The same, read-only.
+    /// Same as `File`, but read-only.
     ReadOnly(BorrowedFd<'a>, u64),
 }
 
 impl<'a> Source<'a> {
-    /// A file from its start, shared.
+    /// A file from its start, shared and writable.
     pub fn file(file: &'a impl AsFd) -> Self {
         Self::File(file.as_fd(), 0)
     }
 }
 
-/// A range of address space of its own. Its bytes are reached through raw pointers only, as other processes, the kernel or a
-/// timed loop may change them.
+/// A mapped range of the address space. Its bytes are accessed through raw pointers only, because other processes, the
+/// kernel or a timed loop may change them at any time.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: a mapping belongs to the whole process, and nothing of it is tied to the thread that made it.
+// SAFETY: a mapping belongs to the whole process, not to the thread that created it.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps `length` bytes.
+    /// Maps `length` bytes. Fails if mmap(2) fails.
     pub fn new(source: Source<'_>, length: usize) -> io::Result<Self> {
         Self::with(source, length, 0)
     }
 
-    /// The same with more of the kernel's flags, such as `MAP_POPULATE` or `MAP_NORESERVE`.
+    /// Same as `new`, with additional mmap(2) flags such as `MAP_POPULATE` or `MAP_NORESERVE`.
     pub fn with(source: Source<'_>, length: usize, flags: libc::c_int) -> io::Result<Self> {
         let (kind, file, offset) = match source {
             Source::Private => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
@@ -75,7 +75,8 @@ impl Mapping {
             .ok_or_else(|| io::Error::other("the kernel mapped address zero"))
     }
 
-    /// Keeps `length` bytes from `from` on and unmaps the rest; both are multiples of the page size.
+    /// Keeps `length` bytes from offset `from` on and unmaps the rest. Both must be multiples of the page size. Panics
+    /// if the part exceeds the mapping.
     #[must_use]
     pub fn part(self, from: usize, length: usize) -> Self {
         let end = from.checked_add(length).filter(|end| *end <= self.length);
@@ -95,7 +96,7 @@ impl Mapping {
         Self { start, length }
     }
 
-    /// First byte.
+    /// Address of the first byte.
     pub const fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -105,14 +106,14 @@ impl Mapping {
         self.length
     }
 
-    /// Pointer to the byte at an offset, which may be the end.
+    /// Address of the byte at `offset`. The end of the mapping is allowed; panics beyond it.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.length, "{offset} is outside of the mapping");
         // SAFETY: checked to lie within the mapping or just at its end.
         unsafe { self.start.as_ptr().add(offset) }
     }
 
-    /// Copies bytes to an offset.
+    /// Copies `bytes` to `offset`. Panics if they do not fit into the mapping.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(
             offset
@@ -128,7 +129,7 @@ impl Mapping {
         }
     }
 
-    /// Advises the kernel on a range. Returns false if the kernel refuses or the range lies outside.
+    /// Calls madvise(2) for a range. Returns false if the kernel refuses or the range is outside of the mapping.
     pub fn advise(&self, from: usize, length: usize, advice: libc::c_int) -> bool {
         if from.checked_add(length).is_none_or(|end| end > self.length) {
             return false;
@@ -138,7 +139,7 @@ impl Mapping {
         unsafe { libc::madvise(self.at(from).cast(), length, advice) == 0 }
     }
 
-    /// Locks all of it in memory; `flags` are those of mlock2(2).
+    /// Locks the whole mapping in memory; `flags` are those of mlock2(2).
     pub fn lock(&self, flags: libc::c_uint) -> io::Result<()> {
         // SAFETY: the range is this mapping.
         match unsafe { libc::mlock2(self.start.as_ptr().cast(), self.length, flags) } {

@@ -5,30 +5,30 @@ use std::io;
 
 use pagetide_quantity::Bytes;
 
-/// A private writable mapping that holds the program's own data: its data segments, heap, stack, anonymous memory.
+/// A private writable mapping with data of the program: data segments, heap, stack or anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrivateMapping {
     /// First address.
     pub start: u64,
-    /// First address after it.
+    /// Address after its last byte.
     pub end: u64,
-    /// Whether it grows by itself: heap and stack.
+    /// True for the heap and the stack, which grow without an mmap(2) call.
     pub grows: bool,
 }
 
 impl PrivateMapping {
-    /// Its size.
+    /// Its size in bytes.
     pub const fn size(self) -> Bytes {
         Bytes(self.end - self.start)
     }
 }
 
-/// The private writable mappings of this process.
+/// The private writable mappings of this process. Fails if `/proc/self/maps` cannot be read.
 pub fn own() -> io::Result<Vec<PrivateMapping>> {
     Ok(parse(&fs::read_to_string("/proc/self/maps")?))
 }
 
-/// Reads the text of `/proc/PID/maps`.
+/// Parses the text of `/proc/PID/maps`; returns the private writable mappings.
 pub fn parse(text: &str) -> Vec<PrivateMapping> {
     text.lines().filter_map(line).collect()
 }
@@ -39,7 +39,7 @@ fn line(line: &str) -> Option<PrivateMapping> {
     let rights = words.next()?;
     let (_offset, _device, inode) = (words.next()?, words.next()?, words.next()?);
     let name = words.next().unwrap_or("");
-    // The program's data is private and writable too.
+    // The program's data segments are private and writable too.
     let data = rights.starts_with("rw") && rights.ends_with('p');
     if !data || name == "[vvar]" || (inode == "0" && name.starts_with("[v")) {
         return None;
@@ -54,7 +54,7 @@ fn line(line: &str) -> Option<PrivateMapping> {
     })
 }
 
-/// Page tables of this process.
+/// Size of this process's page tables (`VmPTE`); 0 if it cannot be read.
 pub fn page_tables() -> Bytes {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status

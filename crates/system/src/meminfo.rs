@@ -1,4 +1,4 @@
-//! `/proc/meminfo`: amounts of memory of the whole machine.
+//! `/proc/meminfo`: memory statistics of the whole machine.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::counters::{Counters, Syntax};
 /// Path of the file.
 pub const PATH: &str = "/proc/meminfo";
 
-/// One amount, such as `MemTotal`; `None` if the kernel does not print it.
+/// The value of one line, such as `MemTotal`; `None` if the kernel does not print it.
 pub fn amount(name: &str) -> Option<Bytes> {
     let mut counters = Counters::new();
     counters.parse(&fs::read(PATH).ok()?, Syntax::KeyColonKib);

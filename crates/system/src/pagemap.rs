@@ -1,4 +1,4 @@
-//! `/proc/self/pagemap`: which pages are in memory, and where in swap the others are.
+//! `/proc/self/pagemap`: which pages are in memory, and the swap slot of those that are not.
 //!
 //! Format: Linux Documentation/admin-guide/mm/pagemap.rst.
 
@@ -8,17 +8,17 @@ use std::io;
 use pagetide_quantity::PAGE_SIZE;
 use rustix::io::Errno;
 
-/// One page.
+/// Entry of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry(pub u64);
 
 impl Entry {
-    /// Whether it is mapped to a page in memory.
+    /// True if the page is mapped to a page frame in memory.
     pub const fn present(self) -> bool {
         self.0 >> 63 != 0
     }
 
-    /// Its page frame; needs `CAP_SYS_ADMIN`.
+    /// Page frame number; `None` without `CAP_SYS_ADMIN` or if the page is not present.
     pub const fn frame(self) -> Option<u64> {
         let frame = self.0 & ((1 << 55) - 1);
         if self.present() && frame != 0 {
@@ -28,12 +28,12 @@ impl Entry {
         }
     }
 
-    /// Whether it is in swap; a copy may still be in the swap cache.
+    /// True if the page table entry is a swap entry; the page may still be in the swap cache.
     pub const fn swapped(self) -> bool {
         self.0 >> 62 & 1 != 0
     }
 
-    /// Swap area and offset in pages; zeros without `CAP_SYS_ADMIN`.
+    /// Swap area and offset in pages; both zero without `CAP_SYS_ADMIN`. `None` if the page is not swapped out.
     pub const fn place(self) -> Option<(u64, u64)> {
         if self.swapped() {
             Some((self.0 & 31, self.0 >> 5 & ((1 << 50) - 1)))
@@ -43,17 +43,18 @@ impl Entry {
     }
 }
 
-/// This process's page map.
+/// The open page map of this process.
 #[derive(Debug)]
 pub struct PageMap(File);
 
 impl PageMap {
-    /// Opens it.
+    /// Opens `/proc/self/pagemap`.
     pub fn open() -> io::Result<Self> {
         File::open("/proc/self/pagemap").map(Self)
     }
 
-    /// Calls `each` for `count` pages from `address` on, in ascending order. Reads one `buffer` at a time.
+    /// Calls `each` with index and entry of `count` pages from `address` on, in ascending order. Reads as many entries
+    /// at once as fit into `buffer`.
     pub fn each(
         &self,
         address: usize,

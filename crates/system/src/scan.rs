@@ -1,4 +1,4 @@
-//! Reading numbers and words out of bytes without allocating.
+//! Parses numbers and words in bytes without allocating.
 
 /// The non-empty lines of a text.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -6,13 +6,13 @@ pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|line| !line.is_empty())
 }
 
-/// The words of a line, separated by blanks.
+/// The words of a line, separated by white space.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
 }
 
-/// An unsigned decimal number that fills the whole word, or `None` (also when it exceeds 64 bits).
+/// Parses an unsigned decimal number that is the whole word. `None` for any other word and for numbers above 64 bits.
 pub fn number(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
@@ -28,7 +28,7 @@ pub fn number(word: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Splits at the first occurrence of `separator`, which belongs to neither part.
+/// Splits at the first `separator`, which is in neither part. `None` if there is no separator.
 pub fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = text.iter().position(|&byte| byte == separator)?;
     Some((&text[..at], &text[at + 1..]))

@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::scan;
 
-/// Paths of the swap areas, with the kernel's octal escapes (`\040` for a blank) resolved; empty without swap.
+/// Paths of the active swap areas, with the kernel's octal escapes (`\040` for a blank) decoded; empty without swap.
 pub fn areas() -> Vec<String> {
     parse(&fs::read("/proc/swaps").unwrap_or_default())
 }
 
-/// Reads the text of `/proc/swaps`. A line that is cut short is left out.
+/// Parses the text of `/proc/swaps`. Truncated lines are ignored.
 pub fn parse(text: &[u8]) -> Vec<String> {
     scan::lines(text)
         .skip(1)

@@ -1,13 +1,13 @@
-//! A zram device's `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
+//! Memory statistics of a zram device: `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
 
 use std::fs;
 
 use crate::counters::{Counters, Syntax};
 
-/// Path of the file of the first device.
+/// Path of `mm_stat` of the first zram device.
 pub const PATH: &str = "/sys/block/zram0/mm_stat";
 
-/// Its columns; older kernels have fewer.
+/// Names of the columns; older kernels print fewer.
 pub const COLUMNS: &[&str] = &[
     "orig_data_size",
     "compr_data_size",
@@ -20,7 +20,7 @@ pub const COLUMNS: &[&str] = &[
     "huge_pages_since",
 ];
 
-/// Reads it now; empty without such a device.
+/// Reads the counters of zram0 now; empty if there is no such device.
 pub fn now() -> Counters {
     let mut counters = Counters::new();
     counters.parse(
