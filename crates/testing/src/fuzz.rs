@@ -1,7 +1,8 @@
-//! Fuzzing with a fixed budget: inputs of a small corpus, changed at random from a fixed seed, given to a reader.
+//! Fuzzing with a fixed budget: random changes, drawn from a fixed seed, to the inputs of a small corpus. Each input is
+//! passed to a reader.
 //!
-//! A reader must neither panic nor hang nor take memory without bound, and what it refuses it must say in one line. The
-//! budget is some seconds for each target (`PAGETIDE_FUZZ_SECONDS`, default 2, and 2,500 inputs), so that all of them together take less
+//! A reader must not panic, hang or allocate memory without bound. An error must be one line. The budget per target is
+//! a time (`PAGETIDE_FUZZ_SECONDS`, default 2 s) and, by default, 2,500 inputs, so that all targets together take less
 //! than a minute within `make test`.
 
 use std::fmt::Write;
@@ -9,13 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Inputs of a target where no budget is named.
+/// Number of inputs per target if `PAGETIDE_FUZZ_SECONDS` is not set.
 const MOST_INPUTS: u64 = 2500;
-/// Held by the target that runs: the peak of memory is that of the whole process.
+/// Held by the running target, because peak memory is measured for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
-/// No input may keep a reader busy for longer.
+/// Longest time that a reader may take for one input.
 const LONGEST: Duration = Duration::from_secs(10);
-/// No input may make the process grow by more, in KiB.
+/// Largest growth of the process's peak memory, in KiB.
 const MOST_MEMORY_KIB: u64 = 1 << 20;
 
 /// Random numbers from a fixed seed (SplitMix64).
@@ -30,13 +31,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; 0 where there is none.
+    /// A random number below `bound`; 0 if `bound` is 0.
     fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
     }
 }
 
-/// Most memory this process ever had, in KiB.
+/// Peak resident memory of this process (`VmHWM`), in KiB; 0 if it cannot be read.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -44,10 +45,10 @@ fn peak() -> u64 {
         .unwrap_or(0)
 }
 
-/// Numbers that readers get wrong.
+/// Numbers that parsers often handle wrongly.
 const EXTREMES: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
 
-/// Changes an input in one place.
+/// Changes an input at one random position.
 fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let at = random.below(input.len());
     let length = 1 + random.below(64);
@@ -84,17 +85,19 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Gives changed inputs to a reader until the budget is used up. Returns how many were tried and how many were refused.
+/// Passes changed inputs to a reader until the budget is used up. Returns the number of inputs tried and the number
+/// refused with an error.
 ///
 /// # Panics
-/// Where the reader panics, takes too long or too much memory, or refuses an input without one clear line.
+/// If the reader panics, exceeds the limits of time or memory, or returns an error that is not one line.
 pub fn fuzz(
     target: &str,
     corpus: &[Vec<u8>],
     mut read: impl FnMut(&[u8]) -> Result<(), String>,
 ) -> (u64, u64) {
     let seconds = std::env::var("PAGETIDE_FUZZ_SECONDS").ok();
-    // Without a budget of one's own a run is the same on every machine that is fast enough for it.
+    // Without `PAGETIDE_FUZZ_SECONDS` the number of inputs is fixed, so that a run is the same on every machine that is
+    // fast enough.
     let most = if seconds.is_some() {
         u64::MAX
     } else {
@@ -112,7 +115,7 @@ pub fn fuzz(
     while began.elapsed() < budget && tried < most {
         let mut input = corpus[random.below(corpus.len())].clone();
         let other = corpus[random.below(corpus.len())].clone();
-        // The first rounds give every input of the corpus as it is.
+        // The first four inputs are unchanged ones of the corpus.
         let changes = if tried < 4 { 0 } else { 1 + random.below(4) };
         for _ in 0..changes {
             change(&mut input, &other, &mut random);

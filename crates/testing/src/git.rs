@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What git says to these words in a folder; the author is somebody. Panics where it fails.
+/// Runs git with these arguments in a folder and returns its standard output. Commits get a fixed author.
 ///
 /// # Panics
 ///
-/// Where git is missing or refuses.
+/// If git is not installed or fails.
 pub fn git(folder: &Path, words: &[&str]) -> String {
     let output = Command::new("git")
         .arg("-C")
@@ -20,7 +20,7 @@ pub fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Makes a git tree of a folder, with all that is in it as its only commit.
+/// Makes a folder a git repository with one commit that holds all its files.
 pub fn tree_of(folder: &Path) {
     git(folder, &["init", "-q"]);
     git(folder, &["add", "-A"]);

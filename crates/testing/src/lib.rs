@@ -1,9 +1,9 @@
-//! For tests alone: a test that cannot run on this machine says so, and is counted.
+//! Helpers for tests: a test that cannot run on this machine reports that it was skipped, and is counted.
 //!
-//! A test that needs something calls [`skip`] where it is missing, and returns. The skip is printed, and appended to the
-//! file that `PAGETIDE_SKIPS` names, which `make test` sums up in its last line. Under `PAGETIDE_TESTS=all` a skip is a
-//! failure if the machine of CI must have what is missing ([`Need::is_required`]). This crate imports nothing of
-//! pagetide.
+//! A test that needs something calls [`skip`] if it is missing, and returns. The skip is printed and appended to the
+//! file named by `PAGETIDE_SKIPS`, which `make test` sums up in its last line. With `PAGETIDE_TESTS=all` a skip fails
+//! the test if the CI machine is required to have what is missing ([`Need::is_required`]). This crate imports no other
+//! crate of pagetide.
 
 pub mod fuzz;
 pub mod git;
@@ -13,22 +13,22 @@ use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::Write;
 
-/// What a test may need of the machine.
+/// Something that a test needs from the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// QEMU.
     Emulator,
     /// Kernels from Debian's archive, in the cache or fetched.
     Kernels,
-    /// Chromium with Node.js, which drives it.
+    /// Chromium, and Node.js to control it.
     Browser,
-    /// dpkg-deb, which makes packages.
+    /// dpkg-deb, which builds packages.
     PackageTools,
-    /// Programs of others that judge our formats, fetched with their own package managers.
+    /// Third-party programs that validate our output formats, installed with their package managers.
     Judges,
-    /// Root, or a mount namespace of one's own.
+    /// Root privileges, or a mount namespace.
     Root,
-    /// A memory control group.
+    /// A memory control group that the test may use.
     MemoryGroup,
     /// A swap file or a zram device.
     Swap,
@@ -38,15 +38,15 @@ pub enum Need {
     Tracing,
     /// perf.
     Perf,
-    /// Building kernels, which takes minutes and is asked for with `PAGETIDE_TEST_BUILDS=FOLDER`.
+    /// Building kernels, which takes minutes; enabled by `PAGETIDE_TEST_BUILDS=FOLDER`.
     Builds,
-    /// Fetching from Debian's archive anew, which is asked for with `PAGETIDE_TEST_NETWORK=1`.
+    /// Downloads from Debian's archive that bypass the cache; enabled by `PAGETIDE_TEST_NETWORK=1`.
     Network,
 }
 
 impl Need {
-    /// Whether the machine of CI must have it: emulator, kernels, browser and package tools. The others depend on
-    /// privileges, the running kernel or other people's servers.
+    /// True if the CI machine must have it: emulator, kernels, browser and package tools. The others depend on
+    /// privileges, the running kernel or third-party servers.
     pub const fn is_required(self) -> bool {
         matches!(
             self,
@@ -75,10 +75,10 @@ impl Display for Need {
     }
 }
 
-/// Says that the running test is skipped, and counts it. The caller returns.
+/// Reports that the running test is skipped, and counts it. The caller must return.
 ///
 /// # Panics
-/// Under `PAGETIDE_TESTS=all`, if the machine must have what is missing.
+/// With `PAGETIDE_TESTS=all`, if the machine is required to have what is missing.
 pub fn skip(need: Need, why: impl Display) {
     let why = why.to_string();
     let thread = std::thread::current();
@@ -92,7 +92,7 @@ pub fn skip(need: Need, why: impl Display) {
     if let Some(path) = std::env::var_os("PAGETIDE_SKIPS") {
         let program = std::env::current_exe().unwrap_or_default();
         let program = program.file_stem().unwrap_or_default().to_string_lossy();
-        // Cargo ends the names of test programs with a digest.
+        // Cargo appends a hash to the names of test programs.
         let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
         let line = format!(
             "{program} {test}\t{need}\t{}\n",

@@ -1,7 +1,8 @@
-//! Blocks of output in documents: which command made each, and whether it would make it still.
+//! Blocks of command output in documents: which command produced each, and whether it would still produce the same.
 //!
-//! A comment stands right before such a block. Its first line says how many minutes the commands take, from which sources of
-//! the guest's program the output came, and a seal over all of it; then come the commands, and what is done to the output of the last:
+//! A comment precedes each block. Its first line states how many minutes the commands take, a digest of the guest
+//! program's sources that the output came from, and a seal (a digest over commands, sources and output). Then come the
+//! commands, and the changes made to the output of the last command:
 //!
 //! ```text
 //! <!-- output of 1 minute, sources 0123456789ab, seal ba9876543210
@@ -11,9 +12,10 @@
 //! -->
 //! ```
 //!
-//! `with numbers` makes a file of that name with so many lines before; `with prompt` shows the last command above its
-//! output. A cut leaves out the lines from the first that begins with one text (or from the start) up to the next that begins
-//! with another (or to the end), and puts a text in their place. A block that no command can make again says why instead: `<!-- by hand: … -->`.
+//! `with numbers` first creates a file of that name with this many lines. `with prompt` shows the last command above
+//! its output. A cut removes the lines from the first that begins with one text (or from the start) up to the next that
+//! begins with another (or to the end), and inserts a text instead. A block that no command can reproduce has a comment
+//! with the reason: `<!-- by hand: … -->`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,13 +25,13 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Blocks that take longer are made again on demand only, and may be of an older guest.
+/// Blocks that take more minutes are reproduced on demand only, and may come from older guest sources.
 pub const LONG_MINUTES: u32 = 1;
-/// What stands for the sources where the output depends on no guest.
+/// Placeholder for the sources if the output does not depend on a guest.
 pub const NO_GUEST: &str = "none";
-/// The documents that have such blocks.
+/// The documents that contain such blocks.
 pub const DOCUMENTS: [&str; 2] = ["README.md", "GUIDE.md"];
-/// The crates whose sources make the guest's program, and with it every exact trial.
+/// The crates that are compiled into the guest program. They determine every exact trial.
 const GUEST: [&str; 8] = [
     "guest",
     "harness",
@@ -40,66 +42,66 @@ const GUEST: [&str; 8] = [
     "scenario",
     "system",
 ];
-/// Digits of a digest that are written.
+/// Number of hexadecimal digits of a digest.
 const DIGITS: usize = 12;
 const BEGIN: &str = "<!-- output of ";
 const BY_HAND: &str = "<!-- by hand: ";
 
-/// Lines of an output that are left out.
+/// Lines of an output that are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// How the first of them begins; empty for the first of all.
+    /// Beginning of the first removed line; empty for the first line of all.
     pub from: String,
-    /// How the line after them begins; empty for the end.
+    /// Beginning of the line after the removed ones; empty for the end.
     pub to: String,
-    /// What stands in their place; empty for nothing.
+    /// Text inserted instead; empty for none.
     pub text: String,
 }
 
-/// A block of output and what its comment says.
+/// A block of output and the content of its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Line of its comment, from one on.
+    /// Line number of its comment, from 1.
     pub line: usize,
-    /// How long its commands take.
+    /// Time that its commands take, in minutes.
     pub minutes: u32,
-    /// Digest of the sources of the guest that it came from, or [`NO_GUEST`].
+    /// Digest of the guest sources that the output came from, or [`NO_GUEST`].
     pub sources: String,
-    /// The seal that stands there.
+    /// The seal in the comment.
     pub seal: String,
-    /// Lines of a file `numbers` that the commands read.
+    /// Number of lines of the file `numbers` that the commands read.
     pub numbers: Option<u32>,
-    /// Whether the last command stands above its output.
+    /// Whether the last command is shown above its output.
     pub has_prompt: bool,
-    /// The commands; the output is that of the last.
+    /// The commands; the output is that of the last one.
     pub commands: Vec<String>,
-    /// What is left out.
+    /// Lines removed from the output.
     pub cuts: Vec<Cut>,
     /// The lines between the fences.
     pub text: String,
-    /// Word behind the opening fence.
+    /// The word after the opening fence.
     language: String,
-    /// Where comment and block are in the document.
+    /// Byte range of comment and block in the document.
     place: Range<usize>,
 }
 
 impl Block {
-    /// The seal over all that the block shows and comes from.
+    /// The seal that matches commands, cuts, sources and output.
     pub fn right_seal(&self) -> String {
         digest(&[&self.commands_and_cuts(), &self.sources, &self.text])
     }
 
-    /// Whether it came from other sources than these.
+    /// True if the output came from other guest sources than these.
     pub fn is_stale(&self, sources: &str) -> bool {
         self.sources != NO_GUEST && self.sources != sources
     }
 
-    /// Whether it is made again on demand only.
+    /// True if the block is reproduced on demand only.
     pub fn is_long(&self) -> bool {
         self.minutes > LONG_MINUTES
     }
 
-    /// What its commands' output must look like in the document.
+    /// Converts the output of the last command into the text for the document. Fails if a cut matches no line.
     pub fn shown(&self, output: &str) -> Result<String, String> {
         let mut lines: Vec<&str> = output.trim_end().lines().map(str::trim_end).collect();
         for cut in &self.cuts {
@@ -129,7 +131,7 @@ impl Block {
         Ok(text.trim_end().to_owned() + "\n")
     }
 
-    /// The document with this block showing another text, from these sources, and sealed.
+    /// Returns the document with this block's text replaced, its sources updated and a new seal.
     pub fn replaced(&self, document: &str, text: String, sources: &str) -> String {
         let mut new = self.clone();
         new.text = text;
@@ -142,7 +144,7 @@ impl Block {
         out
     }
 
-    /// Commands and what is done to their output, as they stand in the comment.
+    /// Commands and cuts as written in the comment.
     fn commands_and_cuts(&self) -> String {
         let mut out = String::new();
         if let Some(numbers) = self.numbers {
@@ -178,7 +180,7 @@ impl Block {
     }
 }
 
-/// The first digits of a digest over parts.
+/// The first 12 hexadecimal digits of a SHA-256 over the parts and their lengths.
 pub fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -192,8 +194,8 @@ pub fn digest(parts: &[&str]) -> String {
     out
 }
 
-/// Digest of the sources of the guest's program, without comments and empty lines: it is the same on every machine, where the
-/// program's own digest depends on the C library too.
+/// Digest of the guest program's sources without comments and empty lines. It is the same on every machine, unlike the
+/// digest of the program, which also depends on the C library.
 pub fn sources(repository: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     for name in GUEST {
@@ -227,7 +229,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The file `numbers` of the documents: so many lines that look random.
+/// Content of the file `numbers` of the documents: this many lines of numbers that look random.
 pub fn numbers(lines: u32) -> String {
     let mut text = String::new();
     for n in 0..lines {
@@ -236,7 +238,7 @@ pub fn numbers(lines: u32) -> String {
     text
 }
 
-/// The blocks of output of a document, in order. Each fault is one line that says where and what.
+/// The output blocks of a document, in order. Each error is one line with line number and reason.
 pub fn blocks(document: &str) -> Result<Vec<Block>, Vec<String>> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     let lines: Vec<&str> = document.split_inclusive('\n').collect();
@@ -300,7 +302,7 @@ pub fn blocks(document: &str) -> Result<Vec<Block>, Vec<String>> {
     }
 }
 
-/// What a comment says, of its lines without the last.
+/// Parses a comment, given its lines except the last.
 fn marker(lines: &[&str]) -> Result<Block, String> {
     let wrong =
         || "the comment begins `output of N minutes, sources DIGEST, seal DIGEST`".to_owned();
