@@ -1,6 +1,6 @@
-//! How often would verdicts be wrong? Thousands of simulated campaigns for five kinds of noise: false alarms per campaign
-//! when nothing differs, coverage of 95 % intervals, power against a 2 % shift, and what the rules of two other suites make
-//! of the same values.
+//! Error rates of verdicts in thousands of simulated campaigns with five kinds of noise: false alarms per campaign
+//! without a difference, coverage of 95 % intervals, power for a 2 % shift, and the results of two other suites' rules
+//! for the same values.
 //!
 //! ```text
 //! cargo run --release -p pagetide-verdict --example false_alarms [CAMPAIGNS]
@@ -16,9 +16,9 @@ use common::campaign::{PRIMARIES, Question};
 use common::noise::{ALL, Noise};
 use common::suites;
 
-/// Most pairs of a campaign that runs until sure.
+/// Largest number of pairs of a campaign that samples until sure.
 const CAP: u64 = 60;
-/// Resamples of tails that have too many to take all.
+/// Number of resamples of tails that are too many to enumerate.
 const RESAMPLES: u32 = 1_999;
 
 fn main() {
@@ -58,7 +58,7 @@ fn main() {
     println!("{:.1} s", start.elapsed().as_secs_f64());
 }
 
-/// Campaigns in which nothing differs, and any primary metric was claimed to.
+/// False alarm rate: campaigns without a difference that claimed one of a primary metric.
 fn false_alarms(campaigns: u32) {
     let head = [
         "n=3",
@@ -87,7 +87,7 @@ fn false_alarms(campaigns: u32) {
     });
 }
 
-/// Intervals that contain the true ratio of 1.02.
+/// Coverage: fraction of intervals that contain the true ratio of 1.02.
 fn coverage(campaigns: u32) {
     let head = [
         "n=8",
@@ -118,7 +118,7 @@ fn coverage(campaigns: u32) {
     });
 }
 
-/// How often a true ratio of 1.02 is found, and with how many pairs.
+/// Power: how often a true ratio of 1.02 is found, and with how many pairs.
 fn power(campaigns: u32) {
     let head = ["n=8", "n=30", "sure", "mean n", "2 sd n=30", "wrong"];
     table("\n2 % shift", &head, |noise| {
@@ -140,7 +140,7 @@ fn power(campaigns: u32) {
     });
 }
 
-/// Sampling until sure with a margin of 3 %, when nothing differs and when the difference is the margin.
+/// Sampling until sure with a margin of 3 %, if nothing differs and if the difference equals the margin.
 fn equivalence(campaigns: u32) {
     table("\nmargin 3 %", &["same", "mean n", "3 % apart"], |noise| {
         let ask = Question {
@@ -158,7 +158,7 @@ fn equivalence(campaigns: u32) {
     });
 }
 
-/// How often the rules of other suites say that a metric differs, where it does not and where it does.
+/// How often the rules of other suites claim that a metric differs, without and with a difference.
 fn others(campaigns: u32) {
     println!(
         "\nclaims of a difference for one metric, 3 trials against 3 and nothing differs (A/A), or 30 against 30"
@@ -193,7 +193,7 @@ fn two_deviations(noise: Noise) -> f64 {
     1.0 + 2.0 * noise.deviation()
 }
 
-/// Unpaired tails cost thousands of resamples each.
+/// Unpaired tails need thousands of resamples each, so fewer campaigns are simulated.
 fn fewer(ask: Question) -> Question {
     Question {
         campaigns: (ask.campaigns / 10).max(1),
@@ -205,7 +205,7 @@ fn percent(share: f64) -> String {
     format!("{:.2}", 100.0 * share)
 }
 
-/// Prints a row for each kind of noise, computed side by side.
+/// Prints a table with one row for each kind of noise; rows are computed in parallel.
 fn table(name: &str, head: &[&str], cells: impl Fn(Noise) -> Vec<String> + Sync) {
     row(name, head);
     let rows = thread::scope(|scope| {
@@ -223,7 +223,7 @@ fn table(name: &str, head: &[&str], cells: impl Fn(Noise) -> Vec<String> + Sync)
 }
 
 fn row(head: &str, cells: &[impl AsRef<str>]) {
-    // A leading line break belongs before the padding.
+    // A leading line break must come before the padding.
     let (space, head) = head
         .strip_prefix('\n')
         .map_or(("", head), |head| ("\n", head));

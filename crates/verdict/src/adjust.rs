@@ -1,10 +1,10 @@
-//! Many metrics, one error rate: Holm for those that decide, Benjamini-Hochberg for those that explain.
+//! Multiple metrics, one error rate: Holm for metrics that decide, Benjamini-Hochberg for metrics that explain.
 
-/// Holm's step-down adjusted p-values (Holm 1979), in the order given, with any rule for the p-value of
-/// one among `remaining` hypotheses; Holm multiplies.
+/// Holm's step-down adjusted p-values (Holm 1979), in the order given. `rule(p, remaining)` returns the p-value of one
+/// hypothesis among `remaining`; Holm's own rule is `p * remaining`.
 ///
-/// Group-sequential plans use a rule of their own, because a bound for a share of the error rate is not that share of
-/// the bound (Maurer and Bretz 2013).
+/// Group-sequential plans pass another rule: the critical bound for a fraction of the error rate is not that fraction
+/// of the bound (Maurer and Bretz 2013).
 pub(crate) fn step_down(p: &[f64], rule: impl Fn(f64, usize) -> f64) -> Vec<f64> {
     let order = ascending(p);
     let mut adjusted = vec![1.0; p.len()];

@@ -1,31 +1,32 @@
-//! Which version was the first to differ: the search over a history, without knowing what a version is or how it is judged.
+//! Finds the first bad version in a history. The search does not depend on what a version is or how it is judged.
 //!
-//! A history is a graph without cycles in which every version comes after its parents; a straight line is one too. One version is
-//! known to be good, a descendant of it to be bad. *Suspects* are the ancestors of the bad one, itself included, that are
-//! no ancestors of a good one: the first bad version is among them. [`Search::next`] names the suspect that halves them best, and
-//! [`Search::mark`] takes what was found there. A version that cannot be judged is skipped: it stays a suspect, and what is tried
-//! next keeps away from it, for what cannot be judged seldom stands alone.
+//! A history is a directed acyclic graph in which every version comes after its parents; it may be a straight line. One
+//! version is known to be good, and one of its descendants is known to be bad. *Suspects* are the ancestors of the bad
+//! version, itself included, that are not ancestors of a good version. The first bad version is a suspect.
+//! [`Search::next`] returns the suspect that halves the set best, and [`Search::mark`] takes the result. A version that
+//! cannot be judged is skipped: it stays a suspect, and the search prefers versions far from it, because the neighbours
+//! of a version that cannot be judged often cannot be judged either.
 //!
-//! What is asked next depends on the history and the marks alone, so that a search goes on from its marks wherever it was stopped.
+//! The next version depends only on the history and the marks, so an interrupted search can be resumed from its marks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::judgement::{Judgement, Shift, Verdict};
 
-/// What is known of a version.
+/// Result of judging a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
-    /// It is as the good one.
+    /// It behaves like the good version.
     Good,
-    /// It differs as the bad one does.
+    /// It differs in the same way as the bad version.
     Bad,
     /// It cannot be judged.
     Skip,
 }
 
 impl Mark {
-    /// The word for it, which is git's.
+    /// The name that git bisect uses.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -35,13 +36,13 @@ impl Mark {
     }
 }
 
-/// Why there is nothing to search.
+/// Why a history cannot be searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// A version stands before one of its parents, or names one that is not there.
+    /// A version comes before one of its parents, or names a parent that does not exist.
     #[error("the history is out of order at its version {at}")]
     Order {
-        /// Its place.
+        /// Index of the version.
         at: usize,
     },
     /// The good version is no ancestor of the bad one.
@@ -49,17 +50,17 @@ pub enum Unfit {
     NoAncestor,
 }
 
-/// What came of a search.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// This is the first bad version.
     First(usize),
-    /// It is one of these, which cannot be told apart: all but the last were skipped.
+    /// The first bad version is one of these. They cannot be told apart, because all but the last were skipped.
     Among(Vec<usize>),
 }
 
-/// A search on its way.
+/// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
     parents: Vec<Vec<usize>>,
@@ -69,7 +70,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Begins a search. `parents` has the places of each version's parents, all before its own.
+    /// Starts a search. `parents` holds, for each version, the indices of its parents, all smaller than its own. Fails
+    /// if the order is wrong or `good` is not an ancestor of `bad`.
     pub fn new(parents: Vec<Vec<usize>>, good: usize, bad: usize) -> Result<Self, Unfit> {
         let places = parents.len();
         let wrong = (0..places).find(|&at| parents[at].iter().any(|parent| *parent >= at));
@@ -94,13 +96,13 @@ impl Search {
         Ok(search)
     }
 
-    /// Takes what was found of a version.
+    /// Records the result for a version.
     pub fn mark(&mut self, place: usize, mark: Mark) {
         match mark {
             Mark::Skip => self.skipped[place] = true,
             Mark::Good => {
                 let clear = self.ancestors(place);
-                // What is bad stays so, whatever is said of its descendants.
+                // A bad version stays a suspect, whatever is found for its descendants.
                 let bad = self.bad;
                 self.keep(|at| !clear[at] || at == bad);
             }
@@ -119,20 +121,20 @@ impl Search {
         }
     }
 
-    /// Versions that may be the first bad one.
+    /// Indices of the versions that may be the first bad one.
     pub fn suspects(&self) -> Vec<usize> {
         (0..self.parents.len())
             .filter(|&at| self.suspects[at])
             .collect()
     }
 
-    /// About how many versions must still be tried, where none is skipped.
+    /// Approximate number of versions that must still be tried if none is skipped.
     pub fn steps_left(&self) -> u32 {
         let suspects = self.suspects.iter().filter(|is| **is).count();
         suspects.max(1).next_power_of_two().ilog2()
     }
 
-    /// The version to try next; `None` where nothing is left to try.
+    /// The version to try next; `None` if nothing is left to try.
     pub fn next(&self) -> Option<usize> {
         let weights = self.weights();
         let all = weights[self.bad];
@@ -147,11 +149,11 @@ impl Search {
         };
         let open = (0..weights.len())
             .filter(|&at| self.suspects[at] && !self.skipped[at] && at != self.bad);
-        // Of equals the earliest: it is compiled with fewest files changed since the good one.
+        // Among equals, take the earliest: fewer files changed since the good version, so it compiles fastest.
         open.max_by_key(|&at| (halves(at).saturating_mul(away(at)), std::cmp::Reverse(at)))
     }
 
-    /// What came of it; `None` while there is something left to try.
+    /// The result; `None` while there is a version left to try.
     pub fn answer(&self) -> Option<Answer> {
         if self.next().is_some() {
             return None;
@@ -163,7 +165,7 @@ impl Search {
         })
     }
 
-    /// A version with all its ancestors.
+    /// Marks a version and all its ancestors.
     fn ancestors(&self, of: usize) -> Vec<bool> {
         let mut all = vec![false; self.parents.len()];
         let mut open = vec![of];
@@ -175,7 +177,7 @@ impl Search {
         all
     }
 
-    /// Of each suspect how many suspects are its ancestors, itself included.
+    /// For each suspect, the number of suspects among its ancestors, itself included.
     fn weights(&self) -> Vec<usize> {
         let mut weights = vec![0; self.parents.len()];
         let mut seen = vec![usize::MAX; self.parents.len()];
@@ -186,7 +188,7 @@ impl Search {
                 .filter(|&parent| self.suspects[parent]);
             weights[at] = match (parents.next(), parents.next()) {
                 (None, _) => 1,
-                // On a straight stretch there is nothing to count again.
+                // In a linear part of the history the count follows from the only parent.
                 (Some(parent), None) => weights[parent] + 1,
                 _ => self.count(at, &mut seen),
             };
@@ -194,7 +196,8 @@ impl Search {
         weights
     }
 
-    /// Counts the suspects among a version and its ancestors. `seen` has the version that saw each last.
+    /// Counts the suspects among a version and its ancestors. `seen` holds, for each version, the version whose count
+    /// visited it last.
     fn count(&self, of: usize, seen: &mut [usize]) -> usize {
         let (mut count, mut open) = (0, vec![of]);
         while let Some(at) = open.pop() {
@@ -208,8 +211,9 @@ impl Search {
     }
 }
 
-/// What a judgement of a version against the good one says, where the bad one differs from the good one in the direction
-/// `towards`. `None` while it is open: more trials may tell. Who surely differs the other way does not show what the bad one shows.
+/// The mark of a version that was judged against the good version, given that the bad version differs in the direction
+/// `towards`. `None` if more trials may decide. A version that differs in the other direction is good: it does not show
+/// the regression.
 pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     match judgement.verdict {
         Verdict::Equivalent | Verdict::Identical => Some(Mark::Good),
@@ -226,10 +230,10 @@ pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     }
 }
 
-/// Numbers of seeds after which a version is judged: each twice the one before, the last one the most that are allowed, the
-/// first not so few that nothing can be claimed.
+/// Numbers of seeds after which a version is judged, ascending: each is twice the one before and the last is `most`.
+/// None is so small that no difference can be claimed.
 pub fn looks(most: u64) -> Vec<u64> {
-    /// Fewest pairs with which anything can be claimed at 95 %.
+    /// Fewest pairs with which a difference can be claimed at 95 %.
     const FEWEST: u64 = 6;
     let mut looks = vec![most];
     let mut next = most;

@@ -1,4 +1,5 @@
-//! What an arena's noise does to verdicts: campaigns of a variant against itself, in which every claim is false.
+//! Measures how an arena's noise affects verdicts: campaigns that compare a variant with itself, so that every claim is
+//! false.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,48 +11,50 @@ use crate::number::{log_ratio, mean, median, standard_deviation};
 use crate::proportion::wilson;
 use crate::sample::{Count, Data, Family, MetricSample, Pair};
 
-/// What campaigns of one variant against itself showed.
+/// Results of campaigns that compare one variant with itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Campaigns judged.
+    /// Number of campaigns judged.
     pub campaigns: u64,
-    /// Those in which any primary metric was found to differ.
+    /// Number of campaigns in which a primary metric was claimed to differ.
     pub false_alarms: u64,
     /// Share of campaigns with a false alarm, with Wilson's 95 % interval; `None` without campaigns.
     pub false_alarm_rate: Option<Interval>,
-    /// Error rate the campaigns were judged with.
+    /// Error rate that the campaigns were judged with.
     pub alpha: f64,
-    /// Noise of each metric, over all campaigns together.
+    /// Noise of each metric, over all campaigns.
     pub metrics: Vec<MetricNoise>,
 }
 
-/// Noise of one metric between two runs of the same.
+/// Noise of one metric between two runs of the same variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricNoise {
     /// The metric's name.
     pub name: String,
-    /// Its unit.
+    /// Its unit, as a label.
     pub unit: String,
     /// Whether the figures below are of log ratios or of differences in the metric's unit.
     pub kind: EffectKind,
-    /// Pairs seen.
+    /// Number of pairs.
     pub pairs: u64,
-    /// Pairs whose records were equal to the bit.
+    /// Number of pairs whose records are equal to the bit.
     pub identical: u64,
-    /// Standard deviation between the runs of a pair; `None` for one pair.
+    /// Standard deviation of the effect within pairs; `None` for one pair.
     pub deviation: Option<f64>,
-    /// The same from the median absolute value (times 1.4826), which single outliers do not move.
+    /// The same, estimated from the median absolute value (times 1.4826), which single outliers do not affect.
     pub robust_deviation: f64,
-    /// Correlation of one pair with the next; far from zero, trials depend on those before. `None` when nothing varies.
+    /// Correlation of each pair with the next. A value far from zero means that a trial depends on those before it.
+    /// `None` if nothing varies.
     pub autocorrelation: Option<f64>,
-    /// How far A and B are apart although they are the same, with its interval; an interval that excludes no effect
-    /// tells of an order effect.
+    /// Estimated effect of B against A, with its interval, although both are the same variant. An interval that
+    /// excludes no effect indicates an order effect.
     pub bias: Option<Effect>,
-    /// Claims of a difference on this metric, among the campaigns.
+    /// Number of campaigns that claimed a difference on this metric.
     pub false_claims: u64,
 }
 
-/// Judges campaigns of a variant against itself and measures the noise of each metric of the first.
+/// Judges campaigns that compare a variant with itself, and measures the noise of each metric that the first campaign
+/// has.
 pub fn calibrate(campaigns: &[Family]) -> Result<Calibration> {
     let judged: Vec<Vec<Judgement>> = campaigns.iter().map(judge).collect::<Result<_>>()?;
     let alarm = |judgements: &&Vec<Judgement>| {
@@ -83,8 +86,8 @@ pub fn calibrate(campaigns: &[Family]) -> Result<Calibration> {
     })
 }
 
-/// Cuts one long run of pairs into campaigns of `pairs` each, in the order in which they ran; a remainder is dropped.
-/// Metrics that are not paired values are dropped.
+/// Splits one long run of pairs into campaigns of `pairs` pairs each, in the order in which they ran. A remainder, and
+/// metrics that are not paired values, are dropped.
 pub fn split(long: &Family, pairs: usize) -> Vec<Family> {
     let pairs = pairs.max(1);
     let least = long.metrics.iter().filter_map(|sample| match &sample.data {

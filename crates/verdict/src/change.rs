@@ -1,9 +1,9 @@
-//! Change points in a series of results over kernels or dates: E-divisive with permutation significance.
+//! Change points in a series of results over kernels or dates: E-divisive, with significance by permutation.
 //!
 //! Matteson and James (2014), "A nonparametric approach for multiple change point analysis of multivariate data", with
 //! exponent 1, as used for performance results by Daly et al. (2020), "The use of change point detection to identify
-//! software performance regressions in a continuous integration system". Like the latter, every segment is split as a
-//! whole (κ is the segment's end).
+//! software performance regressions in a continuous integration system". As in the latter, the right part of a split
+//! always reaches to the end of the segment (κ is the segment's end).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,16 @@ use crate::error::{Result, Side};
 use crate::number::{all_finite, median_of_sorted, probability, sorted};
 use crate::rng::Xoshiro;
 
-/// How to look for change points.
+/// Parameters of a search for change points.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// A split is accepted when its permutation p-value is at most this.
+    /// A split is accepted if its permutation p-value is at most this.
     pub alpha: f64,
-    /// Fewest values on either side of a split; at least 2.
+    /// Fewest values on each side of a split; at least 2.
     pub least: usize,
-    /// Random permutations for each test.
+    /// Number of random permutations for each test.
     pub permutations: u32,
-    /// Seed of the permutations.
+    /// Random seed of the permutations.
     pub seed: u64,
 }
 
@@ -35,40 +35,40 @@ impl Default for Search {
     }
 }
 
-/// A place where the distribution of a series changes.
+/// A position where the distribution of a series changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangePoint {
-    /// Position of the first value of the new regime, counted from 0.
+    /// Index of the first value after the change, from 0.
     pub at: usize,
-    /// Scaled sample divergence between the two sides when the split was found.
+    /// Scaled sample divergence between the two sides at the time the split was found.
     pub statistic: f64,
     /// Permutation p-value of the split, with the +1 correction.
     pub p: f64,
-    /// Median of the values from the change point before this one (or the start) up to here.
+    /// Median of the values from the previous change point (or the start) up to this one.
     pub before: f64,
-    /// Median of the values from here to the next change point (or the end).
+    /// Median of the values from this change point to the next (or the end).
     pub after: f64,
 }
 
-/// The best place to split a series, significant or not.
+/// The best position to split a series, significant or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split {
-    /// Position of the first value after the split.
+    /// Index of the first value after the split.
     at: usize,
     /// Scaled sample divergence, Q in equation 6 of the paper.
     statistic: f64,
 }
 
-/// All change points of a series, in the order of the series.
+/// Returns all change points of a series, in order. Fails if a value is not finite or `alpha` is not a probability.
 ///
-/// The series is split where the divergence is largest, then the parts, until the next best split is no larger than
-/// what permuting the values inside the parts gives by chance.
+/// The series is split where the divergence is largest, then its parts. It stops when the best remaining split is no
+/// larger than what random permutations within the parts give.
 pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>> {
     all_finite(Side::Effect, values)?;
     probability("the significance of a change point", search.alpha)?;
     let least = search.least.max(2);
     let mut random = Xoshiro::new(search.seed);
-    // One scale for all parts, or their divergences could not be compared.
+    // All parts use one scale, so that their divergences can be compared.
     let scale = Segment::new(values).scale;
     let mut parts = vec![(0, Segment::scaled(values, scale))];
     let mut best = vec![parts[0].1.best(least)];
@@ -82,7 +82,7 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
         let Some((part, split)) = strongest.filter(|(_, split)| split.statistic > 0.0) else {
             break;
         };
-        // Equal up to rounding counts as reached: the sums of a permuted part are made in another order.
+        // Equal up to rounding counts as reached, because a permutation adds the same numbers in another order.
         let reached = split.statistic * (1.0 - 1e-9);
         let mut extreme = 0_u32;
         for done in 0..search.permutations {
@@ -91,7 +91,8 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
                 .filter_map(|(_, segment)| segment.best_by_chance(least, &mut random))
                 .fold(0.0, f64::max);
             extreme += u32::from(chance >= reached);
-            // Already too many to be significant: the rest cannot change that.
+            // Too many permutations reached the statistic for a significant result; the remaining ones cannot change
+            // that.
             let rest = f64::from(search.permutations) + 1.0;
             if f64::from(extreme + 1) / rest > search.alpha && done > 50 {
                 break;
@@ -104,7 +105,7 @@ pub fn change_points(values: &[f64], search: &Search) -> Result<Vec<ChangePoint>
         let (start, segment) = parts[part].clone();
         let whole = segment.values();
         let (left, right) = whole.split_at(split.at);
-        // The largest values of the type could not hold their own divergence.
+        // For values near the largest float, the divergence itself may overflow.
         let statistic = (split.statistic * scale).min(f64::MAX);
         found.push((start + split.at, statistic, p));
         let mut halves = [
@@ -134,11 +135,11 @@ fn described(values: &[f64], found: &[(usize, f64, f64)]) -> Vec<ChangePoint> {
         .collect()
 }
 
-/// A part of a series, with what makes many permutations of it cheap: the ranks of its values, over which sums of
-/// distances to all smaller and larger values are kept in a Fenwick tree.
+/// A part of a series, prepared so that many permutations of it are cheap: a Fenwick tree over the ranks of its values
+/// holds the sums of distances to all smaller and larger values.
 #[derive(Clone)]
 struct Segment {
-    /// Centred and scaled, so that sums neither overflow nor lose digits to a common offset.
+    /// Centred and scaled, so that sums neither overflow nor lose precision to a common offset.
     values: Vec<f64>,
     ranks: Vec<usize>,
     order: Vec<usize>,
@@ -186,18 +187,18 @@ impl Segment {
         segment
     }
 
-    /// The values as they were before centring.
+    /// The values before centring, still scaled.
     fn values(&self) -> Vec<f64> {
         self.values.iter().map(|x| x + self.centre).collect()
     }
 
-    /// The best split of the values in their own order.
+    /// The best split of the values in their original order; `None` if there are too few values.
     fn best(&mut self, least: usize) -> Option<Split> {
         self.order.sort_unstable();
         self.best_in_order(least)
     }
 
-    /// The largest divergence of the values in random order.
+    /// The largest divergence after a random permutation of the values; `None` if there are too few values.
     fn best_by_chance(&mut self, least: usize, random: &mut Xoshiro) -> Option<f64> {
         random.shuffle(&mut self.order);
         self.best_in_order(least).map(|split| split.statistic)
@@ -221,7 +222,7 @@ impl Segment {
         best
     }
 
-    /// Sum of distances among the first 1, 2, … values in order, or among the last 1, 2, ….
+    /// Cumulative sums of distances among the first 1, 2, … values in order, or among the last 1, 2, ….
     fn inner_sums(&self, from_end: bool) -> Vec<f64> {
         let n = self.values.len();
         let mut tree = Fenwick::new(n);
@@ -249,7 +250,7 @@ fn divergence(n: usize, m: usize, between: f64, inside_n: f64, inside_m: f64) ->
     n * m / (n + m) * energy
 }
 
-/// Counts and sums of the values seen so far, by rank (Fenwick 1994).
+/// Counts and sums of the values added so far, by rank (Fenwick 1994).
 struct Fenwick {
     counts: Vec<usize>,
     sums: Vec<f64>,
@@ -275,7 +276,7 @@ impl Fenwick {
         self.sum += value;
     }
 
-    /// Count and sum of values with a rank below `rank`.
+    /// Count and sum of the added values with a rank below `rank`.
     fn below(&self, rank: usize) -> (usize, f64) {
         let (mut node, mut count, mut sum) = (rank, 0, 0.0);
         while node > 0 {

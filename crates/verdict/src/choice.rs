@@ -1,20 +1,21 @@
-//! Which of several choices no other beats, where each has several costs by seed.
+//! Pareto front of several choices, each of which has several costs, measured for each seed.
 //!
-//! A choice *beats* another if one of its costs is surely less and none is more than [`SAME`] above. Surely: the seeds' differences,
-//! paired, have an interval of 95 % (Student's) below zero, and are at least [`SAME`] of the other's cost on average. Those that none
-//! beats are the Pareto front.
+//! A choice *beats* another if at least one of its costs is surely less, and none of its mean costs is more than
+//! [`SAME`] above the other's. A cost is surely less if the 95 % Student interval of the paired differences by seed
+//! lies below zero, and the mean difference is at least [`SAME`] of the other's cost. Choices that no other beats form
+//! the Pareto front.
 
 use crate::number::mean;
 use crate::student;
 
-/// A difference that counts for nothing, as a share: 1 %.
+/// Differences below this fraction of a cost are ignored: 1 %.
 pub const SAME: f64 = 0.01;
 
-/// The costs of a choice: for each kind of cost, by seed, in one order for all choices; more is worse. Empty for a kind that was not
-/// measured.
+/// Costs of a choice: for each kind of cost, one value per seed, in the same order for all choices. Lower is better.
+/// Empty for a kind that was not measured.
 pub type Costs = Vec<Vec<f64>>;
 
-/// Whether the first of two costs, by seed, is surely less than the second.
+/// True if cost `a` is surely less than cost `b`, each given by seed.
 pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
     let (Ok(difference), Ok(whole)) = (mean(&differences), mean(b)) else {
@@ -24,7 +25,7 @@ pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     is_clear && -difference >= SAME * whole.abs()
 }
 
-/// Whether a choice beats another.
+/// True if choice `a` beats choice `b`. Kinds of cost that either of them lacks are ignored.
 pub fn beats(a: &Costs, b: &Costs) -> bool {
     let kinds = || {
         a.iter()
@@ -38,7 +39,7 @@ pub fn beats(a: &Costs, b: &Costs) -> bool {
     kinds().all(is_no_worse) && kinds().any(|(a, b)| is_surely_less(a, b))
 }
 
-/// Of each choice, whether no other beats it.
+/// For each choice, true if no other beats it.
 pub fn front(choices: &[Costs]) -> Vec<bool> {
     choices
         .iter()

@@ -9,11 +9,11 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// The baseline.
+    /// The variant that is the baseline.
     A,
-    /// What is compared with the baseline.
+    /// The variant that is compared with the baseline.
     B,
-    /// Neither alone: the ratio or difference of a pair, or a single series.
+    /// Neither variant: the ratio or difference of a pair, or a single series.
     Effect,
 }
 
@@ -27,14 +27,14 @@ impl fmt::Display for Side {
     }
 }
 
-/// Why a statistic cannot be computed. Positions count from 0.
+/// Why a statistic cannot be computed. Indices count from 0.
 #[derive(Clone, Debug, PartialEq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum StatError {
-    /// There is nothing to compute from.
+    /// There are no values.
     #[error("{what} needs at least one value, but there is none: run at least one valid trial")]
     Empty {
-        /// The statistic asked for.
+        /// The statistic.
         what: String,
     },
     /// A value is NaN or infinite.
@@ -42,37 +42,37 @@ pub enum StatError {
         "value {index} of {side} is not a finite number: mark its trial invalid and leave it out"
     )]
     NotFinite {
-        /// Where the value stands.
+        /// Whose value it is.
         side: Side,
-        /// Its position.
+        /// Index of the value.
         index: usize,
     },
-    /// A ratio was asked for and a value is zero or negative.
+    /// A ratio was requested, but a value is zero or negative.
     #[error(
         "a ratio needs positive values, but value {index} of {side} is {value}: compare as differences"
     )]
     NotPositive {
-        /// Where the value stands.
+        /// Whose value it is.
         side: Side,
-        /// Its position.
+        /// Index of the value.
         index: usize,
         /// The value itself.
         value: f64,
     },
-    /// A difference does not fit into a 64-bit floating-point number.
+    /// A difference overflows a 64-bit floating-point number.
     #[error(
         "the difference at position {index} is too large for a 64-bit number: give the values in a larger unit"
     )]
     Overflow {
-        /// Its position.
+        /// Index of the pair.
         index: usize,
     },
     /// A probability lies outside (0, 1).
     #[error("{what} must lie between 0 and 1, but is {value}: use for example 0.95")]
     BadProbability {
-        /// Which probability.
+        /// Name of the probability.
         what: String,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
     /// More successes than attempts, or no attempts.
@@ -80,38 +80,38 @@ pub enum StatError {
         "count {index} of {side} has {successes} successes in {attempts} attempts: there must be at least one attempt and no more successes than attempts"
     )]
     BadCount {
-        /// Where the count stands.
+        /// Whose count it is.
         side: Side,
-        /// Its position.
+        /// Index of the count.
         index: usize,
-        /// Successes given.
+        /// The given successes.
         successes: u64,
-        /// Attempts given.
+        /// The given attempts.
         attempts: u64,
     },
-    /// Fewer values than the statistic is defined for.
+    /// There are fewer values than the statistic needs.
     #[error("{what} needs at least {need} values, but has {got}: run more trials")]
     TooFew {
-        /// The statistic asked for.
+        /// The statistic.
         what: String,
-        /// The least it works with.
+        /// Fewest values that it needs.
         need: usize,
-        /// What was given.
+        /// Number of values given.
         got: usize,
     },
-    /// The caller declared the data unusable.
+    /// The caller marked the data as unusable.
     #[error("{reason}")]
     Refused {
-        /// Why, as one sentence.
+        /// The reason, as one sentence.
         reason: String,
     },
-    /// The plan of looks is invalid.
+    /// The sample sizes of a sequential plan are not ascending.
     #[error("the plan of looks {looks:?} does not grow: give sample sizes in ascending order")]
     BadLooks {
-        /// The sample sizes given.
+        /// The given sample sizes.
         looks: Vec<u64>,
     },
 }
 
-/// Result of a statistic.
+/// Result of computing a statistic.
 pub type Result<T> = std::result::Result<T, StatError>;

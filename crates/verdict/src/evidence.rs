@@ -1,5 +1,5 @@
-//! What one metric's data say, before the family is looked at: estimate, interval, p-value, on a working scale on which
-//! no effect is zero (log ratios or differences).
+//! Estimate, interval and p-value of one metric, before the error rate of the family is considered. The working scale
+//! has no effect at zero: log ratios or differences.
 
 mod paired;
 mod tails;
@@ -13,31 +13,31 @@ use crate::number::{all_finite, log_ratio, mean, median, not_empty, standard_dev
 use crate::outlier::Outlier;
 use crate::sample::{Data, MetricSample, Scale};
 
-/// How to look at the data.
+/// How to analyse the data of one metric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     /// Confidence level of intervals.
     pub level: f64,
-    /// Seed for this metric.
+    /// Random seed for this metric.
     pub seed: u64,
-    /// Random patterns and resamples.
+    /// Number of random sign patterns or labellings, and of bootstrap resamples.
     pub resamples: u32,
 }
 
-/// What one metric's data say.
+/// What the data of one metric show.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub kind: EffectKind,
-    /// Log ratio or difference.
+    /// Estimated effect: a log ratio or a difference.
     pub estimate: f64,
-    /// On the same scale.
+    /// Interval of the effect, on the same scale; `None` if one value alone allows none.
     pub interval: Option<Interval>,
     pub test: Test,
     pub p_sign_flip: Option<f64>,
     pub n: u64,
     pub n_b: Option<u64>,
     pub identical_pairs: Option<u64>,
-    /// No pair differs: such a hypothesis can never be rejected and leaves the family (Tarone 1990).
+    /// True if no pair differs. Such a hypothesis can never be rejected, so it is left out of the family (Tarone 1990).
     pub no_difference: bool,
     pub a: Summary,
     pub b: Summary,
@@ -48,12 +48,12 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Whether the records of all pairs are equal to the bit.
+    /// True if the records of all pairs are equal to the bit.
     pub fn all_identical(&self) -> bool {
         self.identical_pairs == Some(self.n)
     }
 
-    /// From an effect on the working scale to the one that is shown.
+    /// Converts an effect from the working scale to the displayed scale.
     pub fn shown(&self, effect: f64) -> f64 {
         match self.kind {
             EffectKind::Ratio => libm::exp(effect).clamp(f64::MIN_POSITIVE, f64::MAX),
@@ -61,7 +61,7 @@ impl Evidence {
         }
     }
 
-    /// The smallest p-value that `n` pairs, or trials of each variant, can give.
+    /// The smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
     pub fn smallest_p(&self, n: u64) -> f64 {
         if self.n_b.is_some() {
             crate::rank_sum::smallest_p(n, n)
@@ -70,14 +70,14 @@ impl Evidence {
         }
     }
 
-    /// Trials of one variant that carry as much information: n for pairs, the harmonic mean of both groups otherwise.
+    /// Effective number of trials per variant: n for pairs, otherwise the harmonic mean of the two group sizes.
     pub fn effective_n(&self) -> f64 {
         let n = self.n as f64;
         self.n_b.map_or(n, |m| 2.0 / (1.0 / n + 1.0 / m as f64))
     }
 }
 
-/// Looks at one metric's data.
+/// Analyses the data of one metric. Fails if they cannot be analysed.
 pub(crate) fn weigh(sample: &MetricSample, look: Look) -> Result<Evidence> {
     match &sample.data {
         Data::Paired { pairs } => paired::weigh(sample, pairs, look),
@@ -96,7 +96,7 @@ pub(crate) fn weigh(sample: &MetricSample, look: Look) -> Result<Evidence> {
     }
 }
 
-/// Ratio or difference for these values. An explicit ratio refuses values that are not positive.
+/// Chooses ratio or difference for these values. Fails if a ratio is required but a value is not positive.
 fn choose_kind(sample: &MetricSample, a: &[f64], b: &[f64]) -> Result<(EffectKind, Option<Note>)> {
     not_empty("A", a)?;
     not_empty("B", b)?;
@@ -119,12 +119,12 @@ fn choose_kind(sample: &MetricSample, a: &[f64], b: &[f64]) -> Result<(EffectKin
     }
 }
 
-/// Shares are compared in points: from 1 % to 2 % is one point, not a doubling.
+/// Proportions are compared as differences: from 1 % to 2 % is one point, not a doubling.
 fn is_share(unit: &str) -> bool {
     matches!(unit, "share" | "percent" | "points")
 }
 
-/// Log ratio or difference of each pair.
+/// Log ratio or difference of each pair. Fails if one overflows.
 fn effects(kind: EffectKind, a: &[f64], b: &[f64]) -> Result<Vec<f64>> {
     a.iter()
         .zip(b)

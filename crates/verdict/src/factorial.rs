@@ -1,28 +1,29 @@
-//! Which of several factors matter, from few runs: two-level fractional factorial designs and their effects.
+//! Two-level fractional factorial designs: which of several factors have an effect, from few runs.
 //!
 //! # The design
 //!
-//! Every factor has two levels, and every run sets all factors. With up to three factors all combinations run. With more, the
-//! levels of further factors are products of those of the first three or four ([`GENERATORS`]), each of an odd number of them or
-//! of all four: the designs 2^(4-1), 2^(5-1), 2^(6-2), 2^(7-3) and 2^(8-4) of Box and Hunter (1961), *The 2^(k-p) fractional
-//! factorial designs*, Technometrics 3, 311 and 449, tabulated in Box, Hunter and Hunter, *Statistics for Experimenters* (2nd
-//! edition, 2005), table 6.22. All have resolution IV at least:
+//! Every factor has two levels, and every run sets all factors. With up to three factors all combinations run. With
+//! more, the levels of the other factors are products of those of the first three or four ([`GENERATORS`]). These are
+//! the designs 2^(4-1), 2^(5-1), 2^(6-2), 2^(7-3) and 2^(8-4) of Box and Hunter (1961), *The 2^(k-p) fractional
+//! factorial designs*, Technometrics 3, 311 and 449, tabulated in Box, Hunter and Hunter, *Statistics for
+//! Experimenters* (2nd edition, 2005), table 6.22. All have at least resolution IV:
 //!
-//! - a main effect is aliased with interactions of three or more factors, and with no interaction of two. So two factors that act
-//!   only together make no false main effect;
-//! - interactions of two factors are aliased with one another: an [`Interaction`] lists all pairs that share one contrast. Where one
-//!   of several pairs is claimed, all combinations of the [`active`] factors run, which tells them apart.
+//! - a main effect is aliased with interactions of three or more factors, but not with an interaction of two. So two
+//!   factors that have an effect only in combination cause no false main effect;
+//! - interactions of two factors are aliased with each other: an [`Interaction`] lists all pairs with the same contrast. Where
+//!   one of several pairs is claimed, all combinations of the [`active`] factors run, which tells the pairs apart.
 //!
 //! # The effects
 //!
-//! A value is a logarithm of a cost. Of each seed the effect of a factor is the mean over the runs at its second level less the
-//! mean over those at its first. So what a seed does to all runs cancels. The seeds' effects have Student's interval and p-value
-//! ([`mod@crate::student`]), which assumes nothing of how one run's noise relates to another's. All p-values of a family are
-//! adjusted together by Holm (1979), *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics
-//! 6, 65: under no effect at all, a family has a claim in at most α of all campaigns.
+//! A value is the logarithm of a cost. For each seed, the effect of a factor is the mean over the runs at its second
+//! level minus the mean over the runs at its first level, so anything that a seed does to all runs cancels. The effects
+//! of the seeds get Student's interval and p-value ([`mod@crate::student`]), which do not assume that the noise of
+//! different runs is independent. All p-values of a family are adjusted together by Holm (1979), *A simple sequentially
+//! rejective multiple test procedure*, Scandinavian Journal of Statistics 6, 65: without any effect, at most a fraction
+//! α of all campaigns make a claim.
 //!
-//! A seed of which a run is missing gives no effects: what remains would no longer be balanced. Where a run died under every seed
-//! there are none, and [`blame`] says which level all runs that died have in common.
+//! A seed with a missing run is left out, because the remaining runs are not balanced. If a run failed under every seed
+//! there are no effects, and [`blame`] returns the levels that all failed runs have in common.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +32,13 @@ use serde::Serialize;
 use crate::number::mean;
 use crate::student;
 
-/// Most factors of a design.
+/// Largest number of factors of a design.
 pub const MOST_FACTORS: usize = 8;
 /// Most factors of which all combinations run.
 pub const MOST_ACTIVE: usize = 4;
 
-/// Of designs with more than three factors: the number of factors whose levels are all combinations, and for each further factor
-/// those whose product it is.
+/// For designs with more than three factors: the number of base factors, whose combinations all run, and for each other
+/// factor the base factors whose product it is.
 const GENERATORS: [(usize, &[&[usize]]); 5] = [
     (3, &[&[0, 1, 2]]),
     (4, &[&[0, 1, 2, 3]]),
@@ -46,7 +47,7 @@ const GENERATORS: [(usize, &[&[usize]]); 5] = [
     (4, &[&[1, 2, 3], &[0, 2, 3], &[0, 1, 2], &[0, 1, 3]]),
 ];
 
-/// The runs of a design: for each run the level of each factor, true for the second one.
+/// The runs of a design: for each run the level of each factor; true is the second level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fraction {
     runs: Vec<Vec<bool>>,
@@ -54,7 +55,7 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// The design for so many factors; `None` where there are none, or more than [`MOST_FACTORS`].
+    /// The design for this number of factors; `None` for 0 or more than [`MOST_FACTORS`].
     pub fn of(factors: usize) -> Option<Self> {
         if factors == 0 || factors > MOST_FACTORS {
             return None;
@@ -66,7 +67,7 @@ impl Fraction {
         let run = |number: usize| {
             let mut levels: Vec<bool> = (0..base).map(|bit| number >> bit & 1 == 1).collect();
             for product in products {
-                // A product of signs is positive where an even number of them is negative.
+                // A product of signs is positive if an even number of them is negative.
                 let low = product.iter().filter(|factor| !levels[**factor]).count();
                 levels.push(low % 2 == 0);
             }
@@ -82,12 +83,12 @@ impl Fraction {
         })
     }
 
-    /// The levels of each run. The last run has all factors at their second level.
+    /// The levels of each run. In the last run all factors are at their second level.
     pub fn runs(&self) -> &[Vec<bool>] {
         &self.runs
     }
 
-    /// Its resolution; `None` where all combinations run.
+    /// Resolution of the design; `None` if all combinations run.
     pub fn resolution(&self) -> Option<u32> {
         self.resolution
     }
@@ -101,7 +102,7 @@ impl Fraction {
         })
     }
 
-    /// The effect of each factor on values by run and seed, of which some may be missing.
+    /// The effect of each factor. `values` holds one value per run and seed; missing values are `None`.
     pub fn effects(&self, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let factors = self.runs.first().map_or(0, Vec::len);
         let contrasts = (0..factors).map(|factor| self.contrast(&[factor]));
@@ -240,20 +241,20 @@ pub fn worth_choosing(
 /// What the second level of a factor does, against the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Effect {
-    /// Of each seed with all runs, as a logarithm of a ratio.
+    /// Effect for each seed with all runs, as a log ratio.
     pub by_seed: Vec<f64>,
-    /// Their mean as a share: 0.05 is 5 % more.
+    /// Mean effect as a fraction: 0.05 is 5 % more. `None` without seeds.
     pub share: Option<f64>,
-    /// Its interval of 95 %, by itself.
+    /// 95 % interval of `share`, for this effect alone.
     pub interval: Option<[f64; 2]>,
-    /// Student's p-value, by itself.
+    /// Student's p-value, for this effect alone.
     pub p: Option<f64>,
-    /// The p-value among all of its family ([`adjust`]).
+    /// p-value adjusted for all effects of the family ([`adjust`]).
     pub adjusted: Option<f64>,
 }
 
 impl Effect {
-    /// The effect that these logarithms of ratios have, one of each seed.
+    /// Computes the effect from one log ratio per seed.
     pub fn of(by_seed: Vec<f64>) -> Self {
         let interval = student::interval(&by_seed).ok();
         Self {
@@ -265,14 +266,14 @@ impl Effect {
         }
     }
 
-    /// Whether it is claimed: at this level for the whole family, and of at least this share.
+    /// True if the effect is significant at level `alpha` for the whole family, and is at least `least` as a fraction.
     pub fn is_sure(&self, alpha: f64, least: f64) -> bool {
         let is_large = self.share.is_some_and(|share| share.abs() >= least);
         is_large && self.adjusted.is_some_and(|p| p <= alpha)
     }
 }
 
-/// Adjusts the p-values of a family of effects together, by Holm. Effects without one are no part of it.
+/// Adjusts the p-values of a family of effects by Holm. Effects without a p-value are left out.
 pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     let mut all: Vec<&mut Effect> = family.filter(|effect| effect.p.is_some()).collect();
     all.sort_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
@@ -285,8 +286,8 @@ pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     }
 }
 
-/// The levels that all runs which died have and some other run has not: the factor, and whether it is its second level. `died` says
-/// so of each run.
+/// Levels that all failed runs have and some other run does not have: index of the factor, and true for its second
+/// level. `died` holds one flag per run. Empty if no run or every run failed.
 pub fn blame(fraction: &Fraction, died: &[bool]) -> Vec<(usize, bool)> {
     let dead: Vec<&Vec<bool>> = fraction
         .runs()

@@ -1,4 +1,4 @@
-//! A confidence interval with the level that it really achieves.
+//! A confidence interval with its actual confidence level.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +9,26 @@ pub struct Interval {
     pub low: f64,
     /// Upper end, in the unit of the effect.
     pub high: f64,
-    /// Confidence level achieved: with few values a rank test has few levels, so it differs from the one asked for.
+    /// Actual confidence level. A rank test of few values has few possible levels, so it differs from the requested
+    /// level.
     pub level: f64,
-    /// Confidence level asked for.
+    /// Requested confidence level.
     pub wanted: f64,
 }
 
 impl Interval {
-    /// Whether the level achieved is at least the one asked for. If not, there are too few values for that level.
+    /// True if the actual level is at least the requested one. False means that there are too few values for that
+    /// level.
     pub fn is_attained(&self) -> bool {
         self.level >= self.wanted - 1e-9
     }
 
-    /// Whether `value` lies inside, ends included.
+    /// True if `value` is inside, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Whether the whole interval lies between `low` and `high`, ends included.
+    /// True if the whole interval is between `low` and `high`, ends included.
     pub fn is_inside(&self, low: f64, high: f64) -> bool {
         low <= self.low && self.high <= high
     }
@@ -36,7 +38,7 @@ impl Interval {
         0.5 * self.high - 0.5 * self.low
     }
 
-    /// The same interval with both ends mapped by a function that never falls.
+    /// The same interval with both ends mapped by a non-decreasing function.
     #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         Self {
@@ -47,17 +49,18 @@ impl Interval {
     }
 }
 
-/// A test's two-sided p-value and how it was found.
+/// Two-sided p-value of a test, and whether it is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Test {
     /// Two-sided p-value, 0 < p ≤ 1.
     pub p: f64,
-    /// True when the null distribution was enumerated, ties included; false for an approximation or a random sample of it.
+    /// True if the null distribution was enumerated, ties included. False for an approximation or a random sample of
+    /// it.
     pub exact: bool,
 }
 
-/// The most values for which null distributions of rank tests are enumerated (both groups together for unpaired data).
-/// Both scipy and R draw the line at 50 for paired data.
+/// Largest number of pairs for which the null distribution of a rank test is enumerated. scipy and R use 50 for paired
+/// data too.
 pub const EXACT_PAIRS: usize = 50;
-/// As [`EXACT_PAIRS`], for two unpaired groups together.
+/// Same as [`EXACT_PAIRS`], for the values of two unpaired groups together.
 pub const EXACT_UNPAIRED: usize = 60;

@@ -1,4 +1,4 @@
-//! From evidence to verdicts: the family's error rate, margins and directions.
+//! From the evidence of each metric to its verdict: the family's error rate, margins and directions.
 
 use crate::adjust::{benjamini_hochberg, step_down};
 use crate::error::{Result, StatError};
@@ -12,14 +12,14 @@ use crate::rule::Rule;
 use crate::sample::{Family, MetricSample};
 use pagetide_quantity::Direction;
 
-/// Probability of a verdict that the `n_needed` of [`Verdict::Inconclusive`] aims at.
+/// Power that `n_needed` of [`Verdict::Inconclusive`] is computed for.
 const POWER: f64 = 0.8;
-/// More trials than anyone will run.
+/// Larger numbers of trials are not suggested.
 const MOST: u64 = 10_000_000;
 
 /// Judges every metric of a family sampled with a fixed number of trials, in the order given.
 ///
-/// Fails only for an error rate outside (0, 1); a metric that cannot be judged gets the verdict [`Verdict::Invalid`].
+/// Fails only if the error rate is not in (0, 1). A metric that cannot be judged gets [`Verdict::Invalid`].
 ///
 /// ```
 /// use pagetide_quantity::Direction;
@@ -44,7 +44,7 @@ pub fn judge(family: &Family) -> Result<Vec<Judgement>> {
     Ok(judge_by(family, &Rule::fixed(family.alpha)?))
 }
 
-/// Judges by the thresholds of one look of a sequential plan.
+/// Judges every metric of a family with the thresholds of one look of a sequential plan.
 pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
     let evidence: Vec<Result<Evidence>> = family
         .metrics
@@ -53,7 +53,7 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         .map(|(sample, position)| {
             let look = Look {
                 level: rule.level,
-                // A stream of its own for each metric, so that adding one does not change the others.
+                // Each metric has its random stream, so that adding a metric does not change the results of the others.
                 seed: family.seed.wrapping_add(position.wrapping_mul(0x9e37_79b9)),
                 resamples: family.resamples,
             };
@@ -82,15 +82,15 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         .collect()
 }
 
-/// Whether a metric takes part in the family. One that could not be rejected whatever the signs costs the others
-/// nothing.
+/// True if a metric counts in the multiplicity correction. A metric without any difference can never be rejected, so it
+/// is left out.
 fn is_tested(evidence: &Result<Evidence>) -> bool {
     evidence
         .as_ref()
         .is_ok_and(|evidence| !evidence.no_difference && !evidence.all_identical())
 }
 
-/// Adjusted p-values: Holm's steps over primary metrics, Benjamini-Hochberg over the others.
+/// Adjusted p-values: Holm's steps for primary metrics, Benjamini-Hochberg for the others.
 fn adjust_all(family: &Family, evidence: &[Result<Evidence>], rule: &Rule) -> Vec<f64> {
     let mut adjusted = vec![1.0; evidence.len()];
     for primary in [true, false] {
@@ -245,7 +245,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The slack keeps an effect of exactly the margin inside, although 1.01 has no exact logarithm.
+    /// The slack counts an effect of exactly the margin as inside, although 1.01 has no exact logarithm.
     fn enclose(self, interval: Interval) -> bool {
         let slack = 1e-12 * self.high.abs();
         interval.is_inside(self.low - slack, self.high + slack)
@@ -262,7 +262,7 @@ fn margin_of(sample: &MetricSample) -> (Margin, Option<String>) {
 
 fn bounds(sample: &MetricSample, evidence: &Evidence) -> Bounds {
     let (margin, _) = margin_of(sample);
-    // What one margin means on the other's scale is measured at A's median.
+    // A margin is converted to the other scale at A's median.
     let centre = evidence.a.median.abs();
     let size = margin.size().max(0.0);
     let high = match (evidence.kind, margin) {
@@ -284,18 +284,20 @@ fn shown_margin(sample: &MetricSample, evidence: &Evidence, bounds: Bounds) -> M
     }
 }
 
-/// The fewest pairs, or trials of each variant, whose clearest result is at most `threshold`.
+/// The fewest pairs, or trials of each variant, for which a p-value of at most `threshold` is possible.
 fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
     (1..=4_000)
         .find(|&n| evidence.smallest_p(n) <= threshold * (1.0 + 1e-12))
         .unwrap_or(4_000)
 }
 
-/// How many pairs, or trials of each variant, would probably decide, if the effect is what it now seems to be: enough
-/// that the interval leaves zero, or enough that it fits inside the margin, whichever is sooner.
+/// Number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the estimate:
+/// enough for the interval to exclude zero, or to fit inside the margin, whichever needs fewer. `None` if that is more
+/// than [`MOST`].
 ///
-/// Widths shrink with the square root of n. The estimate has its own noise, so the interval is asked to clear its bound
-/// by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known variance).
+/// The width of an interval shrinks with the square root of n. Because the estimate is itself noisy, the interval must
+/// clear its bound by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known
+/// variance).
 fn needed(evidence: &Evidence, bounds: Bounds, rule: &Rule, remaining: usize) -> Option<u64> {
     let threshold = rule.threshold(remaining);
     let floor = fewest(evidence, threshold).max(evidence.n + 1);

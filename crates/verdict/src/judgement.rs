@@ -1,4 +1,4 @@
-//! What comes back: a verdict with everything needed to check it.
+//! Judgements: a verdict with everything that is needed to check it.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use crate::nested::Components;
 use crate::outlier::Outlier;
 use pagetide_quantity::Direction;
 
-/// The judgement on one metric.
+/// Verdict on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verdict")]
 pub enum Verdict {
-    /// B is better, beyond chance.
+    /// B is significantly better.
     Improved,
-    /// B is worse, beyond chance.
+    /// B is significantly worse.
     Regressed,
-    /// B differs beyond chance, in a metric of which neither way is better.
+    /// B differs significantly, in a metric for which neither direction is better.
     Changed,
-    /// The whole interval lies inside the margin: whatever the difference is, it does not matter.
+    /// The whole interval lies inside the margin, so any difference is too small to matter.
     Equivalent,
     /// The records of every pair are equal to the bit.
     Identical,
@@ -29,21 +29,21 @@ pub enum Verdict {
         /// What differs, in one line.
         by: String,
     },
-    /// The data allow neither claim.
+    /// The data support no claim.
     Inconclusive {
-        /// Pairs, or trials of each variant, with which a verdict is likely (80 %) if the effect is as now estimated;
-        /// `None` when no number would do or nothing can be said.
+        /// Number of pairs, or trials of each variant, with which a verdict is likely (80 %) if the true effect is the
+        /// estimate. `None` if no number would be enough or it cannot be estimated.
         n_needed: Option<u64>,
     },
-    /// There is nothing that may be judged.
+    /// The data cannot be judged.
     Invalid {
-        /// Why, as one sentence.
+        /// The reason, as one sentence.
         reason: String,
     },
 }
 
 impl Verdict {
-    /// Whether a claim is made, so that no further trials are needed.
+    /// True if the data support a claim, so that no more trials are needed.
     pub fn is_sure(&self) -> bool {
         !matches!(
             self,
@@ -51,7 +51,7 @@ impl Verdict {
         )
     }
 
-    /// Whether a difference is claimed.
+    /// True if a difference is claimed.
     pub fn is_difference(&self) -> bool {
         matches!(self, Self::Improved | Self::Regressed | Self::Changed)
     }
@@ -72,13 +72,13 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How an effect is measured.
+/// Whether an effect is a ratio or a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectKind {
-    /// B divided by A: 1 is no effect.
+    /// B divided by A; 1 means no effect.
     Ratio,
-    /// B minus A in the metric's unit: 0 is no effect.
+    /// B minus A in the metric's unit; 0 means no effect.
     Difference,
 }
 
@@ -92,18 +92,18 @@ impl EffectKind {
     }
 }
 
-/// By how much B differs from A.
+/// Size of the difference between B and A.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Ratio or difference.
     pub kind: EffectKind,
-    /// The estimate.
+    /// The estimated effect.
     pub estimate: f64,
-    /// Its interval, with the level achieved; `None` when a single value allows none.
+    /// Its interval with the actual level; `None` if a single value allows none.
     pub interval: Option<Interval>,
 }
 
-/// Which way B differs from A beyond chance.
+/// Direction in which B differs significantly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shift {
@@ -113,10 +113,10 @@ pub enum Shift {
     Down,
 }
 
-/// Plain description of one variant's values.
+/// Descriptive statistics of one variant's values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many values (trials, or sampling units of nested data).
+    /// Number of values: trials, or sampling units of nested data.
     pub n: u64,
     /// Arithmetic mean.
     pub mean: f64,
@@ -130,96 +130,97 @@ pub struct Summary {
     pub most: f64,
 }
 
-/// What else a reader of a judgement should know.
+/// Additional information for the reader of a judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "note")]
 pub enum Note {
-    /// With so few values no result, however clear, reaches the level asked for.
+    /// With this few values even the clearest result cannot reach the requested level.
     TooFew {
-        /// The fewest pairs, or trials of each variant, that can.
+        /// Fewest pairs, or trials of each variant, that can reach it.
         least: u64,
     },
-    /// A difference beyond chance that is too small to matter.
+    /// The difference is significant, but too small to matter.
     SmallButReal,
-    /// Values of zero or below were seen, so B was not divided by A.
+    /// Some values are zero or negative, so B was compared with A as a difference.
     NotPositive,
     /// Fewer than ten accesses lie beyond the quantile.
     ThinTail {
-        /// How many do, in the smaller pool.
+        /// Number of accesses beyond the quantile, in the smaller pool.
         beyond: f64,
     },
-    /// Successive trials are alike, so they carry less information than their number suggests; the interval was widened
-    /// and the p-value raised accordingly. Only for unpaired groups.
+    /// Successive trials are correlated, so they carry less information than the same number of independent trials. The
+    /// interval was widened and the p-value raised accordingly. For unpaired groups only.
     Dependent {
         /// Correlation of neighbouring trials.
         correlation: f64,
-        /// Number of independent trials that would carry as much information as the smaller group.
+        /// Number of independent trials that carry as much information as the smaller group.
         worth: f64,
     },
-    /// A pair was said to be identical, but its values differ; it was not counted as identical.
+    /// A pair was marked as identical, but its values differ. It was not counted as identical.
     ContradictoryPair {
-        /// Its position, counted from 0.
+        /// Index of the pair, from 0.
         index: usize,
     },
 }
 
-/// Methods behind the figures, by their usual names.
+/// Names of the statistical methods used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Methods {
-    /// The estimator.
+    /// Estimator of the effect.
     pub estimator: String,
-    /// The interval.
+    /// Method of the interval.
     pub interval: String,
-    /// The test behind `p`.
+    /// The test that `p` comes from.
     pub test: String,
-    /// How p-values were adjusted for the family.
+    /// Adjustment of p-values for the family.
     pub adjustment: String,
 }
 
-/// The verdict on one metric with all that led to it.
+/// The verdict on one metric with all figures that led to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The metric's name.
     pub name: String,
-    /// Its unit.
+    /// Its unit, as a label.
     pub unit: String,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// Whether it shared in the family's error rate.
+    /// Whether the metric is primary: only primary metrics share the family's error rate.
     pub primary: bool,
     /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Which way B differs beyond chance, also where the difference is too small to matter.
+    /// Direction of a significant difference, even if the difference is too small to matter.
     pub shift: Option<Shift>,
-    /// By how much B differs from A; `None` when invalid.
+    /// Size of the difference between B and A; `None` if invalid.
     pub effect: Option<Effect>,
-    /// Two-sided p-value that decides; `None` when invalid.
+    /// Two-sided p-value that the verdict is based on; `None` if invalid.
     pub p: Option<f64>,
-    /// `p` adjusted for the family, to be compared with `alpha`.
+    /// `p` adjusted for the family; compared with `alpha`.
     pub p_adjusted: Option<f64>,
-    /// Sign-flip permutation p-value of the mean, a second opinion for paired data that does not decide.
+    /// Sign-flip permutation p-value of the mean, for paired data. For information; the verdict does not use it.
     pub p_sign_flip: Option<f64>,
     /// The family's error rate.
     pub alpha: f64,
-    /// Pairs, or A's trials; sampling units for nested data.
+    /// Number of pairs, or of A's trials; sampling units for nested data.
     pub n: u64,
-    /// B's trials; `None` for pairs.
+    /// Number of B's trials; `None` for pairs.
     pub n_b: Option<u64>,
-    /// Pairs whose records are equal to the bit; `None` for unpaired data.
+    /// Number of pairs whose records are equal to the bit; `None` for unpaired data.
     pub identical_pairs: Option<u64>,
-    /// A's values.
+    /// Descriptive statistics of A.
     pub a: Option<Summary>,
-    /// B's values.
+    /// Descriptive statistics of B.
     pub b: Option<Summary>,
-    /// Values far from the others; all were used.
+    /// Values far from the others; all of them were used.
     pub outliers: Vec<Outlier>,
-    /// The margin of equivalence; `None` when invalid.
+    /// The equivalence margin; `None` if invalid.
     pub margin: Option<MarginUsed>,
-    /// Variance between and within A's sampling units, of logarithms for a ratio; only for nested data with repetitions.
+    /// Variance between and within A's sampling units, of logarithms for a ratio. Only for nested data with
+    /// repetitions.
     pub components: Option<Components>,
-    /// Methods behind the figures.
+    /// Names of the statistical methods used.
     pub methods: Methods,
-    /// What else a reader should know.
+    /// Additional information for the reader.
     pub notes: Vec<Note>,
 }

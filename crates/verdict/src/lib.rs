@@ -1,31 +1,34 @@
-//! Statistics of "is B better than A, by how much, and how sure is that": estimators, intervals, tests, decision rules.
+//! Statistics for "is B better than A, by how much, and how sure is that": estimators, intervals, tests, decision
+//! rules.
 //!
-//! This crate is arithmetic only. It reads no files and knows nothing of arenas, kernels, trials or reports: whoever
-//! calls it turns records into [`MetricSample`]s and prints the [`Judgement`]s that come back.
+//! This crate contains arithmetic only. It reads no files and does not depend on arenas, kernels, trials or reports.
+//! The caller converts records into [`MetricSample`]s and prints the resulting [`Judgement`]s.
 //!
-//! Begin with [`judge()`], which takes a [`Family`] of metrics that share one error rate and judges each. Sampling until
-//! sure is [`sequential`]; series over kernels or dates are [`change`]; what a number of seeds can find is [`power`];
-//! what an arena's noise does to verdicts is [`mod@calibrate`]. The estimators below them are public, because a figure that
-//! others are asked to trust must be checkable on its own; `tests/golden` compares them with scipy.
+//! Begin with [`judge()`], which takes a [`Family`] of metrics that share one error rate and judges each. See
+//! [`sequential`] for sampling until the result is sure, [`change`] for series over kernels or dates, [`power`] for the
+//! effect that a number of seeds can detect, and [`mod@calibrate`] for the effect of an arena's noise on verdicts. The
+//! estimators used by these are public, so that each figure can be checked by itself; `tests/golden` compares them with
+//! scipy.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - False "improved", "regressed" or "changed" among the primary metrics of one family: in at most α (5 %) of
-//!   campaigns, whatever the noise, as long as which variant ran first in a pair was left to chance. To promise it for a
-//!   whole campaign, put all its comparisons into one family.
-//! - Among the other metrics, at most α of the claims made are false (Benjamini and Hochberg); they explain and do not
+//!   campaigns, for any noise, provided that the order of the variants in each pair was random. For the same guarantee
+//!   over a whole campaign, put all its comparisons into one family.
+//! - Among the other metrics, at most α of the claims are false (Benjamini and Hochberg). They explain; they do not
 //!   decide.
-//! - The promise is for pairs and for independent trials. Groups recorded in separate sessions carry whatever drifted
-//!   within and between them; where the values show it, intervals are widened and a note says so ([`mod@serial`]).
-//! - "Equivalent" is promised for each metric by itself: with a true difference at the margin it is said in at most half
-//!   of α of all cases.
-//! - An interval's `level` is the one achieved: rank tests of few values have few levels. Fewer than six pairs, or four
-//!   trials against four, have none of 95 %, and nothing is claimed from them.
-//! - In the exact arena a pair's difference has no measurement noise, yet seeds are a sample of trajectories: n is the
-//!   number of seeds, and three seeds that agree are still three. Only "identical" is a fact about the pairs themselves.
+//! - The guarantee holds for pairs and for independent trials. Groups recorded in separate sessions include any drift
+//!   within and between the sessions. If the values show drift, intervals are widened and a note says so
+//!   ([`mod@serial`]).
+//! - "Equivalent" is guaranteed for each metric separately: if the true difference is at the margin, it is claimed in
+//!   at most α/2 of all cases.
+//! - The `level` of an interval is its actual level: rank tests of few values have few possible levels. With fewer than
+//!   six pairs, or fewer than four trials against four, 95 % cannot be reached and nothing is claimed.
+//! - In the exact arena the difference of a pair has no measurement noise, but seeds are still a sample: n is the
+//!   number of seeds, and three seeds that agree are only three. Only "identical" is a fact about the pairs themselves.
 //!
-//! What is random here (large permutation tests, the bootstrap) is drawn from the family's seed by a generator that
-//! never changes, so that the same data give the same judgement everywhere.
+//! Random numbers (for large permutation tests and the bootstrap) come from the family's seed and a generator that
+//! never changes, so the same data give the same judgement on every machine.
 
 pub mod adjust;
 pub mod bisect;

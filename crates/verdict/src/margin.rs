@@ -1,21 +1,22 @@
-//! Equivalence margins: the largest difference that does not matter. All defaults are here, with their reasons.
+//! Equivalence margins: the largest difference that does not matter. All defaults are defined here, each with its
+//! reason.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How far B may be from A and still count as equivalent.
+/// Largest difference of B from A that still counts as equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Margin {
-    /// As a part of A: 0.01 is one percent. For ratios the bounds are 1 + m and 1 / (1 + m).
+    /// As a fraction of A: 0.01 is one percent. For ratios the bounds are 1 + m and 1 / (1 + m).
     Relative(f64),
     /// In the metric's unit.
     Absolute(f64),
 }
 
 impl Margin {
-    /// The number, whatever it is measured in.
+    /// The number: a fraction of A, or an amount in the metric's unit.
     pub fn size(self) -> f64 {
         match self {
             Self::Relative(size) | Self::Absolute(size) => size,
@@ -32,25 +33,25 @@ impl fmt::Display for Margin {
     }
 }
 
-/// Hides that 0.07 times 100 is not 7 in binary.
+/// Removes rounding noise: 0.07 times 100 is not exactly 7 in binary.
 fn round(percent: f64) -> f64 {
     (percent * 1e9).round() / 1e9
 }
 
-/// A default margin: which metrics it is for, and why it is what it is.
+/// A default margin: the metrics it applies to, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Default {
-    /// Metric names it is for; `*` stands for any characters.
+    /// Names of the metrics it applies to; `*` matches any characters.
     pub metric: &'static str,
-    /// Units it is for; `*` stands for any.
+    /// Units it applies to; `*` matches any.
     pub unit: &'static str,
     /// The margin.
     pub margin: Margin,
-    /// Why, as one sentence.
+    /// The reason, as one sentence.
     pub reason: &'static str,
 }
 
-/// All defaults. The first that fits is used, so special ones come before general ones.
+/// All defaults. The first match is used, so specific entries come before general ones.
 pub const DEFAULTS: &[Default] = &[
     Default {
         metric: "*success*",
@@ -138,7 +139,7 @@ pub const DEFAULTS: &[Default] = &[
     },
 ];
 
-/// The default for a metric's name and unit.
+/// The default margin for a metric with this name and unit.
 pub fn default_for(name: &str, unit: &str) -> Default {
     DEFAULTS
         .iter()
@@ -147,7 +148,7 @@ pub fn default_for(name: &str, unit: &str) -> Default {
         .unwrap_or(DEFAULTS[DEFAULTS.len() - 1])
 }
 
-/// Whether `name` fits a pattern in which `*` stands for any characters.
+/// True if `name` matches a pattern in which `*` stands for any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -167,7 +168,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The margin a judgement used, and where it came from.
+/// The margin that a judgement used, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarginUsed {
     /// The margin.
@@ -176,7 +177,7 @@ pub struct MarginUsed {
     pub low: f64,
     /// Upper bound of equivalence, on the scale of the effect.
     pub high: f64,
-    /// The reason of the default; `None` when the margin was given.
+    /// The reason for the default margin; `None` if the margin was given.
     pub reason: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Nested data: repetitions within one boot or fresh arena are not independent, so the boot is the sampling unit.
 //!
-//! Kalibera and Jones (2013), "Rigorous benchmarking in reasonable time": what varies between units cannot be averaged
-//! away by repeating inside them. Each unit becomes one value, and only units count as n.
+//! Kalibera and Jones (2013), "Rigorous benchmarking in reasonable time": repetitions within a unit cannot average out
+//! the variation between units. Each unit is reduced to one value, and n is the number of units.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,18 +14,19 @@ pub fn aggregate(units: &[Vec<f64>]) -> Result<Vec<f64>> {
     units.iter().map(|unit| pseudo_median(unit)).collect()
 }
 
-/// Where the variation of nested data comes from.
+/// Variance components of nested data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Components {
-    /// Variance between units, not below zero.
+    /// Variance between units; zero if the estimate is negative.
     pub between: f64,
-    /// Variance of repetitions inside a unit.
+    /// Variance of repetitions within a unit.
     pub within: f64,
-    /// Repetitions per unit, as the analysis of variance weighs them.
+    /// Repetitions per unit, weighted as in the analysis of variance.
     pub repetitions: f64,
 }
 
-/// Variance components by the one-way analysis of variance (Searle, Casella and McCulloch 1992, section 3.6).
+/// Variance components by one-way analysis of variance (Searle, Casella and McCulloch 1992, section 3.6). Fails with
+/// fewer than two units or without repetitions.
 pub fn components(units: &[Vec<f64>]) -> Result<Components> {
     let count: usize = units.iter().map(Vec::len).sum();
     if units.len() < 2 || count <= units.len() {

@@ -1,4 +1,4 @@
-//! The normal and Student distributions, as far as the tests need them.
+//! The normal and Student distributions: the functions that the tests need.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -7,7 +7,7 @@ pub fn cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z / SQRT_2)
 }
 
-/// Probability that a standard normal variable is further from 0 than `z`, either way.
+/// Probability that a standard normal variable has an absolute value of at least `|z|`.
 pub fn two_sided(z: f64) -> f64 {
     libm::erfc(z.abs() / SQRT_2)
 }
@@ -19,8 +19,8 @@ pub fn density(z: f64) -> f64 {
 
 /// The value below which a standard normal variable falls with probability `p`; infinite at 0 and 1.
 ///
-/// Acklam's rational approximation (relative error 1.2e-9), then Halley steps against `erfc` down to rounding. Quantiles
-/// above the median are mirrored, so that no digits are lost near 1.
+/// Acklam's rational approximation (relative error 1.2e-9), refined by Halley steps with `erfc` to full precision.
+/// Quantiles above the median are mirrored, so that no precision is lost near 1.
 pub fn quantile(p: f64) -> f64 {
     if p.is_nan() || p <= 0.0 {
         return f64::NEG_INFINITY;
@@ -100,7 +100,7 @@ pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     while student_cdf(low, freedom) > p && low > -1e300 {
         low *= 2.0;
     }
-    // Bisection: 200 halvings exhaust the digits of any starting bracket.
+    // Bisection: 200 halvings exhaust the precision for any initial bracket.
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
         if student_cdf(middle, freedom) > p {

@@ -1,10 +1,10 @@
-//! Small numerical tools that every estimator shares.
+//! Numerical helpers shared by all estimators.
 
 pub(crate) use pagetide_quantity::floor as floor_u64;
 
 use crate::error::{Result, Side, StatError};
 
-/// Refuses NaN and infinities, naming the first.
+/// Fails if a value is NaN or infinite; the error names the first.
 pub(crate) fn all_finite(side: Side, values: &[f64]) -> Result<()> {
     values
         .iter()
@@ -12,7 +12,7 @@ pub(crate) fn all_finite(side: Side, values: &[f64]) -> Result<()> {
         .map_or(Ok(()), |index| Err(StatError::NotFinite { side, index }))
 }
 
-/// Refuses an empty sample.
+/// Fails if there are no values.
 pub(crate) fn not_empty(what: &str, values: &[f64]) -> Result<()> {
     if values.is_empty() {
         return Err(StatError::Empty { what: what.into() });
@@ -20,7 +20,7 @@ pub(crate) fn not_empty(what: &str, values: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a probability outside (0, 1).
+/// Fails if `value` is not in (0, 1).
 pub(crate) fn probability(what: &str, value: f64) -> Result<()> {
     if value > 0.0 && value < 1.0 {
         return Ok(());
@@ -33,8 +33,8 @@ pub(crate) fn probability(what: &str, value: f64) -> Result<()> {
 
 /// Natural logarithm of `b / a` for positive values.
 ///
-/// Swapping the arguments changes the sign and nothing else, and equal quotients give equal results whatever their
-/// size: otherwise rounding would break ties that are in the data. `log1p` keeps small changes exact to the last digits.
+/// Swapping the arguments only changes the sign, and equal ratios give equal results for values of any size. Otherwise
+/// rounding would break ties that exist in the data. `log1p` keeps small changes exact.
 pub fn log_ratio(a: f64, b: f64) -> f64 {
     let (low, high, sign) = if b >= a { (a, b, 1.0) } else { (b, a, -1.0) };
     let excess = (high - low) / low;
@@ -45,7 +45,7 @@ pub fn log_ratio(a: f64, b: f64) -> f64 {
     } else {
         libm::log(high) - libm::log(low)
     };
-    // A sum with zero turns -0 into 0, so that no change has one representation.
+    // Adding zero turns -0 into 0, so that "no change" has only one representation.
     sign * size + 0.0
 }
 
@@ -66,14 +66,14 @@ pub(crate) fn median_of_sorted(values: &[f64]) -> f64 {
     }
 }
 
-/// Median of finite values.
+/// Median of finite values. Fails if there are none.
 pub fn median(values: &[f64]) -> Result<f64> {
     not_empty("a median", values)?;
     all_finite(Side::Effect, values)?;
     Ok(median_of_sorted(&sorted(values)))
 }
 
-/// Arithmetic mean of finite values; scaled first, so that large values do not overflow.
+/// Arithmetic mean of finite values; computed without overflow for large values. Fails if there are none.
 pub fn mean(values: &[f64]) -> Result<f64> {
     not_empty("a mean", values)?;
     all_finite(Side::Effect, values)?;
@@ -85,13 +85,13 @@ pub fn mean(values: &[f64]) -> Result<f64> {
     Ok(values.iter().map(|value| value / count).sum())
 }
 
-/// Standard deviation with n − 1 in the denominator; `None` for fewer than two values.
+/// Sample standard deviation (n − 1 in the denominator); `None` for one value. Fails if there are none.
 pub fn standard_deviation(values: &[f64]) -> Result<Option<f64>> {
     let centre = mean(values)?;
     if values.len() < 2 {
         return Ok(None);
     }
-    // Scaling by the largest distance keeps squares inside the range of the type.
+    // Dividing by the largest distance first prevents overflow of the squares.
     let scale = values
         .iter()
         .map(|value| (value - centre).abs())
@@ -106,12 +106,12 @@ pub fn standard_deviation(values: &[f64]) -> Result<Option<f64>> {
     Ok(Some(scale * (sum / (values.len() - 1) as f64).sqrt()))
 }
 
-/// As [`floor_u64`], for positions.
+/// Same as [`floor_u64`], for indices.
 pub(crate) fn floor_usize(value: f64) -> usize {
     usize::try_from(floor_u64(value)).unwrap_or(usize::MAX)
 }
 
-/// A float as an integer that sorts alike, so that an order statistic can be found by bisection to the last bit.
+/// Maps a float to an integer with the same order, so that bisection can find an order statistic exactly.
 pub(crate) fn ordered_bits(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 {
@@ -130,7 +130,7 @@ pub(crate) fn from_ordered_bits(bits: u64) -> f64 {
     })
 }
 
-/// The smallest float `t` between `low` and `high` for which `count(t) >= wanted`; `count` must not fall as `t` grows.
+/// The smallest float `t` between `low` and `high` with `count(t) >= wanted`. `count` must be non-decreasing.
 pub(crate) fn bisect_floats(
     low: f64,
     high: f64,

@@ -1,25 +1,25 @@
-//! Order statistics of derived values, which are not all stored when there are many.
+//! Order statistics of derived values, such as all pairwise averages, which are not all stored if there are many.
 
 use crate::interval::Interval;
 use crate::number::{bisect_floats, median_of_sorted};
 use crate::signed_rank::Cutoff;
 
-/// Values derived from a sample: averages of its pairs, differences from another sample.
+/// Values derived from a sample, such as the averages of all its pairs or the differences from another sample.
 pub(crate) trait Ordered {
-    /// All values, sorted, if they are few enough to be stored.
+    /// All values in ascending order, if they are few enough to be stored.
     fn kept(&self) -> Option<&[f64]>;
 
-    /// How many there are.
+    /// Number of values.
     fn count(&self) -> u64;
 
-    /// The smallest and the largest.
+    /// The smallest and the largest value.
     fn bounds(&self) -> (f64, f64);
 
-    /// How many are at most `limit`.
+    /// Number of values that are at most `limit`.
     fn at_most(&self, limit: f64) -> u64;
 
-    /// The value at `position` in ascending order, counted from 1. Found by bisection over all floating-point numbers where
-    /// the values are not kept, which needs memory for the sample only.
+    /// The value at `position` in ascending order, from 1. If the values are not stored, it is found by bisection over
+    /// all floats, which needs no memory beyond the sample.
     fn order_statistic(&self, position: u64) -> f64 {
         if let Some(kept) = self.kept() {
             let last = kept.len() - 1;
@@ -43,7 +43,7 @@ pub(crate) trait Ordered {
         }
     }
 
-    /// The interval that leaves out what a cut says, for a wanted level.
+    /// The interval that excludes `cut.outside` values at each end; `wanted` is the requested level.
     fn interval(&self, cut: Cutoff, wanted: f64) -> Interval {
         Interval {
             low: self.order_statistic(cut.outside + 1),

@@ -1,28 +1,29 @@
-//! Outliers are labelled, so that a reader looks at their records; they are never dropped.
+//! Labels outliers, so that a reader can look at their records. They are never dropped.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, Side};
 use crate::number::{all_finite, median_of_sorted, sorted};
 
-/// Modified z-scores above this are labelled (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers", p. 12).
+/// Values with a larger modified z-score are labelled (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers",
+/// p. 12).
 pub const THRESHOLD: f64 = 3.5;
 
 /// A value far from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
-    /// Whether A's value, B's value, or the ratio or difference of the pair stands out.
+    /// Whether the outlier is a value of A, a value of B, or the ratio or difference of a pair.
     pub side: Side,
-    /// Position of the value, pair or sampling unit, counted from 0.
+    /// Index of the value, pair or sampling unit, from 0.
     pub index: usize,
-    /// Its modified z-score; the sign says on which side of the median it lies.
+    /// Its modified z-score; negative if it lies below the median.
     pub score: f64,
 }
 
-/// Modified z-scores: 0.6745 (x − median) / MAD, with the mean absolute deviation in place of a MAD of zero.
+/// Modified z-scores: 0.6745 (x − median) / MAD.
 ///
-/// When more than half of the values are equal the MAD is zero; then 1.253314 times the mean absolute deviation takes
-/// the place of 1.4826 MAD. All scores are zero when all values are equal.
+/// If more than half of the values are equal the MAD is zero; then 1.253314 times the mean absolute deviation replaces
+/// 1.4826 MAD. If all values are equal, all scores are zero.
 pub fn modified_z_scores(values: &[f64]) -> Result<Vec<f64>> {
     all_finite(Side::Effect, values)?;
     if values.is_empty() {
@@ -33,7 +34,7 @@ pub fn modified_z_scores(values: &[f64]) -> Result<Vec<f64>> {
     if scale == 0.0 {
         return Ok(vec![0.0; values.len()]);
     }
-    // Dividing first keeps distances between enormous values finite.
+    // Dividing first prevents overflow for very large values.
     let distances: Vec<f64> = values.iter().map(|x| x / scale - centre / scale).collect();
     let sizes: Vec<f64> = distances.iter().map(|d| d.abs()).collect();
     let deviation = median_of_sorted(&sorted(&sizes));
@@ -48,8 +49,8 @@ pub fn modified_z_scores(values: &[f64]) -> Result<Vec<f64>> {
     Ok(distances.iter().map(|d| d / spread).collect())
 }
 
-/// Labels values whose modified z-score exceeds [`THRESHOLD`]. Fewer than five values are too
-/// few to call one of them an outlier.
+/// Labels values whose modified z-score exceeds [`THRESHOLD`]. Returns none for fewer than five values, which are too
+/// few to identify an outlier.
 pub fn label(side: Side, values: &[f64]) -> Result<Vec<Outlier>> {
     let scores = modified_z_scores(values)?;
     if values.len() < 5 {

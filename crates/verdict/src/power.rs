@@ -1,5 +1,5 @@
-//! Power: the effect that a number of pairs would find. It is simulated with the same test that will judge, because
-//! formulas for the normal distribution cover neither ties nor outliers nor as few as six pairs.
+//! Power: the effect that a number of pairs can detect. It is simulated with the test that is used for judging, because
+//! formulas for the normal distribution do not cover ties, outliers or as few as six pairs.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,57 +8,57 @@ use crate::number::{all_finite, not_empty, probability};
 use crate::rng::Xoshiro;
 use crate::signed_rank::{self, Zeros, pseudo_median};
 
-/// How paired log ratios (or differences) vary around the effect.
+/// Distribution of paired log ratios (or differences) around the effect.
 ///
-/// In the exact arena two runs of one variant are equal, and what varies is how much the effect differs from seed to
-/// seed: take `Observed` from a comparison, not from a variant against itself.
+/// In the exact arena two runs of the same variant are equal; what varies is the effect from seed to seed. So take
+/// `Observed` from a comparison of two variants, not of a variant with itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "noise")]
 pub enum Noise {
-    /// Normal with this standard deviation.
+    /// Normally distributed.
     Normal {
         /// Standard deviation of a pair's log ratio or difference.
         deviation: f64,
     },
-    /// As seen: drawn from these log ratios or differences, centred and with random signs.
+    /// As observed: drawn from these log ratios or differences, centred, with random signs.
     Observed {
         /// One value for each pair.
         differences: Vec<f64>,
     },
 }
 
-/// A campaign whose power is asked for.
+/// A campaign whose power is computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
     /// Error rate of the family.
     pub alpha: f64,
-    /// Primary metrics that share it; the most stringent threshold of Holm's procedure is assumed.
+    /// Number of primary metrics that share the error rate. The strictest threshold of Holm's procedure is assumed.
     pub primaries: usize,
-    /// Noise of a pair.
+    /// Noise of the effect of a pair.
     pub noise: Noise,
-    /// Seed of the simulation.
+    /// Random seed of the simulation.
     pub seed: u64,
 }
 
-/// Simulated campaigns for each answer: enough for a standard error of about one point.
+/// Number of simulated campaigns: the standard error is then about one percentage point.
 const CAMPAIGNS: usize = 2_000;
 
-/// Probability of finding `effect` (a log ratio or a difference) with the right sign.
+/// Probability that `effect` (a log ratio or a difference) is detected with the right sign.
 pub fn power(campaign: &Campaign, effect: f64) -> Result<f64> {
     all_finite(Side::Effect, &[effect])?;
     Simulation::new(campaign)?.power(effect)
 }
 
-/// The smallest effect (a log ratio or a difference, above zero) that is found with probability `wanted`; `None` when
-/// so few pairs cannot find any effect, however large.
+/// The smallest effect (a log ratio or a difference, above zero) that is detected with probability `wanted`. `None` if
+/// with so few pairs no effect can be detected, however large.
 pub fn detectable(campaign: &Campaign, wanted: f64) -> Result<Option<f64>> {
     probability("the power", wanted)?;
     Simulation::new(campaign)?.detectable(wanted)
 }
 
-/// The fewest pairs, at most `most`, that find `effect` with probability `wanted`; `None` when `most` are too few.
+/// The fewest pairs, up to `most`, that detect `effect` with probability `wanted`; `None` if `most` pairs are too few.
 pub fn pairs_needed(
     campaign: &Campaign,
     effect: f64,
@@ -73,7 +73,7 @@ pub fn pairs_needed(
         };
         Ok(power(&campaign, effect)? >= wanted)
     };
-    // Doubling, then bisection: power grows with n, apart from the steps of exact tests.
+    // Doubling, then bisection: power grows with n, except for the steps of exact tests.
     let mut above = 1;
     while !enough(above)? {
         if above >= most {
@@ -93,7 +93,8 @@ pub fn pairs_needed(
     Ok(Some(above))
 }
 
-/// Noise drawn once, to which any effect can be added: the answers for two effects then differ by the effects only.
+/// Noise that is drawn once; any effect can be added to it. So the results for two effects differ only because of the
+/// effects.
 struct Simulation {
     campaigns: Vec<Vec<f64>>,
     threshold: f64,
@@ -153,7 +154,7 @@ impl Simulation {
     }
 
     fn detectable(&self, wanted: f64) -> Result<Option<f64>> {
-        // An effect beyond all noise makes every pair point the same way: no larger effect is easier to find.
+        // With an effect larger than all noise every pair has the same sign, so no larger effect is easier to detect.
         let mut high = if self.largest > 0.0 {
             2.0 * self.largest
         } else {
@@ -163,7 +164,7 @@ impl Simulation {
             return Ok(None);
         }
         let mut low = 0.0;
-        // Two digits more than anyone reads.
+        // Twenty halvings give two digits more than are displayed.
         for _ in 0..20 {
             let middle = 0.5 * (low + high);
             if self.power(middle)? >= wanted {

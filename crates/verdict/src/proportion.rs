@@ -1,4 +1,4 @@
-//! Success counts: an interval that stays inside 0 and 1, and an exact test.
+//! Success counts: an interval within 0 and 1, and an exact test.
 //!
 //! Sources: Wilson (1927), Fisher (1935).
 
@@ -8,7 +8,7 @@ use crate::normal;
 use crate::number::probability;
 use crate::sample::Count;
 
-/// Refuses a count without attempts or with more successes than attempts.
+/// Fails if there are no attempts or more successes than attempts.
 pub(crate) fn check(side: Side, index: usize, count: Count) -> Result<()> {
     if count.attempts > 0 && count.successes <= count.attempts {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn wilson(count: Count, level: f64) -> Result<Interval> {
     );
     let half = z / (n + z * z) * (wins * losses / n + z * z / 4.0).sqrt();
     let centre = (wins + z * z / 2.0) / (n + z * z);
-    // At the extremes the formula gives 0 and 1, apart from rounding.
+    // At the extremes the formula gives exactly 0 and 1, except for rounding.
     let low = if count.successes == 0 {
         0.0
     } else {
@@ -52,14 +52,16 @@ pub fn wilson(count: Count, level: f64) -> Result<Interval> {
     })
 }
 
-/// Fisher's exact test of two independent proportions: the sum of all tables that are no more likely than this one.
+/// Fisher's exact test of two independent proportions: the total probability of all tables that are at most as likely
+/// as the observed one.
 pub fn fisher(a: Count, b: Count) -> Result<Test> {
     check(Side::A, 0, a)?;
     check(Side::B, 0, b)?;
     let successes = a.successes + b.successes;
     let least = successes.saturating_sub(b.attempts);
     let most = successes.min(a.attempts);
-    // Successive tables differ by a ratio of small products, which keeps all digits where factorials would lose them.
+    // The ratio of successive tables is a ratio of small products, which is exact where factorials would lose
+    // precision.
     let ratio = |k: u64| {
         let up = (a.attempts - k) as f64 * (successes - k) as f64;
         let down = (k + 1) as f64 * (b.attempts + k + 1 - successes) as f64;
@@ -69,14 +71,14 @@ pub fn fisher(a: Count, b: Count) -> Result<Test> {
     Ok(Test { p, exact: true })
 }
 
-/// Probability of all outcomes that are no more likely than `observed`, for a distribution on `least..=most` given by
-/// the ratio of each probability to the one before. It must have one peak.
+/// Total probability of all outcomes that are at most as likely as `observed`. The distribution on `least..=most` is
+/// given by the ratio of each probability to the one before, and must have one peak.
 fn no_more_likely(least: u64, most: u64, observed: u64, ratio: impl Fn(u64) -> f64) -> f64 {
-    // Outward from the observed outcome, in units of its own probability.
+    // Start at the observed outcome and sum outward, in units of its probability.
     let (mut as_rare, mut all) = (1.0, 1.0);
     let mut add = |weight: f64| {
         all += weight;
-        // Outcomes that are equally likely differ in their last digits.
+        // Outcomes of equal probability differ in their last digits because of rounding.
         if weight <= 1.0 + 1e-7 {
             as_rare += weight;
         }
@@ -97,7 +99,7 @@ fn no_more_likely(least: u64, most: u64, observed: u64, ratio: impl Fn(u64) -> f
             break;
         }
     }
-    // An outcome too rare to be compared with the peak overflows the sum; its p-value is then below any threshold.
+    // If the observed outcome is extremely rare the sum overflows; its p-value is then below any threshold.
     if all.is_finite() {
         (as_rare / all).min(1.0)
     } else {

@@ -1,15 +1,15 @@
-//! Mid-ranks, doubled so that they stay whole numbers when values tie.
+//! Mid-ranks, doubled so that they are integers even for ties.
 
-/// Ranks of values that may tie.
+/// Ranks of values that may contain ties.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ranks {
-    /// Twice the mid-rank of each value, in the order given; ranks count from 1.
+    /// Twice the mid-rank of each value, in input order; ranks start at 1.
     pub doubled: Vec<u32>,
-    /// Whether any two values are equal.
+    /// True if any two values are equal.
     pub ties: bool,
 }
 
-/// Ranks finite values from the smallest up; equal values share the mean of their ranks.
+/// Ranks finite values in ascending order; equal values get the mean of their ranks.
 pub(crate) fn rank(values: &[f64]) -> Ranks {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&i, &j| values[i].total_cmp(&values[j]));

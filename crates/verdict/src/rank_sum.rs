@@ -1,4 +1,4 @@
-//! Unpaired data: the Mann-Whitney U test, the Hodges-Lehmann shift and the interval that belongs to both.
+//! Unpaired data: the Mann-Whitney U test, the Hodges-Lehmann shift and the matching interval.
 //!
 //! Sources: Mann and Whitney (1947); Hodges and Lehmann (1963); Hollander, Wolfe and Chicken, "Nonparametric
 //! Statistical Methods" (3rd edition), sections 4.1 to 4.3.
@@ -21,10 +21,10 @@ fn check(a: &[f64], b: &[f64]) -> Result<()> {
     all_finite(Side::B, b)
 }
 
-/// Two-sided test of "A and B come from one distribution".
+/// Two-sided test of the hypothesis that A and B have the same distribution.
 ///
-/// Up to [`EXACT_UNPAIRED`] values in all, the distribution over all ways to choose which values are B's is enumerated,
-/// ties included; p is twice the smaller tail. Beyond, the normal approximation with tie and continuity correction.
+/// For up to [`EXACT_UNPAIRED`] values in total, all assignments of values to B are enumerated, ties included; p is
+/// twice the smaller tail. For more values, the normal approximation with tie and continuity correction is used.
 pub fn test(a: &[f64], b: &[f64]) -> Result<Test> {
     check(a, b)?;
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
@@ -40,7 +40,7 @@ pub fn test(a: &[f64], b: &[f64]) -> Result<Test> {
         return Ok(Test { p, exact: true });
     }
     let (size_a, size_b, total) = (a.len() as f64, b.len() as f64, all.len() as f64);
-    // In units of doubled ranks: B's mean is m(N + 1), and half a rank is 1.
+    // In units of doubled ranks: the mean of B's rank sum is m(N + 1), and half a rank is 1.
     let mean_rank = total + 1.0;
     let spread: f64 = ranks
         .doubled
@@ -62,7 +62,7 @@ pub fn test(a: &[f64], b: &[f64]) -> Result<Test> {
     })
 }
 
-/// Twice the smaller tail of the sum of `chosen` of the given doubled ranks.
+/// Twice the smaller tail of the sum of `chosen` of the doubled ranks.
 fn exact_two_sided(doubled: &[u32], chosen: usize, observed: u64) -> f64 {
     let (counts, least) = subset_sums(doubled, chosen);
     let all: f64 = counts.iter().sum();
@@ -72,10 +72,10 @@ fn exact_two_sided(doubled: &[u32], chosen: usize, observed: u64) -> f64 {
     (2.0 * below.min(above) / all).min(1.0)
 }
 
-/// How many subsets of `chosen` weights have each sum, from the smallest possible sum up, and that smallest sum.
+/// Number of subsets of `chosen` weights for each sum, starting at the smallest possible sum, and that smallest sum.
 ///
-/// Weights are taken relative to the smallest, which keeps the table short. Counts are floating-point: all terms are
-/// positive, so nothing cancels, and below 2^53 they are exact.
+/// Weights are taken relative to the smallest, which shortens the table. Counts are floats: all terms are positive, so
+/// nothing cancels, and they are exact below 2^53.
 fn subset_sums(weights: &[u32], chosen: usize) -> (Vec<f64>, usize) {
     let lowest = weights.iter().copied().min().unwrap_or(0);
     let mut relative: Vec<usize> = weights.iter().map(|&w| (w - lowest) as usize).collect();
@@ -103,7 +103,7 @@ fn subset_sums(weights: &[u32], chosen: usize) -> (Vec<f64>, usize) {
     (sums, least + chosen * lowest as usize)
 }
 
-/// Where the interval of level at least 1 − `alpha` cuts the sorted differences of `n` by `m` values.
+/// Position of the interval ends in the sorted differences of `n` by `m` values, for a level of at least 1 − `alpha`.
 pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     if n + m > EXACT_UNPAIRED {
         let (n, m) = (n as f64, m as f64);
@@ -117,11 +117,11 @@ pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     cut_of(&untied(n, m), alpha)
 }
 
-/// Null distribution of U for groups of `n` and `m` values without ties, computed once for each pair of sizes.
+/// Null distribution of U for groups of `n` and `m` values without ties; computed once for each pair of sizes.
 fn untied(n: usize, m: usize) -> Arc<[f64]> {
     type Tables = BTreeMap<(usize, usize), Arc<[f64]>>;
     static KNOWN: Mutex<Tables> = Mutex::new(Tables::new());
-    // A thread that panicked while holding the lock left a valid map: entries are inserted whole.
+    // Entries are inserted whole, so the map is valid even if a thread panicked while it held the lock.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = known.entry((n, m)).or_insert_with(|| {
         let ranks: Vec<u32> = (1..=u32::try_from(n + m).unwrap_or(u32::MAX)).collect();
@@ -132,7 +132,7 @@ fn untied(n: usize, m: usize) -> Arc<[f64]> {
     Arc::clone(entry)
 }
 
-/// Hodges-Lehmann shift: the median of all differences b − a, with the interval that inverts the Mann-Whitney test.
+/// Hodges-Lehmann shift: the median of all differences b − a, with the interval of the inverted Mann-Whitney test.
 pub fn estimate(a: &[f64], b: &[f64], level: f64) -> Result<Estimate> {
     check(a, b)?;
     probability("a confidence level", level)?;
@@ -143,11 +143,11 @@ pub fn estimate(a: &[f64], b: &[f64], level: f64) -> Result<Estimate> {
     Ok(Estimate { value, interval })
 }
 
-/// The differences of all values of B from all values of A.
+/// The differences of every value of B from every value of A.
 struct Differences {
     a: Vec<f64>,
     b: Vec<f64>,
-    /// All differences, sorted, where they are few enough to be kept.
+    /// All differences, sorted, if they are few enough to be stored.
     all: Option<Vec<f64>>,
 }
 
@@ -179,7 +179,7 @@ impl Ordered for Differences {
         (low, self.b[self.b.len() - 1] - self.a[0])
     }
 
-    /// How many differences are at most `limit`: as a grows, ever more of b lies near enough.
+    /// Number of differences that are at most `limit`. As `a` ascends, more values of `b` satisfy the limit.
     fn at_most(&self, limit: f64) -> u64 {
         let mut end = 0;
         let mut count = 0;
@@ -193,10 +193,11 @@ impl Ordered for Differences {
     }
 }
 
-/// The smallest two-sided p-value that groups of `n` and `m` can give: complete separation, 2 / C(n + m, n).
+/// The smallest two-sided p-value that is possible for groups of `n` and `m` values: complete separation, 2 / C(n + m,
+/// n).
 pub fn smallest_p(n: u64, m: u64) -> f64 {
     let (small, all) = (n.min(m), n + m);
-    // ln C(N, k) as a sum stays finite where the coefficient does not.
+    // ln C(N, k) as a sum stays finite where the coefficient overflows.
     let log: f64 = (0..small)
         .map(|i| libm::log((all - i) as f64 / (small - i) as f64))
         .sum();

@@ -1,17 +1,18 @@
-//! A random generator of our own, so that the same seed gives the same verdict on every machine and in every version.
+//! A random generator that never changes, so that the same seed gives the same verdict on every machine and in every
+//! version.
 //!
-//! It is not the generator of reference strings (`pagetide_reference::Rng`), which is xoshiro256\*\*: permutation p-values
-//! and bootstrap intervals of records already judged come from this one's stream, and must not change with it.
+//! Reference strings use another generator (`pagetide_reference::Rng`, xoshiro256\*\*). Permutation p-values and
+//! bootstrap intervals of existing judgements depend on this one and must stay reproducible.
 
-/// xoshiro256++ 1.0 (Blackman and Vigna 2019), seeded through splitmix64. Its output never changes: a better generator
-/// gets a new name.
+/// xoshiro256++ 1.0 (Blackman and Vigna 2019), seeded through splitmix64. Its output must never change; another
+/// generator needs another name.
 #[derive(Clone, Debug)]
 pub struct Xoshiro {
     state: [u64; 4],
 }
 
 impl Xoshiro {
-    /// A generator for `seed`; any value is fine, zero included.
+    /// A generator for `seed`; every value is valid, including zero.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         let mut next = || {
@@ -37,12 +38,12 @@ impl Xoshiro {
         result
     }
 
-    /// Uniform in [0, 1), with 53 bits.
+    /// A uniform number in [0, 1), with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / 9007199254740992.0)
     }
 
-    /// Uniform among 0, 1, …, `bound` − 1 without bias (Lemire 2019); 0 when `bound` is 0.
+    /// A uniform number among 0, 1, …, `bound` − 1, without bias (Lemire 2019); 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let range = u128::from(u64::try_from(bound).unwrap_or(u64::MAX));
         if range == 0 {
@@ -57,7 +58,7 @@ impl Xoshiro {
         }
     }
 
-    /// A standard normal variable, by Marsaglia's polar method.
+    /// A standard normal variate, by Marsaglia's polar method.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -68,7 +69,7 @@ impl Xoshiro {
         }
     }
 
-    /// Puts `items` into random order (Fisher and Yates).
+    /// Shuffles `items` (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -1,24 +1,25 @@
-//! Decision rules: thresholds for p-values and the level of intervals at one look at the data.
+//! Decision rules: thresholds for p-values and the level of intervals for one look at the data.
 
 use serde::Serialize;
 
 use crate::error::Result;
 use crate::number::probability;
 
-/// Thresholds of one look. For a fixed number of trials there is one look and Holm's thresholds; a plan that looks
-/// several times makes one rule for each look.
+/// Thresholds for one look at the data. A fixed number of trials has one look and Holm's thresholds. A sequential plan
+/// has one rule for each look.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rule {
-    /// Error rate of the whole family over all looks.
+    /// Error rate of the whole family, over all looks.
     pub alpha: f64,
     /// Confidence level of intervals at this look.
     pub level: f64,
-    /// Threshold for a p-value when 1, 2, … hypotheses remain; beyond its end the last is shared out evenly.
+    /// Threshold for a p-value if 1, 2, … hypotheses remain. For more than its length, the last one is divided evenly.
     thresholds: Vec<f64>,
 }
 
 impl Rule {
-    /// One look, as many trials as were planned: Holm's procedure at `alpha`, intervals of level 1 − `alpha`.
+    /// One look after a fixed number of trials: Holm's procedure at `alpha`, intervals of level 1 − `alpha`. Fails if
+    /// `alpha` is not in (0, 1).
     pub fn fixed(alpha: f64) -> Result<Self> {
         probability("the error rate", alpha)?;
         Ok(Self {
@@ -28,11 +29,12 @@ impl Rule {
         })
     }
 
-    /// A look of a plan; `thresholds[i]` is for i + 1 remaining hypotheses and must not be empty.
+    /// One look of a plan; `thresholds[i]` is for i + 1 remaining hypotheses and must not be empty.
     pub(crate) fn look(alpha: f64, thresholds: Vec<f64>) -> Self {
         Self {
             alpha,
-            // An interval of level 1 has no use; with nothing to spend at this look it is as wide as the data.
+            // Level 1 would make intervals infinite. If this look may spend nothing, the interval is as wide as the
+            // data.
             level: 1.0 - thresholds[0].max(1e-12),
             thresholds,
         }
@@ -47,11 +49,11 @@ impl Rule {
         }
     }
 
-    /// `p` rescaled such that it is at most `alpha` exactly where it is at most the threshold.
+    /// `p` scaled such that it is at most `alpha` exactly if it is at most the threshold.
     pub(crate) fn rescale(&self, p: f64, remaining: usize) -> f64 {
         let threshold = self.threshold(remaining);
         if threshold > 0.0 {
-            // Multiplying before dividing keeps a p-value that meets its threshold exactly from being lost to rounding.
+            // Multiplying before dividing keeps a p-value that equals its threshold from being lost to rounding.
             (p * self.alpha / threshold).min(1.0)
         } else {
             1.0

@@ -1,26 +1,26 @@
-//! What is judged: metrics with their values, as plain data.
+//! The input of a judgement: metrics with their values, as plain data.
 
 use pagetide_quantity::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::margin::Margin;
 
-/// Metrics that are judged together and share one error rate: usually all metrics of one comparison of a campaign.
+/// Metrics that are judged together and share one error rate: usually all metrics of one comparison in a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Family {
-    /// Probability of any false "improved" or "regressed" among the primary metrics that may be accepted.
+    /// Accepted probability of any false "improved", "regressed" or "changed" among the primary metrics.
     pub alpha: f64,
-    /// Seed of whatever is drawn at random.
+    /// Random seed of permutation tests and bootstrap.
     pub seed: u64,
-    /// Random patterns drawn by permutation tests that cannot be enumerated, and resamples of the bootstrap. 0 leaves
-    /// out the sign-flip test and the intervals of tails, which saves most of the time.
+    /// Number of random patterns for permutation tests that are not enumerated, and of bootstrap resamples. 0 omits the
+    /// sign-flip test and the intervals of tails, which saves most of the time.
     pub resamples: u32,
-    /// The metrics, in the order in which judgements come back.
+    /// The metrics; judgements are returned in this order.
     pub metrics: Vec<MetricSample>,
 }
 
 impl Family {
-    /// A family with the customary error rate of 5 % and 9,999 resamples.
+    /// A family with the usual error rate of 5 % and 9,999 resamples.
     pub fn new(seed: u64, metrics: Vec<MetricSample>) -> Self {
         Self {
             alpha: 0.05,
@@ -31,14 +31,14 @@ impl Family {
     }
 }
 
-/// How B is set against A.
+/// How B is compared with A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// As a ratio where all values are positive and the unit is not a share, else as a difference.
+    /// As a ratio if all values are positive and the unit is not a share, otherwise as a difference.
     #[default]
     Auto,
-    /// B divided by A; refuses values that are not positive.
+    /// B divided by A; fails for values that are not positive.
     Ratio,
     /// B minus A, in the metric's unit.
     Difference,
@@ -51,21 +51,21 @@ pub struct MetricSample {
     pub name: String,
     /// Its unit as a label, such as `nanos`, `count` or `share`.
     pub unit: String,
-    /// Which way is better.
+    /// Which direction is better.
     pub direction: Direction,
-    /// Whether it shares in the family's error rate; the others are explanations.
+    /// Whether the metric is primary: it shares the family's error rate. The other metrics only explain.
     pub primary: bool,
-    /// The equivalence margin; `None` takes the default for name and unit.
+    /// The equivalence margin; `None` for the default of name and unit.
     #[serde(default)]
     pub margin: Option<Margin>,
-    /// Ratio or difference.
+    /// Compare as ratio or as difference.
     #[serde(default)]
     pub scale: Scale,
     /// The values.
     pub data: Data,
 }
 
-/// Values of A and B, in the shape in which they were sampled.
+/// Values of A and B, by sampling design.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "shape")]
 pub enum Data {
@@ -74,11 +74,11 @@ pub enum Data {
         /// The pairs.
         pairs: Vec<Pair>,
     },
-    /// Unpaired values, such as those of two sessions, each in the order in which they were measured.
+    /// Unpaired values, such as those of two sessions, each in order of measurement.
     Unpaired {
         /// Values of the baseline.
         a: Vec<f64>,
-        /// Values of what is compared with it.
+        /// Values of the variant that is compared.
         b: Vec<f64>,
     },
     /// Sampling units (boots, fresh arenas) paired by block, with repetitions nested in each.
@@ -93,14 +93,14 @@ pub enum Data {
         /// B's units, each with its repetitions.
         b: Vec<Vec<f64>>,
     },
-    /// Distributions of many accesses, one for each trial, of which a quantile is compared; paired by seed or block.
+    /// A quantile of distributions of many accesses, one distribution for each trial; paired by seed or block.
     PairedTails {
         /// Which quantile, in (0, 1).
         quantile: f64,
         /// The pairs.
         pairs: Vec<TailPair>,
     },
-    /// As `PairedTails`, for unpaired trials.
+    /// Same as `PairedTails`, for unpaired trials.
     UnpairedTails {
         /// Which quantile, in (0, 1).
         quantile: f64,
@@ -111,13 +111,13 @@ pub enum Data {
     },
     /// No usable values.
     Invalid {
-        /// Why, as one sentence.
+        /// The reason, as one sentence.
         reason: String,
     },
 }
 
 impl Data {
-    /// Pairs of values that are not known to be equal to the bit.
+    /// Paired values whose records are not known to be equal to the bit.
     pub fn paired(a: &[f64], b: &[f64]) -> Self {
         let pairs = a.iter().zip(b).map(|(&a, &b)| Pair::new(a, b)).collect();
         Self::Paired { pairs }
@@ -129,7 +129,7 @@ impl Data {
 pub struct Pair {
     /// The baseline's value.
     pub a: f64,
-    /// The other's value.
+    /// The other variant's value.
     pub b: f64,
     /// Whether the two records behind the values are equal to the bit.
     #[serde(default)]
@@ -137,7 +137,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A pair whose records were not compared bit by bit, or differ.
+    /// A pair whose records differ or were not compared.
     pub fn new(a: f64, b: f64) -> Self {
         Self {
             a,
@@ -147,19 +147,19 @@ impl Pair {
     }
 }
 
-/// One sampling unit of each variant with the repetitions inside.
+/// One sampling unit of each variant, with its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnitPair {
     /// The baseline's repetitions.
     pub a: Vec<f64>,
-    /// The other's repetitions.
+    /// The other variant's repetitions.
     pub b: Vec<f64>,
-    /// Whether all records behind them are equal to the bit.
+    /// Whether all records of both units are equal to the bit.
     #[serde(default)]
     pub identical: bool,
 }
 
-/// Successes among attempts in one trial.
+/// Number of successes among the attempts of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Attempts that succeeded.
@@ -168,12 +168,12 @@ pub struct Count {
     pub attempts: u64,
 }
 
-/// A value and how often it was seen: one bucket of a histogram.
+/// A value and its frequency: one bucket of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bin {
-    /// The value that stands for the bucket.
+    /// Representative value of the bucket.
     pub value: f64,
-    /// Accesses in it.
+    /// Number of accesses in the bucket.
     pub count: u64,
 }
 
@@ -182,9 +182,9 @@ pub struct Bin {
 pub struct TailPair {
     /// The baseline's distribution.
     pub a: Vec<Bin>,
-    /// The other's distribution.
+    /// The other variant's distribution.
     pub b: Vec<Bin>,
-    /// Whether the two records behind the distributions are equal to the bit.
+    /// Whether the two records of the distributions are equal to the bit.
     #[serde(default)]
     pub identical: bool,
 }

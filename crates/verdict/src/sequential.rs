@@ -1,20 +1,19 @@
-//! Sampling until sure: looks at the data on the way, with an error rate that holds in spite of looking.
+//! Sampling until sure: interim looks at the data, with an error rate that holds over all looks.
 //!
-//! The looks are planned before the first trial, and each may spend a part of the error rate (Lan and DeMets 1983). What
-//! a look spends is the level of its exact test, and the parts add up to no more than the whole (Boole's inequality), so
-//! the rate holds for any noise and any number of pairs. A sharper method, boundaries from the joint normal
-//! distribution of all looks (Armitage, McPherson and Rowe 1969), was tried and dropped: with the few pairs of early
-//! looks it gave
-//! 5.7 % false alarms where 5 % were asked for. Two things are special here:
+//! The looks are planned before the first trial, and each may spend a part of the error rate (Lan and DeMets 1983). A
+//! look spends the level of its exact test, and the parts add up to at most the whole (Boole's inequality), so the rate
+//! holds for any noise and any number of pairs. Boundaries from the joint normal distribution of all looks (Armitage,
+//! McPherson and Rowe 1969) were tried and dropped: with the few pairs of early looks they gave 5.7 % false alarms
+//! instead of 5 %. Two properties are special here:
 //!
-//! - Rank tests of few values have few p-values. A threshold is lowered to the next p-value that can occur, and what this
-//!   leaves unspent goes to later looks.
-//! - Primary metrics share the error rate by Holm's steps, with thresholds computed for each share of it (Maurer and
-//!   Bretz 2013).
+//! - Rank tests of few values have few possible p-values. A threshold is lowered to the next possible p-value, and the
+//!   unspent rest goes to later looks.
+//! - Primary metrics share the error rate by Holm's steps, with thresholds computed separately for each fraction of it
+//!   (Maurer and Bretz 2013).
 //!
-//! Intervals at each look have the level of that look's threshold: repeated confidence intervals (Jennison and Turnbull
-//! 1989), which cover the truth at all looks together with at least the level asked for. So stopping because the
-//! interval lies inside the margin is as safe as stopping because it left zero.
+//! Intervals at each look have the level of that look's threshold. They are repeated confidence intervals (Jennison and
+//! Turnbull 1989): over all looks together they cover the true value with at least the requested probability. So
+//! stopping because the interval lies inside the margin is as safe as stopping because it excludes zero.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,20 +26,20 @@ use crate::rule::Rule;
 use crate::sample::Family;
 use crate::{rank_sum, signed_rank};
 
-/// How the error rate is spread over the looks.
+/// How the error rate is distributed over the looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spending {
     /// Much of it early: clear effects end a campaign soon. α ln(1 + (e − 1) t).
     #[default]
     Pocock,
-    /// Nearly all of it at the end: early stops need overwhelming evidence, the last look is almost that of a fixed
-    /// number of trials. 4 (1 − Φ(z(1 − α/4) / √t)).
+    /// Nearly all of it at the end. Stopping early needs very strong evidence, and the last look is almost as powerful
+    /// as a fixed number of trials. 4 (1 − Φ(z(1 − α/4) / √t)).
     ObrienFleming,
 }
 
 impl Spending {
-    /// How much of `alpha` may be spent when the part `t` of all trials has been run.
+    /// Part of `alpha` that may be spent when the fraction `t` of all trials has run.
     pub fn spent(self, alpha: f64, t: f64) -> f64 {
         if t >= 1.0 {
             return alpha;
@@ -55,19 +54,19 @@ impl Spending {
     }
 }
 
-/// How trials of A and B belong together.
+/// How trials of A and B are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
-    /// By seed or block.
+    /// Paired by seed or block.
     #[default]
     Paired,
-    /// Unpaired, with equally many trials of both variants.
+    /// Unpaired, with the same number of trials for both variants.
     Unpaired,
 }
 
 impl Design {
-    /// The smallest p-value of `n` pairs, or of `n` trials of each variant.
+    /// The smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
     fn smallest_p(self, n: u64) -> f64 {
         match self {
             Self::Paired => signed_rank::smallest_p(n),
@@ -75,7 +74,8 @@ impl Design {
         }
     }
 
-    /// The largest level at most `nominal` that the rank test of `n` can have; 0 where it has none.
+    /// The largest level of at most `nominal` that the rank test of `n` pairs (or trials of each variant) can have; 0
+    /// if there is none.
     fn attainable(self, n: u64, nominal: f64) -> f64 {
         let n = usize::try_from(n).unwrap_or(usize::MAX);
         let error = match self {
@@ -90,9 +90,9 @@ impl Design {
     }
 }
 
-/// When to look, and what to claim at each look.
+/// The planned looks, and the thresholds at each look.
 ///
-/// It is never stored: store the looks and make the plan again.
+/// A plan is not stored: store the looks and create the plan again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     looks: Vec<u64>,
@@ -103,18 +103,18 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "decision")]
 pub enum Decision {
-    /// Stop.
+    /// Stop sampling.
     Stop {
-        /// Why.
+        /// The reason.
         why: Reason,
         /// The final judgements.
         judgements: Vec<Judgement>,
     },
-    /// Go on.
+    /// Continue sampling.
     Continue {
-        /// Pairs, or trials of each variant, at the next look.
+        /// Number of pairs, or trials of each variant, at the next look.
         next: u64,
-        /// How it stands; metrics that are sure now may say so.
+        /// Interim judgements; a metric that is sure now may be reported as such.
         judgements: Vec<Judgement>,
     },
 }
@@ -123,14 +123,15 @@ pub enum Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Every primary metric has its verdict.
+    /// Every primary metric has a verdict.
     Sure,
-    /// The last planned look is over.
+    /// The last planned look has been made.
     Cap,
 }
 
 impl Plan {
-    /// A plan that looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics.
+    /// A plan with looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics. Fails if
+    /// `looks` is not ascending or `alpha` is not in (0, 1).
     pub fn new(
         alpha: f64,
         looks: &[u64],
@@ -145,7 +146,7 @@ impl Plan {
                 looks: looks.to_vec(),
             });
         }
-        // Boundaries for the whole error rate, for half of it, a third, …: one for each step of Holm.
+        // Thresholds for the whole error rate, for half of it, a third, and so on: one set for each of Holm's steps.
         let steps: Vec<Vec<f64>> = (1..=primaries.max(1))
             .map(|share| {
                 let share = alpha / share as f64;
@@ -161,8 +162,8 @@ impl Plan {
         })
     }
 
-    /// The plan for `until = "sure"` with a cap: the first look is the earliest at which anything can be claimed, each
-    /// further one comes after half as many trials again.
+    /// The plan for `until = "sure"` with at most `cap` pairs or trials. The first look is the earliest that can claim
+    /// anything; each later look has 1.5 times as many trials as the one before.
     pub fn until_sure(alpha: f64, cap: u64, primaries: usize, design: Design) -> Result<Self> {
         probability("the error rate", alpha)?;
         let spending = Spending::default();
@@ -171,7 +172,7 @@ impl Plan {
             .find(|&n| design.smallest_p(n) <= spending.spent(share, n as f64 / cap as f64));
         let mut looks = Vec::new();
         let mut next = first.unwrap_or(cap);
-        // A look shortly before the last would cost error rate and save nothing.
+        // A look shortly before the last would spend error rate and save nothing.
         while next * 5 <= cap * 4 {
             looks.push(next);
             next = floor_u64(next as f64 * 1.5).max(next + 1);
@@ -185,25 +186,25 @@ impl Plan {
         &self.looks
     }
 
-    /// The most pairs, or trials of each variant, that will be run.
+    /// The largest number of pairs, or trials of each variant, that will be run.
     pub fn cap(&self) -> u64 {
         self.looks[self.looks.len() - 1]
     }
 
-    /// The thresholds of a look, counted from 0; past the last look, those of the last.
+    /// The thresholds of a look, counted from 0. After the last look, those of the last.
     pub fn rule(&self, look: usize) -> &Rule {
         &self.rules[look.min(self.rules.len() - 1)]
     }
 
-    /// Judges the data collected until `look` (counted from 0) and says whether to go on. Trials that were invalid may
-    /// be missing; data beyond the look must not be there.
+    /// Judges the data collected up to `look` (counted from 0) and decides whether to continue. Invalid trials may be
+    /// missing, but `family` must not contain data from after the look.
     pub fn decide(&self, family: &Family, look: usize) -> Decision {
         let judgements = judge_by(family, self.rule(look));
         let any_primary = judgements.iter().any(|judgement| judgement.primary);
         let sure = judgements
             .iter()
             .filter(|judgement| judgement.primary || !any_primary)
-            // More trials do not help where nothing can be judged.
+            // More trials do not help if a metric cannot be judged.
             .all(|j| j.verdict.is_sure() || matches!(j.verdict, Verdict::Invalid { .. }));
         match self.looks.get(look + 1) {
             Some(&next) if !sure => Decision::Continue { next, judgements },
@@ -215,8 +216,8 @@ impl Plan {
     }
 }
 
-/// Thresholds for p-values at each look, which together spend at most `alpha`. `attainable(n, p)` gives the largest level
-/// at most `p` that the test can have with `n` trials; what it leaves unspent goes to later looks.
+/// Thresholds for the p-values at each look, which together spend at most `alpha`. `attainable(n, p)` returns the
+/// largest level of at most `p` that the test can have with `n` trials; the unspent rest goes to later looks.
 pub fn thresholds(
     alpha: f64,
     looks: &[u64],

@@ -1,53 +1,53 @@
-//! Serial correlation: whether each trial of a session resembles the one before it. If so, the trials carry less
-//! information than their number suggests.
+//! Serial correlation: whether each trial of a session resembles the one before. If so, the trials carry less
+//! information than the same number of independent trials.
 //!
-//! Successive trials are alike because a machine warms up, a page cache fills, or another load comes and goes. Pairs
-//! from one block share all of that, and their difference is free of it. Unpaired groups are not. Rank tests assume
-//! independent values, so an interval from two drifting sessions is several times too narrow. This module tests the
-//! correlation between neighbours and computes how much wider the interval has to be.
+//! Successive trials are correlated because a machine warms up, a page cache fills, or another load comes and goes. Two
+//! trials of one block share these conditions, so their difference does not contain them. Unpaired groups do. Rank
+//! tests assume independent values, so an interval from two drifting sessions is several times too narrow. This module
+//! tests the correlation between neighbours and computes how much wider the interval must be.
 //!
-//! It corrects only what can be *detected*, and few trials show little. With eight trials against eight, each of which
-//! keeps 80 % of the one before, 95 % intervals that assume independence cover 49 %; widened where correlation is
-//! detected, they cover 79 %. With thirty against thirty it is 48 % and 89 %. What differed between two sessions as a
-//! whole leaves no trace inside either. Only trials in blocks, one of each variant, are safe from both.
+//! Only *detected* correlation is corrected, and few trials show little of it. For eight trials against eight, each of
+//! which retains 80 % of the deviation of the one before, 95 % intervals that assume independence cover 49 %; widened
+//! if correlation is detected, they cover 79 %. For thirty against thirty it is 48 % and 89 %. A difference between two
+//! sessions as a whole cannot be detected within either. Only trials in blocks, one of each variant, are safe from
+//! both.
 
 use crate::error::{Result, Side};
 use crate::number::all_finite;
 use crate::rank::rank;
 use crate::rng::Xoshiro;
 
-/// Orders drawn at random for the test.
+/// Number of random orders for the test.
 const ORDERS: u32 = 499;
-/// Error rate of the test: independent values are called dependent as often. Widening an
-/// interval needlessly makes its coverage half a percent too high; not widening it when needed costs many percent. So
-/// this is more than the customary 5 %.
+/// Significance level of the test. It is higher than the usual 5 %, because the errors are not equally bad: widening an
+/// interval needlessly makes its coverage half a percent too high, but not widening it when needed costs many percent.
 pub const LEVEL: f64 = 0.1;
-/// The largest correlation that is used; closer to 1 the effective n would vanish.
+/// Largest correlation used; for values closer to 1 the effective n would vanish.
 const MOST: f64 = 0.95;
 
-/// How much each trial resembles the one before.
+/// Serial correlation of trials and its consequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dependence {
     /// Correlation of neighbouring values, corrected for its bias in short series; between 0 and 0.95.
     pub correlation: f64,
-    /// One-sided p-value of "the order of the values is random" against "neighbours are alike".
+    /// One-sided p-value for random order against correlated neighbours.
     pub p: f64,
-    /// Factor by which the variance of an estimate from these groups exceeds what independent values would show.
+    /// Factor by which the variance of an estimate exceeds that for independent values.
     pub inflation: f64,
 }
 
 impl Dependence {
-    /// Whether the values show it beyond chance.
+    /// True if the correlation is significant.
     pub fn is_seen(&self) -> bool {
         self.p <= LEVEL && self.inflation > 1.0
     }
 }
 
-/// The correlation between neighbours in groups whose values stand in the order in which they were measured.
+/// Tests the correlation between neighbours in groups whose values are in order of measurement.
 ///
 /// The statistic is the serial correlation of ranks within groups (Wald and Wolfowitz 1943; Bartels 1982), pooled over
-/// the groups, and its p-value comes from random orders, the one that was measured among them. `None` without a group
-/// of at least four values that are not all equal.
+/// the groups. Its p-value comes from random orders, including the measured one. `None` if no group has at least four
+/// values that are not all equal.
 pub fn dependence(groups: &[&[f64]], seed: u64) -> Result<Option<Dependence>> {
     let mut centred: Vec<Vec<f64>> = Vec::new();
     for group in groups {
@@ -96,8 +96,8 @@ pub fn dependence(groups: &[&[f64]], seed: u64) -> Result<Option<Dependence>> {
     }))
 }
 
-/// By how much the variance of a mean of `n` values, each of which remembers the share `correlation` of the one before,
-/// exceeds what their own variance divided by `n` says (Bayley and Hammersley 1946; Law and Kelton, section 4.4).
+/// Factor by which the variance of a mean of `n` values exceeds their sample variance divided by `n`, if neighbours
+/// have this correlation (Bayley and Hammersley 1946; Law and Kelton, section 4.4).
 fn inflation(correlation: f64, n: f64) -> f64 {
     let mut design = 1.0;
     let (mut lag, mut power) = (1.0, correlation);
@@ -106,7 +106,7 @@ fn inflation(correlation: f64, n: f64) -> f64 {
         lag += 1.0;
         power *= correlation;
     }
-    // Values that are alike also vary less around their own mean.
+    // Correlated values also vary less around their own mean.
     design / (1.0 - (design - 1.0) / (n - 1.0)).max(1.0 / n)
 }
 

@@ -1,5 +1,5 @@
-//! Sign-flip permutation test of a mean difference: the observed mean is compared with the means that the same
-//! differences give when the labels of each pair are swapped at random.
+//! Sign-flip permutation test of a mean difference: the observed mean is compared with the means after random swaps of
+//! A and B within pairs.
 //!
 //! Sources: Fisher (1935), section 21; Phipson and Smyth (2010) for the +1 correction; Horowitz and Sahni (1974) for
 //! enumerating subset sums from two halves.
@@ -9,12 +9,13 @@ use crate::interval::Test;
 use crate::number::{all_finite, not_empty};
 use crate::rng::Xoshiro;
 
-/// The most pairs whose 2^n sign patterns are all enumerated.
+/// Up to this number of pairs, all 2^n sign patterns are enumerated.
 pub const ENUMERATED_PAIRS: usize = 20;
 
-/// Two-sided sign-flip test of "the differences are symmetric about zero", with the mean as statistic.
+/// Two-sided sign-flip test of the hypothesis that the differences are symmetric about zero, with the mean as
+/// statistic.
 ///
-/// Up to [`ENUMERATED_PAIRS`] differences every pattern of signs is counted, the observed one included. Beyond,
+/// For up to [`ENUMERATED_PAIRS`] differences, all sign patterns are counted, including the observed one. For more,
 /// `resamples` patterns are drawn from `seed` and p = (1 + extreme) / (1 + resamples).
 pub fn test(differences: &[f64], resamples: u32, seed: u64) -> Result<Test> {
     not_empty("a sign-flip test", differences)?;
@@ -28,11 +29,11 @@ pub fn test(differences: &[f64], resamples: u32, seed: u64) -> Result<Test> {
             exact: true,
         });
     }
-    // Dividing by the largest keeps sums of enormous values finite and those of tiny ones exact.
+    // Dividing by the largest value prevents overflow and underflow of the sums.
     let scaled: Vec<f64> = differences.iter().map(|d| d / scale).collect();
     let observed: f64 = scaled.iter().sum::<f64>().abs();
     let total: f64 = scaled.iter().map(|d| d.abs()).sum();
-    // Sums in another order differ in their last digits; such patterns count as equally extreme.
+    // Sums in another order differ in their last digits, so patterns within rounding count as equally extreme.
     let extreme = observed - 1e-13 * total;
     if scaled.len() <= ENUMERATED_PAIRS {
         return Ok(Test {
@@ -60,7 +61,7 @@ pub fn test(differences: &[f64], resamples: u32, seed: u64) -> Result<Test> {
     })
 }
 
-/// Share of all sign patterns whose sum is at least `extreme` away from zero.
+/// Fraction of all sign patterns whose sum has an absolute value of at least `extreme`.
 fn enumerate(values: &[f64], extreme: f64) -> f64 {
     let (left, right) = values.split_at(values.len() / 2);
     let left = signed_sums(left);
@@ -79,7 +80,7 @@ fn enumerate(values: &[f64], extreme: f64) -> f64 {
     count as f64 / (left.len() * right.len()) as f64
 }
 
-/// All 2^n sums with each value counted as it is or negated.
+/// All 2^n sums in which each value is added or subtracted.
 fn signed_sums(values: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0];
     for &value in values {

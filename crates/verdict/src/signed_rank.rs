@@ -1,4 +1,4 @@
-//! Paired data: Wilcoxon's signed-rank test, the Hodges-Lehmann estimate and the interval that belongs to both.
+//! Paired data: Wilcoxon's signed-rank test, the Hodges-Lehmann estimate and the matching interval.
 //!
 //! Sources: Wilcoxon (1945); Pratt (1959) for differences of zero; Hodges and Lehmann (1963); Hollander, Wolfe and
 //! Chicken, "Nonparametric Statistical Methods" (3rd edition), sections 3.1 to 3.3.
@@ -12,7 +12,7 @@ use crate::normal;
 use crate::number::{all_finite, floor_u64, not_empty, probability, sorted};
 use crate::rank::rank;
 
-/// What becomes of differences that are exactly zero.
+/// How differences of exactly zero are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
     /// They are ranked with the others, then their ranks are dropped (Pratt 1959).
@@ -21,10 +21,10 @@ pub enum Zeros {
     Drop,
 }
 
-/// Two-sided signed-rank test of "the differences are symmetric about zero".
+/// Two-sided signed-rank test of the hypothesis that the differences are symmetric about zero.
 ///
-/// Up to [`EXACT_PAIRS`] differences the conditional null distribution given the (possibly tied) absolute values is
-/// enumerated; beyond, the normal approximation with its tie correction and a continuity correction of one half.
+/// For up to [`EXACT_PAIRS`] differences the null distribution, conditional on the (possibly tied) absolute values, is
+/// enumerated. For more, the normal approximation with tie correction and a continuity correction of one half is used.
 pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
     not_empty("a signed-rank test", differences)?;
     all_finite(Side::Effect, differences)?;
@@ -77,8 +77,8 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
     })
 }
 
-/// Sum of signed ranks: where it is not zero it has the sign of the Hodges-Lehmann estimate, because it counts Walsh
-/// averages above zero against those below, and it is found without making them.
+/// Sum of signed ranks. If it is not zero it has the same sign as the Hodges-Lehmann estimate, because it equals the
+/// number of Walsh averages above zero minus the number below. It is cheaper to compute.
 pub(crate) fn leaning(differences: &[f64]) -> f64 {
     let sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     rank(&sizes)
@@ -90,16 +90,17 @@ pub(crate) fn leaning(differences: &[f64]) -> f64 {
         .sum()
 }
 
-/// Probability of a sum at least as extreme as `observed` under a symmetric distribution that starts at 0.
+/// Probability of a sum at least as extreme as `observed`, for a symmetric distribution that starts at 0.
 pub(crate) fn two_sided_tail(distribution: &[f64], observed: u64) -> f64 {
     let observed = usize::try_from(observed).unwrap_or(usize::MAX);
-    // The distribution is symmetric, so the smaller tail decides and is doubled.
+    // The distribution is symmetric, so the p-value is twice the smaller tail.
     let mirrored = (distribution.len() - 1).saturating_sub(observed);
     let tail: f64 = distribution[..=observed.min(mirrored)].iter().sum();
     (2.0 * tail).min(1.0)
 }
 
-/// Null distribution of the positive rank sum of up to [`EXACT_PAIRS`] values without ties, computed once.
+/// Null distribution of the positive rank sum of up to [`EXACT_PAIRS`] values without ties; computed once for each
+/// size.
 fn untied(n: usize) -> &'static [f64] {
     static TABLES: [OnceLock<Vec<f64>>; EXACT_PAIRS + 1] =
         [const { OnceLock::new() }; EXACT_PAIRS + 1];
@@ -109,7 +110,7 @@ fn untied(n: usize) -> &'static [f64] {
     })
 }
 
-/// Probability of every sum of `weights` when each is counted with probability one half.
+/// Probability of every possible sum of `weights` if each is included with probability one half.
 fn sign_distribution(weights: &[u32]) -> Vec<f64> {
     let mut reached = 0;
     let total: usize = weights.iter().map(|&weight| weight as usize).sum();
@@ -130,16 +131,17 @@ fn sign_distribution(weights: &[u32]) -> Vec<f64> {
     distribution
 }
 
-/// Where the interval of level at least `level` cuts the sorted Walsh averages of `n` values.
+/// Position of the interval ends in the sorted Walsh averages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cutoff {
-    /// Averages left out at each end.
+    /// Number of averages excluded at each end.
     pub outside: u64,
-    /// Two-sided error rate of the test that the interval inverts.
+    /// Two-sided error rate of the inverted test.
     pub error: f64,
 }
 
-/// The widest cut whose error rate is at most `alpha`; with too few values, nothing is cut and the error rate is larger.
+/// The cut that excludes most averages with an error rate of at most `alpha`. With too few values nothing is excluded,
+/// and the error rate is larger.
 pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     if n > EXACT_PAIRS {
         let n = n as f64;
@@ -153,7 +155,7 @@ pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     cut_of(untied(n), alpha)
 }
 
-/// As [`cut`], for the null distribution of any symmetric rank statistic that starts at 0.
+/// Same as [`cut`], for the null distribution of any symmetric rank statistic that starts at 0.
 pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
     let mut best = Cutoff {
         outside: 0,
@@ -179,14 +181,14 @@ pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
 pub struct Estimate {
     /// The point estimate, in the unit of the data.
     pub value: f64,
-    /// The interval; `None` when one value alone allows no statement about others.
+    /// The interval; `None` for a single value.
     pub interval: Option<Interval>,
 }
 
-/// Hodges-Lehmann estimate (the median of all Walsh averages) with the interval that inverts the signed-rank test.
+/// Hodges-Lehmann estimate (the median of all Walsh averages) with the interval of the inverted signed-rank test.
 ///
-/// The ends are order statistics of the Walsh averages, as in R's `wilcox.test(conf.int = TRUE)` for data without ties.
-/// With ties the closed interval keeps at least its level (Randles and Wolfe 1979, section 6.2).
+/// The interval ends are order statistics of the Walsh averages, as in R's `wilcox.test(conf.int = TRUE)` for data
+/// without ties. With ties the closed interval has at least its level (Randles and Wolfe 1979, section 6.2).
 pub fn estimate(differences: &[f64], level: f64) -> Result<Estimate> {
     not_empty("a Hodges-Lehmann estimate", differences)?;
     all_finite(Side::Effect, differences)?;
@@ -198,17 +200,17 @@ pub fn estimate(differences: &[f64], level: f64) -> Result<Estimate> {
     Ok(Estimate { value, interval })
 }
 
-/// Hodges-Lehmann estimate alone.
+/// The Hodges-Lehmann estimate without an interval.
 pub fn pseudo_median(values: &[f64]) -> Result<f64> {
     not_empty("a Hodges-Lehmann estimate", values)?;
     all_finite(Side::Effect, values)?;
     Ok(Walsh::new(sorted(values)).median())
 }
 
-/// The averages of all pairs of a sample, each value with itself included.
+/// The averages of all pairs of values, including each value with itself.
 struct Walsh {
     values: Vec<f64>,
-    /// All averages, sorted, where they are few enough to be kept.
+    /// All averages, sorted, if they are few enough to be stored.
     averages: Option<Vec<f64>>,
 }
 
@@ -240,7 +242,7 @@ impl Ordered for Walsh {
         (self.values[0], self.values[self.values.len() - 1])
     }
 
-    /// How many averages are at most `limit`: two indices that move towards each other.
+    /// Number of averages that are at most `limit`, with two indices that move towards each other.
     fn at_most(&self, limit: f64) -> u64 {
         let mut count = 0;
         let mut end = self.values.len();
@@ -257,7 +259,7 @@ impl Ordered for Walsh {
     }
 }
 
-/// The smallest two-sided p-value that `n` pairs can give: all differences on one side.
+/// The smallest two-sided p-value that is possible with `n` pairs: all differences have the same sign.
 pub fn smallest_p(n: u64) -> f64 {
     libm::exp2(1.0 - n as f64).min(1.0)
 }

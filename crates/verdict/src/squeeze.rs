@@ -1,20 +1,22 @@
-//! The smallest amount of something (memory, say) at which a cost stays within a share of what it is with plenty.
+//! Finds the smallest amount of a resource (memory, for example) at which a cost stays within a given fraction of the
+//! cost with plenty.
 //!
 //! # The design
 //!
-//! 1. With plenty, every seed runs once.
-//! 2. *Scouting*, with the first seed alone: the range from [`Design::least`] to plenty is bisected on a logarithmic scale until
-//!    the gap between too slow and within is [`Design::resolution`], or only the runs for the next step are left.
-//! 3. *Confirming*: both ends of the gap run with the other seeds. An end that its seeds leave open moves the answer
-//!    outwards, to the next size that all seeds decide.
+//! 1. With plenty of the resource, every seed runs once.
+//! 2. *Scouting*, with the first seed only: the range from [`Design::least`] to plenty is bisected on a logarithmic
+//! scale until the gap between too slow and within is at most [`Design::resolution`], or only the runs for the next
+//! step are left.
+//! 3. *Confirming*: both ends of the gap run with the other seeds. If the seeds leave an end open, the answer moves
+//! outwards to the next size that all seeds decide.
 //!
-//! A run is compared with the run of the same seed with plenty. Of the seeds' logarithms of slowdown Student's interval of
-//! 95 % is taken ([`mod@crate::student`]): a size is *within* where all of it is at most the share, *too slow* where all
-//! of it is above. A run that died decides alone: its size is too small. So the answer is two sizes, the largest that is too
-//! small and the smallest that is enough, and what it promises is of those sizes: that nothing in between is better or worse
-//! is not tested, nor is what is larger than both, beyond the sizes that were tried.
+//! A run is compared with the run of the same seed with plenty. The log slowdowns of the seeds get Student's interval
+//! of 95 % ([`mod@crate::student`]). A size is *within* if the whole interval is at most the fraction, and *too slow*
+//! if the whole interval is above it. One failed run is enough to make a size too small. The answer is two sizes: the
+//! largest that is too small and the smallest that is enough. It holds for these sizes. Sizes in between are not
+//! tested, and larger sizes only as far as they were tried.
 //!
-//! What runs next depends on what has run and on nothing else, so a search goes on from its runs wherever it was stopped.
+//! The next run depends only on the runs so far, so an interrupted search can be resumed from its runs.
 
 mod answer;
 mod search;
@@ -27,39 +29,39 @@ pub use search::{Search, Step};
 use crate::number::{floor_u64, log_ratio, mean};
 use crate::student;
 
-/// What is searched, and how thoroughly.
+/// Range and precision of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
-    /// The amount that is plenty.
+    /// The amount that counts as plenty.
     pub plenty: u64,
-    /// The smallest amount that is tried.
+    /// The smallest amount to try.
     pub least: u64,
-    /// Amounts are multiples of this.
+    /// Amounts are rounded up to multiples of this.
     pub step: u64,
-    /// Share by which the cost may exceed that with plenty: 0.05 is 5 %.
+    /// Fraction by which the cost may exceed the cost with plenty: 0.05 is 5 %.
     pub within: f64,
-    /// Seeds.
+    /// Number of seeds.
     pub seeds: u32,
-    /// Most runs in all.
+    /// Largest total number of runs.
     pub runs: u32,
-    /// The gap between too small and enough that is narrow enough, as a share.
+    /// Relative gap between "too small" and "enough" at which the search stops.
     pub resolution: f64,
 }
 
 impl Design {
-    /// The share as a logarithm.
+    /// The allowed fraction as a logarithm.
     fn threshold(&self) -> f64 {
         libm::log1p(self.within)
     }
 
-    /// A size that can be tried: a multiple of the step within bounds.
+    /// Rounds a size up to a multiple of the step, within the range.
     fn at(&self, size: u64) -> u64 {
         let step = self.step.max(1);
         let size = size.div_ceil(step) * step;
         size.clamp(self.least, self.plenty)
     }
 
-    /// The size between two on a logarithmic scale, where they are further apart than the resolution.
+    /// The size in the middle of two on a logarithmic scale; `None` if they are closer than the resolution.
     fn between(&self, small: u64, large: u64) -> Option<u64> {
         let is_wide = large as f64 / small as f64 > 1.0 + self.resolution;
         let size = self.at(floor_u64((small as f64).sqrt() * (large as f64).sqrt()));
@@ -67,46 +69,46 @@ impl Design {
     }
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// A cost above zero; more is worse.
+    /// Its cost, above zero; lower is better.
     Cost(f64),
-    /// It came to no end that counts, for this reason.
+    /// The run failed, for this reason.
     Died(String),
 }
 
-/// What is known of a size.
+/// Verdict on a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
-    /// The cost is within the share.
+    /// The cost is within the allowed fraction.
     Within,
-    /// The cost is above it.
+    /// The cost exceeds it.
     TooSlow,
-    /// The seeds leave it open.
+    /// The interval of the seeds includes the threshold.
     Open,
-    /// A run died.
+    /// A run failed.
     Died,
 }
 
-/// A size that was tried.
+/// Results for one size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The size.
     pub size: u64,
-    /// Seeds that ran.
+    /// Number of seeds that ran.
     pub seeds: u32,
-    /// Mean slowdown against plenty as a share (0.05 is 5 % slower); `None` where no run came to an end.
+    /// Mean slowdown against plenty as a fraction (0.05 is 5 % slower); `None` if no run succeeded.
     pub slowdown: Option<f64>,
-    /// Its interval of 95 %; `None` with fewer than two seeds.
+    /// Its 95 % interval; `None` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
-    /// What follows. Of a size with fewer seeds than the design has it is a first impression.
+    /// Verdict on this size. Provisional if fewer seeds ran than the design has.
     pub fit: Fit,
-    /// Whether all seeds ran, or it needs no more of them.
+    /// True if all seeds ran, or no more are needed.
     pub is_full: bool,
-    /// Why the first run that died did.
+    /// Reason of the first failed run.
     pub died: Option<String>,
 }
 
@@ -155,7 +157,7 @@ impl Point {
         }
     }
 
-    /// Which way the size leans: whether a smaller one is worth a try.
+    /// True if a smaller size is worth trying.
     fn leans_within(&self, within: f64) -> bool {
         match self.fit {
             Fit::Within => true,

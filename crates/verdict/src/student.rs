@@ -1,7 +1,7 @@
-//! A mean with Student's interval: for a handful of values, where rank tests have no level of 95 %.
+//! The mean of a few values with Student's interval. Rank tests cannot reach a level of 95 % for so few.
 //!
-//! Student (1908). It assumes that values are roughly normal, which so few can neither show nor refute. So it is used
-//! for explanations of a verdict, never for a verdict.
+//! Student (1908). It assumes roughly normal values, which so few values can neither confirm nor refute. So it is used
+//! to explain a verdict, never for the verdict itself.
 
 use crate::error::{Result, Side, StatError};
 use crate::interval::Interval;
@@ -14,7 +14,7 @@ const QUANTILES: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The interval of 95 % around the mean of at least two values.
+/// The 95 % interval of the mean. Fails for fewer than two values.
 pub fn interval(values: &[f64]) -> Result<Interval> {
     let deviation = deviation(values, "the interval of a mean")?;
     let degrees = values.len() - 1;
@@ -33,12 +33,12 @@ pub fn interval(values: &[f64]) -> Result<Interval> {
     })
 }
 
-/// The interval of another level, from the quantile whose probability is that of [`p_value`].
+/// The interval of the mean at another level, consistent with [`p_value`]. Fails for fewer than two values.
 pub fn interval_at(values: &[f64], level: f64) -> Result<Interval> {
     let deviation = deviation(values, "the interval of a mean")?;
     let degrees = values.len() - 1;
     let error = 1.0 - level;
-    // The quantile lies between two that are doubled until they enclose it.
+    // Double the upper bound until the quantile is between the two bounds.
     let (mut low, mut high) = (0.0, 1.0);
     while beyond(high, degrees) > error && high < 1e9 {
         (low, high) = (high, 2.0 * high);
@@ -61,8 +61,8 @@ pub fn interval_at(values: &[f64], level: f64) -> Result<Interval> {
     })
 }
 
-/// The probability that a mean of values around zero is as far from zero as theirs, by Student's test (two-sided). Where all are
-/// equal there is nothing to go by but their number: 0 if they are not zero, 1 if they are.
+/// Two-sided p-value of Student's test of a mean of zero. If all values are equal, the result is 0 if they are not
+/// zero, and 1 if they are. Fails for fewer than two values.
 pub fn p_value(values: &[f64]) -> Result<f64> {
     let deviation = deviation(values, "Student's test")?;
     let centre = mean(values)?;
@@ -73,7 +73,7 @@ pub fn p_value(values: &[f64]) -> Result<f64> {
     Ok(beyond(t.abs(), values.len() - 1))
 }
 
-/// The standard deviation of at least two values, which `what` needs.
+/// Standard deviation of at least two values. `what` names the statistic in the error.
 fn deviation(values: &[f64], what: &str) -> Result<f64> {
     all_finite(Side::Effect, values)?;
     standard_deviation(values)?.ok_or_else(|| StatError::TooFew {
@@ -83,7 +83,8 @@ fn deviation(values: &[f64], what: &str) -> Result<f64> {
     })
 }
 
-/// How often Student's t with so many degrees of freedom is further from zero than `t` (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+/// Probability that Student's t with this number of degrees of freedom has an absolute value above `t` (Abramowitz and
+/// Stegun, 26.7.3 and 26.7.4).
 fn beyond(t: f64, degrees: usize) -> f64 {
     let angle = libm::atan(t / (degrees as f64).sqrt());
     let (sine, cosine) = (libm::sin(angle), libm::cos(angle));

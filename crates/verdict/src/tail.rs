@@ -1,23 +1,24 @@
-//! Tail quantiles of many accesses, compared by resampling trials.
+//! Compares tail quantiles of many accesses by resampling trials.
 //!
-//! Accesses inside a trial follow each other and are anything but independent: a bootstrap over them claims a precision
-//! that no second trial confirms. So trials are drawn, each with its whole distribution (Davison and Hinkley 1997,
+//! The accesses within a trial are strongly correlated: a bootstrap over accesses would claim a precision that a second
+//! trial does not confirm. So whole trials are resampled, each with its whole distribution (Davison and Hinkley 1997,
 //! section 3.8), and pairs stay together.
 //!
-//! A resample of `n` pairs is a subset of them: each pair is in or out by the toss of a coin, which is the
-//! double-or-nothing bootstrap of Owen and Eckles (2012). For estimates that balance one independent, symmetric error a
-//! pair, the truth is equally likely to lie between any two neighbours of the 2ⁿ − 1 sorted estimates (Hartigan 1969,
-//! "Using subsample values as typical values"), so that cutting `k` from each end leaves an interval of level
-//! 1 − 2k / 2ⁿ, however few the pairs. Pooled quantiles, with the steps of the data smoothed, come near to that. Drawing with
-//! replacement has no such property: its percentile interval is far too narrow for few trials, and what widens it enough
-//! where trials are far apart makes it too wide where they are alike. Shifts that the permutation test does not exclude
-//! would be exact, but without end where the tail lies in two or three of the trials.
+//! A resample of `n` pairs is a random subset: each pair is in or out with probability one half, which is the
+//! double-or-nothing bootstrap of Owen and Eckles (2012). If each pair adds one independent, symmetric error, the true
+//! value is equally likely to lie between any two neighbours of the 2ⁿ − 1 sorted estimates (Hartigan 1969, "Using
+//! subsample values as typical values"). So removing `k` estimates from each end leaves an interval of level 1 − 2k /
+//! 2ⁿ, even for few pairs. Pooled quantiles, with the steps of the data smoothed, come close to this. Drawing with
+//! replacement does not have this property: its percentile interval is far too narrow for few trials, and a correction
+//! that widens it enough for trials that differ makes it too wide for trials that agree. Inverting the permutation test
+//! would be exact, but gives an infinite interval if the tail lies in two or three of the trials.
 //!
-//! Unpaired trials are drawn by halves of each side (McCarthy 1969, "Pseudo-replication: half samples"), and taken for
-//! independent of each other: whether they are is told for single metrics only ([`mod@crate::serial`]).
+//! Unpaired trials are resampled as half of each side (McCarthy 1969, "Pseudo-replication: half samples"). They are
+//! assumed to be independent of each other; serial correlation is only tested for single-value metrics
+//! ([`mod@crate::serial`]).
 //!
-//! The p-value comes from swapping the labels of whole trials. How often all of this is right stands in GUIDE.md, from
-//! `examples/false_alarms.rs`.
+//! The p-value comes from swapping the labels of whole trials. GUIDE.md states how often all of this is right, measured
+//! by `examples/false_alarms.rs`.
 
 mod pool;
 mod ways;
@@ -31,35 +32,36 @@ use crate::sample::Bin;
 use pool::Pool;
 use ways::{Shape, Ways};
 
-/// What a comparison of pooled quantiles gives.
+/// Result of comparing pooled quantiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailComparison {
-    /// A's quantile over all trials together.
+    /// Quantile of all of A's trials pooled.
     pub a: f64,
-    /// B's quantile over all trials together.
+    /// Quantile of all of B's trials pooled.
     pub b: f64,
     /// Log ratio or difference of the two.
     pub effect: f64,
-    /// Bootstrap interval of the effect; `None` with a single trial.
+    /// Bootstrap interval of the effect; `None` for a single trial.
     pub interval: Option<Interval>,
     /// Permutation test of the effect.
     pub test: Test,
-    /// Accesses beyond the quantile in the smaller of the two pools. Below ten, the quantile is hardly more than a maximum.
+    /// Number of accesses beyond the quantile, in the smaller pool. Below ten, the quantile is hardly more than a
+    /// maximum.
     pub beyond: f64,
 }
 
-/// How to compare tails.
+/// Parameters of a comparison of tails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TailQuestion {
     /// Which quantile, in (0, 1).
     pub quantile: f64,
-    /// Whether trials of A and B with the same position belong together.
+    /// Whether trials of A and B with the same index are pairs.
     pub paired: bool,
-    /// Ratio (then the effect is a log ratio), or difference.
+    /// Whether the effect is a log ratio (true) or a difference (false).
     pub ratio: bool,
     /// Confidence level.
     pub level: f64,
-    /// Resamples wanted where there are too many to take all; at most 1,999 are drawn. 0 leaves the interval out.
+    /// Number of random resamples if there are too many to enumerate; at most 1,999 are drawn. 0 omits the interval.
     pub resamples: u32,
     /// Seed of the resampling.
     pub seed: u64,

@@ -1,29 +1,32 @@
-//! Which effects are of equal size: decided on the values, because the logarithms of equal ratios differ by rounding.
+//! Finds effects of equal size. This is decided from the values, because the logarithms of equal ratios differ by
+//! rounding.
 //!
-//! Whole numbers are compared exactly. Decimal fractions have no exact binary form (0.3 − 0.2 is not 0.2 − 0.1), so that
-//! sizes that differ by no more than rounding count as equal.
+//! Integers are compared exactly. Decimal fractions have no exact binary form (0.3 − 0.2 is not 0.2 − 0.1), so sizes
+//! that differ by no more than rounding count as equal.
 
 use std::cmp::Ordering;
 
 use crate::judgement::EffectKind;
 
-/// Largest number up to which every whole number has a floating-point form: 2^53.
+/// Largest number up to which every integer has an exact floating-point form: 2^53.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
-/// Rounding errors that the values, their quotient and its logarithm may add up to, in units of the last place.
+/// Bound of the rounding error of an effect, relative to its magnitude: covers the values, their quotient and its
+/// logarithm.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
-/// One pair's effect.
+/// Effect of one pair.
 struct SizedEffect {
-    /// Its value on the working scale.
+    /// The effect on the working scale.
     effect: f64,
-    /// The smaller and the larger value, where both are whole.
+    /// The smaller and the larger value; `None` unless both are integers.
     whole: Option<[u128; 2]>,
-    /// What rounding may have added to the effect.
+    /// Bound of the rounding error of the effect.
     error: f64,
 }
 
-/// Each effect as its sign times the place of its size among the distinct sizes; 0 for none. A rank test of these places
-/// is that of the effects themselves. `effects` are those of the pairs of `a` and `b`, on the working scale.
+/// Replaces each effect by its sign times the rank of its size among the distinct sizes; 0 for no effect. A rank test
+/// of the result is equivalent to one of the effects. `effects` are those of the pairs of `a` and `b`, on the working
+/// scale.
 pub(crate) fn places(kind: EffectKind, a: &[f64], b: &[f64], effects: &[f64]) -> Vec<f64> {
     let mut all: Vec<SizedEffect> = a
         .iter()
@@ -62,8 +65,8 @@ pub(crate) fn places(kind: EffectKind, a: &[f64], b: &[f64], effects: &[f64]) ->
     places
 }
 
-/// The place of each value among the distinct values of both groups; values that differ by no more than rounding are
-/// equal.
+/// Replaces each value by its rank among the distinct values of both groups. Values that differ by no more than
+/// rounding are equal.
 pub(crate) fn common_places(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
     let mut order: Vec<usize> = (0..all.len()).collect();
@@ -98,7 +101,7 @@ fn is_equal(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> bool {
 
 fn by_size(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> Ordering {
     match (kind, one.whole, other.whole) {
-        // Both products are below 2^106.
+        // Both products are below 2^106, so they fit into 128 bits.
         (EffectKind::Ratio, Some([low, high]), Some([other_low, other_high])) => {
             (high * other_low).cmp(&(other_high * low))
         }
@@ -109,7 +112,7 @@ fn by_size(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> Ordering
     }
 }
 
-/// A value as a whole number, if it is one that the type holds exactly.
+/// The value as an integer; `None` unless it is an integer between 0 and 2^53.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

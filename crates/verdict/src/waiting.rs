@@ -1,13 +1,16 @@
-//! What a share of time spent waiting means for a whole time, compared between two sides by seed.
+//! Relates the fraction of time spent waiting to the slowdown, and compares two sides by seed.
 //!
-//! A run under pressure waited for a share of its time and was slower than the same seed with plenty. If nothing but waiting made it slower,
-//! a time T became T / (1 − share). So both are taken as logarithms, and of a side and a seed the *rate* is how much slower for how much
-//! waiting: 1 where waiting explains all, more where pressure costs beside. Rates of two sides are compared:
+//! A run under memory pressure waited for a fraction of its time and was slower than the run of the same seed with
+//! plenty of memory. If only waiting made it slower, a time T became T / (1 − fraction). Both are taken as logarithms.
+//! The *rate* of a side and a seed is slowdown divided by waiting: 1 if waiting explains all, more if pressure has
+//! other costs. The rates of two sides are compared:
 //!
-//! 1. At the sizes with all seeds a seed has one rate on each side, the sum of slowdowns over the sum of waiting. The logarithms of
-//!    their ratios get Student's interval ([`mod@crate::student`]), so what a seed does to both sides cancels.
-//! 2. Both sides were measured at other sizes, and a rate may change with pressure. So the interval is widened by how far any size with a
-//!    slowdown between those that are compared departs from its side's rate. What the shape of the curves can make is not claimed.
+//! 1. At the sizes where all seeds ran, each seed has one rate on each side: the sum of slowdowns over the sum of
+//! waiting. The logarithms of the ratios of these rates get Student's interval ([`mod@crate::student`]), so an effect
+//! of a seed on both sides cancels.
+//! 2. The two sides were measured at different sizes, and a rate may change with pressure. So the interval is widened
+//! by the largest deviation from the side's rate among sizes whose slowdown lies in the compared range. Differences
+//! that the shape of the curves can explain are not claimed.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +19,28 @@ use serde::{Deserialize, Serialize};
 use crate::number::mean;
 use crate::student;
 
-/// The least slowdown and the least waiting, in logarithms, of a size that says something of their ratio.
+/// Smallest slowdown and smallest waiting, as logarithms, for which their ratio is meaningful.
 const LEAST: f64 = 0.002;
-/// The least ratio of rates, or one through it, that is a difference: what lies below may be rounding.
+/// A ratio of rates closer to 1 than this, in either direction, is never a difference, because it may be rounding.
 const DIFFERENT: f64 = 1.01;
-/// Rates whose ratio surely is at most this, or one through this, are called the same.
+/// Rates are called the same if their ratio is surely between the inverse of this and this.
 pub const SAME: f64 = 1.1;
 
-/// A run under pressure beside the run of the same seed with plenty.
+/// A run under pressure, compared with the run of the same seed with plenty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitingRun {
-    /// How much it had.
+    /// Memory that it had, in bytes.
     pub size: u64,
     /// Its seed.
     pub seed: u32,
-    /// Share of its time for which it waited.
+    /// Fraction of its time spent waiting.
     pub share: f64,
-    /// How much slower it was, as a share.
+    /// Slowdown as a fraction: 0.05 is 5 % slower.
     pub slowdown: f64,
 }
 
 impl WaitingRun {
-    /// Waiting, as the logarithm of what it makes of a time.
+    /// Waiting as the logarithm of the factor by which it lengthens a time.
     fn waited(&self) -> f64 {
         -libm::log1p(-self.share.clamp(0.0, 0.999_999))
     }
@@ -47,26 +50,26 @@ impl WaitingRun {
     }
 }
 
-/// How the rates of two sides compare.
+/// Ratio of the rates of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateRatio {
-    /// Rate of the second side for one of the first.
+    /// Rate of the second side divided by that of the first.
     pub ratio: f64,
-    /// Its interval, at 95 % for all comparisons that are made together.
+    /// Its interval, at 95 % for all comparisons made together.
     pub interval: [f64; 2],
-    /// What follows.
+    /// Conclusion from the interval.
     pub finding: Finding,
 }
 
-/// What follows from an interval of a ratio.
+/// Conclusion from the interval of a ratio of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// The same waiting surely means another slowdown.
+    /// The rates surely differ: the same waiting means a different slowdown.
     Differ,
-    /// It surely means the same, as near as [`SAME`].
+    /// The rates are surely the same, to within [`SAME`].
     Same,
-    /// Neither is sure.
+    /// The interval allows neither conclusion.
     Open,
 }
 
@@ -74,25 +77,25 @@ pub enum Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incomparable {
-    /// No interval comes of one seed.
+    /// There is no interval for a single seed.
     #[error("fewer than two seeds ran at the same sizes")]
     Seeds,
-    /// Nothing under pressure came to an end with all seeds.
+    /// No size under pressure has successful runs of all seeds.
     #[error("no size that ran with all seeds both waited and was slower")]
     NoPressure,
-    /// A seed was not slower.
+    /// A seed was not slower under pressure.
     #[error("a seed was not slower where it waited")]
     NotSlower,
 }
 
-/// A size of one side.
+/// The runs of one side at one size.
 struct Size {
     /// Waiting and slowdown by seed, in logarithms.
     runs: BTreeMap<u32, (f64, f64)>,
 }
 
 impl Size {
-    /// Means of waiting and slowdown.
+    /// Mean waiting and mean slowdown, as logarithms.
     fn centre(&self) -> (f64, f64) {
         let of = |take: fn(&(f64, f64)) -> f64| {
             mean(&self.runs.values().map(take).collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -100,14 +103,14 @@ impl Size {
         (of(|run| run.0), of(|run| run.1))
     }
 
-    /// Whether its ratio says something.
+    /// True if waiting and slowdown are large enough for a meaningful ratio.
     fn tells(&self) -> bool {
         let (waited, slower) = self.centre();
         waited >= LEAST && slower >= LEAST
     }
 }
 
-/// One side: its sizes that tell something, and how many seeds the sizes with most of them have.
+/// One side: its meaningful sizes, and the largest number of seeds that any size has.
 struct Rates {
     sizes: Vec<Size>,
     seeds: usize,
@@ -136,7 +139,7 @@ impl Rates {
             .filter(|size| size.runs.len() == self.seeds)
     }
 
-    /// The logarithm of each seed's rate.
+    /// Logarithm of the rate of each seed.
     fn by_seed(&self) -> Result<BTreeMap<u32, f64>, Incomparable> {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for (seed, (waited, slower)) in self.full().flat_map(|size| &size.runs) {
@@ -152,14 +155,14 @@ impl Rates {
             .collect()
     }
 
-    /// The least and the largest slowdown of the sizes at which all seeds ran.
+    /// Smallest and largest slowdown among the sizes at which all seeds ran.
     fn range(&self) -> Option<(f64, f64)> {
         let slower: Vec<f64> = self.full().map(|size| size.centre().1).collect();
         let least = slower.iter().copied().reduce(f64::min)?;
         Some((least, slower.iter().copied().fold(least, f64::max)))
     }
 
-    /// How far sizes with a slowdown in a range depart from the rate of their own seeds.
+    /// Largest deviation of a size from the rate of its seeds, among sizes with a slowdown in `range`.
     fn departure(&self, rates: &BTreeMap<u32, f64>, range: (f64, f64)) -> f64 {
         let is_inside = |size: &&Size| (range.0..=range.1).contains(&size.centre().1);
         let of = |size: &Size| {
@@ -179,11 +182,11 @@ impl Rates {
     }
 }
 
-/// Compares two sides; `comparisons` are made together, and share the 5 % of error.
+/// Compares two sides. `comparisons` are made together and share the error rate of 5 %.
 ///
 /// # Errors
 ///
-/// Where they cannot be compared.
+/// If the two sides cannot be compared.
 pub fn compare(
     a: &[WaitingRun],
     b: &[WaitingRun],

@@ -1,4 +1,4 @@
-//! The search for the first bad version, on histories, skips and doubts that nobody would wish for.
+//! The search for the first bad version, on histories with branches, skipped versions and uncertain results.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use pagetide_verdict::{Data, Family, MetricSample, judge};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A straight line of versions.
+/// A linear history.
 fn line(versions: usize) -> Vec<Vec<usize>> {
     (0..versions)
         .map(|at| at.checked_sub(1).into_iter().collect())
         .collect()
 }
 
-/// A graph in which every version but the first has one to three parents before it.
+/// A random graph in which every version but the first has one to three parents before it.
 fn graph() -> impl Strategy<Value = Vec<Vec<usize>>> {
     vec(vec(any::<prop::sample::Index>(), 1..4), 1..60).prop_map(|picks| {
         let mut parents = vec![Vec::new()];
@@ -41,7 +41,7 @@ fn ancestors(parents: &[Vec<usize>], of: usize) -> BTreeSet<usize> {
     all
 }
 
-/// Searches to the end; what a version is marked is for `found` to say. Returns the answer and the versions tried.
+/// Runs a search to its end. `found` returns the mark of a version. Returns the answer and the versions tried.
 fn walk(mut search: Search, mut found: impl FnMut(usize) -> Mark) -> (Answer, Vec<usize>) {
     let mut tried = Vec::new();
     while let Some(at) = search.next() {
@@ -77,7 +77,7 @@ proptest! {
         share in 0_usize..4,
     ) {
         let bad = parents.len() - 1;
-        // Everything can be reached from the first version, so that it is a good ancestor.
+        // Every version descends from the first, so that the first is a valid good version.
         let suspects: Vec<usize> = ancestors(&parents, bad).into_iter().filter(|at| *at != 0).collect();
         let culprit = suspects[pick.index(suspects.len())];
         let cannot = |at: usize| dead[at] && at % 4 < share;
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_that_is_begun_again_asks_the_same(parents in graph(), marks in vec(0_u8..3, 61)) {
+    fn a_resumed_search_tries_the_same_version(parents in graph(), marks in vec(0_u8..3, 61)) {
         let bad = parents.len() - 1;
         let search = Search::new(parents, 0, bad).expect("it is an ancestor");
         let mark = |at: usize| [Mark::Good, Mark::Bad, Mark::Skip][usize::from(marks[at])];
@@ -126,8 +126,8 @@ proptest! {
 }
 
 #[test]
-fn a_stretch_that_does_not_build_is_left_by_leaps() {
-    // 40 versions in the middle cannot be judged, and the culprit lies outside.
+fn a_range_of_skipped_versions_is_left_in_few_steps() {
+    // 40 versions in the middle cannot be judged, and the first bad version is not among them.
     let search = Search::new(line(101), 0, 100).unwrap();
     let (answer, tried) = walk(search, |at| match at {
         30..70 => Mark::Skip,
@@ -139,7 +139,7 @@ fn a_stretch_that_does_not_build_is_left_by_leaps() {
 }
 
 #[test]
-fn a_culprit_between_skipped_versions_is_said_to_be_one_of_them() {
+fn a_first_bad_version_next_to_skipped_ones_is_reported_with_them() {
     let search = Search::new(line(11), 0, 10).unwrap();
     let (answer, _) = walk(search, |at| match at {
         4..7 => Mark::Skip,
@@ -150,7 +150,7 @@ fn a_culprit_between_skipped_versions_is_said_to_be_one_of_them() {
 }
 
 #[test]
-fn neighbours_need_no_step_and_what_is_no_history_is_refused() {
+fn adjacent_versions_need_no_step_and_an_invalid_history_is_refused() {
     let search = Search::new(line(2), 0, 1).unwrap();
     assert_eq!((search.steps_left(), search.next()), (0, None));
     assert_eq!(search.answer(), Some(Answer::First(1)));
@@ -165,7 +165,7 @@ fn neighbours_need_no_step_and_what_is_no_history_is_refused() {
     );
 }
 
-/// What 12 pairs say of which B is `factor` times A, a little more or less by `spread`.
+/// The mark from 12 pairs in which B is `factor` times A, plus or minus `spread`.
 fn mark(factor: f64, spread: f64) -> Option<Mark> {
     let a: Vec<f64> = (0..12).map(|seed| 100.0 + f64::from(seed)).collect();
     let b: Vec<f64> = (0..)
@@ -186,7 +186,7 @@ fn mark(factor: f64, spread: f64) -> Option<Mark> {
 }
 
 #[test]
-fn doubt_is_never_good_and_the_other_way_is_never_bad() {
+fn an_uncertain_version_is_not_marked_good_and_an_opposite_effect_is_not_marked_bad() {
     assert_eq!(mark(1.3, 0.01), Some(Mark::Bad));
     assert_eq!(mark(0.7, 0.01), Some(Mark::Good));
     assert_eq!(mark(1.0, 0.001), Some(Mark::Good));

@@ -1,7 +1,7 @@
 //! Error rates, coverage and power over simulated campaigns: a smaller version of `examples/false_alarms.rs`.
 //!
-//! Bounds leave room for four standard errors of the simulation, so that a true rate at its nominal value passes; the
-//! figures to quote are those of the example.
+//! Bounds allow four standard errors of the simulation, so that a true rate at its nominal value passes. Quote the
+//! figures of the example, not these.
 
 use crate::common::campaign::{Question, Tally};
 use crate::common::noise::{ALL, Noise};
@@ -9,7 +9,7 @@ use crate::common::suites;
 use pagetide_verdict::serial;
 
 const CAMPAIGNS: u32 = 1_000;
-/// Noise under which a session's trials are independent of each other.
+/// Kinds of noise for which the trials of a session are independent.
 const INDEPENDENT: [Noise; 4] = [
     Noise::Normal,
     Noise::LogNormal,
@@ -59,7 +59,7 @@ fn looking_on_the_way_does_not_add_false_alarms() {
             };
             let tally = ask.until_sure(40);
             let rate = tally.alarm_rate();
-            // The looks' levels add up to 5 %, so there is room below it, and a rate above would be a fault.
+            // The levels of the looks add up to at most 5 %, so a rate above that is an error.
             assert!(
                 rate <= at_most(0.04, CAMPAIGNS),
                 "{noise:?}, {primaries}: {rate}"
@@ -104,7 +104,7 @@ fn intervals_of_95_percent_cover_94_to_97() {
 #[test]
 fn sessions_whose_drift_can_be_seen_have_wider_intervals_and_say_so() {
     let ask = Question::nothing(Noise::Autocorrelated, CAMPAIGNS).with_effect(1.02);
-    // What the values do not show cannot be mended: 95 % is out of reach, and the more so with few trials.
+    // Drift that the values do not show cannot be corrected. So 95 % is out of reach, even more so with few trials.
     let (few, many) = (ask.unpaired(8), ask.unpaired(30));
     assert!(many.coverage() > 0.8, "{}", many.coverage());
     assert!(few.dependent > few.campaigns / 4, "{few:?}");
@@ -199,14 +199,14 @@ fn intervals_of_tails_cover_94_to_97_percent() {
     }
 }
 
-/// What the rules of other suites do with the same values; the first two figures follow from their definitions.
+/// Decision rules of other suites, applied to the same values. The first two rates follow from their definitions.
 #[test]
 fn rules_of_other_suites_miss_large_shifts_or_raise_many_alarms() {
     let ask = Question::nothing(Noise::Normal, CAMPAIGNS);
     let large = ask.with_effect(1.0 + 2.0 * Noise::Normal.deviation());
     let (found, ours) = large.others(30, &[suites::mmtests]);
     assert!(found[0] < 1e-9 && ours > 0.99, "{found:?} {ours}");
-    // 4 of the 20 orders of three and three values.
+    // 4 of the 20 possible orders of three and three values.
     let (alarms, ours) = ask
         .with_effect(1.0)
         .others(3, &[suites::lkp, suites::lkp_reported]);

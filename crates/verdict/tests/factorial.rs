@@ -1,4 +1,5 @@
-//! Fractional designs, their effects, and choices that none beats: planted truths and the absence of any.
+//! Fractional designs, their effects, and Pareto fronts: known effects are found, and without effects nothing is
+//! claimed.
 
 #![allow(clippy::float_cmp, reason = "sums of signs are whole")]
 
@@ -14,7 +15,7 @@ fn sign(level: bool) -> f64 {
     if level { 1.0 } else { -1.0 }
 }
 
-/// Values by run and seed: what `truth` says of a run, a whim of each seed, and noise.
+/// Values by run and seed: `truth` of the run, plus a random effect of each seed, plus noise.
 fn simulated(
     fraction: &Fraction,
     seeds: usize,
@@ -85,7 +86,7 @@ fn planted_main_effects_are_found_with_their_size_and_others_are_not_claimed() {
         covered += usize::from((low..=high).contains(&libm::expm1(-0.20)));
     }
     assert!(found >= 580, "{found} of 600");
-    // Four factors without effect share what is left of 5 % of 300 campaigns.
+    // Four factors without effect share the rest of 5 % of 300 campaigns.
     assert!(false_claims <= 30, "{false_claims}");
     assert!(
         (270..=298).contains(&covered),
@@ -101,7 +102,7 @@ fn without_any_effect_a_campaign_makes_a_claim_in_at_most_five_of_a_hundred() {
         let campaigns = 2_000;
         let claims = (0..campaigns)
             .filter(|_| {
-                // Three kinds of swap are one family. Runs differ in their noise, the first one by far.
+                // Three kinds of swap form one family. The noise differs between runs; the first has by far the most.
                 let mut all: Vec<Effect> = (0..3)
                     .flat_map(|_| {
                         let mut values = simulated(&fraction, seeds, 0.02, &mut random, |_| 0.0);
@@ -115,7 +116,7 @@ fn without_any_effect_a_campaign_makes_a_claim_in_at_most_five_of_a_hundred() {
                 all.iter().any(|effect| effect.is_sure(ALPHA, 0.0))
             })
             .count();
-        // Four standard errors above 100.
+        // 100, plus four standard errors.
         assert!(
             claims <= 140,
             "{factors} factors, {seeds} seeds: {claims} of {campaigns}"
@@ -158,7 +159,7 @@ fn a_seed_with_a_missing_run_is_left_out_and_a_run_that_always_died_leaves_no_ef
         assert_eq!(rest.by_seed, kept);
     }
     assert!(adjusted(rest)[2].is_sure(ALPHA, 0.01));
-    // Runs at the second level of the second factor die.
+    // Runs at the second level of the second factor fail.
     let died: Vec<bool> = fraction.runs().iter().map(|run| run[1]).collect();
     for (run, _) in died.iter().enumerate().filter(|(_, died)| **died) {
         holed[run] = vec![None; 5];
@@ -173,7 +174,7 @@ fn a_seed_with_a_missing_run_is_left_out_and_a_run_that_always_died_leaves_no_ef
     assert_eq!(blame(&fraction, &died), [(1, true)]);
     assert_eq!(blame(&fraction, &[false; 8]), []);
     assert_eq!(blame(&fraction, &[true; 8]), [], "it is no level's fault");
-    // One seed is no sample, and no values are none.
+    // One seed is too few for an interval, and no values give no effect.
     let one: Vec<_> = whole.iter().map(|run| run[..1].to_vec()).collect();
     let effect = &adjusted(fraction.effects(&one))[2];
     assert!(effect.share.is_some() && effect.interval.is_none() && !effect.is_sure(ALPHA, 0.0));
@@ -194,7 +195,7 @@ fn holm_multiplies_by_what_is_left_and_never_lets_a_larger_p_be_surer() {
     ];
     adjust(family.iter_mut());
     let adjusted: Vec<Option<f64>> = family.iter().map(|effect| effect.adjusted).collect();
-    // R: p.adjust(c(0.03, 0.01, 0.02), "holm")
+    // Expected values from R: p.adjust(c(0.03, 0.01, 0.02), "holm")
     for (found, wanted) in adjusted
         .iter()
         .zip([Some(0.04), None, Some(0.03), Some(0.04)])
@@ -223,10 +224,10 @@ fn a_choice_is_on_the_front_unless_another_is_surely_better_in_something_and_wor
         front(&[fast.clone(), slow.clone(), lean.clone()]),
         [true, false, true]
     );
-    // Half a percent is nothing, however sure.
+    // A difference of half a percent is ignored, however significant.
     let near = vec![vec![0.995, 1.095, 0.895], vec![5.0, 5.0, 5.0]];
     assert_eq!(front(&[fast, near]), [true, true]);
-    // What was not measured of one decides nothing.
+    // A cost that only one choice has is ignored.
     let unmeasured = vec![vec![0.5, 0.6, 0.4], Vec::new()];
     assert!(beats(&unmeasured, &slow));
     assert_eq!(front(&[]), [] as [bool; 0]);

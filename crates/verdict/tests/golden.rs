@@ -1,4 +1,4 @@
-//! Every estimator, interval and p-value against scipy, statsmodels and R, to 1e-9 relative.
+//! Compares every estimator, interval and p-value with scipy, statsmodels and R, to a relative error of 1e-9.
 //!
 //! The files are made by `golden/make.py` and `golden/make.R`.
 
@@ -22,7 +22,7 @@ fn r() -> Value {
     load(include_str!("golden/r.json"))
 }
 
-/// The cases of a section, of which there must be at least `least`.
+/// The cases of a section; fails if there are fewer than `least`.
 fn cases<'a>(golden: &'a Value, section: &str, least: usize) -> &'a [Value] {
     let cases = golden[section].as_array().expect("sections are lists");
     assert!(cases.len() >= least, "{section}: {} cases", cases.len());

@@ -1,4 +1,4 @@
-//! Verdicts held against other implementations, against simulations, and against their own laws.
+//! Verdicts compared with other implementations, with simulations, and with their mathematical properties.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

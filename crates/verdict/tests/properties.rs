@@ -1,4 +1,4 @@
-//! What must hold for any data.
+//! Properties that must hold for any data.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::change::{Search, change_points};
@@ -25,12 +25,12 @@ fn one(direction: Direction, data: Data) -> Judgement {
     judge(&family).expect("5 % is an error rate").remove(0)
 }
 
-/// Values with many ties: small whole numbers.
+/// Values with many ties: small integers.
 fn tied(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     vec((-6_i32..7).prop_map(f64::from), count)
 }
 
-/// Any finite value, the smallest and the largest included.
+/// Any finite values, including the smallest and the largest.
 fn any_finite(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     let edges = prop_oneof![
         Just(0.0),
@@ -45,7 +45,7 @@ fn any_finite(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> 
 }
 
 proptest! {
-    // Failures are fixed and given a test of their own; no file of seeds is kept.
+    // A failure is fixed and gets a test; no file of failing seeds is kept.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -84,7 +84,8 @@ proptest! {
 
     #[test]
     fn the_interval_holds_every_shift_that_the_exact_test_accepts(d in tied(6..14), shift in -8_i32..9) {
-        // Ties or not: what the interval excludes, the conditional test must reject or be too coarse to tell.
+        // With or without ties: for a shift that the interval excludes, the conditional test must reject or have too
+        // few levels to decide.
         let theta = f64::from(shift) + 0.25;
         let interval = signed_rank::estimate(&d, 0.95).unwrap().interval.unwrap();
         let moved: Vec<f64> = d.iter().map(|x| x - theta).collect();
@@ -149,7 +150,7 @@ proptest! {
     fn fewer_than_six_pairs_never_claim_anything(pairs in vec((1.0_f64..100.0, 1.0_f64..100.0), 1..6)) {
         let pairs: Vec<Pair> = pairs.into_iter().map(|(a, b)| Pair::new(a, b)).collect();
         let judged = one(Direction::Lower, Data::Paired { pairs });
-        // Where noise is enormous, no number that anyone would run is enough, and none is named.
+        // If the noise is enormous, no realistic number of trials is enough, and none is suggested.
         let told = matches!(judged.verdict, Verdict::Inconclusive { n_needed } if n_needed.is_none_or(|n| n >= 6));
         prop_assert!(told, "{judged:?}");
     }

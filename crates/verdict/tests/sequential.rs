@@ -1,4 +1,4 @@
-//! When sampling stops, and what is claimed then.
+//! When sampling stops, and which claims are made then.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;
@@ -28,7 +28,7 @@ fn family(data: Vec<Data>, margin: f64) -> Family {
     Family::new(1, metrics)
 }
 
-/// Pairs of B `effect` times A, each value with this relative noise.
+/// Pairs in which B is `effect` times A, each value with this relative noise.
 fn pairs(count: u64, effect: f64, noise: f64) -> Data {
     let mut random = Xoshiro::new(count);
     let mut draw = |level: f64| level * (1.0 + noise * random.normal());
@@ -83,7 +83,7 @@ fn identical_records_stop_at_the_first_look() {
 }
 
 #[test]
-fn noise_runs_on_and_names_the_next_look_until_the_cap() {
+fn noise_continues_to_the_cap_and_each_look_names_the_next() {
     let plan = plan();
     for (look, &n) in plan.looks().iter().enumerate() {
         let decision = plan.decide(&family(vec![pairs(n, 1.0, 0.2)], 0.001), look);

@@ -1,4 +1,4 @@
-//! The search for the smallest size that is enough, on curves whose truth is known.
+//! The search for the smallest size that is enough, on curves with a known answer.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -24,7 +24,7 @@ fn design(plenty: u64) -> Design {
     }
 }
 
-/// Searches to the end; `cost` is asked with a size and a seed.
+/// Runs a search to its end; `cost` gets a size and a seed.
 fn search(design: Design, mut cost: impl FnMut(u64, u32) -> Outcome) -> Search {
     let mut search = Search::new(design);
     while let Some(step) = search.next() {
@@ -70,7 +70,7 @@ proptest! {
         at in 0.1_f64..0.8, power in 1.0_f64..8.0, within in 0.02_f64..0.5,
     ) {
         let design = Design { within, ..design(1024 * MIB) };
-        // The slowdown against plenty is `within` at the truth, exactly.
+        // At the true size the slowdown against plenty is exactly `within`.
         let (plenty, truth) = (design.plenty as f64, design.plenty as f64 * at);
         let raw = |size: f64| (truth / size).powf(power);
         let scale = within / ((raw(truth) - raw(plenty)) - within * raw(plenty)).max(1e-9);
@@ -99,7 +99,7 @@ proptest! {
                 prop_assert!(matches!(at(too_small.size).fit, Fit::TooSlow | Fit::Died));
                 prop_assert_eq!(at(enough.size).fit, Fit::Within);
                 prop_assert_eq!(too_small.is_sure, at(too_small.size).is_full);
-                // No size that was tried above the answer is too slow.
+                // No tried size above the answer is too slow.
                 let larger = curve.iter().filter(|point| point.size > enough.size);
                 prop_assert!(larger.clone().all(|point| !matches!(point.fit, Fit::TooSlow | Fit::Died)));
             }
@@ -130,7 +130,7 @@ fn with_noise_the_answer_covers_the_truth_and_stays_narrow() {
         covered += u32::from(small <= truth && truth <= enough);
         narrow += u32::from(enough / small < 1.3);
     }
-    // Each end is 95 %, and the first seed also chose the sizes.
+    // Each end has a confidence of 95 %, and the first seed also chose the sizes.
     assert!(covered >= 245, "{covered} of 300");
     assert!(narrow >= 240, "{narrow} of 300");
 }
@@ -182,7 +182,7 @@ fn where_even_plenty_dies_nothing_else_runs() {
 }
 
 #[test]
-fn a_search_goes_on_from_its_runs_in_any_order_and_part() {
+fn a_search_resumes_from_its_runs_in_any_order() {
     let design = design(64 * MIB);
     let cost = |size: u64, seed: u32| {
         Outcome::Cost(1.0 + 0.002 * f64::from(seed) + 30.0 / (size / MIB) as f64)
@@ -190,7 +190,7 @@ fn a_search_goes_on_from_its_runs_in_any_order_and_part() {
     let whole = search(design, cost);
     let mut again = Search::new(design);
     while let Some(step) = again.next() {
-        // Stopped in the middle of each step.
+        // Interrupted in the middle of each step.
         let seed = *step.seeds.last().unwrap();
         again.add(step.size, seed, cost(step.size, seed));
     }
@@ -199,7 +199,7 @@ fn a_search_goes_on_from_its_runs_in_any_order_and_part() {
 }
 
 #[test]
-fn a_hint_is_tried_first_and_one_seed_is_an_impression() {
+fn a_hint_is_tried_first_and_a_single_seed_is_provisional() {
     let design = Design {
         seeds: 1,
         ..design(1024 * MIB)

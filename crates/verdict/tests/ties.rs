@@ -1,4 +1,4 @@
-//! Ties are decided on the values: 150 data sets of whole numbers against rank tests over exact fractions.
+//! Ties are decided from the values: 150 data sets of integers, checked against rank tests over exact fractions.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::rng::Xoshiro;
@@ -18,9 +18,9 @@ fn p_of(data: Data, unit: &str) -> f64 {
     judge(&Family::new(1, vec![metric])).unwrap()[0].p.unwrap()
 }
 
-/// Signed-rank p with Pratt's zeros by enumeration over all signs, from sizes that are fractions `n / d`.
+/// Signed-rank p-value with Pratt's zeros, by enumeration of all signs, for sizes that are fractions `n / d`.
 fn signed_rank(differences: &[(i128, u128, u128)]) -> f64 {
-    // (sign, numerator, denominator); ranks doubled, ties by cross products.
+    // (sign, numerator, denominator); ranks are doubled, and ties found by cross-multiplication.
     let rank = |own: &(i128, u128, u128)| -> i64 {
         let (mut below, mut equal) = (0, 0);
         for other in differences {
@@ -57,7 +57,7 @@ fn rank_tests_of_whole_numbers_are_exact_whatever_their_size() {
     let mut random = Xoshiro::new(12);
     let mut wrong = Vec::new();
     for set in 0..150_u64 {
-        // Few distinct ratios over many sizes make ties among ratios of different numbers.
+        // A few distinct ratios over many magnitudes give ties between ratios of different numbers.
         let pairs: Vec<(u64, u64)> = (0..12)
             .map(|_| {
                 let base = 1 + random.below(40) as u64;
@@ -94,7 +94,7 @@ fn rank_tests_of_whole_numbers_are_exact_whatever_their_size() {
 
 #[test]
 fn differences_of_decimal_shares_tie_where_they_are_equal() {
-    // 0.1, three times, none of which is the same binary number.
+    // 0.1, three times, computed such that no two are the same binary number.
     let (a, b) = (
         [0.1, 0.2, 0.7, 0.5, 0.3, 0.6],
         [0.2, 0.3, 0.8, 0.4, 0.2, 0.5],
@@ -105,7 +105,7 @@ fn differences_of_decimal_shares_tie_where_they_are_equal() {
 #[test]
 fn large_numbers_that_differ_by_one_are_no_ties() {
     let base = 1e15;
-    // In no order, or trials would be taken to resemble the one before.
+    // In random order; otherwise trials would appear to be correlated with the one before.
     let group = |values: [f64; 4]| values.map(|value| vec![base + value]).to_vec();
     let (a, b) = (group([1.0, 3.0, 0.0, 2.0]), group([6.0, 4.0, 7.0, 5.0]));
     let p = p_of(Data::NestedUnpaired { a, b }, "count");

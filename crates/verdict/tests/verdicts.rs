@@ -1,4 +1,4 @@
-//! What verdicts come out of which data.
+//! Verdicts for given data.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::judgement::{EffectKind, Note, Shift};
@@ -96,7 +96,7 @@ fn five_pairs_are_never_sure_however_clear_they_are() {
 
 #[test]
 fn what_is_decided_is_not_said_to_rest_on_too_few() {
-    // Two metrics that decide: with six pairs no difference can pass the correction, but what does not matter can be told.
+    // Two primary metrics: with six pairs no difference can pass the correction, but equivalence can still be claimed.
     let close: Vec<f64> = (0..6).map(|n| 1.0 + 1e-4 * f64::from(n % 3 - 1)).collect();
     let samples = [("near", &close[..]), ("far", &SLOWER[..6])]
         .map(|(name, of)| metric(name, "nanos", Direction::Lower, ratios(of)));
@@ -258,7 +258,7 @@ fn primary_metrics_share_the_error_rate_and_the_others_do_not_add_to_it() {
     let mut metrics: Vec<MetricSample> = (0..7)
         .map(|i| metric(&format!("m{i}"), "nanos", Direction::Lower, ratios(&SLOWER)))
         .collect();
-    // 7 × 2/256 exceeds 5 %: eight seeds cannot prove anything about seven primary metrics at once.
+    // 7 × 2/256 exceeds 5 %: with eight seeds nothing can be claimed about seven primary metrics at once.
     let judged = judge(&Family::new(1, metrics.clone())).unwrap();
     assert!(
         judged
@@ -318,7 +318,7 @@ fn unpaired_groups_are_judged_by_rank_sums() {
 
 #[test]
 fn repetitions_inside_a_boot_do_not_count_as_evidence() {
-    // Three boots of ten repetitions each, all slower: thirty numbers, but n is three.
+    // Three boots of ten repetitions each, all slower: thirty values, but n is three.
     let units: Vec<UnitPair> = (0..3)
         .map(|boot| {
             let a: Vec<f64> = (0..10)
@@ -366,7 +366,7 @@ fn nested_units_enough_in_number_are_judged() {
 
 #[test]
 fn sessions_that_drift_are_worth_fewer_trials_and_say_so() {
-    // Both sides warm up by the same 7 %; B lies 7 % higher, which the drift could be, or 30 %, which it could not.
+    // Both sides drift by the same 7 %. B is 7 % higher, which the drift could explain, or 30 %, which it could not.
     let session =
         |level: f64| -> Vec<f64> { (0..8).map(|i| level * (100.0 + f64::from(i))).collect() };
     let judged = |factor: f64| {
@@ -387,7 +387,7 @@ fn sessions_that_drift_are_worth_fewer_trials_and_say_so() {
         )));
         assert!(found.methods.interval.contains("widened"));
     }
-    // The same values in an order that shows no drift.
+    // The same values in an order without drift.
     let mixed = |level: f64| -> Vec<f64> {
         [3, 7, 0, 5, 2, 6, 1, 4]
             .map(|i| level * (100.0 + f64::from(i)))
@@ -450,7 +450,7 @@ fn an_outlier_is_labelled_and_still_counts() {
 }
 
 #[test]
-fn a_judgement_survives_its_way_through_json() {
+fn a_judgement_survives_a_json_round_trip() {
     let judged = one(metric(
         "swap-in",
         "nanos",

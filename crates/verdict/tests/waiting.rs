@@ -1,27 +1,27 @@
-//! What waiting means on two sides, where the truth is known: never a difference from noise or from the shape of a curve, and
-//! one that was planted.
+//! Comparison of waiting rates with known true rates: noise or the shape of a curve never gives a difference, and a
+//! real one is found.
 
 use pagetide_verdict::rng::Xoshiro;
 use pagetide_verdict::waiting::{Finding, Incomparable, RateRatio, WaitingRun, compare};
 
-/// A side as a search leaves it: some sizes with the first seed alone, and two around 5 % with three seeds.
+/// A side as a search leaves it: some sizes with the first seed only, and two near 5 % with three seeds.
 struct Side {
-    /// Slowdown in logarithms for waiting in logarithms, at little pressure.
+    /// Rate at low pressure: log slowdown divided by log waiting.
     rate: f64,
-    /// How much the rate rises with waiting.
+    /// Increase of the rate with waiting.
     bend: f64,
-    /// Noise of a seed's slowdown, as a share of it.
+    /// Noise of a seed's slowdown, as a fraction of it.
     noise: f64,
-    /// Where its sizes lie.
+    /// Offset of its sizes.
     shift: f64,
 }
 
-/// Sizes as their waiting, in the order of a search: the last two have all seeds.
+/// Waiting at each size, in the order of a search; the last two sizes have all seeds.
 const WAITING: [f64; 6] = [0.30, 0.16, 0.09, 0.01, 0.06, 0.03];
 
 fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {
     let mut runs = Vec::new();
-    // A seed is faster or slower at all sizes of a side.
+    // A seed is faster or slower by the same factor at all sizes of a side.
     let own: Vec<f64> = (0..3).map(|_| side.noise * random.normal()).collect();
     for (place, waiting) in WAITING.iter().enumerate() {
         let seeds = if place < WAITING.len() - 2 { 1 } else { 3 };
@@ -37,7 +37,7 @@ fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {
             });
         }
     }
-    // Plenty, where nothing waits.
+    // Plenty of memory, where nothing waits.
     runs.extend((0..3).map(|seed| WaitingRun {
         size: 1000,
         seed,
@@ -47,7 +47,7 @@ fn runs(side: &Side, random: &mut Xoshiro) -> Vec<WaitingRun> {
     runs
 }
 
-/// Of so many pairs of searches, how many find what is asked for.
+/// Number of pairs of simulated searches that give the wanted finding.
 fn counted(a: &Side, b: &Side, wanted: Finding) -> usize {
     let mut random = Xoshiro::new(7);
     (0..1000)
@@ -59,7 +59,7 @@ fn counted(a: &Side, b: &Side, wanted: Finding) -> usize {
 }
 
 #[test]
-fn equal_rates_are_not_told_apart_whatever_the_noise_the_shape_and_the_sizes() {
+fn equal_rates_are_never_reported_to_differ_for_any_noise_shape_and_sizes() {
     for noise in [0.0, 0.001, 0.02, 0.1, 0.4] {
         for bend in [0.0, 1.0, 4.0, -1.5] {
             for shift in [1.0, 0.7, 1.6] {
@@ -95,7 +95,7 @@ fn a_planted_difference_is_found_and_its_interval_covers_it() {
         })
         .count();
     assert!(covered >= 950, "{covered}");
-    // Too noisy to tell: left open, and not called the same.
+    // Too noisy to decide: left open, not called the same.
     let loud = |rate| Side {
         noise: 0.3,
         ..side(rate)
@@ -140,7 +140,7 @@ fn what_cannot_be_compared_says_why() {
         })
         .collect();
     assert_eq!(compare(&all, &idle, 2), Err(Incomparable::NoPressure));
-    // One seed of three that is faster under pressure.
+    // One of three seeds is faster under pressure.
     let odd: Vec<WaitingRun> = all
         .iter()
         .map(|run| WaitingRun {

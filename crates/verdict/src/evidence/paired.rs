@@ -25,7 +25,7 @@ pub(super) fn weigh_nested(
     units: &[UnitPair],
     look: Look,
 ) -> Result<Evidence> {
-    // Single values are judged as they are: their logarithms would lose ties.
+    // Units without repetitions are judged by their values: taking logarithms would lose ties.
     let single: Option<Vec<Pair>> = units.iter().map(single).collect();
     if let Some(pairs) = single {
         return weigh(sample, &pairs, look);
@@ -52,7 +52,7 @@ pub(super) fn weigh_nested(
     Ok(evidence)
 }
 
-/// The pair of a unit without repetitions.
+/// The pair of a unit without repetitions; `None` if it has any.
 fn single(unit: &UnitPair) -> Option<Pair> {
     let ([a], [b]) = (unit.a.as_slice(), unit.b.as_slice()) else {
         return None;
@@ -64,7 +64,7 @@ fn single(unit: &UnitPair) -> Option<Pair> {
     })
 }
 
-/// Back from the working scale.
+/// Converts values from the working scale to the displayed scale.
 pub(super) fn shown(kind: EffectKind, values: &[f64]) -> Vec<f64> {
     match kind {
         EffectKind::Ratio => values.iter().map(|&value| libm::exp(value)).collect(),
@@ -79,7 +79,7 @@ fn estimator(kind: EffectKind) -> &'static str {
     }
 }
 
-/// Evidence from one value of each variant per pair.
+/// Evidence from pairs of one value of each variant.
 pub(super) fn from_values(
     kind: EffectKind,
     a: &[f64],

@@ -39,7 +39,7 @@ fn weigh(
     paired: bool,
     look: Look,
 ) -> Result<Evidence> {
-    // Each trial's own quantile describes the trials and finds outliers; the comparison pools them.
+    // The quantile of each trial is used for descriptive statistics and outliers; the comparison pools the trials.
     let own = |trials: &[Vec<Bin>]| -> Result<Vec<f64>> {
         trials
             .iter()

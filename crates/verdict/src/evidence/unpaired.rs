@@ -1,5 +1,5 @@
-//! Unpaired groups: the Mann-Whitney test with the Hodges-Lehmann shift. Values stand in the order in which they were
-//! measured, so that serial correlation can be detected.
+//! Unpaired groups: the Mann-Whitney test with the Hodges-Lehmann shift. Values are in order of measurement, so that
+//! serial correlation can be detected.
 
 use super::paired::shown;
 use super::{Evidence, Look, choose_kind, summary, working};
@@ -16,7 +16,7 @@ use crate::tie;
 
 pub(super) fn weigh(sample: &MetricSample, a: &[f64], b: &[f64], look: Look) -> Result<Evidence> {
     let (kind, note) = choose_kind(sample, a, b)?;
-    // Ranks are those of the values: logarithms of large neighbours are equal.
+    // Rank the values themselves: large neighbouring values may have equal logarithms.
     let test = rank_sum::test(a, b)?;
     let mut evidence = from_working(kind, &working(kind, a), &working(kind, b), test, look)?;
     evidence.a = summary(a)?;
@@ -53,7 +53,7 @@ pub(super) fn weigh_nested(
     Ok(evidence)
 }
 
-/// The values of units that have no repetitions.
+/// The values of the units; `None` if any unit has repetitions.
 fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
     let one = |unit: &Vec<f64>| match unit.as_slice() {
         [value] => Some(*value),
@@ -62,7 +62,7 @@ fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
     units.iter().map(one).collect()
 }
 
-/// Evidence from two groups on the working scale, and the test of their ranks.
+/// Evidence from two groups on the working scale, given the test of their ranks.
 pub(super) fn from_working(
     kind: EffectKind,
     a: &[f64],
@@ -122,15 +122,16 @@ pub(super) fn from_working(
     Ok(evidence)
 }
 
-/// Widens the interval and raises the p-value by what dependence adds to the variance of the estimate.
+/// Widens the interval and raises the p-value to account for serial correlation.
 fn allow_for(evidence: &mut Evidence, found: Dependence) {
     let factor = found.inflation.sqrt();
     let centre = evidence.estimate;
-    // The ends may lie so far apart that a wider interval overflows.
+    // If the ends are far apart, widening may overflow.
     let widen = |end: f64| (centre + factor * (end - centre)).clamp(f64::MIN, f64::MAX);
     evidence.interval = evidence.interval.map(|interval| interval.map(widen));
-    // A rank test's p-value stops at complete separation and does not know how far apart the groups are; the widened
-    // interval does. So p is that at which the interval's end would come to zero.
+    // The p-value of a rank test cannot fall below that of complete separation and ignores the distance between the
+    // groups. The widened interval contains the distance. So p is the error rate at which the end of the interval would
+    // reach zero.
     let toward_zero = evidence
         .interval
         .filter(|found| found.level > 0.0)

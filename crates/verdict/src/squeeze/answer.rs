@@ -1,4 +1,4 @@
-//! What a search says, and where its curve bends.
+//! The answer of a search, and the knee of its curve.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,34 +9,34 @@ use super::{Design, Fit, Point};
 pub struct End {
     /// The size.
     pub size: u64,
-    /// Whether all seeds say so, or a run died there; else the first seed alone does.
+    /// True if all seeds agree or a run failed there; false if only the first seed decided.
     pub is_sure: bool,
-    /// Why a run died there, where one did.
+    /// Reason of the failed run, if any.
     pub died: Option<String>,
 }
 
-/// What a search says.
+/// The answer of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Answer {
-    /// A run died with plenty.
+    /// A run failed with plenty.
     PlentyDied {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Nothing smaller than plenty was tried.
+    /// No size below plenty was tried.
     NothingTried,
     /// Even the smallest size that was tried is enough.
     Never {
-        /// That size.
+        /// The smallest size that was tried.
         enough: End,
     },
-    /// A size is enough, and the smaller ones that were tried are left open by their seeds.
+    /// A size is enough, but the seeds do not decide for the smaller sizes that were tried.
     AtMost {
-        /// That size.
+        /// The smallest size that is enough.
         enough: End,
     },
-    /// The smallest size that is enough lies above the one and is at most the other.
+    /// The smallest size that is enough lies above `too_small` and is at most `enough`.
     Between {
         /// The largest size that is too small.
         too_small: End,
@@ -46,13 +46,13 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Whether some size is enough.
+    /// True if some size is enough.
     pub fn is_found(&self) -> bool {
         !matches!(self, Self::PlentyDied { .. } | Self::NothingTried)
     }
 }
 
-/// What these points say.
+/// Derives the answer from the tried sizes, in ascending order.
 pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     let plenty = curve.iter().find(|point| point.size == design.plenty);
     match plenty {
@@ -71,11 +71,11 @@ pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     };
     let slow = |point: &Point| !point.leans_within(design.within);
     let first = curve.iter().rposition(slow).map_or(0, |below| below + 1);
-    // What the seeds leave open is no end. Plenty is within by definition.
+    // A size that the seeds do not decide is not an end. Plenty is within by definition.
     let above = &curve[first..];
     let sure = |point: &&Point| point.is_full && point.fit == Fit::Within;
     let full = above.iter().find(sure).filter(|point| {
-        // A size that only plenty confirms says less than the first seed does.
+        // If only plenty is confirmed by all seeds, a smaller size confirmed by the first seed is more informative.
         point.size < design.plenty || !above.iter().any(|p| !p.is_full && p.fit == Fit::Within)
     });
     let impression = || above.iter().find(|point| point.fit == Fit::Within);
@@ -98,9 +98,9 @@ pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     }
 }
 
-/// The knee of a curve: the size at which the slowdown lies farthest below the straight line between the ends of the curve, both
-/// axes scaled to them. Satopää and others, "Finding a 'Kneedle' in a Haystack", 2011, without smoothing. `None` where fewer than
-/// three sizes came to an end or nothing bends.
+/// The knee of a curve: the size at which the slowdown lies farthest below the straight line between the ends of the
+/// curve, with both axes scaled to the range between the ends. Satopää and others, "Finding a 'Kneedle' in a Haystack",
+/// 2011, without smoothing. `None` if fewer than three sizes have a slowdown, or if the curve is straight or concave.
 pub fn knee(curve: &[Point]) -> Option<u64> {
     let points: Vec<(f64, f64, u64)> = curve
         .iter()

@@ -1,19 +1,19 @@
-//! Which run comes next.
+//! Chooses the next runs of a search.
 
 use std::collections::BTreeMap;
 
 use super::{Answer, Design, Fit, Outcome, Point, answer};
 
-/// Runs to be made: one of each of these seeds, counted from 0, at this size.
+/// The next runs: one for each of these seeds, at this size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The size.
     pub size: u64,
-    /// The seeds.
+    /// Indices of the seeds, from 0.
     pub seeds: Vec<u32>,
 }
 
-/// A search, as far as it has come.
+/// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
     design: Design,
@@ -22,7 +22,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that has not begun.
+    /// A search without runs.
     pub fn new(design: Design) -> Self {
         Self {
             design,
@@ -31,27 +31,27 @@ impl Search {
         }
     }
 
-    /// The design.
+    /// The parameters of the search.
     pub fn design(&self) -> &Design {
         &self.design
     }
 
-    /// The first size to try after plenty, such as the most that was ever in use.
+    /// Sets the first size to try after plenty, such as the peak memory use.
     pub fn hint(&mut self, size: u64) {
         self.hint = Some(size);
     }
 
-    /// Enters what came of a run.
+    /// Adds the outcome of a run.
     pub fn add(&mut self, size: u64, seed: u32, outcome: Outcome) {
         self.runs.insert((size, seed), outcome);
     }
 
-    /// How many runs were made.
+    /// Number of runs so far.
     pub fn made(&self) -> u32 {
         u32::try_from(self.runs.len()).unwrap_or(u32::MAX)
     }
 
-    /// The sizes that were tried, ascending.
+    /// Results of the sizes tried, by ascending size.
     pub fn curve(&self) -> Vec<Point> {
         let seeds = 0..self.design.seeds;
         let plenty: Vec<Option<f64>> = seeds
@@ -76,12 +76,12 @@ impl Search {
             .collect()
     }
 
-    /// What the runs made so far say.
+    /// The answer from the runs so far.
     pub fn answer(&self) -> Answer {
         answer::of(&self.design, &self.curve())
     }
 
-    /// What runs next; `None` where the search is at its end.
+    /// The next runs; `None` if the search is finished.
     pub fn next(&self) -> Option<Step> {
         let curve = self.curve();
         let plenty = curve.iter().find(|point| point.size == self.design.plenty);
@@ -93,17 +93,17 @@ impl Search {
         self.scout(&curve).or_else(|| self.confirm(&curve))
     }
 
-    /// Runs that are left.
+    /// Number of runs that the limit still allows.
     fn left(&self) -> u32 {
         self.design.runs.saturating_sub(self.made())
     }
 
-    /// Runs that confirming both ends takes.
+    /// Number of runs needed to confirm both ends.
     fn reserve(&self) -> u32 {
         2 * self.design.seeds.saturating_sub(1)
     }
 
-    /// The seeds that a size lacks, as many as may still run.
+    /// The runs that a size lacks, as many as the limit allows; `None` if it lacks none.
     fn step(&self, size: u64) -> Option<Step> {
         let lacks = |seed: &u32| !self.runs.contains_key(&(size, *seed));
         let seeds: Vec<u32> = (0..self.design.seeds)
@@ -113,7 +113,7 @@ impl Search {
         (!seeds.is_empty()).then_some(Step { size, seeds })
     }
 
-    /// The places in the curve of the smallest size from which on all lean within, and of the one below it.
+    /// Indices in the curve: of the smallest size from which on all larger sizes are within, and of the size below it.
     fn gap(&self, curve: &[Point]) -> (usize, Option<usize>) {
         let slow = |point: &Point| !point.leans_within(self.design.within);
         match curve.iter().rposition(slow) {
@@ -122,7 +122,7 @@ impl Search {
         }
     }
 
-    /// The next size for the first seed alone.
+    /// The next size for the first seed only; `None` when scouting is finished.
     fn scout(&self, curve: &[Point]) -> Option<Step> {
         if self.left() <= self.reserve() {
             return None;
@@ -141,7 +141,7 @@ impl Search {
         })
     }
 
-    /// The next size for all seeds: the ends of the gap, then further out.
+    /// The next size for all seeds: first the ends of the gap, then sizes further out.
     fn confirm(&self, curve: &[Point]) -> Option<Step> {
         let (enough, below) = self.gap(curve);
         let above = curve.get(enough..)?;

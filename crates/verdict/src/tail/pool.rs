@@ -4,29 +4,30 @@ use crate::error::{Result, Side, StatError};
 use crate::number::probability;
 use crate::sample::Bin;
 
-/// Accesses of one trial with one value.
+/// Number of accesses of one trial with one value.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     value: f64,
-    /// Its logarithm for a ratio.
+    /// Its logarithm for a ratio, otherwise the value.
     working: f64,
     count: u64,
     trial: usize,
 }
 
-/// Distributions whose quantile is asked for repeatedly, for different choices of trials.
+/// Distributions whose quantile is computed repeatedly, for different subsets of trials.
 ///
-/// The walk to the quantile begins at the nearer end, so that a quantile far out is found in a few steps.
+/// The search for the quantile starts at the nearer end, so that an extreme quantile is found in a few steps.
 pub(super) struct Pool {
     quantile: f64,
-    /// Ascending.
+    /// By ascending value.
     points: Vec<Point>,
-    /// Accesses of each trial.
+    /// Number of accesses of each trial.
     sizes: Vec<u64>,
 }
 
 impl Pool {
-    /// A's trials first, then B's. Errors name `side` and the trial, or B. A `ratio` needs positive values.
+    /// Builds the pool from A's trials followed by B's. Errors name the side (`side` or B) and the trial. Fails if
+    /// `ratio` is set and a value is not positive, or if a trial is empty.
     pub fn new(
         side: Side,
         a: &[Vec<Bin>],
@@ -61,7 +62,7 @@ impl Pool {
             }
             sizes.push(size);
             points.extend(bins.iter().filter(|bin| bin.count > 0).map(|bin| Point {
-                // A sum with zero turns -0 into 0.
+                // Adding zero turns -0 into 0.
                 value: bin.value + 0.0,
                 working: if ratio {
                     libm::log(bin.value)
@@ -80,11 +81,11 @@ impl Pool {
         })
     }
 
-    /// The quantile of the trials for which `takes` says so, of which there must be one.
+    /// The quantile over the trials for which `takes` returns true. NaN if there is none.
     pub fn quantile(&self, takes: impl Fn(usize) -> bool) -> f64 {
         let total = self.total(&takes);
-        // How many accesses must lie at or below the quantile. The slack keeps 0.99 of 100 at 99, although 0.99 times
-        // 100 may be a little more in binary.
+        // Number of accesses that must lie at or below the quantile. The slack keeps 0.99 of 100 at 99, although 0.99
+        // times 100 may be slightly more in binary.
         let wanted = total as f64 * self.quantile * (1.0 - 1e-12);
         let mut points = self.points.iter().filter(|point| takes(point.trial));
         let found = if self.quantile < 0.5 {
@@ -103,11 +104,11 @@ impl Pool {
         found.map_or(f64::NAN, |point| point.value)
     }
 
-    /// The same quantile without the steps of the data: the mean of the accesses, logarithms for a ratio, whose rank is
-    /// within one standard error, √(n q (1 − q)), of the quantile's.
+    /// The quantile with the steps of the data smoothed: the mean of the accesses whose rank is within one standard
+    /// error, √(n q (1 − q)), of the quantile's rank. A mean of logarithms for a ratio.
     ///
-    /// A single order statistic jumps from one access to the next, which adds to the spread of estimates from small
-    /// subsets: an interval from them covers a percent too much.
+    /// A single order statistic jumps from one access to the next. This adds to the spread of estimates from small
+    /// subsets, so that an interval would cover one percent too much.
     pub fn smooth(&self, takes: impl Fn(usize) -> bool) -> f64 {
         let from_below = self.quantile < 0.5;
         let share = if from_below {

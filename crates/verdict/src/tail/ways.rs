@@ -1,14 +1,15 @@
-//! Ways to choose whole trials: subsets for the bootstrap, labels for the test.
+//! Selections of whole trials: subsets for the bootstrap, labellings for the test.
 
 use crate::number::floor_u64;
 use crate::rng::Xoshiro;
 
-/// Most ways that are enumerated; if there are more, some are drawn at random.
+/// Largest number of selections that are enumerated; if there are more, some are drawn at random.
 const ENUMERATED: u64 = 4_096;
-/// The most ways drawn at random: a 95 % interval then has 50 beyond each end, known to about 1/50 of its width.
+/// Largest number of random selections. A 95 % interval then has 50 estimates beyond each end, so an end is known to
+/// about 1/50 of the interval's width.
 const MOST_DRAWN: u32 = 1_999;
 
-/// How trials lie: A's are counted first, then B's.
+/// Numbers of trials. Indices count A's trials first, then B's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub of_a: usize,
@@ -16,11 +17,11 @@ pub(super) struct Shape {
     pub paired: bool,
 }
 
-/// Ways to choose among all trials.
+/// All selections, or a random sample of them.
 pub(super) struct Ways {
     shape: Shape,
     kind: Kind,
-    /// How many there are, if they are few enough to be enumerated.
+    /// Number of selections, if they are few enough to be enumerated.
     all: Option<u64>,
     draws: u32,
     seed: u64,
@@ -30,13 +31,13 @@ pub(super) struct Ways {
 enum Kind {
     /// Some of the pairs, or half of A's and half of B's trials; never none.
     Subsets,
-    /// Which trials are labelled B: one of each pair, or as many as B has.
+    /// The trials labelled as B: one of each pair, or as many as B has.
     Labels,
 }
 
 impl Ways {
-    /// The subsets, or some of them at random. Unpaired trials are halved, for which the spread of the estimates is that
-    /// of the full samples (McCarthy 1969).
+    /// The subsets, or a random sample of them. For unpaired trials half of each side, for which the spread of the
+    /// estimates equals that of the full samples (McCarthy 1969).
     pub fn subsets(shape: Shape, draws: u32, seed: u64) -> Self {
         let count = if shape.paired {
             power_of_two(shape.of_a)
@@ -46,7 +47,7 @@ impl Ways {
         Self::new(shape, Kind::Subsets, count, draws, seed)
     }
 
-    /// The labellings, or that which was run and some more at random.
+    /// The labellings, or the actual one and a random sample of the others.
     pub fn labels(shape: Shape, draws: u32, seed: u64) -> Self {
         let count = if shape.paired {
             power_of_two(shape.of_a)
@@ -66,12 +67,12 @@ impl Ways {
         }
     }
 
-    /// Whether every way is visited.
+    /// True if every selection is visited.
     pub fn are_all(&self) -> bool {
         self.all.is_some()
     }
 
-    /// Calls `look` for every way with what it chooses.
+    /// Calls `look` for every selection, with one flag per trial.
     pub fn visit(&self, look: &mut impl FnMut(&[bool])) {
         let Shape { of_a, of_b, paired } = self.shape;
         let mut chosen = vec![false; of_a + of_b];
@@ -119,7 +120,7 @@ impl Ways {
         }
     }
 
-    /// Takes, or swaps, each pair by the toss of a coin.
+    /// Selects each pair, or swaps its labels, according to `coin`.
     fn toss(&self, chosen: &mut [bool], mut coin: impl FnMut(usize) -> bool) {
         let labels = matches!(self.kind, Kind::Labels);
         let (a, b) = chosen.split_at_mut(self.shape.of_a);
@@ -130,7 +131,7 @@ impl Ways {
     }
 }
 
-/// Chooses half of the trials; of an odd number, one more or less by the toss of a coin.
+/// Selects half of the trials at random. If their number is odd, the extra one is included with probability one half.
 fn halve(trials: &mut [bool], random: &mut Xoshiro) {
     let odd = trials.len() % 2 == 1 && random.bits() >> 63 == 1;
     let half = (trials.len() / 2 + usize::from(odd)).max(1);
@@ -139,7 +140,7 @@ fn halve(trials: &mut [bool], random: &mut Xoshiro) {
     random.shuffle(trials);
 }
 
-/// 2 to the power of `coins`; the largest number where that is too much.
+/// 2 to the power of `coins`; `u64::MAX` on overflow.
 fn power_of_two(coins: usize) -> u64 {
     u32::try_from(coins)
         .ok()
@@ -147,12 +148,12 @@ fn power_of_two(coins: usize) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// How many ways there are to choose `m` of `n + m` trials; exact as far as all are taken.
+/// Number of ways to choose `m` of `n + m` trials; exact for the numbers that are enumerated.
 fn ways_to_choose(n: usize, m: usize) -> u64 {
     floor_u64(2.0 / crate::rank_sum::smallest_p(n as u64, m as u64) + 0.5)
 }
 
-/// Calls `visit` with every choice of `size` positions below `count`, in lexicographic order.
+/// Calls `visit` with every set of `size` indices below `count`, in lexicographic order.
 fn for_each_choice(count: usize, size: usize, visit: &mut impl FnMut(&[usize])) {
     let mut choice: Vec<usize> = (0..size).collect();
     loop {

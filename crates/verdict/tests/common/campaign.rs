@@ -1,4 +1,4 @@
-//! Campaigns by the thousand, and how often they were right.
+//! Simulates thousands of campaigns and counts correct and false verdicts.
 
 use pagetide_quantity::Direction;
 use pagetide_verdict::judgement::Note;
@@ -10,27 +10,27 @@ use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Verdict, j
 use super::noise::Noise;
 use super::suites;
 
-/// Primary metrics of a simulated campaign; they are independent, which is the worst case for false alarms.
+/// Primary metrics of a simulated campaign. They are independent, which is the worst case for false alarms.
 pub const PRIMARIES: usize = 3;
 
 /// Counts over many simulated campaigns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Campaigns judged.
+    /// Number of campaigns judged.
     pub campaigns: u32,
-    /// Campaigns in which any primary metric was claimed to differ.
+    /// Number of campaigns that claimed a difference of any primary metric.
     pub alarms: u32,
-    /// Intervals of primary metrics, and those that contained the truth.
+    /// Number of intervals of primary metrics, and of those that contained the true value.
     pub intervals: u32,
     pub covering: u32,
-    /// Primary metrics claimed to differ in the right and in the wrong direction.
+    /// Number of primary metrics claimed to differ in the right and in the wrong direction.
     pub right: u32,
     pub wrong: u32,
-    /// Primary metrics claimed to be equivalent.
+    /// Number of primary metrics claimed to be equivalent.
     pub equivalent: u32,
-    /// Campaigns in which trials were seen to depend on the one before.
+    /// Number of campaigns in which serial correlation was detected.
     pub dependent: u32,
-    /// Pairs, or trials of each variant, that were run.
+    /// Number of pairs, or trials of each variant, that were run.
     pub trials: u64,
 }
 
@@ -62,7 +62,7 @@ impl Tally {
             self.intervals += 1;
             let found = judgement.effect.expect("simulated values are sound");
             let interval = found.interval.expect("more than one pair was simulated");
-            // Floating-point ends may miss a truth they stand on by their last digit.
+            // An interval end may miss a true value at its bound by the last digit.
             self.covering += u32::from(
                 interval.is_inside(0.0, f64::MAX) && {
                     interval.low <= effect * (1.0 + 1e-12)
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-/// What to simulate.
+/// Parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub noise: Noise,
@@ -98,7 +98,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Campaigns of [`PRIMARIES`] metrics in which nothing differs.
+    /// Campaigns of [`PRIMARIES`] metrics without any difference.
     pub fn nothing(noise: Noise, campaigns: u32) -> Self {
         Self {
             noise,
@@ -135,7 +135,7 @@ impl Question {
         Family {
             alpha: 0.05,
             seed: self.seed,
-            // Second opinions that do not decide are left out.
+            // Secondary tests that do not decide are omitted.
             resamples: 0,
             metrics,
         }
@@ -155,7 +155,7 @@ impl Question {
         tally
     }
 
-    /// A fixed number of pairs.
+    /// Judges a fixed number of pairs.
     pub fn paired(&self, pairs: usize) -> Tally {
         self.fixed(
             |random| Data::Paired {
@@ -165,7 +165,7 @@ impl Question {
         )
     }
 
-    /// A session of a fixed number of trials of each variant, one session after the other: nothing is paired.
+    /// Judges one session of a fixed number of trials for each variant, one after the other: nothing is paired.
     pub fn unpaired(&self, trials: usize) -> Tally {
         self.fixed(
             |random| {
@@ -176,7 +176,7 @@ impl Question {
         )
     }
 
-    /// Paired boots with repetitions nested in each, the variation between boots as large as that inside them.
+    /// Judges paired boots with repetitions in each. The variation between boots is as large as that within them.
     pub fn nested(&self, boots: usize, repetitions: usize) -> Tally {
         self.fixed(
             |random| {
@@ -199,7 +199,8 @@ impl Question {
         )
     }
 
-    /// The 99th percentile of 400 accesses a trial, the levels of the trials, in blocks of two, differing by the noise.
+    /// Judges the 99th percentile of 400 accesses per trial. The levels of the trials, in blocks of two, vary by the
+    /// noise.
     pub fn tails(&self, pairs: usize, resamples: u32) -> Tally {
         self.fixed(
             |random| {
@@ -221,7 +222,7 @@ impl Question {
         )
     }
 
-    /// The same for a session of trials of each variant.
+    /// Same as `tails`, for one session of trials of each variant.
     pub fn unpaired_tails(&self, trials: usize, resamples: u32) -> Tally {
         self.fixed(
             |random| {
@@ -240,8 +241,8 @@ impl Question {
         )
     }
 
-    /// How often the rule of another suite says that one metric differs, with `trials` of each variant, each variant in a
-    /// session of its own; and how often our rule for such data does.
+    /// How often the rules of other suites, and how often our rule, claim that a metric differs. Each variant has
+    /// `trials` trials in a separate session.
     pub fn others(&self, trials: usize, rules: &[suites::OtherRule]) -> (Vec<f64>, f64) {
         let mut random = Xoshiro::new(self.seed);
         let mut said = vec![0_u32; rules.len()];
@@ -259,7 +260,7 @@ impl Question {
         (said.into_iter().map(share).collect(), ours.alarm_rate())
     }
 
-    /// Pairs until sure, at most `cap` of them.
+    /// Samples until sure, with at most `cap` pairs.
     pub fn until_sure(&self, cap: u64) -> Tally {
         let plan = Plan::until_sure(0.05, cap, self.primaries, Design::Paired)
             .expect("the cap allows a look");
@@ -290,7 +291,7 @@ impl Question {
     }
 }
 
-/// One trial's accesses.
+/// The accesses of one trial.
 fn accesses(level: f64, random: &mut Xoshiro) -> Vec<Bin> {
     (0..400)
         .map(|_| Bin {

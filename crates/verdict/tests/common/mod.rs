@@ -1,4 +1,4 @@
-//! Simulated campaigns: what the calibration test and the `calibrate` example share.
+//! Simulated campaigns, shared by the calibration test and the `calibrate` example.
 
 pub mod campaign;
 pub mod noise;

@@ -1,20 +1,20 @@
-//! Noise as benchmarks show it. Each kind makes the values of consecutive trials of one and the same kernel.
+//! Kinds of noise found in benchmarks. Each generates the values of consecutive trials of one kernel.
 
 use pagetide_verdict::Pair;
 use pagetide_verdict::rng::Xoshiro;
 
-/// A kind of noise around a value of 100.
+/// Kind of noise around a value of 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
-    /// Standard deviation 3 %.
+    /// Normal, with a standard deviation of 3 %.
     Normal,
-    /// Skewed: a log standard deviation of 0.3.
+    /// Log-normal, skewed: standard deviation of the logarithm 0.3.
     LogNormal,
-    /// Student with two degrees of freedom, scale 2 %: no finite variance.
+    /// Student with two degrees of freedom, scale 2 %: infinite variance.
     HeavyTailed,
-    /// Every third trial lands 8 % higher, as when a huge page was not to be had.
+    /// Two modes: every third trial is 8 % higher, as if a huge page was not available.
     Bimodal,
-    /// Each trial remembers 80 % of the one before, as on a machine that warms up.
+    /// Autoregressive: each trial retains 80 % of the deviation of the one before, as on a machine that warms up.
     Autocorrelated,
 }
 
@@ -28,14 +28,14 @@ pub const ALL: [Noise; 5] = [
 ];
 
 impl Noise {
-    /// The standard deviation as a share of the value; of heavy tails, which have none, the scale.
+    /// Standard deviation as a fraction of the value; the scale for the Student kind, which has none.
     pub fn deviation(self) -> f64 {
         match self {
             Self::Normal | Self::Autocorrelated => 0.03,
             // exp(s²/2) √(exp(s²) − 1) for s = 0.3.
             Self::LogNormal => 0.3210,
             Self::HeavyTailed => 0.02,
-            // Two modes, 8 % apart, with a third of the values in one: √(2/9) of 8 %, and a little around each.
+            // Two modes, 8 % apart, with a third of the values in one: √(2/9) of 8 %, plus a little around each.
             Self::Bimodal => 0.0380,
         }
     }
@@ -60,7 +60,8 @@ impl Noise {
             .collect()
     }
 
-    /// Pairs of consecutive trials, A or B first by the toss of a coin as in a real campaign; B is `effect` times as slow.
+    /// Pairs of consecutive trials in which A or B runs first with equal probability, as in a real campaign. B takes
+    /// `effect` times as long.
     pub fn pairs(self, count: usize, effect: f64, random: &mut Xoshiro) -> Vec<Pair> {
         let series = self.series(2 * count, random);
         series
@@ -76,9 +77,9 @@ impl Noise {
             .collect()
     }
 
-    /// Two sessions of `count` consecutive trials each, A's and B's, with nothing in common: what is left to compare
-    /// where trials were not run in blocks, as in results of others. (Blocks whose pairing was forgotten would be no
-    /// such data: both groups share their drift, and intervals that do not know it are far too wide.)
+    /// Two sessions of `count` consecutive trials each, A's and B's, that share nothing: the data of trials that were
+    /// not run in blocks, such as results of others. (Blocks whose pairing is ignored would be different: both groups
+    /// share their drift, and intervals would be far too wide.)
     pub fn sessions(self, count: usize, effect: f64, random: &mut Xoshiro) -> (Vec<f64>, Vec<f64>) {
         let a = self.series(count, random);
         let b = self.series(count, random);

@@ -1,4 +1,4 @@
-//! How two other suites decide that a metric differs, written from the definitions in their sources, for comparison.
+//! How two other suites decide that a metric differs, written from their sources, for comparison.
 
 use pagetide_verdict::normal;
 
@@ -6,17 +6,17 @@ use pagetide_verdict::normal;
 pub type OtherRule = fn(&[f64], &[f64]) -> bool;
 
 /// MMTests marks a row as significant (`bin/lib/MMTests/Compare.pm`, `cidiff` in `bin/lib/MMTests/Stat.pm`, revision
-/// 638401e07e70) when the means are further apart than the half-widths of both 95 % intervals together. Its half-width
-/// is the normal quantile times the standard deviation *of the values*, not of their mean, so that the distance that it
-/// asks for, 3.92 standard deviations, does not shrink with more trials.
+/// 638401e07e70) if the means are further apart than the sum of the half-widths of both 95 % intervals. Its half-width
+/// is the normal quantile times the standard deviation *of the values*, not of their mean. So the required distance,
+/// 3.92 standard deviations, does not shrink with more trials.
 pub fn mmtests(a: &[f64], b: &[f64]) -> bool {
     let width = |values: &[f64]| normal::quantile(0.975) * deviation(values);
     (mean(a) - mean(b)).abs() > width(a) + width(b)
 }
 
 /// LKP-tests calls a metric changed (`lib/changed_stat.rb`, `change?` without the option `distance`, revision
-/// bbbc29c495d9) when the minimum of one side lies above the median of the other, and its median above the other's maximum.
-/// From 32 values on, one in 32 is taken off each end first (`sort_remove_margin`, at most three).
+/// bbbc29c495d9) if the minimum of one side is above the median of the other, and its median above the other's maximum.
+/// From 32 values on, one in 32 is first removed from each end (`sort_remove_margin`, at most three).
 pub fn lkp(a: &[f64], b: &[f64]) -> bool {
     let (a, b) = (trimmed(a), trimmed(b));
     let above = |high: &[f64], low: &[f64]| {
@@ -25,7 +25,7 @@ pub fn lkp(a: &[f64], b: &[f64]) -> bool {
     above(&a, &b) || above(&b, &a)
 }
 
-/// As [`lkp`], and the medians differ by more than 1 %, as its report asks of performance metrics
+/// Same as [`lkp`], and the medians must differ by more than 1 %, as its report requires for performance metrics
 /// (`lib/stats.rb`, `skip_small_change?`).
 pub fn lkp_reported(a: &[f64], b: &[f64]) -> bool {
     let median = |values: &[f64]| {
