@@ -1,7 +1,8 @@
-//! How fast stored traces are decoded, on one core: `cargo run --release -p pagetide-probe --example decode_speed [TRACE]`.
+//! Measures how fast stored traces are decoded on one core: `cargo run --release -p pagetide-probe --example
+//! decode_speed [TRACE]`.
 //!
-//! Decodes the same recorded raw buffers (by default the golden trace beside the tests) again and again for about a
-//! second each: the ring buffer alone, with every field that has a meaning, and with the sums of the reclaim table.
+//! Decodes the same raw buffers (by default the golden trace of the tests) repeatedly for about a second each: the ring
+//! buffer alone, with all decoded fields, and with the sums of the reclaim table.
 
 use std::error::Error;
 
@@ -11,13 +12,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
 
-/// Seconds this thread has been on a core: what others do on the machine does not count.
+/// Seconds that this thread has run on a core, so that other load does not count.
 fn on_core() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Repeats a pass over the trace for about a second; events in all and events a second.
+/// Repeats a pass over the trace for about a second. Returns the number of events and the events per second.
 fn measure(mut pass: impl FnMut() -> u64) -> (u64, f64) {
     let start = on_core();
     let mut events = 0;

@@ -1,12 +1,12 @@
-//! What full vmscan tracing costs under heavy reclaim on the running kernel, A/B in one run:
-//! `cargo run --release -p pagetide-probe --example live_overhead [PASSES]`. Needs root. 500 passes, as many as it takes on a
-//! virtual disk to tell 2 % from noise, are eight minutes.
+//! Measures the cost of full vmscan tracing under heavy reclaim on the running kernel, as an A/B comparison in one run:
+//! `cargo run --release -p pagetide-probe --example live_overhead [PASSES]`. Needs root. 500 passes, enough to
+//! distinguish 2 % from noise on a virtual disk, take eight minutes.
 //!
-//! Process after process in a memory cgroup limited to 64 MiB, with a swap file of its own, writes 96 MiB over and over. Between its
-//! passes each switches the events on and off itself, in the order on, off, off, on: so that every traced pass has an untraced
-//! neighbour a moment away, and drift (of the disk, of other load) falls on both alike. What is shown is the median of the
-//! ratios of neighbours with the interval that holds the true median with 95 % confidence (order statistics of the binomial
-//! distribution, which assume nothing of how noise is distributed).
+//! A series of processes in a memory cgroup limited to 64 MiB, with a swap file, each write 96 MiB repeatedly. Between
+//! its passes a process enables and disables the events itself, in the order on, off, off, on. So every traced pass has
+//! an adjacent untraced one, and drift (of the disk, of other load) affects both alike. The output is the median of the
+//! ratios of adjacent passes with its 95 % confidence interval (order statistics of the binomial distribution, for any
+//! distribution of noise).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -21,22 +21,23 @@ use pagetide_probe::trace::{Capture, Instance, TraceSettings, Tracefs};
 use pagetide_quantity::Nanos;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Passes of a process left out at its start, while memory and swap fill.
+/// Passes at the start of a process that do not count, while memory and swap fill.
 const WARM_UP: usize = 4;
 /// Passes of a process that count.
 const COUNTED: usize = 20;
-/// Processes in a row that may die before they had a pass that counts; then the measurement is given up.
+/// Number of consecutive processes that may be killed before a pass counts; then the measurement is given up.
 const KILLED: usize = 5;
-/// How long a process may take: hundreds of times what its passes take on a slow disk.
+/// Time limit for a process: hundreds of times what its passes take on a slow disk.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// What was set as the goal, in percent.
+/// The goal, in percent.
 const GOAL: f64 = 2.0;
 
-/// The median in percent, and the bounds of its 95 % interval.
+/// The median in percent, and the bounds of its 95 % interval; `None` for too few ratios.
 fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
     ratios.sort_by(f64::total_cmp);
     let n = ratios.len();
-    // The largest rank whose tail is at most 2.5 %: P(B < k) for B binomial with n trials of one half.
+    // The largest rank whose tail probability is at most 2.5 %: P(B < k) for B binomial with n trials of probability
+    // one half.
     let (mut tail, mut term) = (0.0, 0.5_f64.powi(i32::try_from(n).ok()?));
     let mut rank = 0;
     for k in 0..n {
@@ -54,7 +55,7 @@ fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
     Some([percent(middle), percent(low), percent(high)])
 }
 
-/// A flag that signals set: swap, cgroup and tracing instance are to be undone also where it is ended early.
+/// A flag that signals set, so that swap, cgroup and tracing instance are removed after an interrupt too.
 fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -97,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while taken.len() < passes && in_vain < KILLED && !stopped() {
         let child = pressure.start_toggling(&instance, 96, each);
         let (passes, was_killed) = support::passes(child, PATIENCE, &stopped);
-        // Whole groups of four, so that traced and untraced passes are as many.
+        // Whole groups of four, so that the number of traced and untraced passes is equal.
         let counted = passes.get(WARM_UP..).unwrap_or_default();
         let (counted, _) = counted.as_chunks::<4>();
         taken.extend(counted.iter().flatten().copied());

@@ -1,7 +1,7 @@
-//! Block I/O: what was asked of a device, and what the same would have cost on a disk with seeks.
+//! Block I/O: the requests to each device, and what they would have cost on a rotating disk.
 //!
-//! [`BlockObserver`] adds up request sizes, sequentiality, the mix of reads and writes, and times; [`Disk`] serves the
-//! same requests on a modelled disk of 2009.
+//! [`BlockObserver`] sums up request sizes, sequentiality, the mix of reads and writes, and latencies. [`Disk`]
+//! computes the cost of the same requests on a model of a disk of 2009.
 
 mod disk;
 mod requests;

@@ -1,45 +1,45 @@
-//! What can go wrong while observing.
+//! Errors while observing.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why an observation could not be made. One sentence each: what was attempted, on what, and what to do about it.
+/// Why an observation failed. Each message is one sentence: what was attempted, on what, and what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The running kernel or its configuration does not offer the source; never turned into a zero.
+    /// The running kernel or its configuration does not have the source. This is never reported as a zero.
     #[error("{source_name} cannot be observed here: {why}")]
     Unsupported {
-        /// The source, as a user would name it: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
+        /// The source, as users know it: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
         source_name: String,
-        /// What is missing, and what would bring it.
+        /// What is missing, and how to get it.
         why: String,
     },
     /// A file could not be opened, read, written or listed.
     #[error("could not {action} {path}: {source}; check that it exists and that you may access it")]
     Io {
-        /// The verb: `open`, `read`, `write`, `list`.
+        /// The verb: `open`, `read`, `write` or `list`.
         action: &'static str,
-        /// What it was done to.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Bytes did not have the form they should have.
+    /// Data is not in the expected format.
     #[error(
         "could not understand {what}: {detail}; the file may be cut off or come from an unknown kernel"
     )]
     Malformed {
-        /// What was being parsed.
+        /// What was parsed.
         what: String,
-        /// Where and how it departs from the format.
+        /// Where and how it differs from the format.
         detail: String,
     },
 }
 
 impl ProbeError {
-    /// A source that this kernel does not offer.
+    /// An error for a source that this kernel does not have.
     pub fn unsupported(source_name: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Unsupported {
             source_name: source_name.into(),
@@ -47,7 +47,7 @@ impl ProbeError {
         }
     }
 
-    /// Bytes that do not have the form they should have.
+    /// An error for data that is not in the expected format.
     pub fn malformed(what: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::Malformed {
             what: what.into(),
@@ -55,7 +55,7 @@ impl ProbeError {
         }
     }
 
-    /// Turns an I/O error into one that names the action and the path.
+    /// Adds the action and the path to an I/O error.
     pub fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

@@ -1,17 +1,20 @@
-//! Observers of a trial: what reclaim, swap, compaction and the page cache did, read from the kernel's own sources.
+//! Probes for a trial: what reclaim, swap, compaction and the page cache did, read from the kernel's own sources.
 //!
-//! A file per observed source. Every source is read into plain records with units, allocates nothing while the clock
-//! runs, closes what it opened on drop, and says [`ProbeError::Unsupported`] on a kernel without it.
+//! There is one file per source. Every source is read into plain records with units, allocates nothing while the clock
+//! runs, and closes what it opened on drop. On a kernel without the source it returns [`ProbeError::Unsupported`].
 //!
-//! This crate knows nothing of arenas, records, campaigns or reports: it takes paths and bytes and gives plain data.
+//! This crate does not depend on arenas, records, campaigns or reports: it takes paths and bytes and returns plain
+//! data.
 //!
 //! Where to begin reading:
-//! - [`Probe`]: what every probe does, before, while and after the clock runs; [`Probes`] are all of them;
-//! - [`text`]: the probe for numbers the kernel prints as text (`vmstat`, `meminfo`, pressure, …), one file a source;
-//! - [`trace`]: tracefs' binary ring buffers, from capture to decoded fields;
-//! - [`meaning`]: what decoded events say: begin/end pairs, the reclaim table, where a task's time went;
-//! - [`observed`]: what an observed trial leaves in its record;
-//! - [`block`]: block requests, and what they would have cost on a disk with seeks.
+//! - [`Probe`]: what every probe does before, while and after the clock runs; [`Probes`] is the set of all probes;
+//! - [`text`]: the probe for numbers that the kernel prints as text (`vmstat`, `meminfo`, pressure, …), one file per
+//!   source;
+//! - [`trace`]: the binary ring buffers of tracefs, from capture to decoded fields;
+//! - [`meaning`]: the interpretation of decoded events: begin/end pairs, the reclaim table, and where a task's time
+//!   went;
+//! - [`observed`]: what an observed trial stores in its record;
+//! - [`block`]: block requests, and what they would have cost on a rotating disk.
 
 pub mod block;
 mod error;

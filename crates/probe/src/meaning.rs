@@ -1,9 +1,9 @@
-//! What decoded events say.
+//! Interpretation of decoded events.
 //!
-//! [`Decoder`] turns raw events into [`Event`]s with accessors compiled from the trace's own formats, so that renamed
-//! fields do not matter and an event a kernel lacks is known to be lacking. [`ReclaimObserver`] adds them up,
-//! [`ReclaimTable`] is the table of reclaim statistics with its cross-checks, [`Attribution`] says where a task's time
-//! went. [`analyse`] does all of it for a stored trace.
+//! [`Decoder`] turns raw events into [`Event`]s, with accessors compiled from the formats stored in the trace. So
+//! renamed fields do not matter, and an event that a kernel lacks is known to be missing. [`ReclaimObserver`] sums the
+//! events up, [`ReclaimTable`] is the table of reclaim statistics with its cross-checks, and [`Attribution`] says where
+//! a task's time went. [`analyse`] does all of this for a stored trace.
 
 mod attribution;
 mod catalogue;

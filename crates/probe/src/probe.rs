@@ -1,4 +1,4 @@
-//! What a probe is, and all of them together.
+//! The `Probe` trait, and the set of all probes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,41 +7,42 @@ use pagetide_quantity::{Nanos, Series};
 use crate::ProbeError;
 use crate::text::{Owner, SOURCES, Text};
 
-/// Something that is observed over a trial: read before it, sampled while it runs, and read after it.
+/// Observes one source over a trial: reads it before the trial, samples it while the trial runs, and reads it
+/// afterwards.
 pub trait Probe {
-    /// Its name in the record.
+    /// Name of the source in the record.
     fn name(&self) -> &str;
 
-    /// Reads the state before; called just before the clock starts.
+    /// Reads the state before the trial; called just before the clock starts.
     fn before(&mut self) -> Result<(), ProbeError>;
 
-    /// Adds a sample taken at `time`. Must not allocate: the clock runs, and memory is what is being measured.
+    /// Adds a sample taken at `time`. Must not allocate, because the clock runs and memory is being measured.
     fn sample(&mut self, time: Nanos) -> Result<(), ProbeError>;
 
-    /// Reads the state after, and returns all that was found.
+    /// Reads the state after the trial, and returns everything that was observed.
     fn after(self: Box<Self>) -> Result<Finding, ProbeError>;
 }
 
-/// What a probe found.
+/// Everything that a probe observed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Finding {
-    /// Numbers by name: before and after.
+    /// Numbers by name, each before and after the trial.
     pub counters: Vec<(String, [u64; 2])>,
-    /// Numbers over time, if samples were asked for.
+    /// Numbers over time, if samples were requested.
     pub series: Option<Series>,
 }
 
-/// Whose numbers are read.
+/// Whose counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The workload's control group, a folder of cgroup version 2. With one, nothing of the whole machine is read.
+    /// The workload's control group: a folder of cgroup version 2. If set, no counters of the whole machine are read.
     pub group: Option<PathBuf>,
-    /// The folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
+    /// The sysfs folder of the zram device that only this workload swaps to, such as `/sys/block/zram0`.
     pub zram: Option<PathBuf>,
 }
 
 impl Scope {
-    /// The folder below which an owner's files are; `None` if its numbers are not this workload's.
+    /// Folder with the files of an owner; `None` if the counters are not of this workload alone.
     fn folder(&self, owner: Owner) -> Option<&Path> {
         match owner {
             Owner::Machine => self.group.is_none().then_some(Path::new("/")),
@@ -54,13 +55,13 @@ impl Scope {
 /// A source that cannot be observed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingSource {
-    /// Which.
+    /// Name of the source.
     pub source: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// All probes that work here.
+/// All probes that this kernel supports.
 #[derive(Default)]
 pub struct Probes {
     open: Vec<Box<dyn Probe>>,
@@ -68,7 +69,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Opens every probe in scope; `capacity` is the most samples each keeps, 0 for none.
+    /// Opens every probe in scope. Each stores at most `capacity` samples; 0 for none.
     pub fn open(scope: &Scope, capacity: usize) -> Self {
         let mut probes = Self::default();
         for source in SOURCES {
@@ -86,12 +87,12 @@ impl Probes {
         probes
     }
 
-    /// What cannot be observed here.
+    /// The sources that cannot be observed here.
     pub fn unsupported(&self) -> &[MissingSource] {
         &self.unsupported
     }
 
-    /// Reads the state before, the first probe last.
+    /// Reads the state before the trial, in reverse order of the probes.
     pub fn before(&mut self) -> Result<(), ProbeError> {
         self.open
             .iter_mut()
@@ -99,14 +100,14 @@ impl Probes {
             .try_for_each(|probe| probe.before())
     }
 
-    /// Adds a sample to every probe. Allocates nothing.
+    /// Adds a sample to every probe, taken at `time`. Allocates nothing.
     pub fn sample(&mut self, time: Nanos) -> Result<(), ProbeError> {
         self.open
             .iter_mut()
             .try_for_each(|probe| probe.sample(time))
     }
 
-    /// Reads the state after, the first probe first; what was found, by name.
+    /// Reads the state after the trial, in the order of the probes, and returns the findings by name.
     pub fn after(self) -> Result<Vec<(String, Finding)>, ProbeError> {
         self.open
             .into_iter()
@@ -135,7 +136,7 @@ mod tests {
             probes.sample(Nanos(at)).unwrap();
         }
         let found = probes.after().unwrap();
-        // Each source of the machine is found, or it is said why not.
+        // Each source of the machine is either observed or reported as unsupported.
         let of_machine = SOURCES.iter().filter(|source| source.of == Owner::Machine);
         assert_eq!(found.len() + said.len(), of_machine.count());
         let of = |name: &str| &found.iter().find(|(probe, _)| probe == name).unwrap().1;

@@ -1,6 +1,7 @@
-//! Numbers the kernel prints as text, by name: before, after and as a series, parsed without allocating for a sample.
+//! Numbers that the kernel prints as text, by name: before, after and over time. Sampling does not allocate.
 //!
-//! A [`Source`] says which files, how they are written and what their numbers mean; [`Text`] is the probe for any of them.
+//! A [`Source`] says which files it has, in which format, and what their numbers mean. [`Text`] is the probe for any
+//! source.
 
 mod effect;
 mod file;

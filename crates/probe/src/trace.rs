@@ -1,12 +1,12 @@
-//! Tracepoints, from tracefs' binary per-CPU buffers to decoded fields.
+//! Tracepoints, from the binary per-CPU buffers of tracefs to decoded fields.
 //!
-//! - [`Tracefs`] and [`Instance`]: an instance of our own, its events, clock and buffers; gone on drop;
+//! - [`Tracefs`] and [`Instance`]: a private trace instance with its events, clock and buffers; removed on drop;
 //! - [`Capture`]: reads whole sub-buffers without blocking and packs them into a [`TraceFile`];
-//! - [`TraceFile`]: formats and raw buffers together, decodable later without the kernel they came from;
-//! - [`CpuReader`] and [`Merge`]: the events of one CPU, and of all by time, with losses counted;
-//! - [`EventFormat`] and [`FieldAccess`]: what the kernel says an event looks like, turned into precompiled accessors.
+//! - [`TraceFile`]: formats and raw buffers together, which can be decoded later without the kernel that wrote them;
+//! - [`CpuReader`] and [`Merge`]: the events of one CPU, and of all CPUs by time, with a count of lost events;
+//! - [`EventFormat`] and [`FieldAccess`]: the kernel's description of an event, compiled into accessors.
 //!
-//! Nothing here formats text or allocates for each event; damaged data is counted and passed over, never trusted.
+//! Nothing here formats text or allocates for each event. Damaged data is counted and skipped.
 
 mod access;
 mod capture;

@@ -1,4 +1,4 @@
-//! Traces, fuzzed: stored ones, their descriptions with the kernel's formats, and ring buffers.
+//! Fuzzes stored traces, their descriptions with the kernel's formats, and ring buffers.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use pagetide_probe::meaning::analyse;
 use pagetide_probe::trace::TraceFile;
 use pagetide_testing::fuzz::fuzz;
 
-/// Bytes of the golden trace that an input holds: enough for a thousand events.
+/// Bytes of the golden trace that an input contains: enough for a thousand events.
 const PART: usize = 48 << 10;
 
 fn golden() -> TraceFile {
@@ -18,14 +18,14 @@ fn golden() -> TraceFile {
     trace
 }
 
-/// Reads a trace to its last meaning.
+/// Runs every analysis on a trace.
 fn understand(trace: &TraceFile) -> Result<(), String> {
     analyse(trace, None, None)
         .map(drop)
         .map_err(|why| why.to_string())
 }
 
-/// A stored trace as its compression packs it.
+/// The uncompressed bytes of a stored trace.
 fn unpacked(trace: &TraceFile) -> Vec<u8> {
     let mut packed = Vec::new();
     trace.write(&mut packed).unwrap();
@@ -46,7 +46,7 @@ fn stored_traces() {
         let trace = TraceFile::read(bytes).map_err(|why| why.to_string())?;
         understand(&trace)
     });
-    // Compression hides what is inside from most changes: so they are made before it.
+    // Most changes to compressed data only break the compression, so they are made before compressing.
     let corpus = [unpacked(&golden()), unpacked(&TraceFile::default())];
     fuzz("trace", &corpus, |bytes| {
         let packed = zstd::encode_all(bytes, 1).unwrap();

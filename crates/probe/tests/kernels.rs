@@ -1,7 +1,7 @@
-//! The reclaim table on kernels whose events and fields differ.
+//! The reclaim table on kernels with different events and fields.
 //!
-//! The formats are written here as those kernels' print formats name their fields (include/trace/events/vmscan.h and
-//! compaction.h of 6.1, 6.12 and 7.2); numbers and places are made up, as every boot gives out its own.
+//! The formats are written with the field names of these kernels' print formats (include/trace/events/vmscan.h and
+//! compaction.h of 6.1, 6.12 and 7.2). IDs and offsets are invented, as they differ with every boot.
 
 use pagetide_probe::meaning::{CpuTimes, PairKind, ReclaimTable, Reclaimer, RowId, Value, analyse};
 use pagetide_probe::trace::{Losses, TraceFile, TraceMeta};
@@ -47,7 +47,7 @@ fn table(trace: &TraceFile, vmstat: &[(&str, i64)]) -> ReclaimTable {
     analyse(trace, Some(&delta), None).expect("the formats are sound")
 }
 
-/// Direct reclaim that swaps a huge page, a single page and one whose I/O no event tells, on the classic lists.
+/// Direct reclaim, on the classic lists, that swaps out a huge page, a single page and a page without traced I/O.
 fn huge(queued: bool) -> TraceFile {
     let kernel = kernel_6_1()
         .with(
@@ -56,11 +56,11 @@ fn huge(queued: bool) -> TraceFile {
             &[("dev", 4), ("sector", 8), ("nr_sector", 4), ("rwbs[8]", 8)],
         )
         .event(100, 7, DIRECT_BEGIN, &[0, 0])
-        // Swapped before this batch, for somebody else.
+        // I/O for another folio, before this batch.
         .event(105, 7, BIO, &[SWAP, 0, 80, WRITES])
         .event(110, 7, ISOLATE, &[2, 0, 32, 1000, 0, 600, 0, 0]);
     let kernel = if queued {
-        // The huge page goes in two pieces; another device is another matter.
+        // The huge page is written in two bios; I/O of another device must not count.
         kernel
             .event(115, 7, BIO, &[SWAP, 0, 2048, WRITES])
             .event(116, 7, BIO, &[SWAP + 1, 0, 64, WRITES])
@@ -118,7 +118,7 @@ fn classic() -> TraceFile {
     kernel_6_1()
         .event(100, 7, DIRECT_BEGIN, &[0, 0])
         .event(110, 7, ISOLATE, &[2, 0, 32, 40, 8, 32, 0, 0])
-        // An active list: no scan in the table's sense.
+        // An active list: not a scan in the sense of the table.
         .event(115, 7, ISOLATE, &[2, 0, 32, 99, 0, 32, 0, 1])
         .event(120, 7, WRITE, &[5, 1 | 8])
         .event(121, 7, WRITE, &[6, 2 | 4])
@@ -180,7 +180,7 @@ fn the_classic_table_is_made_row_for_row() {
     let check = |id| table.row(id).unwrap().check.clone().unwrap();
     assert!(!check(RowId::DirectScanned).disagrees);
     assert!(!check(RowId::KswapdWakeups).disagrees);
-    // 30 against 31 is more than one percent.
+    // 30 against 31 differs by more than one percent.
     assert!(check(RowId::KswapdReclaimed).disagrees);
     let wrong: Vec<_> = table.disagreements().map(|row| row.id).collect();
     assert_eq!(wrong, [RowId::KswapdReclaimed, RowId::TotalReclaimed]);
@@ -198,7 +198,7 @@ fn what_a_kernel_lacks_is_never_zero() {
     };
     assert!(why(RowId::OnRequestReclaimed).contains("mm_vmscan_reclaim_pages"));
     assert!(why(RowId::SwapReadAhead).contains("swap_ra"));
-    // Not asked for is something else than not there.
+    // An event that was not requested is reported differently from one that does not exist.
     assert!(matches!(
         value(&table, RowId::PagesMigrated),
         Value::NotObserved(_)
@@ -266,7 +266,7 @@ fn generations_count_as_scanned_what_they_take() {
         .event(100, 7, DIRECT_BEGIN, &[0, 0, 0])
         .event(110, 7, ISOLATE, &[2, 64, 0, 50])
         .event(120, 7, SHRINK, &[40, 64])
-        // The same batch again: what could not be freed at first.
+        // The same batch again: pages that could not be freed at first.
         .event(125, 7, SHRINK, &[5, 64])
         .event(200, 7, DIRECT_END, &[45, 0])
         .trace(meta(Some(7)));
@@ -295,7 +295,7 @@ fn a_kernel_that_counts_groups_as_direct_reclaim_is_recognised() {
         .event(310, 7, ISOLATE, &[0, 30, 0, 30])
         .event(400, 7, MEMCG_END, &[8, 99])
         .trace(meta(None));
-    // 7.x: the counter by reclaimer includes the group's 30; 6.x: it does not.
+    // 7.x: the counter per reclaimer includes the group's 30; 6.x: it does not.
     for counted in [40, 10] {
         let table = table(&trace, &[("pgscan_direct", counted), ("pgscan_anon", 40)]);
         let row = table.row(RowId::DirectScanned).unwrap();

@@ -1,4 +1,4 @@
-//! Tracing this very kernel under real memory pressure. Needs root; skipped, with the reason, where it cannot run.
+//! Traces the running kernel under real memory pressure. Needs root; skipped, with the reason, if it cannot run.
 
 // Helpers of tests may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
@@ -25,21 +25,21 @@ use pagetide_quantity::Nanos;
 use pagetide_system::Syntax;
 use pagetide_testing::{Need, skip};
 
-/// Held by tests that put the machine under pressure: one at a time is enough for it.
+/// Held by tests that put the machine under pressure, so that only one runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says why a test does not run; that is no reason to try again.
-#[allow(clippy::unnecessary_wraps)] // It is what such a test gives.
+/// Reports why a test is skipped. Returns `Some`, because it must not be repeated.
+#[allow(clippy::unnecessary_wraps)] // Tests that can be skipped return an `Option`.
 fn skipped(need: Need, why: impl std::fmt::Display) -> Option<()> {
     skip(need, why);
     Some(())
 }
 
-/// The child's part of [`support::Pressure::start`].
+/// The child process of [`support::Pressure::start`].
 #[test]
 #[ignore = "started by other tests"]
 fn workload() {
@@ -55,7 +55,7 @@ fn capture(events: &[&[EventName]]) -> Result<Capture, ProbeError> {
     Capture::new(Instance::new(Tracefs::open()?, &settings)?)
 }
 
-/// Sets up what a test needs, or prints why it is skipped.
+/// Sets up pressure and capture for a test, or reports why it is skipped.
 fn prepare(name: &str, events: &[&[EventName]]) -> Option<(support::Pressure, Capture)> {
     let pressure = match support::Pressure::new(name, 64, 192) {
         Ok(pressure) => pressure,
@@ -97,7 +97,7 @@ fn sums_of_reclaim() -> Option<()> {
         println!("{:60} {:?} {:?}", row.name, row.value, row.check);
     }
     let count = |id| table.row(id).unwrap().value.count().unwrap();
-    // 128 MiB written three times over under a limit of 64: at least twice the excess goes out.
+    // 128 MiB are written three times under a limit of 64 MiB: at least twice the excess is swapped out.
     assert!(count(RowId::SwapOuts) > 2 * 16_384);
     assert!(count(RowId::MemcgReclaims) > 100);
     assert!(count(RowId::MemcgScanned) >= count(RowId::MemcgReclaimed));
@@ -110,7 +110,7 @@ fn sums_of_reclaim() -> Option<()> {
         worst.stalled > Nanos(1_000_000) && worst.reclaims > 100,
         "{worst:?}"
     );
-    // A stored trace says the same as the live one.
+    // The stored trace gives the same result as the live one.
     let mut bytes = Vec::new();
     trace.write(&mut bytes).unwrap();
     let again = TraceFile::read(&bytes[..]).unwrap();
@@ -149,9 +149,9 @@ fn parts_of_time() -> Option<()> {
     let share = |nanos: Nanos| nanos.0 as f64 / time.elapsed.0 as f64;
     assert_eq!(time.parts.total(), time.elapsed);
     assert!(share(time.parts.get(Part::Unexplained)) < 0.02);
-    // The trace and the task's own accounting agree on its time on CPUs, but for what a hypervisor stole of it, which the
-    // kernel does not account to the task and the trace cannot tell; and for waits for a CPU, as the scheduler leaves out a
-    // clock update where a woken task takes a CPU from another (`rq_clock_skip_update`) and accounts from the wake-up on.
+    // The trace and the task's accounting agree on its time on CPUs, with two exceptions. Time stolen by a hypervisor
+    // is not accounted to the task, but the trace cannot see it. And if a woken task preempts another, the scheduler
+    // skips a clock update (`rq_clock_skip_update`) and accounts from the wakeup on.
     let (accounted, traced) = (time.accounted.unwrap().0, time.on_cpu.0);
     let margin = time.elapsed.0 / 50;
     let stolen = support::stolen().0 - stolen.0;
@@ -245,7 +245,7 @@ fn an_instance_of_a_killed_process_is_removed_by_the_next_start() {
         .join(Path::new(&name).file_name().unwrap());
     let state = || std::fs::read_to_string(left.join("tracing_on")).unwrap();
     assert_eq!(state(), "1\n");
-    // Killed, not asked: nothing of its own can clean up.
+    // Killed with SIGKILL, so it cannot clean up.
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(state(), "1\n");
@@ -304,7 +304,7 @@ fn the_sums_of_compaction_agree_with_vmstat() {
     assert!(!migrated.check.as_ref().unwrap().disagrees, "{migrated:?}");
 }
 
-/// What `perf stat` counted of each event, or why it could not.
+/// Counts by event from the output of `perf stat`, or why there are none.
 fn perf_counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
     let mut counts = BTreeMap::new();
     for line in text.lines() {
@@ -354,7 +354,7 @@ fn counts_of_perf() -> Option<()> {
         .map(|name| format!("vmscan:{name}"))
         .collect();
     let events = events.join(",");
-    // perf wants tracefs in its usual place: a mount that only perf's own namespace sees.
+    // perf needs tracefs at its usual path: mount it in a namespace that only perf sees.
     let mounted = "mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing; exec \"$@\"";
     let program = [
         "unshare",
@@ -427,14 +427,14 @@ fn make_the_golden_trace() {
     capture.start().unwrap();
     assert!(pressure.start(24, 1).wait().unwrap().success());
     let mut trace = capture.finish().unwrap();
-    // Names of this machine's other tasks are nobody's business.
+    // The names of this machine's other tasks must not be published.
     let ours = |name: &str| name.starts_with("kswapd") || name.starts_with("kcompactd");
     trace.meta.tasks.retain(|(_, name)| ours(name));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/reclaim-6.18.trace");
     trace.write(std::fs::File::create(path).unwrap()).unwrap();
 }
 
-/// Whether the kernel swaps to this file now.
+/// True if the kernel currently swaps to this file.
 fn is_swapped_to(file: &Path) -> bool {
     let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     areas.contains(&*file.to_string_lossy())
@@ -460,16 +460,16 @@ fn the_measurement_of_overhead_takes_its_swap_away_when_it_is_stopped() {
         .spawn()
         .unwrap();
     let mut found = false;
-    // A file of 192 MiB is written first; where that or swap cannot be, the program says so and ends.
+    // The program first writes a file of 192 MiB. If that or swap is not possible, it reports so and exits.
     while !found && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(20));
         found = is_swapped_to(&swap);
     }
     if found {
-        // While its workload runs.
+        // Signal it while its workload runs.
         std::thread::sleep(Duration::from_millis(700));
         let pid = i32::try_from(child.id()).unwrap();
-        // SAFETY: a signal to a process that is ours and was not waited for.
+        // SAFETY: the signal goes to a child process that has not been waited for.
         assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
     }
     let output = child.wait_with_output().unwrap();

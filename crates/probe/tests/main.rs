@@ -1,4 +1,4 @@
-//! What traces say, on files kept from many kernels.
+//! Analysis of traces from several kernels.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

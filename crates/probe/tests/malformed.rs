@@ -1,4 +1,4 @@
-//! Malformed input never panics, never hangs and never makes the reader allocate what it claims.
+//! Malformed input never causes a panic, a hang or an allocation of the size that it claims.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn golden() -> TraceFile {
     TraceFile::read(file).expect("the golden trace is whole")
 }
 
-/// Reads a buffer in every way there is.
+/// Reads a buffer with every kind of reader.
 fn read_ring(bytes: &[u8]) {
     let small = PageLayout {
         commit_size: 4,
@@ -33,7 +33,7 @@ fn read_ring(bytes: &[u8]) {
     for layout in [PageLayout::default(), small, nonsense] {
         for stride in [Stride::Pages, Stride::Packed] {
             let mut reader = CpuReader::new(0, bytes, layout, stride);
-            // Each event takes at least four bytes.
+            // Each event needs at least four bytes.
             let events = reader.by_ref().count();
             assert!(events <= bytes.len() / 4 + 1);
         }
@@ -41,7 +41,7 @@ fn read_ring(bytes: &[u8]) {
     }
 }
 
-/// Decodes a whole trace to its last meaning.
+/// Runs every analysis on a trace.
 fn understand(trace: &TraceFile) {
     let Ok(mut decoder) = Decoder::for_trace(trace) else {
         return;
@@ -180,7 +180,7 @@ proptest! {
     #[test]
     fn a_real_trace_with_other_formats_is_survived(shift in 0_u64..64, from in 0_usize..40) {
         let mut trace = golden();
-        // Every field from some place on lies elsewhere than the data says.
+        // From some index on, every field has another offset than the data.
         for format in trace.meta.formats.iter_mut().skip(from) {
             for offset in (8..64).rev().step_by(4) {
                 let old = format!("offset:{offset};");

@@ -1,4 +1,5 @@
-//! Sampling allocates nothing once a source is open, and decoding nothing for each event: an observer that allocates under memory pressure disturbs the trial.
+//! Sampling allocates nothing once a source is open, and decoding allocates nothing per event. An observer that
+//! allocates under memory pressure would disturb the trial.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -58,7 +59,7 @@ fn decoding_an_event_allocates_nothing() {
 fn a_sample_of_every_probe_allocates_nothing() {
     let mut probes = Probes::open(&Scope::default(), 16);
     probes.before().unwrap();
-    // A task may come up and with it a counter while this runs; another round settles what the first one learned.
+    // A new counter may appear in a file while this runs; another round settles the names that the first one stored.
     let mut fewest = u64::MAX;
     for _ in 0..5 {
         let count = allocations(|| {

@@ -1,5 +1,5 @@
-//! The table that was published with "Use compaction to reduce a dependency on lumpy reclaim" (Mel Gorman, linux-mm, 11 November
-//! 2010): a trace with its counts and times gives each of its ratios, digit for digit.
+//! The table that was published with "Use compaction to reduce a dependency on lumpy reclaim" (Mel Gorman, linux-mm, 11
+//! November 2010): a trace with its counts and times gives each of its ratios to the last digit.
 
 use pagetide_probe::meaning::{CpuTimes, RowId, Value, analyse};
 use pagetide_probe::trace::TraceMeta;
@@ -19,10 +19,10 @@ const FILE: u64 = 2;
 const SYNC: u64 = 4;
 const ASYNC: u64 = 8;
 
-/// What one of the two reclaimers did: pages, but for `times`.
+/// Activity of one of the two reclaimers: pages, except `times`.
 #[derive(Clone, Copy)]
 struct Reclaim {
-    /// How often: direct reclaims, or wakeups of kswapd.
+    /// Number of direct reclaims, or of wakeups of kswapd.
     times: u64,
     scanned: u64,
     reclaimed: u64,
@@ -30,16 +30,16 @@ struct Reclaim {
     anon_async: u64,
     file_sync: u64,
     anon_sync: u64,
-    /// In direct reclaim, or awake.
+    /// Time in direct reclaim, or awake.
     time: Nanos,
 }
 
-/// A column as it was published: counts, times, and the ratios that follow from them.
+/// A published column: counts, times, and the ratios computed from them.
 struct Column {
     direct: Reclaim,
     requests: u64,
     kswapd: Reclaim,
-    /// User and system time together.
+    /// User plus system time.
     cpu: Nanos,
     elapsed: Nanos,
     totals: [u64; 2],
@@ -133,7 +133,7 @@ impl Column {
     }
 }
 
-/// A reclaimer's events from `now` on, and when they end. What it scans and writes belongs to its first time.
+/// The events of a reclaimer from `now` on, and their end time. All scans and writes belong to its first run.
 fn reclaimed(mut kernel: Kernel, pid: u32, all: Reclaim, mut now: u64) -> (Kernel, u64) {
     let (begin, end): (_, &[u64]) = if pid == KSWAPD {
         ((WAKE, vec![0, 0, 0]), &[0])
@@ -155,7 +155,7 @@ fn reclaimed(mut kernel: Kernel, pid: u32, all: Reclaim, mut now: u64) -> (Kerne
     (kernel, now)
 }
 
-/// Scanning, writing and freeing. Anonymous pages are written as one large folio each way, those of files one by one.
+/// Scans, writes and frees. Anonymous pages are written as one large folio in each mode, file pages one by one.
 fn worked(mut kernel: Kernel, pid: u32, all: Reclaim, now: u64) -> Kernel {
     kernel = kernel.event(
         now,

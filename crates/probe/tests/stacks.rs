@@ -1,4 +1,4 @@
-//! Stacks of sleeping tasks as kernels write them, and as nobody should.
+//! Stacks of sleeping tasks as recorded by kernels, and malformed ones.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pagetide_probe::meaning::{Decoder, Event, TaskAccounting, attribute};
 use pagetide_probe::trace::{CpuBuffer, CpuReader, Stride, TraceFile};
 
-/// The kernels whose bytes are kept: one of each generation.
+/// The kernels whose recorded data is stored: one of each generation.
 const KERNELS: [&str; 3] = ["6.1", "6.12", "7.2"];
 
 fn golden(kernel: &str) -> PathBuf {
@@ -18,7 +18,7 @@ fn trace(kernel: &str) -> TraceFile {
     TraceFile::read(File::open(golden(kernel)).unwrap()).unwrap()
 }
 
-/// Tasks that went into an uninterruptible sleep, and the places that stacks told, in their order.
+/// Number of tasks that entered an uninterruptible sleep, and the sites from their stacks, in order.
 fn told(trace: &TraceFile) -> (usize, Vec<Option<String>>) {
     let mut decoder = Decoder::for_trace(trace).unwrap();
     let (mut sleeps, mut told) = (0, Vec::new());
@@ -28,7 +28,7 @@ fn told(trace: &TraceFile) -> (usize, Vec<Option<String>>) {
         };
         match event.event {
             Event::Switch { state, .. } if state & 2 != 0 => sleeps += 1,
-            // The first stack may be of a switch that lies before what was cut out.
+            // The first stack may belong to a switch before the stored part.
             Event::SleepsIn { site } if sleeps > 0 => {
                 told.push(site.map(|site| decoder.sites().get(site).unwrap().to_string()));
             }
@@ -49,13 +49,13 @@ fn every_uninterruptible_sleep_has_a_stack_that_names_a_wait_for_a_page() {
             "{kernel}: {sleeps} {told:?}"
         );
         assert!(told.iter().all(Option::is_some), "{kernel}: {told:?}");
-        // Swap-in from a device: the task waits for the request, or until the page that is read is unlocked.
+        // Swap-in from a device: the task waits for the request, or until the page is unlocked.
         let page = |site: &&Option<String>| {
             let site = site.as_deref().unwrap_or_default();
             site.starts_with("folio_wait_bit_common") || site.starts_with("swap_readpage")
         };
         assert!(told.iter().any(|site| page(&site)), "{kernel}: {told:?}");
-        // The scheduler and the tracer are no cause.
+        // Functions of the scheduler and the tracer must not be reported.
         for site in told.iter().flatten() {
             let machinery = [
                 "schedule",
@@ -137,7 +137,7 @@ fn a_stack_that_lies_about_its_length_names_no_more_than_is_there() {
                 altered.cpus[0].bytes[at..at + 4].copy_from_slice(&length.to_le_bytes());
             }
             let (_, told) = told(&altered);
-            // Of three entries all are machinery; with more than there are, those that are there count.
+            // All three stated entries are skipped functions. With a larger count, the entries that exist are used.
             let expected = if names_any {
                 true_sites.clone()
             } else {
@@ -145,7 +145,7 @@ fn a_stack_that_lies_about_its_length_names_no_more_than_is_there() {
             };
             assert_eq!(told, expected, "{kernel}: {length}");
         }
-        // Cut off anywhere, nothing panics, and nothing is named that was not.
+        // Truncated anywhere, nothing panics, and no other site appears.
         for cut in (0..bytes.len()).step_by(97) {
             let mut short = honest.clone();
             short.cpus[0].bytes.truncate(cut);
@@ -160,7 +160,8 @@ fn a_stack_that_lies_about_its_length_names_no_more_than_is_there() {
     }
 }
 
-/// Makes a golden file: `FROM` is the blob `trace` of an observed record that swapped to an SSD, `KERNEL` one of [`KERNELS`].
+/// Creates a golden file: `FROM` is the blob `trace` of an observed record that swapped to an SSD, `KERNEL` one of
+/// [`KERNELS`].
 #[test]
 #[ignore = "makes the golden data anew"]
 fn make_the_golden_stacks() {
@@ -176,7 +177,7 @@ fn make_the_golden_stacks() {
         .id;
     let layout = trace.meta.layout;
     let whole = std::mem::take(&mut trace.cpus[0].bytes);
-    // Sub-buffers: time, commit word with the length, data.
+    // Layout of a sub-buffer: time, commit word with the length, data.
     let mut pages = Vec::new();
     let mut rest = whole.as_slice();
     while let Some(commit) = rest.get(8..16) {

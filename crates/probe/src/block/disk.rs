@@ -1,39 +1,40 @@
-//! A disk with seeks and rotation: what the same requests would have cost in 2009.
+//! Model of a rotating disk: what the same requests would have cost in 2009.
 //!
-//! The drive is Seagate's Barracuda 7200.12 (ST3500418AS, product manual 100529369, 2009): 7,200 rpm, 8.5 ms average and
-//! 1.0 ms track-to-track seek when reading, 125 MB/s sustained at the outer edge, 500 GB. The seek curve has the form of
-//! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994): with the square root of the
-//! distance while the arm accelerates, linear where it coasts; the average seek covers a third of the stroke. Full stroke
-//! (twice the average) and the inner tracks' rate (half the outer's) are not in the manual; they are usual ratios.
+//! The drive is Seagate's Barracuda 7200.12 (ST3500418AS, product manual 100529369, 2009): 7,200 rpm, 8.5 ms average
+//! and 1.0 ms track-to-track seek when reading, 125 MB/s sustained at the outer edge, 500 GB. The seek curve is that of
+//! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994): proportional to the
+//! square root of the distance for short seeks, linear for long ones. The average seek covers a third of the stroke.
+//! The full-stroke seek (twice the average) and the transfer rate at the inner edge (half of the outer) are not in the
+//! manual; they are usual ratios.
 //!
-//! Requests are served one after the other in the order they were issued, without a queue, a cache or idle time in
-//! between: an upper bound for scattered requests, since a real drive would reorder them.
+//! Requests are served in order of issue, without queue, cache or idle time. This is an upper bound for scattered
+//! requests, since a real drive would reorder them.
 
 use serde::{Deserialize, Serialize};
 
 use super::requests::Request;
 use pagetide_quantity::{Nanos, floor};
 
-/// A drive's parameters.
+/// Parameters of a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DiskModel {
     /// Capacity in sectors of 512 bytes.
     pub sectors: u64,
-    /// Tracks from the outer edge to the inner.
+    /// Number of tracks from the outer edge to the inner.
     pub cylinders: u64,
-    /// Nanoseconds of one turn.
+    /// Time of one rotation.
     pub rotation: Nanos,
-    /// Seek to the next track.
+    /// Time of a seek to the next track.
     pub seek_track: Nanos,
-    /// Seek over a third of the stroke: the average over random pairs.
+    /// Time of a seek over a third of the stroke: the average for random pairs of sectors.
     pub seek_average: Nanos,
-    /// Seek over the whole stroke.
+    /// Time of a seek over the whole stroke.
     pub seek_full: Nanos,
-    /// What writing adds to a seek: the arm must settle better.
+    /// Additional time of a seek before a write, because the head must settle more precisely.
     pub write_settle: Nanos,
-    /// Bytes a second at the outer edge.
+    /// Transfer rate at the outer edge, in bytes per second.
     pub outer_rate: f64,
-    /// Bytes a second at the inner edge.
+    /// Transfer rate at the inner edge, in bytes per second.
     pub inner_rate: f64,
 }
 
@@ -53,12 +54,12 @@ impl DiskModel {
         }
     }
 
-    /// Share of the way from the outer edge to the inner, 0 to 1.
+    /// Position of a sector as a fraction of the stroke, from 0 (outer edge) to 1 (inner edge).
     fn position(&self, sector: u64) -> f64 {
         (sector as f64 / self.sectors.max(1) as f64).min(1.0)
     }
 
-    /// Nanoseconds to move the arm over this many tracks.
+    /// Seek time over this many tracks, in nanoseconds.
     fn seek(&self, tracks: f64) -> f64 {
         if tracks < 1.0 {
             return 0.0;
@@ -73,29 +74,29 @@ impl DiskModel {
         }
     }
 
-    /// Bytes a second at a position.
+    /// Transfer rate at a position, in bytes per second.
     fn rate(&self, position: f64) -> f64 {
         self.outer_rate + (self.inner_rate - self.outer_rate) * position
     }
 }
 
-/// What requests cost.
+/// Modelled cost of a series of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCost {
-    /// Requests served.
+    /// Number of requests served.
     pub requests: u64,
-    /// Of these, those for which the arm had to move.
+    /// Number of those that needed a seek.
     pub seeks: u64,
-    /// Moving the arm.
+    /// Time for seeks.
     pub seek: Nanos,
-    /// Waiting for the sector to come round.
+    /// Rotational latency: time until the sector is under the head.
     pub rotation: Nanos,
-    /// Reading and writing.
+    /// Time for transfers.
     pub transfer: Nanos,
 }
 
 impl DiskCost {
-    /// All of it.
+    /// Seek, rotational latency and transfer together.
     pub fn total(&self) -> Nanos {
         self.seek
             .saturating_add(self.rotation)
@@ -107,7 +108,7 @@ impl DiskCost {
 #[derive(Debug, Clone)]
 pub struct Disk {
     model: DiskModel,
-    /// Nanoseconds since it began.
+    /// Model time in nanoseconds.
     time: f64,
     /// The sector after the last one served.
     head: u64,
@@ -119,7 +120,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk at rest at its outer edge.
+    /// An idle disk with the head at the outer edge.
     pub fn new(model: DiskModel) -> Self {
         Self {
             model,
@@ -133,7 +134,7 @@ impl Disk {
         }
     }
 
-    /// Serves one request; sectors beyond the end lie at the end.
+    /// Serves one request and adds its cost. Sectors beyond the end count as the last sector.
     pub fn serve(&mut self, request: Request) {
         let model = &self.model;
         let sector = request.sector.min(model.sectors);
@@ -151,7 +152,7 @@ impl Disk {
             }
             now += seek;
             self.seek += seek;
-            // Where on its track the sector lies, and where the head is by then, in turns.
+            // Target angle of the sector and current angle of the head, in rotations.
             let turn = (model.rotation.0 as f64).max(1.0);
             let track = (rate * turn / 1e9 / 512.0).max(1.0);
             let target = (sector as f64 / track).fract();
@@ -166,7 +167,7 @@ impl Disk {
         self.requests += 1;
     }
 
-    /// What all requests so far cost.
+    /// Cost of all requests so far.
     pub fn cost(&self) -> DiskCost {
         DiskCost {
             requests: self.requests,
@@ -178,7 +179,7 @@ impl Disk {
     }
 }
 
-/// Whole nanoseconds of a number that is never negative; what exceeds 64 bits is held at the largest.
+/// Rounds to whole nanoseconds; values above 64 bits give `u64::MAX`.
 fn nanos(value: f64) -> Nanos {
     Nanos(floor(value.round()))
 }
@@ -224,7 +225,8 @@ mod tests {
         }
         let cost = disk.cost();
         let mean = |part: Nanos| part.0 as f64 / 20_000.0 / 1e6;
-        // Ruemmler and Wilkes' curve makes the mean over random pairs a little less than the seek over the mean distance.
+        // With Ruemmler and Wilkes' curve the mean over random pairs is a little less than the seek over the mean
+        // distance.
         assert!((7.0..9.5).contains(&mean(cost.seek)), "{}", mean(cost.seek));
         assert!(
             (4.0..4.35).contains(&mean(cost.rotation)),

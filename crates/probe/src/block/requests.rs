@@ -1,4 +1,4 @@
-//! Requests to block devices, from `block_rq_issue` and `block_rq_complete`.
+//! Requests to block devices, from the events `block_rq_issue` and `block_rq_complete`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use crate::meaning::{Event, TraceEvent};
 use pagetide_quantity::{Bytes, Histogram, Nanos};
 
-/// A request; sectors are 512 bytes whatever the device's own are.
+/// A request. Sectors are 512 bytes, whatever the sector size of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// First sector.
     pub sector: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
-    /// Written, else read.
+    /// True for a write, false for a read.
     pub write: bool,
 }
 
-/// A device's number as the kernel writes it into events.
+/// Device number in the encoding that the kernel uses in events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Device(pub u64);
 
 impl Device {
-    /// Major number (include/linux/kdev_t.h: 12 bits above 20).
+    /// Major number: the bits above the lowest 20 (include/linux/kdev_t.h).
     pub const fn major(self) -> u64 {
         self.0 >> 20
     }
@@ -41,27 +41,27 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// Requests of a size class: `from` ≤ size < 2·`from`.
+/// Number of requests in a size class: `from` ≤ size < 2·`from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeClass {
     /// Smallest size of the class.
     pub from: Bytes,
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
 }
 
-/// Requests in one direction.
+/// Reads or writes of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Direction {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// What they carried.
+    /// Bytes transferred.
     pub bytes: Bytes,
-    /// Those that began where the one before them, in the same direction, ended.
+    /// Number of requests that began where the previous one in the same direction ended.
     pub sequential: u64,
-    /// Sizes by powers of two, smallest first, without empty classes.
+    /// Requests by size, in powers of two, in ascending order, without empty classes.
     pub sizes: Vec<SizeClass>,
-    /// From issue to completion.
+    /// Time from issue to completion, in nanoseconds.
     pub latency: Histogram,
     #[serde(skip)]
     next: Option<u64>,
@@ -81,12 +81,12 @@ impl Direction {
         }
     }
 
-    /// Share of requests that continued where the last one ended, 0 to 1; `None` without requests.
+    /// Fraction of requests that began where the previous one ended, 0 to 1; `None` without requests.
     pub fn sequentiality(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.sequential as f64 / self.requests as f64)
     }
 
-    /// Mean size; `None` without requests.
+    /// Mean size in bytes; `None` without requests.
     pub fn mean_size(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.bytes.0 as f64 / self.requests as f64)
     }
@@ -101,27 +101,27 @@ pub struct DirectionSums {
     pub writes: Direction,
 }
 
-/// When a request was issued, and whether it writes.
+/// When a request was issued (nanoseconds), and whether it is a write.
 type OpenRequest = (u64, bool);
 
-/// Adds up block events, device by device.
+/// Sums up block events for each device.
 #[derive(Debug, Clone, Default)]
 pub struct BlockObserver {
     devices: BTreeMap<Device, DirectionSums>,
     open: HashMap<(u64, u64), OpenRequest>,
-    /// Discards and flushes on their way.
+    /// Issued discards and flushes that are not completed yet.
     others: HashSet<(u64, u64)>,
     uncompleted: u64,
     unissued: u64,
 }
 
 impl BlockObserver {
-    /// Nothing seen yet.
+    /// An observer without events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next event, in order of time; gives the request that was issued, if it was one.
+    /// Adds the next event, in order of time. Returns the request if the event issued a read or write.
     pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
@@ -135,7 +135,7 @@ impl BlockObserver {
                     sectors,
                     write,
                 };
-                // A request that was put back is issued again: count it once, and its time from the first issue.
+                // A requeued request is issued again: count it once, and measure its time from the first issue.
                 if self.open.contains_key(&(device, sector)) {
                     return None;
                 }
@@ -172,18 +172,18 @@ impl BlockObserver {
         }
     }
 
-    /// Counts what never completed.
+    /// Must be called after the last event: counts the requests that never completed.
     pub fn finish(&mut self) {
         self.uncompleted += u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         self.open.clear();
     }
 
-    /// Every device's sums.
+    /// Sums of every device.
     pub fn devices(&self) -> impl Iterator<Item = (Device, &DirectionSums)> {
         self.devices.iter().map(|(&device, sums)| (device, sums))
     }
 
-    /// Requests without completion, and completions without request.
+    /// Number of requests without completion, and of completions without request.
     pub fn unmatched(&self) -> (u64, u64) {
         (self.uncompleted, self.unissued)
     }
@@ -228,7 +228,7 @@ mod tests {
             issue(5, 8, 8, false),
             complete(100, 0),
             issue(110, 1000, 256, true),
-            // Put back and issued again.
+            // Requeued and issued again.
             issue(120, 1000, 256, true),
             complete(205, 8),
             complete(310, 1000),

@@ -1,4 +1,4 @@
-//! A whole trace's block I/O, device by device.
+//! Block I/O of a whole trace, by device.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use crate::ProbeError;
 use crate::meaning::Decoder;
 use crate::trace::TraceFile;
 
-/// One device.
+/// Block I/O of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSummary {
-    /// Which.
+    /// The device.
     pub device: Device,
-    /// What was asked of it.
+    /// Its requests.
     pub sums: DirectionSums,
     /// What the same requests would have cost on the modelled disk.
     pub modelled: DiskCost,
 }
 
-/// All devices.
+/// Block I/O of all devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSummary {
-    /// The devices that had requests, by number.
+    /// The devices that had requests, by device number.
     pub devices: Vec<DeviceSummary>,
-    /// Requests that never completed.
+    /// Number of requests that never completed.
     pub uncompleted: u64,
-    /// Completions of requests that were issued before the trace.
+    /// Number of completions of requests that were issued before the trace started.
     pub unissued: u64,
 }
 
-/// Adds up a stored trace's requests; needs the events of [`crate::meaning::BLOCK_EVENTS`].
+/// Sums up the block requests of a stored trace. The trace must contain the events of [`crate::meaning::BLOCK_EVENTS`].
 pub fn summarise(trace: &TraceFile, model: DiskModel) -> Result<BlockSummary, ProbeError> {
     let mut decoder = Decoder::for_trace(trace)?;
     let mut observer = BlockObserver::new();
@@ -75,7 +75,7 @@ mod tests {
         let trace = TraceFile::read(std::fs::File::open(path).unwrap()).unwrap();
         let summary = summarise(&trace, DiskModel::barracuda_2009()).unwrap();
         let device = &summary.devices[0];
-        // 24 MiB under a limit of 16: at least 8 MiB were written, in more than single pages.
+        // 24 MiB under a limit of 16 MiB: at least 8 MiB were written, in requests larger than one page.
         assert!(device.sums.writes.bytes.0 > 8 << 20);
         assert!(device.sums.writes.mean_size().unwrap() > 4096.0);
         assert!(device.modelled.requests >= device.sums.writes.requests);

@@ -1,9 +1,10 @@
-//! Where a task's time went.
+//! Attribution of a task's time: how much it spent where.
 //!
-//! Every moment of a task belongs to exactly one part: on a CPU it is the innermost thing it is in (compaction within
-//! reclaim counts as compaction), off the CPU it waits, for I/O, for reclaim, or for a CPU. Time on a CPU outside reclaim
-//! and compaction is split by the task's own accounting into user mode and the rest, which is page faults and system
-//! calls. What the trace cannot tell stays *unexplained*: the parts always add up to the elapsed time.
+//! Every moment of a task belongs to exactly one part. On a CPU, it is the innermost activity (compaction within
+//! reclaim counts as compaction). Off the CPU, the task waits for I/O, for reclaim, or for a CPU. Time on a CPU outside
+//! reclaim and compaction is split by the task's own CPU accounting into user mode and the rest, which is page faults
+//! and system calls. Time that the trace cannot explain is *unexplained*, so the parts always add up to the elapsed
+//! time.
 
 mod parts;
 mod track;
@@ -21,99 +22,100 @@ use pagetide_quantity::Nanos;
 pub use parts::{Part, Parts};
 use track::Track;
 
-/// A task's own accounting; times are on the trace's clock.
+/// CPU accounting of a task, as the task itself measured it; times are on the trace's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAccounting {
-    /// The task (a thread's own number).
+    /// Thread ID of the task.
     pub pid: u32,
-    /// When its measured time began; `None` for when the trace says that it was made.
+    /// Begin of the measured time; `None` for the fork of the task in the trace.
     pub begin: Option<Nanos>,
-    /// When it ended; `None` for when the trace says that the task ended.
+    /// End of the measured time; `None` for the exit of the task in the trace.
     pub end: Option<Nanos>,
-    /// In user mode, in between; `None` where unknown.
+    /// User time in between; `None` if unknown.
     pub user: Option<Nanos>,
-    /// In the kernel, in between; `None` where unknown.
+    /// System time in between; `None` if unknown.
     pub system: Option<Nanos>,
 }
 
-/// One task's time.
+/// Attribution of one task's time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTime {
-    /// The task.
+    /// Thread ID of the task.
     pub pid: u32,
-    /// From begin to end.
+    /// Time from begin to end.
     pub elapsed: Nanos,
-    /// Where it went; adds up to `elapsed`.
+    /// Time by part; adds up to `elapsed`.
     pub parts: Parts,
-    /// Faults in user mode, where they were traced.
+    /// Number of faults in user mode, if they were traced.
     pub faults: u64,
-    /// Times it gave up a CPU.
+    /// Number of times the task was switched off a CPU.
     pub switches: u64,
-    /// On a CPU, by the trace.
+    /// Time on a CPU according to the trace.
     pub on_cpu: Nanos,
-    /// On a CPU, by its accounting; compare the two.
+    /// Time on a CPU according to the task's accounting; should agree with `on_cpu`.
     pub accounted: Option<Nanos>,
-    /// Pages it looked at in reclaims.
+    /// Pages that the task scanned in reclaim.
     #[serde(default)]
     pub scanned: u64,
-    /// Pages it freed in them.
+    /// Pages that the task freed in reclaim.
     #[serde(default)]
     pub reclaimed: u64,
-    /// How often it slept within reclaim, within compaction, and uninterruptibly elsewhere, as far as task switches were traced.
+    /// Number and longest duration of waits: within reclaim, within compaction, and uninterruptible elsewhere. Needs
+    /// traced task switches.
     #[serde(default)]
     pub waits: BTreeMap<Part, Waits>,
-    /// What it slept on in those sleeps, by its stacks, longest first.
+    /// The same waits by the kernel function that waits, according to the stack traces; longest total first.
     #[serde(default)]
     pub slept: Vec<SiteSleeps>,
-    /// Tasks that had the CPU while this one was ready to run, longest first. Adds up to [`Part::RunQueue`] as far as task switches
-    /// were traced.
+    /// Tasks that had the CPU while this one was runnable, longest first. Adds up to [`Part::RunQueue`] as far as task
+    /// switches were traced.
     #[serde(default)]
     pub behind: Vec<QueueWait>,
 }
 
-/// Sleeps of one task in one part of its time.
+/// Number and duration of a task's waits in one part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// The longest.
+    /// The longest wait.
     pub longest: Nanos,
 }
 
-/// Sleeps of one task in one place.
+/// Waits of one task in one part at one place in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSleeps {
-    /// The part of its time.
+    /// The part.
     pub part: Part,
-    /// Where; `None` where no stack tells.
+    /// The place; `None` if no stack was recorded or it has no named function.
     pub site: Option<SleepSite>,
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// All together.
+    /// Total time.
     pub time: Nanos,
-    /// The longest.
+    /// The longest wait.
     pub longest: Nanos,
 }
 
-/// Time in which a task was ready to run and another had the CPU.
+/// Time in which a task was runnable while another task had the CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueWait {
-    /// The task that ran.
+    /// The task that had the CPU.
     pub pid: u32,
-    /// Its name, empty where the trace does not tell.
+    /// Its name; empty if unknown.
     pub name: String,
-    /// How long.
+    /// Total time.
     pub time: Nanos,
 }
 
-/// Attributes the time of these tasks over a stored trace; needs the events of [`super::ATTRIBUTION_EVENTS`] beside those
-/// of [`super::RECLAIM_EVENTS`].
+/// Attributes the time of these tasks in a stored trace. The trace must contain the events of
+/// [`super::ATTRIBUTION_EVENTS`] and [`super::RECLAIM_EVENTS`].
 pub fn attribute(trace: &TraceFile, tasks: &[TaskAccounting]) -> Result<Vec<TaskTime>, ProbeError> {
     follow(trace, Attribution::new(tasks))
 }
 
-/// Attributes a task's time within these windows, which do not overlap. Time on a CPU that is neither reclaim nor compaction is
-/// [`Part::Fault`], because no accounting separates user mode within a window.
+/// Attributes a task's time within these windows, which must not overlap. All time on a CPU outside reclaim and
+/// compaction counts as [`Part::Fault`], because user time is not known per window.
 pub fn attribute_within(
     trace: &TraceFile,
     pid: u32,
@@ -138,7 +140,7 @@ fn follow(trace: &TraceFile, mut attribution: Attribution) -> Result<Vec<TaskTim
     Ok(times)
 }
 
-/// Attributes the time of chosen tasks while events pass by.
+/// Attributes the time of chosen tasks, event by event.
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     tracks: HashMap<u32, Track>,
@@ -147,7 +149,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Follows these tasks.
+    /// Starts the attribution for these tasks.
     pub fn new(tasks: &[TaskAccounting]) -> Self {
         let tracks = tasks
             .iter()
@@ -160,7 +162,7 @@ impl Attribution {
         }
     }
 
-    /// Follows one task within these windows, which do not overlap.
+    /// Starts the attribution for one task within these windows, which must not overlap.
     pub fn within(pid: u32, windows: &[[Nanos; 2]]) -> Self {
         let mut windows: Vec<[u64; 2]> = windows
             .iter()
@@ -179,7 +181,7 @@ impl Attribution {
         all
     }
 
-    /// Takes the next event, in order of time.
+    /// Adds the next event, in order of time.
     pub fn observe(&mut self, traced: &TraceEvent) {
         let TraceEvent {
             time, pid, event, ..
@@ -225,12 +227,12 @@ impl Attribution {
         }
     }
 
-    /// Closes every task at its end and gives where its time went, by task number.
+    /// Ends every task's time and returns the attribution, by thread ID.
     pub fn finish(self) -> Vec<TaskTime> {
         self.finish_with(&SleepSites::default())
     }
 
-    /// The same, with the sites that the decoder of these events knows.
+    /// Same as `finish`, with the wait sites that the decoder of these events collected.
     pub fn finish_with(self, sites: &SleepSites) -> Vec<TaskTime> {
         let mut times: Vec<_> = self
             .tracks
@@ -282,7 +284,7 @@ mod tests {
         }
     }
 
-    /// By a kernel that does not tell on which CPU.
+    /// A wakeup on a kernel whose event does not name the CPU.
     fn woken() -> Event {
         Event::Wakeup {
             pid: TASK,
@@ -321,7 +323,7 @@ mod tests {
                 at(1100, TASK, begin()),
                 at(1150, TASK, Event::CompactionBegin),
                 at(1170, TASK, Event::CompactionEnd { success: true }),
-                // Sleeps uninterruptibly within reclaim, is woken, waits for a CPU.
+                // Sleeps uninterruptibly within reclaim, is woken, and waits for a CPU.
                 at(1200, TASK, out(2)),
                 at(1300, 9, woken()),
                 at(1310, 0, back()),
@@ -330,7 +332,7 @@ mod tests {
                 at(1400, TASK, out(0x102)),
                 at(1800, 9, woken()),
                 at(1800, 0, back()),
-                // A pause.
+                // An interruptible sleep.
                 at(1900, TASK, out(1)),
                 at(1940, 9, woken()),
                 at(1940, 0, back()),
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!(part(Part::IoWait), 400);
         assert_eq!(part(Part::Sleep), 40);
         assert_eq!(part(Part::Compute), 100);
-        // 100 before reclaim, 50 after, 100 after the swap-in and 60 at the end, less 100 of user time.
+        // 100 before reclaim, 50 after, 100 after the swap-in and 60 at the end, minus 100 of user time.
         assert_eq!(part(Part::Fault), 210);
         assert_eq!(part(Part::Unexplained), 0);
         assert_eq!(time.parts.total(), time.elapsed);
@@ -354,7 +356,7 @@ mod tests {
             count: 1,
             longest: Nanos(longest),
         };
-        // A pause is no wait.
+        // An interruptible sleep is not a wait.
         let waits = [(Part::ReclaimWait, wait(100)), (Part::IoWait, wait(400))];
         assert_eq!(time.waits, waits.into());
         assert_eq!(time.on_cpu, Nanos(450));
@@ -386,16 +388,16 @@ mod tests {
             at(1150, 0, back()),
             at(1200, TASK, out(2)),
             at(1201, TASK, on(lock)),
-            // Another task's stack.
+            // The stack of another task.
             at(1202, 9, on(page)),
             at(1230, 0, back()),
             at(1300, TASK, out(2)),
             at(1301, TASK, on(page)),
             at(1400, 0, back()),
-            // No stack came with this one: that before is not its.
+            // No stack was recorded for this sleep; the previous stack must not be used.
             at(1500, TASK, out(2)),
             at(1520, 0, back()),
-            // Preempted, and no sleep at all.
+            // Preempted, so not a sleep.
             at(1600, TASK, out(0)),
             at(1601, TASK, on(page)),
             at(1700, 0, back()),
@@ -442,12 +444,12 @@ mod tests {
                 at(1110, TASK, out(0x102)),
                 at(1400, 9, woken()),
                 at(1410, 0, back()),
-                // The next wait is for something else: the limits let the task go on.
+                // The next wait has another reason: the dirty limits released the task.
                 at(1500, TASK, limit(false)),
                 at(1510, TASK, out(2)),
                 at(1600, 9, woken()),
                 at(1600, 0, back()),
-                // Whatever the task does between the event and the sleep, it was not the limits' sleep.
+                // Any event of the task between the limit event and the sleep means that the sleep has another reason.
                 at(1700, TASK, limit(true)),
                 at(1720, TASK, Event::UserFault { address: 0 }),
                 at(1750, TASK, out(2)),
@@ -537,11 +539,11 @@ mod tests {
             0,
             0,
             &[
-                // Begins before the measured time, ends within it.
+                // Begins before the measured time and ends within it.
                 at(900, TASK, out(2)),
                 at(1050, 9, woken()),
                 at(1060, 0, back()),
-                // Waits while others run, and is said twice to be woken.
+                // Waits while other tasks run; two wakeups are traced.
                 at(1100, TASK, out(2)),
                 at(1150, 40, others(40, 41)),
                 at(1200, 41, others(41, 40)),
@@ -639,7 +641,7 @@ mod tests {
             &[
                 at(1100, TASK, sleep),
                 at(1200, 40, woken),
-                // CPU 0 is none of its business any more; on CPU 1 nobody gives way to it in a traced switch.
+                // CPU 0 no longer matters. On CPU 1 there is no traced switch from another task.
                 at(1250, 40, leave(40, 0)),
                 on_1(1300, 41, leave(41, 0)),
                 on_1(1500, TASK, Event::UserFault { address: 0 }),

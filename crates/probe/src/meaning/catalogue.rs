@@ -1,4 +1,4 @@
-//! Which events to enable for which question.
+//! The events to enable for each kind of analysis.
 
 use crate::trace::EventName;
 
@@ -10,7 +10,7 @@ macro_rules! events {
 }
 
 events! {
-    /// Everything the reclaim table needs. Where a kernel lacks one, its rows say so.
+    /// Events for the reclaim table. If a kernel lacks one, the rows that need it say so.
     RECLAIM_EVENTS:
     "vmscan" [
         "mm_vmscan_direct_reclaim_begin" "mm_vmscan_direct_reclaim_end"
@@ -33,7 +33,7 @@ events! {
 }
 
 events! {
-    /// In addition, what telling a task's waits apart needs. They fire on every task switch: a cost of their own.
+    /// Additional events for attributing a task's waits. They fire on every task switch, which has a cost.
     ATTRIBUTION_EVENTS:
     "sched" ["sched_switch" "sched_wakeup" "sched_wakeup_new" "sched_process_fork" "sched_process_exit"]
     "exceptions" ["page_fault_user"]
@@ -41,7 +41,7 @@ events! {
 }
 
 events! {
-    /// Requests to block devices, and what swap hands to its devices.
+    /// Events for requests to block devices, and for I/O that swap submits to its devices.
     BLOCK_EVENTS:
     "block" ["block_rq_issue" "block_rq_complete" "block_bio_queue"]
 }

@@ -1,4 +1,4 @@
-//! Tracepoint sums against vmstat: where they disagree, and why if that is known.
+//! Compares sums over tracepoints with vmstat, and names the reason for a difference if it is known.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,56 +6,57 @@ use super::observer::ReclaimObserver;
 use super::rows::RowId;
 use pagetide_system::Delta;
 
-/// Difference from which a row is marked, in percent of the counter.
+/// A row is marked if the difference exceeds this, in percent of the counter.
 pub const TOLERANCE_PERCENT: f64 = 1.0;
 
-/// How many pages vmstat may lag behind for each CPU (mm/vmstat.c, `calculate_normal_threshold`).
+/// Largest number of pages by which vmstat may lag behind, per CPU (mm/vmstat.c, `calculate_normal_threshold`).
 const LAG_PAGES: u64 = 125;
 
-/// One comparison.
+/// Comparison of one row with vmstat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrossCheck {
-    /// The vmstat counters, summed.
+    /// Names of the vmstat counters, which are summed.
     pub counters: Vec<String>,
-    /// By how much they grew.
+    /// Increase of the counters.
     pub counter: u64,
-    /// What the trace says of the same.
+    /// The same quantity according to the trace.
     pub traced: u64,
-    /// TraceEvent minus counter, in percent of the counter; `None` where the counter did not grow and the trace says otherwise.
+    /// Trace minus counter, in percent of the counter; `None` if the counter did not grow but the trace shows some.
     pub difference: Option<f64>,
-    /// Whether they disagree by more than [`TOLERANCE_PERCENT`].
+    /// True if they differ by more than [`TOLERANCE_PERCENT`].
     pub disagrees: bool,
-    /// What explains it, or qualifies the comparison.
+    /// Reason for the difference, or a caveat about the comparison; `None` if none is known.
     pub reason: Option<String>,
 }
 
-/// What a row is compared with.
+/// The data that rows are compared with.
 pub(super) struct Counterparts<'a> {
     pub(super) vmstat: &'a Delta,
     pub(super) observer: &'a ReclaimObserver,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub(super) cpus: u64,
-    /// Whether this kernel's per-reclaimer counters include reclaim by memory cgroups.
+    /// True if the kernel's counters per reclaimer include memory cgroup reclaim.
     pub(super) memcg_in_direct: bool,
-    /// Whether the kernel has an event for the free scanner's fast path.
+    /// True if the kernel has an event for the fast path of the free scanner.
     pub(super) fast_path_traced: bool,
 }
 
 impl Counterparts<'_> {
-    /// Folios that reclaim wrote and whose size no event tells.
+    /// Number of folios that reclaim wrote and whose size is not in any event.
     fn unsized_folios(&self) -> u64 {
         let sums = self.observer.sums.iter();
         sums.map(|sums| sums.folios_unsized).sum()
     }
 
-    /// Pages that reclaim wrote, by vmstat, where the trace cannot tell: folios of unknown size, and vmstat counts more.
+    /// Pages that reclaim wrote according to vmstat; `None` unless the trace has folios of unknown size and vmstat
+    /// counts more.
     pub(super) fn written(&self, traced: u64) -> Option<u64> {
         let counter = self.vmstat.growth_of(&["nr_vmscan_write"])?;
         (self.unsized_folios() > 0 && counter > traced && differs(traced, counter))
             .then_some(counter)
     }
 
-    /// Compares a row's traced sum with the growth of its counters; `None` where the kernel has none of them.
+    /// Compares the traced sum of a row with the increase of its counters; `None` if the kernel has none of them.
     pub(super) fn check(&self, row: RowId, counters: &[&str], traced: u64) -> Option<CrossCheck> {
         let counter = self.vmstat.growth_of(counters)?;
         let disagrees = differs(traced, counter);
@@ -125,12 +126,12 @@ impl Counterparts<'_> {
     }
 }
 
-/// Whether two counts disagree by more than the tolerance.
+/// True if two counts differ by more than the tolerance.
 fn differs(traced: u64, counter: u64) -> bool {
     percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE_PERCENT)
 }
 
-/// TraceEvent minus counter in percent of the counter.
+/// Traced minus counter, in percent of the counter; `None` if the counter is 0 and traced is not.
 fn percent(traced: u64, counter: u64) -> Option<f64> {
     match (traced, counter) {
         (0, 0) => Some(0.0),

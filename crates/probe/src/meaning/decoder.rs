@@ -1,4 +1,4 @@
-//! From raw events to meaning: each event's accessors are compiled once, from its own format.
+//! Decodes raw events. The accessors of each event are compiled once, from its format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ use crate::trace::{
     EventFormat, FieldAccess, IdTable, RawEvent, StackAccess, TextAccess, TraceFile,
 };
 
-/// Why an event cannot be had from a trace.
+/// Why an event is not available in a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "why")]
 pub enum Absence {
-    /// The kernel has no such event, or the event lacks what is needed.
+    /// The kernel does not have the event, or the event lacks a needed field.
     NotOnThisKernel(String),
-    /// It was not asked for when the trace was taken.
+    /// The event was not enabled when the trace was recorded.
     NotObserved(String),
 }
 
-/// One field's accessor.
+/// Accessor of one field.
 type Get = FieldAccess;
 
-/// What to read for one event.
+/// The accessors needed to decode one event.
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     ReclaimBegin(Reclaimer, Get, Option<Get>),
@@ -63,7 +63,7 @@ enum Plan {
     BlockComplete(Get, Get, Get),
 }
 
-/// Decodes the events it was compiled for; passes over all others.
+/// Decodes the events that it was compiled for; ignores all others.
 #[derive(Debug, Clone, Default)]
 pub struct Decoder {
     plans: IdTable<(Get, Plan)>,
@@ -74,14 +74,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Compiles accessors for a stored trace.
+    /// Compiles the accessors for a stored trace. Fails if a stored format cannot be parsed.
     pub fn for_trace(trace: &TraceFile) -> Result<Self, ProbeError> {
         let mut decoder = Self::compile(&trace.formats()?, &trace.meta.absent);
         decoder.sites = SleepSites::new(&trace.meta.functions);
         Ok(decoder)
     }
 
-    /// Compiles accessors for these events; `absent` are those the kernel is known to lack, as `system/name`.
+    /// Compiles the accessors for these events. `absent` are events that the kernel does not have, as `system/name`.
     pub fn compile(formats: &[EventFormat], absent: &[String]) -> Self {
         let mut decoder = Self::default();
         for name in absent {
@@ -96,7 +96,7 @@ impl Decoder {
             match (pid, plan(format)) {
                 (Some(pid), Ok(Some(plan))) => {
                     decoder.plans.insert(format.id, (pid, plan));
-                    // Known by its name since 6.0; it was called after pages before.
+                    // The event is named after folios since 6.0; before, it was named after pages.
                     let name = match format.name.as_str() {
                         "mm_vmscan_writepage" => "mm_vmscan_write_folio",
                         name => name,
@@ -117,7 +117,7 @@ impl Decoder {
             .insert(format.name.clone(), Absence::NotOnThisKernel(why));
     }
 
-    /// Why an event is not decoded; `None` where it is.
+    /// Why an event is not decoded; `None` if it is decoded.
     pub fn missing(&self, event: &str) -> Option<Absence> {
         if self.decodable.contains(event) {
             return None;
@@ -126,17 +126,17 @@ impl Decoder {
         Some(self.missing.get(event).cloned().unwrap_or_else(unasked))
     }
 
-    /// Where tasks slept, as far as it was decoded.
+    /// The places in the kernel where tasks slept, as decoded so far.
     pub fn sites(&self) -> &SleepSites {
         &self.sites
     }
 
-    /// Events whose data was shorter than their format promises.
+    /// Number of events whose data was shorter than their format says.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
     }
 
-    /// Decodes one event; `None` for events it was not compiled for, and for data cut short (which is counted).
+    /// Decodes one event. `None` for an event that it was not compiled for, and for truncated data, which is counted.
     #[inline]
     pub fn decode(&mut self, raw: &RawEvent<'_>) -> Option<TraceEvent> {
         let &(pid, plan) = self.plans.get(raw.id)?;
@@ -164,11 +164,11 @@ impl Decoder {
     }
 }
 
-/// A count of pages in one event that no machine can reach (4 PiB): such data is damaged, and adding it up would only
-/// spoil what is sound.
+/// Upper bound for a count of pages in one event (4 PiB). Larger counts mean that the data is damaged, and must not
+/// spoil the sums.
 const MOST_PAGES: u64 = 1 << 40;
 
-/// Reads what a plan says.
+/// Decodes the data of one event according to its plan; `None` if the data is truncated or damaged.
 #[inline]
 fn read(plan: Plan, data: &[u8]) -> Option<Event> {
     let number = |access: Get| access.get(data).filter(|&count| count < MOST_PAGES);
@@ -220,7 +220,7 @@ fn read(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
-/// Reads what a plan outside vmscan says.
+/// Same as `read`, for events outside of vmscan.
 #[inline]
 fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     let any = |access: Get| access.get(data);
@@ -308,7 +308,8 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
-/// Whether I/O writes, reads, or does neither, from the letters of blk_fill_rwbs (kernel/trace/blktrace.c).
+/// True for a write, false for a read, `None` for anything else, from the letters of blk_fill_rwbs
+/// (kernel/trace/blktrace.c).
 fn is_write(letters: &[u8]) -> Option<bool> {
     if letters.contains(&b'D') {
         None
@@ -322,9 +323,9 @@ fn is_write(letters: &[u8]) -> Option<bool> {
 /// `COMPACT_SUCCESS` in include/linux/compaction.h since 4.9.
 const COMPACT_SUCCESS: u64 = 8;
 
-/// What to read for an event; `Ok(None)` for one that has no meaning here, `Err` with the field that is lacking.
+/// The accessors for an event. `Ok(None)` for an event that is not decoded; `Err` with the name of a missing field.
 fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
-    // Of several names, the first is today's.
+    // If there are several names, the first is the current one.
     let get = |names: &[&'static str]| FieldAccess::first_of(format, names).ok_or(names[0]);
     let one = |name: &'static str| get(&[name]);
     let text = |name: &'static str| format.field(name).and_then(TextAccess::new).ok_or(name);

@@ -1,20 +1,20 @@
-//! Events by meaning.
+//! Decoded events.
 
 use serde::{Deserialize, Serialize};
 
 use super::sleep::SiteNumber;
 
-/// On whose behalf pages are reclaimed.
+/// Who triggered a reclaim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reclaimer {
-    /// A task that allocates and found too little free memory.
+    /// A task in the page allocator's slow path: direct reclaim.
     Direct,
-    /// A task whose memory cgroup is at its limit, or a request through `memory.reclaim`.
+    /// A task whose memory cgroup is at its limit, or a write to `memory.reclaim`.
     Memcg,
-    /// kswapd or a task, for a memory cgroup over its soft limit (version 1).
+    /// kswapd or a task, for a memory cgroup above its soft limit (version 1).
     Softlimit,
-    /// A task with `vm.zone_reclaim_mode` set.
+    /// A task on a machine with `vm.zone_reclaim_mode` set.
     Node,
     /// kswapd.
     Kswapd,
@@ -23,7 +23,7 @@ pub enum Reclaimer {
 }
 
 impl Reclaimer {
-    /// All of them, in the order of [`Self::index`].
+    /// All reclaimers, in the order of [`Self::index`].
     pub const ALL: [Self; 6] = [
         Self::Direct,
         Self::Memcg,
@@ -33,7 +33,7 @@ impl Reclaimer {
         Self::Unknown,
     ];
 
-    /// Its place in [`Self::ALL`].
+    /// Index in [`Self::ALL`].
     pub const fn index(self) -> usize {
         match self {
             Self::Direct => 0,
@@ -51,28 +51,28 @@ impl Reclaimer {
 pub struct TraceEvent {
     /// Nanoseconds on the trace's clock.
     pub time: u64,
-    /// The CPU it happened on.
+    /// The CPU that it was recorded on.
     pub cpu: u32,
-    /// The task that was running.
+    /// Thread ID of the current task.
     pub pid: u32,
-    /// What happened.
+    /// The decoded event.
     pub event: Event,
 }
 
-/// What happened. Counts are base pages unless said otherwise.
+/// A decoded event. Counts are base pages unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are the kernel's own (include/trace/events/*.h); the variants say what they mean.
 pub enum Event {
-    /// A reclaim begins; the memory cgroup's number is told since 7.x.
+    /// A reclaim begins. The ID of the memory cgroup is known since 7.x.
     ReclaimBegin {
         by: Reclaimer,
         order: i64,
         memcg: Option<u64>,
     },
-    /// A reclaim ends; slab pages are included in what it reclaimed.
+    /// A reclaim ends. `reclaimed` includes slab pages.
     ReclaimEnd { by: Reclaimer, reclaimed: u64 },
-    /// kswapd starts to balance its node, having slept or not.
+    /// kswapd starts to balance its node; it may have been asleep or not.
     KswapdWake { node: i64, order: i64 },
     /// kswapd goes to sleep.
     KswapdSleep { node: i64 },
@@ -80,78 +80,80 @@ pub enum Event {
     WakeupKswapd { node: i64, order: i64 },
     /// Pages are taken off an LRU list (`lru`: 0 and 1 anonymous, 2 and 3 file; odd ones active).
     Isolate { scanned: u64, taken: u64, lru: u64 },
-    /// A batch from the inactive list (or the oldest generation) was worked through.
+    /// A batch from the inactive list (or the oldest generation) was processed.
     ShrinkInactive { scanned: u64, reclaimed: u64 },
-    /// A batch from the active list was worked through.
+    /// A batch from the active list was processed.
     ShrinkActive { taken: u64, deactivated: u64 },
-    /// Reclaim sent a folio to be written (`flags`: 1 anonymous, 2 file, 4 synchronous, 8 asynchronous).
+    /// Reclaim submitted a folio for writing (`flags`: 1 anonymous, 2 file, 4 synchronous, 8 asynchronous).
     WriteFolio { flags: u64 },
-    /// Reclaim waited on purpose.
+    /// Reclaim was throttled.
     Throttled { microseconds: u64 },
-    /// Pages were reclaimed on request, by `madvise` or DAMON.
+    /// Pages were reclaimed on explicit request, by `madvise` or DAMON.
     ReclaimPages { scanned: u64, reclaimed: u64 },
     /// Compaction of a zone begins.
     CompactionBegin,
-    /// It ends, having made a block of the wanted order or not.
+    /// Compaction of a zone ends; `success` means that a block of the requested order is free.
     CompactionEnd { success: bool },
-    /// The migration scanner took pages.
+    /// The migration scanner isolated pages.
     IsolateMigrate { scanned: u64, taken: u64 },
-    /// The free scanner took pages.
+    /// The free scanner isolated pages.
     IsolateFree { scanned: u64, taken: u64 },
-    /// The free scanner took pages off the free lists directly.
+    /// The free scanner isolated pages directly from the free lists.
     FastIsolateFree { scanned: u64, taken: u64 },
-    /// Pages were migrated by compaction.
+    /// Compaction migrated pages.
     CompactionMigrate { migrated: u64, failed: u64 },
-    /// An allocation asks for compaction.
+    /// An allocation requests compaction.
     CompactionAttempt { order: i64 },
-    /// Whether a zone was found worth compacting.
+    /// Whether compaction of a zone was skipped as not worthwhile.
     CompactionSuitable { skipped: bool },
-    /// Compaction was put off because it failed before.
+    /// Compaction of a zone was deferred because it failed before.
     CompactionDeferred,
     /// kcompactd starts to work.
     KcompactdWake,
     /// kcompactd goes to sleep.
     KcompactdSleep,
-    /// Pages were migrated, for whatever reason.
+    /// Pages were migrated, for any reason.
     Migrate { succeeded: u64, failed: u64 },
-    /// A process is to be killed for lack of memory.
+    /// The OOM killer selected a process.
     OomVictim { pid: u32 },
-    /// A task switch; `state` is what the previous task goes into (0 runnable, bit 1 uninterruptible).
+    /// A task switch; `state` is the new state of the previous task (0 runnable, bit 1 uninterruptible).
     Switch {
         previous: u32,
         state: u64,
         next: u32,
     },
-    /// Where the task that just left the CPU sleeps, by its kernel stack; `None` where the stack names nothing.
+    /// Where the task that was just switched out sleeps, from its kernel stack; `None` if the stack has no named
+    /// function.
     SleepsIn { site: Option<SiteNumber> },
-    /// A task becomes runnable, on this CPU where the event tells.
+    /// A task becomes runnable; `cpu` is where, if the event says so.
     Wakeup { pid: u32, cpu: Option<u32> },
-    /// A task is made.
+    /// A task is forked.
     Fork { child: u32 },
-    /// The task at hand ends.
+    /// The current task exits.
     Exit,
     /// A page fault in user mode.
     UserFault { address: u64 },
-    /// A task that writes to files has written too much that is not on its device yet: it is put to sleep, unless `sleeps` is false.
+    /// The current task exceeded the dirty limits (`balance_dirty_pages`). It is put to sleep, unless `sleeps` is
+    /// false.
     DirtyLimit { sleeps: bool },
-    /// A request goes to a device; sectors are 512 bytes.
+    /// A request is issued to a device; sectors are 512 bytes.
     BlockIssue {
         device: u64,
         sector: u64,
         sectors: u64,
         write: bool,
     },
-    /// A request of another kind goes to a device: a discard, a flush.
+    /// A request that is neither a read nor a write is issued: a discard, a flush.
     BlockOther { device: u64, sector: u64 },
-    /// I/O is handed to a device, before it is merged into requests (drivers such as zram have no requests).
+    /// A bio is submitted to a device, before it is merged into requests (drivers such as zram have no requests).
     BioQueue {
         device: u64,
         sectors: u64,
         write: bool,
     },
-    /// The same, neither read nor write.
+    /// A bio that is neither a read nor a write.
     BioOther,
-    /// A request comes back.
+    /// A request completes.
     BlockComplete {
         device: u64,
         sector: u64,

@@ -9,43 +9,44 @@ use super::pairs::{PairKind, Pairs};
 use crate::trace::TraceMeta;
 use pagetide_quantity::{Histogram, Nanos};
 
-/// Sectors of 512 bytes in a page.
+/// Number of 512-byte sectors in a page.
 pub(super) const SECTORS_A_PAGE: u64 = 8;
 
-/// What one kind of reclaimer did. Pages, unless said otherwise.
+/// Sums for one kind of reclaimer; pages unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimSums {
-    /// Reclaims begun.
+    /// Number of reclaims begun.
     pub reclaims: u64,
-    /// What ended reclaims say they got, slab pages included.
+    /// Sum of what the end events report as reclaimed, including slab pages.
     pub reclaimed_told: u64,
-    /// Batches taken off inactive lists or old generations.
+    /// Number of batches isolated from inactive lists or old generations.
     pub isolations: u64,
-    /// Pages looked at for them, those passed over because of their zone included.
+    /// Pages scanned for these, including those skipped because of their zone.
     pub scanned: u64,
-    /// Pages taken.
+    /// Pages isolated.
     pub taken: u64,
-    /// Pages of active lists looked at.
+    /// Pages scanned on active lists.
     pub active_scanned: u64,
-    /// Batches worked through.
+    /// Number of batches processed.
     pub batches: u64,
-    /// Pages freed by them.
+    /// Pages freed from these batches.
     pub reclaimed: u64,
-    /// Pages sent to be written: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous. A
-    /// folio counts with all of its pages, as its I/O tells them; one whose I/O was not seen counts as a page.
+    /// Pages submitted for writing: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous.
+    /// A folio counts with all its pages, whose number is known from its I/O. A folio whose I/O was not traced counts
+    /// as one page.
     pub written: [u64; 4],
-    /// Folios sent to be written.
+    /// Number of folios submitted for writing.
     pub folios_written: u64,
-    /// Of these, anonymous ones whose I/O was not seen, so that their size is unknown.
+    /// Number of anonymous folios among these whose I/O was not traced, so that their size is unknown.
     pub folios_unsized: u64,
-    /// How often it was throttled.
+    /// Number of times it was throttled.
     pub throttles: u64,
-    /// How long throttling lasted.
+    /// Total time it was throttled.
     pub throttled: Nanos,
 }
 
 impl ReclaimSums {
-    /// Pages written, all four kinds.
+    /// Pages written, of all four kinds.
     pub fn written_all(&self) -> u64 {
         self.written.iter().sum()
     }
@@ -61,79 +62,79 @@ impl ReclaimSums {
     }
 }
 
-/// What compaction did. Pages, unless said otherwise.
+/// Sums for compaction; pages unless stated otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// Allocations that asked for it.
+    /// Number of allocations that requested compaction.
     pub attempts: u64,
-    /// Of these, those for which a zone was compacted, put off, or found to need nothing.
+    /// Number of those for which a zone was compacted, deferred, or already met its watermark.
     pub stalls: u64,
-    /// Of these, those that found or made a block.
+    /// Number of those that found or made a free block.
     pub successes: u64,
-    /// Zones for which it was put off.
+    /// Number of times that a zone was deferred.
     pub deferred: u64,
-    /// Looked at by the migration scanner.
+    /// Pages scanned by the migration scanner.
     pub migrate_scanned: u64,
-    /// Taken by it.
+    /// Pages isolated by it.
     pub migrate_isolated: u64,
-    /// Looked at by the free scanner.
+    /// Pages scanned by the free scanner.
     pub free_scanned: u64,
-    /// Taken by it.
+    /// Pages isolated by it.
     pub free_isolated: u64,
-    /// Migrated by compaction.
+    /// Pages migrated by compaction.
     pub migrated: u64,
-    /// Not migrated by compaction although tried.
+    /// Pages that compaction tried but failed to migrate.
     pub failed: u64,
-    /// Migrated for whatever reason.
+    /// Pages migrated for any reason.
     pub all_migrated: u64,
-    /// Not migrated, for whatever reason.
+    /// Pages that failed to migrate, for any reason.
     pub all_failed: u64,
-    /// Times kcompactd started to work.
+    /// Number of times kcompactd started to work.
     pub kcompactd_wakes: u64,
-    /// How long each zone took, in allocating tasks.
+    /// Time per compacted zone, in allocating tasks.
     pub direct: Histogram,
-    /// How long each zone took, in kcompactd.
+    /// Time per compacted zone, in kcompactd.
     pub daemon: Histogram,
 }
 
-/// What one task did.
+/// Reclaim by one task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReclaim {
-    /// The task.
+    /// Thread ID of the task.
     pub pid: u32,
-    /// Its name, where known.
+    /// Its name; empty if unknown.
     pub name: String,
-    /// Reclaims it entered, of any kind.
+    /// Number of reclaims of any kind.
     pub reclaims: u64,
-    /// Time it spent in them, nested ones not counted twice.
+    /// Time spent in them; nested reclaims are counted once.
     pub stalled: Nanos,
-    /// Pages it looked at.
+    /// Pages scanned.
     pub scanned: u64,
-    /// Pages it freed.
+    /// Pages freed.
     pub reclaimed: u64,
 }
 
-/// Reclaim on behalf of one memory cgroup, on kernels that tell which.
+/// Reclaim for one memory cgroup, on kernels whose events contain its ID.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemcgReclaim {
-    /// Reclaims.
+    /// Number of reclaims.
     pub reclaims: u64,
-    /// Time in them.
+    /// Time spent in them.
     pub stalled: Nanos,
-    /// Pages they got.
+    /// Pages reclaimed.
     pub reclaimed: u64,
 }
 
-/// What is known of an allocation's compaction so far.
+/// State of an allocation's compaction so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attempt {
-    /// A zone was compacted, or put off.
+    /// A zone was compacted or deferred.
     worked: bool,
     skipped: bool,
     success: bool,
 }
 
-/// Adds up events. Memory depends on the number of tasks that reclaim, not on the number of events.
+/// Sums up events. Memory use depends on the number of tasks that reclaim, not on the number of events.
 #[derive(Debug, Clone, Default)]
 pub struct ReclaimObserver {
     pub(super) sums: [ReclaimSums; Reclaimer::ALL.len()],
@@ -151,7 +152,7 @@ pub struct ReclaimObserver {
     /// Sectors read from and written to swap devices.
     pub(super) swap_sectors: [u64; 2],
     pub(super) swap_devices: Vec<u64>,
-    /// Sectors that a task handed to swap devices for the folio at hand, by task.
+    /// Sectors that each task submitted to swap devices for the current folio.
     handed: HashMap<u32, u64>,
     pub(super) last: u64,
     kswapds: HashMap<u32, Option<u64>>,
@@ -161,7 +162,7 @@ pub struct ReclaimObserver {
 }
 
 impl ReclaimObserver {
-    /// Starts with the tasks a trace knows by name.
+    /// An observer that knows the kswapd and kcompactd tasks named in the trace.
     pub fn new(meta: &TraceMeta) -> Self {
         let mut observer = Self {
             pairs: Pairs::new(),
@@ -178,7 +179,7 @@ impl ReclaimObserver {
         observer
     }
 
-    /// The kind of reclaimer that this task is now.
+    /// The kind of reclaimer that a task is now.
     fn reclaimer(&self, pid: u32) -> Reclaimer {
         match self.pairs.reclaimer(pid) {
             Some(by) => by,
@@ -199,7 +200,7 @@ impl ReclaimObserver {
         })
     }
 
-    /// Takes the next event, in order of time.
+    /// Adds the next event, in order of time.
     pub fn observe(&mut self, traced: &TraceEvent) {
         let TraceEvent { time, pid, .. } = *traced;
         self.last = self.last.max(time);
@@ -219,7 +220,7 @@ impl ReclaimObserver {
                 taken,
                 lru,
             } => {
-                // A batch begins: what the task handed to swap before belongs to none of its folios.
+                // A batch begins: I/O that the task submitted to swap before does not belong to a folio of this batch.
                 self.handed.remove(&pid);
                 let sums = self.sums(pid);
                 if lru & 1 == 1 {
@@ -283,8 +284,9 @@ impl ReclaimObserver {
         }
     }
 
-    /// The event does not tell how large the folio is, but it follows the folio's I/O (mm/vmscan.c, `pageout`). Only
-    /// anonymous folios can be large: file systems with large ones have their pages written by flusher threads alone.
+    /// The event does not contain the size of the folio, but it directly follows the folio's I/O (mm/vmscan.c,
+    /// `pageout`). Only anonymous folios can be large here: reclaim leaves file systems with large folios to the
+    /// flusher threads.
     fn folio_written(&mut self, pid: u32, flags: u64) {
         let anonymous = flags & 1 != 0;
         let synchronous = usize::from(flags & 4 != 0);
@@ -382,7 +384,7 @@ impl ReclaimObserver {
         }
     }
 
-    /// Ends at this time (the last event's where it is 0): counts what is still open.
+    /// Ends the observation at this time, or at the last event if that is later, and counts what is still open.
     pub fn finish(&mut self, end: Nanos) {
         let end = end.0.max(self.last);
         for since in self.kswapds.values_mut().filter_map(Option::take) {
@@ -395,29 +397,30 @@ impl ReclaimObserver {
         self.pairs.finish();
     }
 
-    /// What one kind of reclaimer did.
+    /// Sums for one kind of reclaimer.
     pub fn by(&self, by: Reclaimer) -> &ReclaimSums {
         &self.sums[by.index()]
     }
 
-    /// What compaction did.
+    /// Sums for compaction.
     pub fn compaction(&self) -> &Compaction {
         &self.compaction
     }
 
-    /// The pairs and their latencies.
+    /// The begin/end pairs and their latencies.
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 }
 
-/// Adds without ever exceeding 64 bits.
+/// Saturating addition.
 fn grow(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Counts an allocation's compaction as vmstat does (mm/page_alloc.c, `__alloc_pages_direct_compact`): a stall unless
-/// every zone was skipped; without any event the watermark was met already, which is a success without work.
+/// Counts an allocation's compaction in the same way as vmstat (mm/page_alloc.c, `__alloc_pages_direct_compact`): as a
+/// stall, unless every zone was skipped. No event at all means that the watermark was already met, which counts as a
+/// success without work.
 fn settle(sums: &mut Compaction, attempt: Attempt) {
     let idle = !attempt.worked;
     if idle && attempt.skipped {

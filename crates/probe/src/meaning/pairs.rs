@@ -1,4 +1,4 @@
-//! Begin and end events, paired by task.
+//! Matches begin and end events by task.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::event::Reclaimer;
 use pagetide_quantity::{Histogram, Nanos};
 
-/// What begins and ends.
+/// Kind of activity that has a begin and an end event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairKind {
@@ -18,10 +18,10 @@ pub enum PairKind {
 }
 
 impl PairKind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = Reclaimer::ALL.len() + 1;
 
-    /// Its place among all kinds.
+    /// Index among all kinds.
     pub const fn index(self) -> usize {
         match self {
             Self::Reclaim(by) => by.index(),
@@ -30,25 +30,25 @@ impl PairKind {
     }
 }
 
-/// One open pair.
+/// A begin event without its end yet.
 #[derive(Debug, Clone, Copy)]
 struct OpenPair {
     kind: PairKind,
     since: u64,
 }
 
-/// The pairs of one kind.
+/// Durations of one kind of pair.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairTimes {
-    /// How long each took.
+    /// Duration of each pair, in nanoseconds.
     pub latency: Histogram,
-    /// Begins that had no end: cut off by the end of the trace, or lost.
+    /// Number of begins without end: the trace ended, or the end event was lost.
     pub unmatched_begins: u64,
-    /// Ends that had no begin: begun before the trace, or lost.
+    /// Number of ends without begin: begun before the trace, or the begin event was lost.
     pub unmatched_ends: u64,
 }
 
-/// Pairs begins and ends by task, innermost first. Memory depends on how many tasks have something open.
+/// Matches begins and ends by task, innermost first. Memory use depends on the number of tasks with an open begin.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     open: HashMap<u32, Vec<OpenPair>>,
@@ -62,7 +62,7 @@ impl Default for Pairs {
 }
 
 impl Pairs {
-    /// Nothing open.
+    /// A state without open begins.
     pub fn new() -> Self {
         Self {
             open: HashMap::new(),
@@ -70,7 +70,7 @@ impl Pairs {
         }
     }
 
-    /// Something begins.
+    /// Records a begin event.
     pub fn begin(&mut self, pid: u32, kind: PairKind, time: u64) {
         self.open
             .entry(pid)
@@ -78,8 +78,8 @@ impl Pairs {
             .push(OpenPair { kind, since: time });
     }
 
-    /// Something ends; gives how long it took, or `None` where its begin is missing. What was opened within it and not
-    /// closed counts as begins without end.
+    /// Records an end event and returns the duration, or `None` if there is no begin. Begins that are still open within
+    /// the pair count as unmatched.
     pub fn end(&mut self, pid: u32, kind: PairKind, time: u64) -> Option<Nanos> {
         let found = self.open.get_mut(&pid).and_then(|stack| {
             let at = stack.iter().rposition(|open| open.kind == kind)?;
@@ -93,13 +93,13 @@ impl Pairs {
             self.paired[inner.kind.index()].unmatched_begins += 1;
         }
         let since = stack.pop()?.since;
-        // Clocks of different CPUs may differ by a little; a negative duration is none.
+        // Clocks of different CPUs may differ slightly; a negative duration counts as zero.
         let took = Nanos(time.saturating_sub(since));
         self.paired[kind.index()].latency.record(took.0);
         Some(took)
     }
 
-    /// The innermost reclaim a task is in.
+    /// Kind of the innermost reclaim that a task is in, if any.
     pub fn reclaimer(&self, pid: u32) -> Option<Reclaimer> {
         self.open
             .get(&pid)?
@@ -111,7 +111,7 @@ impl Pairs {
             })
     }
 
-    /// At the end of a trace: counts open begins as unmatched.
+    /// Must be called at the end of the trace: counts open begins as unmatched.
     pub fn finish(&mut self) {
         for (_, stack) in self.open.drain() {
             for open in stack {
@@ -120,7 +120,7 @@ impl Pairs {
         }
     }
 
-    /// The pairs of one kind.
+    /// Durations of one kind of pair.
     pub fn paired(&self, kind: PairKind) -> &PairTimes {
         &self.paired[kind.index()]
     }

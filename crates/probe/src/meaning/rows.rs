@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The part of the table a row belongs to.
+/// Section of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Section {
-    /// Direct reclaim and kswapd: the classic table.
+    /// Direct reclaim and kswapd: the traditional table.
     Reclaim,
-    /// Memory cgroups, and reclaim of all kinds together.
+    /// Memory cgroups, and all kinds of reclaim together.
     Memcg,
     /// Compaction and migration.
     Compaction,
@@ -16,15 +16,15 @@ pub enum Section {
     Memory,
 }
 
-/// What a row's value is.
+/// Unit of a row's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowUnit {
-    /// Occurrences.
+    /// Number of events.
     Events,
     /// Base pages.
     Pages,
-    /// Folios: single pages or larger units, each counted once.
+    /// Folios of any size, each counted once.
     Folios,
     /// Nanoseconds.
     Time,
@@ -32,18 +32,18 @@ pub enum RowUnit {
     Percent,
 }
 
-/// A row's fixed part.
+/// Definition of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowSpec {
     pub(super) id: RowId,
     pub(super) section: Section,
     pub(super) unit: RowUnit,
     pub(super) name: &'static str,
-    /// The name in the original post-processor's table, where it had the row.
+    /// Name of the row in the table of the original post-processing script, if it had the row.
     pub(super) original: Option<&'static str>,
-    /// Events without which there is no value.
+    /// Events that the row needs.
     pub(super) events: &'static [&'static str],
-    /// vmstat counters whose growth it is compared with, summed.
+    /// vmstat counters whose summed increase the row is compared with.
     pub(super) counters: &'static [&'static str],
 }
 
@@ -62,7 +62,7 @@ macro_rules! rows {
         /// A row of the reclaim table.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        #[allow(missing_docs)] // Each stands with its name in the table below.
+        #[allow(missing_docs)] // The table below has the name of each row.
         pub enum RowId { $($($id,)*)* }
 
         pub(super) const ROWS: &[RowSpec] = &[$($(RowSpec {

@@ -1,7 +1,7 @@
-//! What a task slept on, told by the kernel's stack at its switch.
+//! Finds what a task slept on, from its kernel stack at the task switch.
 //!
-//! The innermost functions of such a stack are the tracer's and the scheduler's own; the first that is neither is where the task
-//! waits, and the function that called it says for what.
+//! The innermost functions of such a stack belong to the tracer and the scheduler. The first other function is where
+//! the task waits, and its caller says for what.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::Function;
 
-/// Where a task slept.
+/// Place in the kernel where a task slept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SleepSite {
-    /// The kernel's function that waits.
+    /// The function that waits.
     pub function: String,
-    /// The function that called it; `None` where the stack ends before.
+    /// Its caller; `None` if the stack ends before or the caller has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
 }
 
 impl SleepSite {
-    /// What the function waits for, where it is known by its name.
+    /// What the function waits for; `None` if it is not a known function.
     pub fn meaning(&self) -> Option<&'static str> {
         MEANINGS
             .iter()
@@ -43,8 +43,8 @@ impl fmt::Display for SleepSite {
     }
 }
 
-/// What waiting functions wait for, by how their names begin; the first that fits counts. Sources: kernel/locking, mm/filemap.c,
-/// mm/vmscan.c, mm/page-writeback.c, kernel/sched/completion.c, block/.
+/// What waiting functions wait for, by prefix of their name; the first match is used. Sources: kernel/locking,
+/// mm/filemap.c, mm/vmscan.c, mm/page-writeback.c, kernel/sched/completion.c, block/.
 const MEANINGS: [(&str, &str); 18] = [
     ("__mutex_lock", "a mutex"),
     ("mutex_lock", "a mutex"),
@@ -66,8 +66,8 @@ const MEANINGS: [(&str, &str); 18] = [
     ("mempool_alloc", "memory set aside"),
 ];
 
-/// What stands innermost and says nothing: the tracer and the scheduler (kernel/trace, kernel/sched/core.c, kernel/time,
-/// kernel/sched/wait_bit.c), by how names begin.
+/// Prefixes of innermost functions that are skipped: the tracer and the scheduler (kernel/trace, kernel/sched/core.c,
+/// kernel/time, kernel/sched/wait_bit.c).
 const MACHINERY: [&str; 22] = [
     "trace_event_",
     "__traceiter_",
@@ -93,7 +93,8 @@ const MACHINERY: [&str; 22] = [
     "asm_sysvec_",
 ];
 
-/// Parts of a waiting function that the compiler or the kernel split off: who called the first of them says more.
+/// Prefixes of helper functions that waiting functions consist of. As callers they are skipped, because their own
+/// caller is more informative.
 const INNER: [&str; 10] = [
     "__mutex_lock",
     "mutex_lock",
@@ -107,10 +108,10 @@ const INNER: [&str; 10] = [
     "mempool_alloc",
 ];
 
-/// A place in [`SleepSites`].
+/// Index in [`SleepSites`].
 pub type SiteNumber = u32;
 
-/// The sites of a trace, each once, and the functions they are made of.
+/// The distinct sites of a trace, and the names of kernel functions.
 #[derive(Debug, Clone, Default)]
 pub struct SleepSites {
     names: HashMap<u64, String>,
@@ -119,7 +120,7 @@ pub struct SleepSites {
 }
 
 impl SleepSites {
-    /// With the functions that a trace names.
+    /// A table of sites that resolves the functions named in a trace.
     pub fn new(functions: &[Function]) -> Self {
         Self {
             names: functions
@@ -130,8 +131,8 @@ impl SleepSites {
         }
     }
 
-    /// Where a stack waits, its innermost function first; `None` where nothing but machinery or unnamed addresses stands there.
-    /// An unnamed address before the first function that counts hides it: then nothing is said.
+    /// Returns the site of a stack, given with its innermost function first, and adds it if new. `None` if the stack
+    /// contains only skipped functions, or if an unnamed address comes before the first other function.
     pub fn site(&mut self, stack: impl Iterator<Item = u64>) -> Option<SiteNumber> {
         let mut names = stack.map(|address| self.names.get(&address));
         let mut function = names.next()?;
@@ -156,7 +157,7 @@ impl SleepSites {
         Some(number)
     }
 
-    /// The site of a number.
+    /// The site with this index.
     pub fn get(&self, number: SiteNumber) -> Option<&SleepSite> {
         self.sites.get(number as usize)
     }
@@ -166,7 +167,7 @@ fn begins(name: &str, with: &[&str]) -> bool {
     with.iter().any(|begin| name.starts_with(begin))
 }
 
-/// A function's name without what the compiler appends to parts of it (`.isra.0`, `.constprop.0`, `.cold`).
+/// Name of a function without suffixes that the compiler adds (`.isra.0`, `.constprop.0`, `.cold`).
 fn base(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
@@ -229,10 +230,10 @@ mod tests {
     fn an_address_without_a_name_hides_the_wait_rather_than_naming_what_lies_further_out() {
         let mut sites = sites(&["__schedule", "schedule", "folio_wait_bit", "do_swap_page"]);
         assert_eq!(sites.site([1, 2, 99, 3].into_iter()), None);
-        // Of a caller that has no name, nothing is said.
+        // If the caller has no name, no caller is reported.
         let number = sites.site([1, 2, 3, 99].into_iter()).unwrap();
         assert_eq!(sites.get(number).unwrap().caller, None);
-        // The same wait is the same site.
+        // The same wait gives the same site.
         assert_eq!(sites.site([1, 3, 99].into_iter()), Some(number));
         assert_ne!(sites.site([1, 3, 4].into_iter()), Some(number));
     }

@@ -1,4 +1,4 @@
-//! The table of reclaim statistics: every row from tracepoints, checked against vmstat.
+//! The table of reclaim statistics: rows are computed from tracepoints and checked against vmstat.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,18 @@ use crate::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::{Histogram, HistogramSummary, Nanos};
 use pagetide_system::Delta;
 
-/// CPU time of the workload, for the two ratios of time.
+/// CPU time of the workload, for the two rows that are ratios of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
-    /// In user mode.
+    /// User time.
     pub user: Nanos,
-    /// In the kernel.
+    /// System time.
     pub system: Nanos,
-    /// Wall clock.
+    /// Elapsed wall-clock time.
     pub elapsed: Nanos,
 }
 
-/// A row's value, or why there is none. An unknown value is never 0.
+/// Value of a row, or the reason why there is none. An unknown value is never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "value")]
 pub enum Value {
@@ -34,18 +34,18 @@ pub enum Value {
     Time(Nanos),
     /// A ratio in percent.
     Percent(f64),
-    /// This kernel does not tell.
+    /// This kernel does not provide the data; with the reason.
     NotOnThisKernel(String),
-    /// It was not traced, or not read.
+    /// The data was not traced or not read; with the reason.
     NotObserved(String),
-    /// Events it depends on were lost.
+    /// Events that the row needs were lost; with the reason.
     Invalid(String),
-    /// A ratio of nothing.
+    /// A ratio with a zero denominator.
     Undefined,
 }
 
 impl Value {
-    /// The number of a count.
+    /// The count; `None` for any other kind of value.
     pub const fn count(&self) -> Option<u64> {
         match self {
             Self::Count(count) => Some(*count),
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// As a plain number, in the row's unit (nanoseconds for times); `None` where there is none.
+    /// The value as a number in the row's unit (nanoseconds for times); `None` if there is none.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -64,66 +64,66 @@ impl Value {
     }
 }
 
-/// One row.
+/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Which.
+    /// Which row it is.
     pub id: RowId,
-    /// Where it belongs.
+    /// Its section.
     pub section: Section,
-    /// Its name, with the original's in parentheses where that differs in meaning or wording.
+    /// Its name, followed by the original script's name in parentheses if that had the row.
     pub name: String,
-    /// What its value is.
+    /// Unit of the value.
     pub unit: RowUnit,
     /// The value.
     pub value: Value,
-    /// What vmstat says of the same.
+    /// Comparison with vmstat, if there is a counter for it.
     pub check: Option<CrossCheck>,
-    /// What qualifies the value.
+    /// A caveat about the value.
     pub note: Option<String>,
 }
 
-/// Pairs of one kind: how long they took, and what lacked its partner.
+/// Durations of one kind of pair, and the number of unmatched events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairRow {
-    /// Which pairs.
+    /// The kind of pair.
     pub kind: PairKind,
-    /// How long they took, in few numbers.
+    /// Summary of the durations, in nanoseconds.
     pub latency: HistogramSummary,
-    /// How long they took.
+    /// Distribution of the durations, in nanoseconds.
     pub histogram: Histogram,
-    /// Begins without end.
+    /// Number of begins without end.
     pub unmatched_begins: u64,
-    /// Ends without begin.
+    /// Number of ends without begin.
     pub unmatched_ends: u64,
 }
 
-/// All of it.
+/// The reclaim statistics of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReclaimTable {
     /// The rows, in the order of the table.
     pub rows: Vec<Row>,
-    /// Begin and end pairs that occurred.
+    /// Begin/end pairs, of the kinds that occurred.
     pub pairs: Vec<PairRow>,
-    /// Tasks that reclaimed, those that stalled longest first.
+    /// Tasks that reclaimed, longest stall first.
     pub tasks: Vec<TaskReclaim>,
-    /// By memory cgroup, on kernels whose events tell which.
+    /// Reclaim by memory cgroup ID, on kernels whose events contain it.
     pub memcgs: Vec<(u64, MemcgReclaim)>,
-    /// What was lost.
+    /// Number of lost events and damaged sub-buffers.
     pub losses: Losses,
-    /// Events cut short.
+    /// Number of truncated events.
     pub undecoded: u64,
-    /// Whether reclaim used generations.
+    /// True if the multi-generational LRU was enabled.
     pub multi_generational: bool,
 }
 
 impl ReclaimTable {
-    /// A row.
+    /// The row with this ID.
     pub fn row(&self, id: RowId) -> Option<&Row> {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Rows whose sum disagrees with vmstat.
+    /// Rows that disagree with vmstat.
     pub fn disagreements(&self) -> impl Iterator<Item = &Row> {
         self.rows
             .iter()
@@ -131,7 +131,8 @@ impl ReclaimTable {
     }
 }
 
-/// Decodes a stored trace and makes the table; `vmstat` is its growth over the same time.
+/// Computes the table from a stored trace. `vmstat` is the change of vmstat over the same time. Fails if a format in
+/// the trace cannot be parsed.
 pub fn analyse(
     trace: &TraceFile,
     vmstat: Option<&Delta>,
@@ -161,7 +162,7 @@ pub fn analyse(
     ))
 }
 
-/// What the table is made from besides the sums.
+/// Input of the table besides the sums.
 struct Context<'a> {
     meta: &'a TraceMeta,
     losses: Losses,
@@ -170,14 +171,14 @@ struct Context<'a> {
     cpus: u64,
 }
 
-/// How scanned pages are to be counted.
+/// Which number of the isolate event counts as scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanMeaning {
-    /// Pages looked at: the classic lists.
+    /// Pages looked at (`nr_scanned`): the classic LRU lists.
     LookedAt,
-    /// Pages taken: what the multi-generational LRU counts as scanned.
+    /// Pages isolated (`nr_taken`): what the multi-generational LRU counts as scanned.
     Taken,
-    /// No event says.
+    /// No event contains the number of scanned pages.
     Untold,
 }
 
@@ -252,7 +253,7 @@ fn total(observer: &ReclaimObserver, what: impl Fn(&ReclaimSums) -> u64) -> u64 
     observer.sums.iter().map(what).fold(0, u64::saturating_add)
 }
 
-/// Which of the isolate event's numbers is the kernel's own count of scanned pages.
+/// Determines which number of the isolate event is the kernel's own count of scanned pages.
 fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning {
     if !context.meta.multi_generational() {
         return ScanMeaning::LookedAt;
@@ -268,7 +269,8 @@ fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning
     }
     let looked_at = total(observer, |sums| sums.scanned);
     let taken = total(observer, |sums| sums.taken);
-    // mm/vmscan.c, `scan_folios`, counts what it takes; should a later kernel count what it looks at, vmstat tells.
+    // mm/vmscan.c, `scan_folios`, counts the pages it isolates. If a later kernel counts the pages it looks at, vmstat
+    // shows that.
     match counted {
         Some(counted) if looked_at.abs_diff(counted) < taken.abs_diff(counted) => {
             ScanMeaning::LookedAt
@@ -277,7 +279,8 @@ fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning
     }
 }
 
-/// Whether pgscan_direct and its like include reclaim by memory cgroups: then they add up to pgscan_anon + pgscan_file.
+/// True if pgscan_direct and similar counters include memory cgroup reclaim: then they add up to pgscan_anon +
+/// pgscan_file.
 fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: ScanMeaning) -> bool {
     let by_reclaimer = vmstat.growth_of(&[
         "pgscan_direct",
@@ -328,7 +331,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// The value, unless something it depends on is missing or was lost.
+    /// Value of a row; the reason if something it needs is missing or was lost. May set a note.
     fn value(&self, spec: &RowSpec, note: &mut Option<String>) -> Value {
         if spec.section == Section::Memory && spec.id != RowId::OomKills {
             let swap = matches!(spec.id, RowId::SwapIns | RowId::SwapOuts);
@@ -397,13 +400,13 @@ impl RowMaker<'_> {
         self.traced(spec)
     }
 
-    /// Pages that reclaim wrote, where only vmstat knows how many they were.
+    /// Pages that reclaim wrote according to vmstat, if the trace cannot tell.
     fn written_by_vmstat(&self) -> Option<u64> {
         let traced = total(self.observer, ReclaimSums::written_all);
         self.compared.as_ref()?.written(traced)
     }
 
-    /// A part of what direct reclaim and kswapd scanned.
+    /// `part` in percent of the pages that direct reclaim and kswapd scanned.
     fn of_scanned(&self, part: u64) -> Value {
         let scan = |by| pages_scanned(self.observer.by(by), self.scanned);
         let scanned = scan(Reclaimer::Direct) + scan(Reclaimer::Kswapd);
@@ -441,15 +444,15 @@ impl RowMaker<'_> {
                 traced += groups.reclaimed;
                 counters.push("pgsteal_proactive");
             }
-            // vmstat counts every time a node is balanced, asleep in between or not.
+            // vmstat also counts a kswapd run without a sleep in between.
             RowId::KswapdWakeups => traced += self.observer.kswapd_rewakeups,
             _ => {}
         }
         compared.check(spec.id, &counters, traced)
     }
 
-    /// Pages that went to or came from swap devices, by what was handed to them; `None` where that was not traced, was
-    /// lost, or the swap area is a file, whose device serves others as well.
+    /// Pages written to or read from swap devices, from the I/O submitted to them. `None` if that was not traced,
+    /// events were lost, or the swap area is a file, whose device has other I/O too.
     fn swap_traffic(&self, id: RowId) -> Option<u64> {
         let told = !self.observer.swap_devices.is_empty()
             && self.decoder.missing("block_bio_queue").is_none()
@@ -458,7 +461,7 @@ impl RowMaker<'_> {
         told.then(|| self.observer.swap_sectors[direction] / SECTORS_A_PAGE)
     }
 
-    /// The row's sum over the trace.
+    /// Sum of a row over the trace.
     fn traced(&self, spec: &RowSpec) -> Value {
         let observer = self.observer;
         let direct = observer.by(Reclaimer::Direct);
@@ -555,7 +558,7 @@ impl RowMaker<'_> {
     }
 }
 
-/// Part of whole in percent.
+/// `part` in percent of `whole`; undefined if `whole` is 0.
 fn percent(part: f64, whole: f64) -> Value {
     if whole > 0.0 {
         Value::Percent(100.0 * part / whole)

@@ -1,23 +1,24 @@
-//! What observing did to the counters.
+//! The effect of observing on the counters.
 
 use serde::{Deserialize, Serialize};
 
 use pagetide_system::Delta;
 
-/// How much a counter grew in two runs of the same trial.
+/// Changes of one counter in the two runs of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// The counter.
+    /// Name of the counter.
     pub key: String,
-    /// Its change in the run that was timed.
+    /// Its change in the timed run.
     pub timed: i64,
-    /// Its change in the run that was observed.
+    /// Its change in the observed run.
     pub observed: i64,
-    /// Observed minus timed in percent of timed; `None` where timed is 0.
+    /// Observed minus timed, in percent of timed; `None` if timed is 0.
     pub percent: Option<f64>,
 }
 
-/// The observer's effect: the counters that changed differently when the same trial was observed, largest share first.
+/// The observer's effect: the counters whose change differs between the timed and the observed run, largest relative
+/// difference first.
 pub fn observer_effect(timed: &Delta, observed: &Delta) -> Vec<Effect> {
     let mut effects: Vec<_> = timed
         .iter()

@@ -1,4 +1,4 @@
-//! A text file of the kernel's, kept open and read again and again into one buffer.
+//! A text file of the kernel that is kept open and read repeatedly into one buffer.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::ProbeError;
 
-/// An open file of numbers with its buffer and its latest reading.
+/// An open counter file with its buffer and its latest reading.
 #[derive(Debug)]
 pub struct TextFile {
     path: PathBuf,
@@ -19,7 +19,8 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// Opens a file and reads it once, so that later samples find buffer and names prepared.
+    /// Opens a file and reads it once, so that later samples find buffer and names allocated. Fails as unsupported if
+    /// the file does not exist.
     pub fn open(path: &Path, syntax: Syntax) -> Result<Self, ProbeError> {
         let file = File::open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ProbeError::unsupported(
@@ -36,7 +37,7 @@ impl TextFile {
             counters: Counters::new(),
         };
         source.sample()?;
-        // Leave room to grow, so that longer numbers do not make a later sample allocate.
+        // Twice the size, so that a later sample with longer numbers does not allocate.
         let room = source.buffer.len();
         source.buffer.resize(room.saturating_mul(2), 0);
         Ok(source)

@@ -1,4 +1,4 @@
-//! A probe for any [`Source`].
+//! The probe for any [`Source`].
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::source::Source;
 use crate::ProbeError;
 use crate::probe::{Finding, Probe};
 
-/// The open files of a source, their readings before, and some of their numbers over time.
+/// The open files of a source, their readings before the trial, and selected numbers over time.
 #[derive(Debug)]
 pub struct Text {
     source: &'static Source,
@@ -25,12 +25,12 @@ struct Part {
     prefix: &'static str,
     file: TextFile,
     before: Counters,
-    /// Places of the numbers kept over time.
+    /// Indices of the numbers that are sampled over time.
     columns: Vec<usize>,
 }
 
 impl Text {
-    /// Opens all files of a source in its owner's folder; `capacity` is the most samples to keep, 0 for none.
+    /// Opens all files of a source in its owner's folder. Stores at most `capacity` samples; 0 for none.
     pub fn open(
         source: &'static Source,
         folder: &Path,

@@ -1,15 +1,16 @@
-//! The files of numbers that are observed: a file each below this one, and a word in the list of [`SOURCES`].
+//! The counter files that are observed: one file below this one for each source, and an entry in the list of
+//! [`SOURCES`].
 
 use pagetide_quantity::Unit;
 use pagetide_system::Syntax;
 
-/// Makes the list from the names of the files, each of which holds a `SOURCE`.
+/// Builds the list from the module names; each module defines a `SOURCE`.
 macro_rules! sources {
     ($($file:ident,)*) => {
         $(mod $file;)*
 
-        /// All sources, in the order in which they are read after the trial. Before it they are read in reverse order, so that
-        /// reading the others is not counted by the first.
+        /// All sources, in the order in which they are read after the trial. Before the trial they are read in reverse
+        /// order, so that the counters of the first source do not include reading the others.
         pub static SOURCES: &[&Source] = &[$(&$file::SOURCE,)*];
     };
 }
@@ -23,63 +24,63 @@ sources! {
     pressure,
 }
 
-/// Numbers with names that the kernel prints as text.
+/// A source of named numbers that the kernel prints as text.
 #[derive(Debug)]
 pub struct Source {
     /// Its name in a record.
     pub name: &'static str,
-    /// Whose numbers they are.
+    /// Owner of the numbers.
     pub of: Owner,
-    /// The files, below the owner's folder, each with what comes before the names of its numbers.
+    /// Paths of the files below the owner's folder, each with a prefix for the names of its numbers.
     pub files: &'static [(&'static str, &'static str)],
-    /// How they are written.
+    /// Format of the files.
     pub syntax: Syntax,
-    /// The numbers that are kept over time, where the kernel has them; all if this is empty.
+    /// Names of the numbers sampled over time, if the kernel has them; empty for all.
     pub over_time: &'static [&'static str],
-    /// What the numbers mean. Numbers that are not here are kept in every record all the same; they only lack a unit.
+    /// Unit and meaning of known numbers. Unknown numbers are recorded too, without a unit.
     pub keys: &'static [Key],
 }
 
-/// Whose numbers a source has.
+/// Whose numbers a source contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The whole machine; the folder is `/`.
     Machine,
     /// The workload's control group (version 2).
     Group,
-    /// The zram device that the workload swaps to; the folder is such as `/sys/block/zram0`.
+    /// The zram device that the workload swaps to; the folder is for example `/sys/block/zram0`.
     Zram,
 }
 
-/// A number that is known.
+/// Unit and meaning of one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it counts.
+    /// Unit of the value.
     pub unit: Unit,
-    /// Whether it only grows.
+    /// Counter or gauge.
     pub kind: Kind,
-    /// One sentence.
+    /// One sentence for the user.
     pub meaning: &'static str,
 }
 
-/// Whether a number only grows.
+/// Whether a number is cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Counts since boot; take differences.
+    /// Cumulative since boot; use differences.
     Counter,
-    /// An amount at the moment of reading; a difference is a change of level.
+    /// An amount at the time of reading; a difference is a change of level.
     Gauge,
 }
 
 impl Source {
-    /// The source of this name.
+    /// The source with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SOURCES.iter().copied().find(|source| source.name == name)
     }
 
-    /// How many of its unit one of its numbers counts: two are in KiB.
+    /// Factor from a printed number to its unit: 1, except for two numbers that the kernel prints in KiB.
     pub fn scale(&self, name: &str) -> u64 {
         match (self.name, name) {
             ("vmstat", "pgpgin" | "pgpgout") => 1024,
@@ -87,13 +88,13 @@ impl Source {
         }
     }
 
-    /// What one of its numbers means.
+    /// Unit and meaning of one number; `None` if it is not known.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
 
-/// A table of keys: kind, unit, name and meaning of each.
+/// Builds a table of keys: kind, unit, name and meaning of each.
 macro_rules! keys {
     ($($kind:ident $unit:ident $name:literal $meaning:literal;)*) => {
         &[$($crate::text::Key {

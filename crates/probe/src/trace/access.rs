@@ -1,8 +1,8 @@
-//! Precompiled access to the fields of an event.
+//! Precompiled accessors for the fields of an event.
 
 use super::format::{EventFormat, Field, FieldShape};
 
-/// Reads one number out of an event's data: place, size and sign fixed beforehand.
+/// Reads one number from the data of an event; offset, size and sign are fixed in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldAccess {
     offset: u32,
@@ -11,7 +11,7 @@ pub struct FieldAccess {
 }
 
 impl FieldAccess {
-    /// An accessor for a scalar of 1, 2, 4 or 8 bytes; `None` for anything else.
+    /// An accessor for a scalar of 1, 2, 4 or 8 bytes; `None` for any other field.
     pub fn new(field: &Field) -> Option<Self> {
         let scalar = field.shape == FieldShape::Scalar && matches!(field.size, 1 | 2 | 4 | 8);
         scalar.then(|| {
@@ -23,14 +23,15 @@ impl FieldAccess {
         })?
     }
 
-    /// An accessor for the first of these names that the event has: fields are renamed between kernels.
+    /// An accessor for the first of these names that the event has. Several names are needed because kernels rename
+    /// fields.
     pub fn first_of(format: &EventFormat, names: &[&str]) -> Option<Self> {
         names
             .iter()
             .find_map(|name| format.field(name).and_then(Self::new))
     }
 
-    /// The value as unsigned; a signed field's bits are sign-extended. `None` where the data is too short.
+    /// The value as unsigned; signed fields are sign-extended. `None` if the data is too short.
     #[inline]
     pub fn get(self, data: &[u8]) -> Option<u64> {
         let at = self.offset as usize;
@@ -45,20 +46,20 @@ impl FieldAccess {
         })
     }
 
-    /// The value as signed.
+    /// The value as signed. `None` if the data is too short.
     #[inline]
     pub fn get_signed(self, data: &[u8]) -> Option<i64> {
         self.get(data).map(u64::cast_signed)
     }
 }
 
-/// The `N` bytes at `at`.
+/// The `N` bytes at offset `at`; `None` if the data is too short.
 #[inline]
 fn word<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]> {
     data.get(at..)?.first_chunk().copied()
 }
 
-/// Reads a text (an array of `char`, or one of dynamic length) out of an event's data.
+/// Reads a string field (a `char` array, or one of dynamic length) from the data of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextAccess {
     offset: usize,
@@ -76,7 +77,7 @@ impl TextAccess {
         })
     }
 
-    /// The bytes up to the first zero; `None` where they lie outside the data.
+    /// The bytes up to the first zero; `None` if they lie outside of the data.
     pub fn get(self, data: &[u8]) -> Option<&[u8]> {
         let (start, length) = match self.shape {
             FieldShape::Scalar | FieldShape::Array(_) => (self.offset, self.size),
@@ -97,7 +98,7 @@ impl TextAccess {
     }
 }
 
-/// From an event's number to what was compiled for it, by one look into a table.
+/// Maps event IDs to values, as an array.
 #[derive(Debug, Clone)]
 pub struct IdTable<T> {
     slots: Vec<Option<T>>,
@@ -110,7 +111,7 @@ impl<T> Default for IdTable<T> {
 }
 
 impl<T> IdTable<T> {
-    /// Puts what belongs to an event's number.
+    /// Sets the value for an event ID.
     pub fn insert(&mut self, id: u16, value: T) {
         let at = usize::from(id);
         if self.slots.len() <= at {
@@ -119,7 +120,7 @@ impl<T> IdTable<T> {
         self.slots[at] = Some(value);
     }
 
-    /// What belongs to an event's number.
+    /// The value for an event ID.
     #[inline]
     pub fn get(&self, id: u16) -> Option<&T> {
         self.slots.get(usize::from(id))?.as_ref()
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn dynamic_text_is_found_absolutely_and_relatively_and_never_outside() {
-        // The word at 0 says: position 8, length 4.
+        // The word at offset 0 means: position 8, length 4.
         let mut data = vec![8, 0, 4, 0, 0, 0, 0, 0];
         data.extend(b"ab\0c");
         let absolute = TextAccess::new(&field(0, 4, false, FieldShape::DataLocation)).unwrap();

@@ -1,4 +1,4 @@
-//! Reading the buffers while or after they are written.
+//! Reads the trace buffers during or after recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -16,28 +16,28 @@ use crate::ProbeError;
 use pagetide_quantity::Nanos;
 use pagetide_system::swaps;
 
-/// The kernel's functions by address; addresses are hidden (0) from those who may not know them.
+/// Addresses of the kernel's functions; addresses are shown as 0 to unprivileged readers.
 pub const KALLSYMS: &str = "/proc/kallsyms";
 
-/// A CPU's own statistics (`per_cpu/cpuN/stats`).
+/// Statistics of one CPU's buffer (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuStats {
     /// The CPU.
     pub cpu: u32,
-    /// Events still in the buffer.
+    /// Number of events in the buffer.
     pub entries: u64,
-    /// Events overwritten before they were read.
+    /// Number of events overwritten before they were read.
     pub overrun: u64,
-    /// Events that could not be written because one interrupted another at a bad moment.
+    /// Number of events lost because one interrupted another during its commit.
     pub commit_overrun: u64,
-    /// Events dropped because the buffer was full.
+    /// Number of events dropped because the buffer was full.
     pub dropped: u64,
-    /// Events read.
+    /// Number of events read.
     pub read: u64,
 }
 
 impl CpuStats {
-    /// Reads the file's text.
+    /// Parses the text of the file; missing numbers are 0.
     pub fn parse(cpu: u32, text: &str) -> Self {
         let value = |key: &str| {
             text.lines()
@@ -61,14 +61,14 @@ impl CpuStats {
     }
 }
 
-/// One CPU's pipe.
+/// Raw pipe of one CPU.
 #[derive(Debug)]
 struct Pipe {
     cpu: u32,
     file: File,
 }
 
-/// An instance being read into memory.
+/// A trace instance that is read into memory.
 #[derive(Debug)]
 pub struct Capture {
     // Dropped before the instance: an instance cannot be removed while its files are open.
@@ -126,7 +126,7 @@ impl Capture {
         self.instance.start()
     }
 
-    /// Reads what has been written so far, without waiting; gives how many sub-buffers there were.
+    /// Reads everything recorded so far, without blocking, and returns the number of sub-buffers.
     pub fn drain(&mut self) -> Result<u64, ProbeError> {
         let mut kept = std::mem::take(&mut self.kept);
         let result = self.drain_to(|cpu, packed| keep(&mut kept, cpu, packed));
@@ -134,8 +134,8 @@ impl Capture {
         result
     }
 
-    /// The same, but hands each packed sub-buffer to `sink` instead of keeping it: for where memory is what is measured.
-    /// Append them, CPU by CPU, to make a [`CpuBuffer`] each.
+    /// Same as `drain`, but passes each packed sub-buffer to `sink` instead of storing it, for cases where memory is
+    /// measured. Concatenated for each CPU, they form a [`CpuBuffer`].
     pub fn drain_to(&mut self, mut sink: impl FnMut(u32, &[u8])) -> Result<u64, ProbeError> {
         let layout = self.instance.layout();
         let mut pages = 0;
@@ -162,7 +162,7 @@ impl Capture {
         Ok(pages)
     }
 
-    /// Stops recording, reads the rest, and gives the trace; the instance is removed.
+    /// Stops recording, reads the rest, removes the instance and returns the trace.
     pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
         let mut kept = std::mem::take(&mut self.kept);
         let meta = self.finish_to(|cpu, packed| keep(&mut kept, cpu, packed))?;
@@ -174,7 +174,7 @@ impl Capture {
         Ok(trace)
     }
 
-    /// The same, but hands each packed sub-buffer to `sink`; gives what else a [`TraceFile`] needs.
+    /// Same as `finish`, but passes each packed sub-buffer to `sink`. Returns the rest of a [`TraceFile`].
     pub fn finish_to(mut self, sink: impl FnMut(u32, &[u8])) -> Result<TraceMeta, ProbeError> {
         self.instance.stop()?;
         let end = self.now();
@@ -186,7 +186,7 @@ impl Capture {
             ..Losses::default()
         };
         for stats in self.stats() {
-            // Overruns also show in the buffers as gaps; drops show nowhere else.
+            // Overruns are also visible in the buffers as gaps; drops are only visible here.
             let lost = stats.dropped.saturating_add(stats.commit_overrun);
             losses.events = losses.events.saturating_add(lost);
         }
@@ -206,7 +206,7 @@ impl Capture {
         })
     }
 
-    /// Every CPU's statistics.
+    /// Statistics of every CPU's buffer.
     pub fn stats(&self) -> Vec<CpuStats> {
         self.pipes
             .iter()
@@ -220,17 +220,17 @@ impl Capture {
             .collect()
     }
 
-    /// Bytes read and kept so far.
+    /// Bytes read and stored so far.
     pub fn size(&self) -> usize {
         self.kept.iter().map(|buffer| buffer.bytes.len()).sum()
     }
 
-    /// The instance it reads.
+    /// The instance that is read.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
 
-    /// The time on the trace's clock, where that is a clock user space can read.
+    /// Current time on the trace's clock; 0 if user space cannot read that clock.
     fn now(&self) -> Nanos {
         let clock = match self.instance.clock() {
             "mono" => ClockId::Monotonic,
@@ -241,7 +241,7 @@ impl Capture {
         pagetide_system::clock::of(clock)
     }
 
-    /// Remembers the swap areas that are devices; a swap file shares its device with a file system.
+    /// Stores the device numbers of swap areas that are devices. A swap file shares its device with a file system.
     fn note_swap(&mut self) {
         for area in swaps::areas() {
             if is_handed_pages(&area, &kernel_release()) {
@@ -260,7 +260,7 @@ impl Capture {
         }
     }
 
-    /// Remembers the names of the tasks there are.
+    /// Stores the names of all current tasks.
     fn note_tasks(&mut self) {
         let Ok(listing) = fs::read_dir("/proc") else {
             return;
@@ -277,7 +277,7 @@ impl Capture {
     }
 }
 
-/// Appends a packed sub-buffer to its CPU's.
+/// Appends a packed sub-buffer to the buffer of its CPU.
 fn keep(kept: &mut Vec<CpuBuffer>, cpu: u32, packed: &[u8]) {
     let at = kept
         .iter()
@@ -292,8 +292,8 @@ fn keep(kept: &mut Vec<CpuBuffer>, cpu: u32, packed: &[u8]) {
     kept[at].bytes.extend_from_slice(packed);
 }
 
-/// Whether the kernel gives this device single pages directly, without I/O that an event would tell of: zram did so until
-/// 6.2 (block/bdev.c, `bdev_write_page`).
+/// True if the kernel passes single pages to this device without a bio, so that no event shows the I/O. zram did so
+/// until 6.2 (block/bdev.c, `bdev_write_page`).
 fn is_handed_pages(device: &str, release: &str) -> bool {
     let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
@@ -309,7 +309,8 @@ fn kernel_release() -> String {
         .into_owned()
 }
 
-/// `/sys/kernel/mm/lru_gen/enabled`, written as hexadecimal (`0x0007`).
+/// Value of `/sys/kernel/mm/lru_gen/enabled`, which is hexadecimal (`0x0007`); `None` without the multi-generational
+/// LRU.
 fn lru_gen() -> Option<u64> {
     let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").ok()?;
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()

@@ -1,13 +1,13 @@
-//! The kernel's own description of an event: `events/SYSTEM/NAME/format` and `events/header_page`.
+//! The kernel's description of an event: `events/SYSTEM/NAME/format` and `events/header_page`.
 //!
-//! Formats drift between kernels, so nothing about an event is assumed beyond what its format says. Types are not
-//! interpreted: offset, size and signedness decide, whatever the type is called.
+//! Formats change between kernels, so only what the format file says is used. Types are not interpreted: offset, size
+//! and signedness are enough, whatever the name of the type.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ProbeError;
 
-/// How a field's bytes are to be found.
+/// How the bytes of a field are located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FieldShape {
@@ -15,9 +15,10 @@ pub enum FieldShape {
     Scalar,
     /// `length` elements in `size` bytes at `offset`.
     Array(usize),
-    /// 32 bits at `offset`: low half the position from the start of the event, high half the length (`__data_loc`).
+    /// 32 bits at `offset`: the lower half is the position from the start of the event, the upper half the length
+    /// (`__data_loc`).
     DataLocation,
-    /// As `DataLocation`, but the position counts from the end of this word (`__rel_loc`).
+    /// Same as `DataLocation`, but the position counts from the end of this word (`__rel_loc`).
     RelativeLocation,
 }
 
@@ -28,34 +29,35 @@ pub struct Field {
     pub name: String,
     /// Its type, as C spells it.
     pub kind: String,
-    /// Where it starts, in bytes from the start of the event's data.
+    /// Offset in bytes from the start of the event's data.
     pub offset: usize,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: usize,
-    /// Whether it is a signed number.
+    /// True if it is a signed number.
     pub signed: bool,
-    /// How its bytes are found.
+    /// How its bytes are located.
     pub shape: FieldShape,
 }
 
-/// One event's format.
+/// Format of one event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventFormat {
-    /// `vmscan`, `compaction`, ….
+    /// The subsystem, such as `vmscan`.
     pub system: String,
-    /// `mm_vmscan_direct_reclaim_begin`, ….
+    /// The event, such as `mm_vmscan_direct_reclaim_begin`.
     pub name: String,
-    /// The number that stands in the data; given out at boot, so never the same on two kernels.
+    /// Numeric ID in the data. It is assigned at boot, so it differs between kernels.
     pub id: u16,
-    /// All fields, the common ones first.
+    /// All fields, common ones first.
     pub fields: Vec<Field>,
 }
 
-/// No event is as large as a sub-buffer, and none of those exceeds a few MiB.
+/// Upper bound for offset and size of a field. An event fits into a sub-buffer, which has at most a few MiB.
 const MOST_FIELD_BYTES: usize = 1 << 24;
 
 impl EventFormat {
-    /// Reads a format file. Lines that are not fields are passed over; a field without place or size is refused.
+    /// Parses a format file. Lines that are not fields are ignored. Fails if a field has no offset or size, or if name
+    /// or ID is missing.
     pub fn parse(system: &str, text: &str) -> Result<Self, ProbeError> {
         let mut name = None;
         let mut id = None;
@@ -87,13 +89,13 @@ impl EventFormat {
         })
     }
 
-    /// A field by name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
-/// `unsigned long nr_scanned; offset:16; size:8; signed:0;`
+/// Parses `unsigned long nr_scanned; offset:16; size:8; signed:0;`
 fn parse_field(text: &str) -> Option<Field> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -114,7 +116,7 @@ fn parse_field(text: &str) -> Option<Field> {
     let (declaration, length) = match declaration.strip_suffix(']') {
         Some(open) => {
             let (before, length) = open.rsplit_once('[')?;
-            // `char comm[TASK_COMM_LEN]` is possible: then the size alone counts.
+            // `char comm[TASK_COMM_LEN]` is possible; then the length is the size.
             (
                 before.trim_end(),
                 Some(length.trim().parse().unwrap_or(size)),
@@ -151,19 +153,19 @@ fn parse_field(text: &str) -> Option<Field> {
     })
 }
 
-/// How a sub-buffer begins (`events/header_page`).
+/// Layout of a sub-buffer (`events/header_page`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageLayout {
-    /// Bytes of the commit word: 8, or 4 on 32-bit kernels.
+    /// Size of the commit word in bytes: 8, or 4 on 32-bit kernels.
     pub commit_size: usize,
-    /// Where the events begin.
+    /// Offset of the first event in bytes.
     pub data: usize,
-    /// Bytes of a whole sub-buffer.
+    /// Size of a whole sub-buffer in bytes.
     pub page: usize,
 }
 
 impl Default for PageLayout {
-    /// A 64-bit kernel's pages of 4,096 bytes.
+    /// Layout of a 64-bit kernel with sub-buffers of 4,096 bytes.
     fn default() -> Self {
         Self {
             commit_size: 8,
@@ -174,7 +176,7 @@ impl Default for PageLayout {
 }
 
 impl PageLayout {
-    /// Reads `events/header_page`.
+    /// Parses `events/header_page`. Fails if its fields are not as on any known kernel.
     pub fn parse(text: &str) -> Result<Self, ProbeError> {
         let what = "events/header_page";
         let fields: Vec<Field> = text

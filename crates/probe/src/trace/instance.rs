@@ -1,7 +1,7 @@
-//! A tracing instance of our own: separate buffers and events, never the global ones.
+//! A private tracing instance with separate buffers and events; the global ones are not changed.
 //!
-//! Its name tells who made it (`pagetide-PID-START-N`, the start in clock ticks since boot), so that the next start can
-//! tell what a killed process left behind and remove it.
+//! The name contains the process that created it (`pagetide-PID-START-N`, with its start time in clock ticks since
+//! boot). So a later process recognises the instances of killed processes and removes them.
 
 use std::fs;
 use std::io::Read;
@@ -13,40 +13,41 @@ use super::format::PageLayout;
 use super::tracefs::Tracefs;
 use crate::ProbeError;
 
-/// An event by system and name.
+/// Subsystem and name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventName {
-    /// `vmscan`, ….
+    /// The subsystem, such as `vmscan`.
     pub system: &'static str,
-    /// `mm_vmscan_lru_isolate`, ….
+    /// The event, such as `mm_vmscan_lru_isolate`.
     pub name: &'static str,
 }
 
-/// How to trace.
+/// Settings of a trace.
 #[derive(Debug, Clone)]
 pub struct TraceSettings {
-    /// Events to enable; those the kernel lacks are listed in [`Instance::absent`].
+    /// Events to enable; those that the kernel does not have are listed in [`Instance::absent`].
     pub events: Vec<EventName>,
-    /// Buffer of each CPU, in KiB. What does not fit is dropped (the newest) and counted.
+    /// Buffer size of each CPU, in KiB. When it is full, new events are dropped and counted.
     pub buffer_kib: u64,
-    /// The clock: `mono` keeps times comparable with `CLOCK_MONOTONIC`.
+    /// The trace clock; the times of `mono` are comparable with `CLOCK_MONOTONIC`.
     pub clock: &'static str,
-    /// Trace these tasks only; empty for all.
+    /// Thread IDs to trace; empty for all.
     pub pids: Vec<u32>,
-    /// Record the kernel's stack at every task switch into an uninterruptible sleep: it tells what the task sleeps on. Needs
-    /// `sched_switch` among the events. On a kernel without it, [`SLEEP_STACK`] is among the absent events.
+    /// Record the kernel stack at every switch of a task into an uninterruptible sleep, which shows what the task
+    /// sleeps on. Needs `sched_switch` among the events. If the kernel does not support it, [`SLEEP_STACK`] is listed
+    /// as absent.
     pub sleep_stacks: bool,
 }
 
-/// The event of a kernel's stack.
+/// The event of a kernel stack.
 pub const SLEEP_STACK: EventName = EventName {
     system: "ftrace",
     name: "kernel_stack",
 };
-/// The event that a stack is recorded after, and its file of triggers.
+/// Trigger file of the event after which a stack is recorded.
 const TRIGGER: &str = "events/sched/sched_switch/trigger";
-/// Records the stack of the task that leaves the CPU, after its switch (kernel `Documentation/trace/events.rst`, section 6). Bit 1 is
-/// `TASK_UNINTERRUPTIBLE` (`include/linux/sched.h`): sleeps of their own will and idle workers have other bits.
+/// Records the stack of the task that is switched out (kernel `Documentation/trace/events.rst`, section 6). Bit 1 is
+/// `TASK_UNINTERRUPTIBLE` (`include/linux/sched.h`); interruptible sleeps and idle workers have other bits.
 const STACK_OF_SLEEP: &str = "stacktrace if prev_state & 2";
 
 impl Default for TraceSettings {
@@ -61,12 +62,13 @@ impl Default for TraceSettings {
     }
 }
 
-/// An instance; switched off and removed when dropped.
+/// A tracing instance; disabled and removed on drop.
 #[derive(Debug)]
 pub struct Instance {
-    /// Whether its directory was made by us, and goes with us.
+    /// True if we created its directory, so that drop removes it.
     made: bool,
-    // Declared before the file system so that it is dropped, and its directory removed, while that is still there.
+    // Declared before `tracefs`, so that it is dropped, and its directory removed, while the file system is still
+    // mounted.
     path: PathBuf,
     formats: Vec<StoredFormat>,
     absent: Vec<String>,
@@ -79,7 +81,8 @@ const PREFIX: &str = "pagetide-";
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Instance {
-    /// Removes what dead processes left behind, makes an instance and enables its events; it does not record yet.
+    /// Removes the instances of dead processes, creates an instance and enables its events. Recording is not started
+    /// yet.
     pub fn new(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
         let instances = tracefs.root().join("instances");
         remove_stale(&instances);
@@ -91,12 +94,12 @@ impl Instance {
         Self::at(path, true, tracefs, settings)
     }
 
-    /// Uses the machine's one global buffer instead of an instance: for a guest that is ours alone. An instance would cost it
-    /// about 10 MB of memory on kernels before 6.6, which make every directory of events anew.
+    /// Uses the machine's global buffer instead of an instance, for a guest that nobody else uses. An instance would
+    /// need about 10 MB of memory on kernels before 6.6, which create every event directory again.
     pub fn of_machine(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
         let path = tracefs.root().to_owned();
         let instance = Self::at(path, false, tracefs, settings)?;
-        // What was written before is not ours.
+        // Clear what was recorded before.
         instance.write("trace", "")?;
         Ok(instance)
     }
@@ -124,10 +127,10 @@ impl Instance {
         self.write("tracing_on", "0")?;
         self.write("trace_clock", settings.clock)?;
         self.write("buffer_size_kb", &settings.buffer_kib.to_string())?;
-        // Keep the oldest: a begin whose end is missing is better than ends whose begins are.
+        // Keep the oldest events: a begin without its end is better than ends without their begins.
         self.write("options/overwrite", "0")?;
-        // Recording task names hooks every task switch of the machine; names are looked up in /proc instead.
-        // Older kernels have the option only for the global buffer: then it is left alone.
+        // Recording task names hooks every task switch of the machine; names are read from /proc instead.
+        // Older kernels have the option only for the global buffer; then it is not changed.
         let _ = self.write("options/record-cmd", "0");
         let _ = self.write("options/record-tgid", "0");
         if !settings.pids.is_empty() {
@@ -156,10 +159,11 @@ impl Instance {
         Ok(())
     }
 
-    /// Has stacks of sleeping tasks recorded; false where the kernel cannot (no `CONFIG_STACKTRACE`).
+    /// Enables recording of the stacks of sleeping tasks. Returns false if the kernel does not support it (no
+    /// `CONFIG_STACKTRACE`).
     fn record_stacks(&mut self) -> bool {
         let EventName { system, name } = SLEEP_STACK;
-        // The event lies in the global tree of events, on some kernels only there; its number is the same in every instance.
+        // The event is in the global tree of events, on some kernels only there. Its ID is the same in every instance.
         let format = format!("events/{system}/{name}/format");
         let Ok(text) = fs::read_to_string(self.tracefs.root().join(format)) else {
             return false;
@@ -175,7 +179,7 @@ impl Instance {
         true
     }
 
-    /// Writes one of the instance's control files.
+    /// Writes a control file of the instance.
     fn write(&self, file: &str, value: &str) -> Result<(), ProbeError> {
         let path = self.path.join(file);
         fs::write(&path, value).map_err(|error| ProbeError::io("write", path, error))
@@ -186,32 +190,32 @@ impl Instance {
         self.write("tracing_on", "1")
     }
 
-    /// Stops recording; what is in the buffers stays.
+    /// Stops recording; the buffers keep their content.
     pub fn stop(&self) -> Result<(), ProbeError> {
         self.write("tracing_on", "0")
     }
 
-    /// Where it lies.
+    /// Directory of the instance.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The formats of the enabled events.
+    /// Formats of the enabled events.
     pub fn formats(&self) -> &[StoredFormat] {
         &self.formats
     }
 
-    /// Events asked for that this kernel lacks, as `system/name`.
+    /// Requested events that this kernel does not have, as `system/name`.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
 
-    /// How this kernel's sub-buffers begin.
+    /// Layout of this kernel's sub-buffers.
     pub fn layout(&self) -> PageLayout {
         self.layout
     }
 
-    /// The clock in use.
+    /// The trace clock in use.
     pub fn clock(&self) -> &str {
         &self.clock
     }
@@ -226,7 +230,7 @@ impl Drop for Instance {
     }
 }
 
-/// Reads a file with a single large read: `header_page` gives nothing to a second one, and the standard library begins
+/// Reads a file with one large read: `header_page` returns nothing to a second read, and the standard library starts
 /// with a small one.
 fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     let mut text = vec![0; 16 << 10];
@@ -237,18 +241,18 @@ fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Switches recording and events off; nothing more can be done where that does not work.
+/// Disables recording and events. Errors are ignored, because nothing else can be done.
 fn switch_off(path: &Path) {
     let _ = fs::write(path.join("tracing_on"), "0");
     let _ = fs::write(path.join("events/enable"), "0");
-    // Refused where there is none.
+    // The write fails if there is no trigger.
     let trigger = path.join(TRIGGER);
     if trigger.exists() {
         let _ = fs::write(trigger, "!stacktrace");
     }
 }
 
-/// Removes the instances of processes that are gone.
+/// Removes the instances of processes that no longer exist.
 fn remove_stale(instances: &Path) {
     let Ok(listing) = fs::read_dir(instances) else {
         return;
@@ -264,17 +268,17 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// Process and start time out of an instance's name.
+/// Parses process ID and start time from the name of an instance.
 fn maker(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// When a process started, in ticks since boot: with its number this names it for good.
+/// Start time of a process in clock ticks since boot. Together with the process ID it is unique.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.rsplit_once(')')?.1;
-    // Field 22; the first after the name is field 3.
+    // Field 22; the first one after the name is field 3.
     after.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
@@ -295,7 +299,7 @@ mod tests {
         let own = std::process::id();
         let start = start_ticks(own).unwrap();
         let living = format!("pagetide-{own}-{start}-0");
-        // The same number, started at another time: the number was given out again.
+        // Same process ID, but another start time: the ID was reused.
         let reused = format!("pagetide-{own}-{}-0", start + 1);
         for name in [living.as_str(), &reused, "pagetide-4194305-1-0", "foreign"] {
             fs::create_dir(directory.path().join(name)).unwrap();
@@ -306,7 +310,8 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        // Plain directories keep the control files that were written, hence are not removed: look at what was attempted.
+        // Plain directories contain the control files that were written, so they are not removed: check what was
+        // attempted.
         let off = |name: &str| directory.path().join(name).join("tracing_on").exists();
         assert!(left.contains(&living) && !off(&living));
         assert!(!off("foreign"));

@@ -1,24 +1,24 @@
-//! The events of all CPUs by time.
+//! The events of all CPUs in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::subbuffer::{CpuReader, Losses, RawEvent};
 
-/// Merges the CPUs' events into one stream in order of time; equal times by CPU. Memory depends on the number of CPUs
-/// alone.
+/// Merges the events of all CPUs in order of time; events at the same time in order of CPUs. Memory use depends only on
+/// the number of CPUs.
 #[derive(Debug)]
 pub struct Merge<'a> {
     readers: Vec<CpuReader<'a>>,
     heads: Vec<Option<RawEvent<'a>>>,
-    /// The CPUs that have a next event, but for the one in hand.
+    /// The CPUs with a next event, except `hand`.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The CPU whose next event comes first.
+    /// The CPU with the earliest next event.
     hand: Option<usize>,
 }
 
 impl<'a> Merge<'a> {
-    /// Merges these CPUs.
+    /// Merges the events of these CPUs.
     pub fn new(readers: impl IntoIterator<Item = CpuReader<'a>>) -> Self {
         let mut readers: Vec<_> = readers.into_iter().collect();
         let heads: Vec<_> = readers.iter_mut().map(Iterator::next).collect();
@@ -36,7 +36,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// What was missing or damaged so far, all CPUs together.
+    /// Lost and damaged data so far, over all CPUs.
     pub fn losses(&self) -> Losses {
         self.readers
             .iter()
@@ -54,7 +54,7 @@ impl<'a> Iterator for Merge<'a> {
         let next = self.readers[at].next();
         self.heads[at] = next;
         match (next, self.waiting.peek()) {
-            // Mostly the same CPU goes on for a while: then nothing moves in the heap.
+            // Usually the same CPU has several events in a row; then the heap does not change.
             (Some(next), Some(&Reverse(first))) if (next.time, at) > first => {
                 if let Some(mut top) = self.waiting.peek_mut() {
                     *top = Reverse((next.time, at));

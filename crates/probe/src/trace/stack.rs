@@ -1,4 +1,4 @@
-//! Kernel stacks in a trace, and the names of the functions in them.
+//! Kernel stacks in a trace, and the names of their functions.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -11,29 +11,30 @@ use super::format::{EventFormat, FieldShape};
 use super::instance::SLEEP_STACK;
 use crate::ProbeError;
 
-/// A function of the kernel that a stack passes through.
+/// A kernel function in a recorded stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// An address within it, as it stands in a stack.
+    /// An address within it, as recorded in a stack.
     pub address: u64,
-    /// Its name, as the kernel spells it.
+    /// Its name.
     pub name: String,
 }
 
-/// Where a stack's entries lie in an event (`struct stack_entry`, kernel/trace/trace_entries.h).
+/// Location of the entries in a stack event (`struct stack_entry`, kernel/trace/trace_entries.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackAccess {
     count: FieldAccess,
     entries: usize,
 }
 
-/// No function is longer: an address further on lies in code that the list does not have.
+/// Longest possible function in bytes: an address further from its start belongs to code that the list does not
+/// contain.
 const LONGEST: u64 = 1 << 20;
-/// The kernel marks the end of a stack of user space so.
+/// Marker that the kernel uses for the end of a stack.
 const END: u64 = u64::MAX;
 
 impl StackAccess {
-    /// An accessor for the event of a stack; `None` where it has not the known form.
+    /// An accessor for the stack event; `None` if its format is not the known one.
     pub fn new(format: &EventFormat) -> Option<Self> {
         let callers = format.field("caller")?;
         let long = matches!(callers.shape, FieldShape::Array(count) if count * 8 == callers.size);
@@ -45,8 +46,8 @@ impl StackAccess {
         })?
     }
 
-    /// The entries, the innermost function first: as many as the event tells of and as there are, whichever is less. `None`
-    /// where the data ends before its head does.
+    /// The entries, innermost function first. Their number is the smaller of the stated count and the entries present.
+    /// `None` if the data is truncated before the entries.
     pub fn get(self, data: &[u8]) -> Option<impl Iterator<Item = u64> + Clone> {
         let count = usize::try_from(self.count.get_signed(data)?).unwrap_or(0);
         let (entries, _) = data.get(self.entries..)?.as_chunks::<8>();
@@ -61,8 +62,8 @@ impl StackAccess {
 }
 
 impl TraceFile {
-    /// Names the functions in the stacks of this trace from a list like `/proc/kallsyms` of the kernel that wrote it. An
-    /// address without a function there stays unnamed.
+    /// Names the functions in the stacks of this trace, from a list in the format of `/proc/kallsyms` of the kernel
+    /// that wrote it. An address without a function in the list stays unnamed.
     pub fn name_functions(&mut self, kallsyms: impl BufRead) -> Result<(), ProbeError> {
         let addresses = self.stack_addresses()?;
         if addresses.is_empty() {
@@ -73,7 +74,7 @@ impl TraceFile {
         self.meta.functions = addresses
             .into_iter()
             .filter_map(|address| {
-                // A return address lies behind the call, so within the function that called, or at its very end.
+                // A return address is after the call instruction, so within the calling function or at its very end.
                 let at = functions.partition_point(|(start, _)| *start < address);
                 let (start, name) = functions.get(at.checked_sub(1)?)?;
                 (address - start <= LONGEST).then(|| Function {
@@ -85,7 +86,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// The addresses in all stacks.
+    /// The distinct addresses in all stacks.
     fn stack_addresses(&self) -> Result<BTreeSet<u64>, ProbeError> {
         let formats = self.formats()?;
         let stack = formats.iter().find(|format| {
@@ -104,8 +105,8 @@ impl TraceFile {
     }
 }
 
-/// Functions by their start, of lines `address type name [module]`; lines of another form, data and hidden addresses are passed
-/// over.
+/// Start address and name of functions, from lines `address type name [module]`. Other lines, data symbols and hidden
+/// addresses are ignored.
 fn functions(kallsyms: impl BufRead) -> io::Result<Vec<(u64, String)>> {
     let mut functions = Vec::new();
     for line in kallsyms.split(b'\n') {
@@ -123,7 +124,7 @@ fn functions(kallsyms: impl BufRead) -> io::Result<Vec<(u64, String)>> {
             _ => {}
         }
     }
-    // Of several names of one place, the first stands.
+    // If an address has several names, the first is used.
     functions.sort_by_key(|(address, _)| *address);
     functions.dedup_by_key(|(address, _)| *address);
     Ok(functions)
@@ -158,13 +159,13 @@ print fmt: \"\"
     #[test]
     fn a_stack_has_as_many_entries_as_it_says_and_as_are_there() {
         assert_eq!(entries(2, &[10, 20], 0), Some(vec![10, 20]));
-        // Longer than the eight of its format, as stacks are.
+        // Longer than the eight entries of its format, as real stacks are.
         let long: Vec<u64> = (1..=40).collect();
         assert_eq!(entries(40, &long, 0), Some(long));
         assert_eq!(entries(0, &[10], 0), Some(vec![]));
         assert_eq!(entries(-1, &[10], 0), Some(vec![]));
         assert_eq!(entries(i32::MAX, &[10, 20], 0), Some(vec![10, 20]));
-        // Cut off within an entry, and before the first.
+        // Truncated within an entry, and before the first one.
         assert_eq!(entries(2, &[10, 20], 3), Some(vec![10]));
         assert_eq!(entries(2, &[], 0), Some(vec![]));
         assert_eq!(entries(2, &[], 5), None);

@@ -1,8 +1,8 @@
-//! A stored trace.
+//! The file format of a stored trace.
 //!
-//! Layout: the magic `PGTDTRC1`, the length of the description as 32 bits and the description as JSON, then for each CPU its
-//! number (32 bits), the length (64 bits) and its packed sub-buffers; all of it one zstd frame with checksum. Numbers are
-//! little-endian.
+//! Layout: the magic `PGTDTRC1`, the length of the description (32 bits) and the description as JSON. Then for each
+//! CPU: its number (32 bits), a length (64 bits) and its packed sub-buffers. All of it is one zstd frame with checksum.
+//! Numbers are little-endian.
 
 use std::io::{Read, Write};
 
@@ -11,13 +11,13 @@ use super::format::PageLayout;
 use crate::ProbeError;
 
 const MAGIC: &[u8; 8] = b"PGTDTRC1";
-/// A description lists formats and tasks: a few MiB at the most.
+/// Upper bound for the size of a description, which contains formats and tasks: a few MiB in practice.
 const LARGEST_META_BYTES: u32 = 64 << 20;
-/// Compression: events are alike, so that the fastest level already takes most of it.
+/// Compression level: events are similar, so a fast level is enough.
 const ZSTD_LEVEL: i32 = 3;
 
 impl TraceFile {
-    /// Writes the trace, compressed.
+    /// Writes the compressed trace.
     pub fn write(&self, out: impl Write) -> Result<(), ProbeError> {
         let wrong = |error| ProbeError::io("write", "the stored trace", error);
         let mut out = zstd::Encoder::new(out, ZSTD_LEVEL).map_err(wrong)?;
@@ -43,7 +43,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Reads a trace written by [`Self::write`]; one that is cut off or damaged is refused.
+    /// Reads a trace written by [`Self::write`]. Fails if it is truncated or damaged.
     pub fn read(input: impl Read) -> Result<Self, ProbeError> {
         let wrong = |error| ProbeError::io("read", "the stored trace", error);
         let cut = || ProbeError::malformed("a stored trace", "it is cut off");
@@ -95,7 +95,7 @@ impl TraceFile {
             let mut length = [0; 8];
             input.read_exact(&mut length).map_err(|_| cut())?;
             let length = u64::from_le_bytes(length);
-            // Grows with what is really there: a false length cannot make it allocate.
+            // The vector grows with the data actually read, so a false length cannot make it allocate.
             let mut bytes = Vec::new();
             let read = (&mut input).take(length).read_to_end(&mut bytes);
             if u64::try_from(read.map_err(wrong)?) != Ok(length) {

@@ -1,45 +1,46 @@
-//! The events of one CPU, out of its sub-buffers.
+//! Reads the events of one CPU from its sub-buffers.
 //!
-//! The format is that of kernel/trace/ring_buffer.c and include/linux/ring_buffer.h: a page starts with a time and a
-//! commit word, then events, each a 32-bit header (5 bits type or length, 27 bits time since the last event) and data.
+//! The format is defined in kernel/trace/ring_buffer.c and include/linux/ring_buffer.h: a page starts with a time and a
+//! commit word, then events. Each event is a 32-bit header (5 bits type or length, 27 bits time since the last event)
+//! and data.
 
 use serde::{Deserialize, Serialize};
 
 use super::format::PageLayout;
 
-/// One event as it lies in the buffer.
+/// One event as stored in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawEvent<'a> {
     /// Nanoseconds on the trace's clock.
     pub time: u64,
     /// The CPU it happened on.
     pub cpu: u32,
-    /// The event's number, as in its format file.
+    /// ID of the event, as in its format file.
     pub id: u16,
-    /// Its data, the common fields included.
+    /// Its data, including the common fields.
     pub data: &'a [u8],
 }
 
-/// What is missing from a buffer, or could not be trusted.
+/// Data that is missing from a buffer or damaged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
-    /// Events the kernel says it could not keep.
+    /// Number of events that the kernel reports as lost.
     pub events: u64,
-    /// Gaps for which it did not say how many.
+    /// Number of gaps for which the kernel reports no number.
     pub gaps_unknown: u64,
-    /// Sub-buffers that end within an event or contradict themselves; the rest of each was passed over.
+    /// Number of sub-buffers that end within an event or are inconsistent; the rest of each was skipped.
     pub damaged: u64,
-    /// Events whose time lies before the one that precedes them on the same CPU.
+    /// Number of events whose time is before that of the previous event on the same CPU.
     pub backwards: u64,
 }
 
 impl Losses {
-    /// Whether anything is missing at all.
+    /// True if any data is missing.
     pub const fn any(&self) -> bool {
         self.events > 0 || self.gaps_unknown > 0 || self.damaged > 0
     }
 
-    /// Both together.
+    /// Sum of two losses.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -51,29 +52,29 @@ impl Losses {
     }
 }
 
-/// How sub-buffers follow one another.
+/// How sub-buffers are stored one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stride {
-    /// Whole pages, as `trace_pipe_raw` gives them.
+    /// Whole pages, as read from `trace_pipe_raw`.
     Pages,
-    /// Cut to what is committed, one after the other, as [`pack`] writes them.
+    /// Truncated to the committed data, as [`pack`] writes them.
     Packed,
 }
 
-/// The length of what is committed (`RB_MISSED_MASK` lies above).
+/// Mask for the length of the committed data (`RB_MISSED_MASK` is above it).
 const COMMIT_LENGTH: u64 = (1 << 27) - 1;
-/// Events were lost before this page.
+/// Flag: events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// Their number stands behind the committed data.
+/// Flag: the number of lost events follows the committed data.
 const MISSED_STORED: u64 = 1 << 30;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Absolute stamps have 59 bits; the rest comes from the time before.
+/// Absolute time stamps have 59 bits; the upper bits come from the previous time.
 const STAMP_BITS: u32 = 59;
 
-/// A page's header, understood.
+/// Parsed header of a page.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     time: u64,
@@ -98,7 +99,7 @@ impl Header {
         })
     }
 
-    /// Bytes of the page that mean something.
+    /// Number of bytes of the page that are in use.
     fn used(&self, layout: &PageLayout) -> usize {
         let stored = if self.missed_stored {
             layout.commit_size
@@ -112,8 +113,8 @@ impl Header {
     }
 }
 
-/// Appends a page from `trace_pipe_raw` to a packed buffer, without what is not committed. A page without events and
-/// losses, or one that contradicts itself, is left out (the latter counts as one damaged page: gives `false`).
+/// Appends a page from `trace_pipe_raw` to a packed buffer, without the uncommitted rest. A page without events and
+/// losses is skipped. Returns false for an inconsistent page, which is not appended.
 pub fn pack(page: &[u8], layout: &PageLayout, packed: &mut Vec<u8>) -> bool {
     let Some(header) = Header::read(page, layout) else {
         return false;
@@ -130,15 +131,15 @@ pub fn pack(page: &[u8], layout: &PageLayout, packed: &mut Vec<u8>) -> bool {
     }
 }
 
-/// The events of one CPU in order. Constant memory; never panics whatever the bytes are.
+/// Iterates over the events of one CPU in order. Uses constant memory and never panics, whatever the data.
 #[derive(Debug, Clone)]
 pub struct CpuReader<'a> {
     cpu: u32,
     layout: PageLayout,
     stride: Stride,
-    /// Sub-buffers not begun yet.
+    /// Sub-buffers that are not started yet.
     rest: &'a [u8],
-    /// What is left of the current one's events.
+    /// Remaining events of the current sub-buffer.
     page: &'a [u8],
     time: u64,
     latest: u64,
@@ -146,7 +147,7 @@ pub struct CpuReader<'a> {
 }
 
 impl<'a> CpuReader<'a> {
-    /// The events in `bytes`.
+    /// A reader for the events in `bytes`.
     pub fn new(cpu: u32, bytes: &'a [u8], layout: PageLayout, stride: Stride) -> Self {
         Self {
             cpu,
@@ -160,12 +161,12 @@ impl<'a> CpuReader<'a> {
         }
     }
 
-    /// What was missing or damaged so far.
+    /// Lost and damaged data so far.
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// Opens the next sub-buffer; false at the end.
+    /// Starts the next sub-buffer; false at the end.
     fn open_page(&mut self) -> bool {
         if self.rest.is_empty() {
             return false;
@@ -179,10 +180,10 @@ impl<'a> CpuReader<'a> {
             Stride::Pages => self.layout.page.min(self.rest.len()),
             Stride::Packed => header.used(&self.layout),
         }
-        // Whatever the layout says, reading must go on.
+        // Always make progress, whatever the layout says.
         .max(1);
         let Some((page, rest)) = self.rest.split_at_checked(length) else {
-            // Cut off within a packed page: take what there is, but say so.
+            // Truncated within a packed page: use what is there, and count it as damaged.
             self.losses.damaged += 1;
             self.page = self.rest.get(self.layout.data..).unwrap_or(&[]);
             self.time = header.time;
@@ -213,13 +214,14 @@ impl<'a> CpuReader<'a> {
         true
     }
 
-    /// Gives up on what is left of the current sub-buffer.
+    /// Skips the rest of the current sub-buffer and counts it as damaged.
     fn damaged(&mut self) {
         self.losses.damaged += 1;
         self.page = &[];
     }
 
-    /// An absolute stamp of 59 bits, completed by the time before it (ring_buffer.c, `rb_fix_abs_ts`).
+    /// Completes an absolute time stamp of 59 bits with the upper bits of the previous time (ring_buffer.c,
+    /// `rb_fix_abs_ts`).
     fn absolute(&self, stamp: u64) -> u64 {
         let above = !0 << STAMP_BITS;
         let mut time = stamp | (self.time & above);
@@ -257,7 +259,7 @@ impl<'a> Iterator for CpuReader<'a> {
                     parts
                 }
                 0 => {
-                    // The first word is the length in bytes, itself included; the data is padded to whole words.
+                    // The first word is the length in bytes, including itself; the data is padded to whole words.
                     let length = body.first_chunk().map(|word| u32::from_le_bytes(*word));
                     let parts = length
                         .and_then(|length| usize::try_from(length).ok())
@@ -286,7 +288,7 @@ impl<'a> Iterator for CpuReader<'a> {
                 _ => {
                     debug_assert_eq!(kind, PADDING);
                     if delta == 0 {
-                        // Nothing follows in this page.
+                        // End of the page: no more events.
                         self.page = &[];
                         continue;
                     }
@@ -298,7 +300,8 @@ impl<'a> Iterator for CpuReader<'a> {
                         self.damaged();
                         continue;
                     };
-                    // A discarded event. Its time counts, unless it had none and was given 1 to differ from the end mark.
+                    // A discarded event. Its time counts, unless it is 1: then it was 0, changed to distinguish it from
+                    // the end mark.
                     if delta > 1 {
                         self.time = self.time.wrapping_add(delta);
                     }
@@ -331,7 +334,7 @@ impl<'a> Iterator for CpuReader<'a> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Writes sub-buffers as the kernel does; for tests only.
+    /// Writes sub-buffers in the kernel's format, for tests.
     #[derive(Default)]
     pub(crate) struct PageBuilder {
         pub(crate) data: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The mount of tracefs, or a private mount of our own.
+//! The mounted tracefs, or a private mount.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::ProbeError;
 
 /// The tracing file system.
 ///
-/// Where it is not mounted, a detached mount of our own is used: it has no place in the tree, so nothing has to be
-/// unmounted, and it is gone with the process, `kill -9` included.
+/// If tracefs is not mounted, a private detached mount is used. It is not visible in the mount tree, so nothing has to
+/// be unmounted, and it disappears with the process, even after `kill -9`.
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
@@ -19,7 +19,7 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds tracefs, or mounts it privately. Needs root.
+    /// Uses the mounted tracefs, or mounts it privately. Needs root.
     pub fn open() -> Result<Self, ProbeError> {
         if let Some(root) = mounted() {
             return Ok(Self { root, _mount: None });
@@ -48,7 +48,7 @@ impl Tracefs {
         })
     }
 
-    /// A directory that is laid out as tracefs: for a mount made by others, and for tests.
+    /// Uses a directory with the layout of tracefs: a mount made by others, or a directory of a test.
     pub fn at(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -56,13 +56,13 @@ impl Tracefs {
         }
     }
 
-    /// Its root directory.
+    /// Root directory of tracefs.
     pub fn root(&self) -> &Path {
         &self.root
     }
 }
 
-/// The first mount of tracefs that root may write to.
+/// The first mount of tracefs that this process may write to.
 fn mounted() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {

@@ -1,6 +1,6 @@
-//! A small workload under real memory pressure: a memory cgroup (version 1) with a limit and a swap file of its own.
+//! A small workload under real memory pressure: a memory cgroup (version 1) with a limit and a swap file.
 //!
-//! Everything is undone on drop, panics included; what a killed run left is undone by the next one.
+//! Everything is undone on drop, even after a panic. What a killed run left behind is undone by the next one.
 
 use std::ffi::CString;
 use std::fs;
@@ -19,28 +19,28 @@ use pagetide_quantity::Nanos;
 
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 const PREFIX: &str = "pagetide-probe-";
-/// Set for the child that does the touching: the cgroup to join, MiB, passes.
+/// Set for the child that touches memory: the cgroup to join, MiB, passes.
 const WORKLOAD: &str = "PAGETIDE_PROBE_WORKLOAD";
 
-/// Set for a child that switches events on and off between its passes: the directory of the instance.
+/// Set for a child that enables and disables events between its passes: the directory of the instance.
 const TOGGLED: &str = "PAGETIDE_PROBE_TOGGLED";
 
-/// A limited cgroup and a swap file.
+/// A cgroup with a limit, and a swap file.
 pub struct Pressure {
     cgroup: PathBuf,
     swap: PathBuf,
 }
 
 impl Pressure {
-    /// Sets up a limit and swap, or says why that cannot be done here.
+    /// Sets up the limit and swap. Fails with the reason if that is not possible here.
     pub fn new(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
         let pressure = Self::without_swap(name, limit_mib, swap_mib)?;
         Self::swap_on(&pressure.swap)?;
         Ok(pressure)
     }
 
-    /// The same with swap on a loop device, which nothing else uses, over the file.
-    #[allow(dead_code)] // Not every user needs one.
+    /// Same as `new`, with swap on a loop device over the file. Nothing else uses that device.
+    #[allow(dead_code)] // Not used by every test program.
     pub fn on_device(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
         let pressure = Self::without_swap(name, limit_mib, swap_mib)?;
         let made = Command::new("losetup")
@@ -56,7 +56,7 @@ impl Pressure {
         Ok(pressure)
     }
 
-    /// Everything but the swap area switched on.
+    /// Sets up everything, but does not enable swap.
     fn without_swap(name: &str, limit_mib: u64, swap_mib: u64) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("memory pressure needs root".into());
@@ -67,7 +67,7 @@ impl Pressure {
         }
         let name = format!("{PREFIX}{name}");
         let cgroup = memory.join(&name);
-        // Beside the test program, in the target directory: on a disk, and never among anybody's files.
+        // Next to the test program, in the target directory: on a disk, and never among a user's files.
         let program = std::env::current_exe().map_err(|e| format!("who am I: {e}"))?;
         let swap = program.with_file_name(format!("{name}.swap"));
         let pressure = Self { cgroup, swap };
@@ -108,15 +108,15 @@ impl Pressure {
         }
     }
 
-    /// Starts a child in the cgroup that writes `mib` of memory `passes` times over; the test that calls this must have
+    /// Starts a child in the cgroup that writes `mib` of memory `passes` times. The calling test program must have
     /// [`workload`] among its tests.
-    #[allow(dead_code)] // Not every user needs it.
+    #[allow(dead_code)] // Not used by every test program.
     pub fn start(&self, mib: u64, passes: u64) -> Child {
         self.start_under(&[], mib, passes)
     }
 
-    /// The same, under a program that starts what its last arguments say.
-    #[allow(dead_code)] // Not every user needs it.
+    /// Same as `start`, under a program that runs the command in its last arguments.
+    #[allow(dead_code)] // Not used by every test program.
     pub fn start_under(&self, program: &[&str], mib: u64, passes: u64) -> Child {
         let own = std::env::current_exe().expect("a running program has a path");
         let own = own.to_str().expect("the target directory has a plain name");
@@ -137,8 +137,8 @@ impl Pressure {
             .expect("the workload can be started")
     }
 
-    /// The same, but the child switches the events of an instance on for every first and fourth of four passes, off for the
-    /// others, and tells what each pass took; see [`passes`].
+    /// Same as `start`, but the child enables the events of an instance in the first and fourth of every four passes,
+    /// disables them in the others, and prints the time of each pass; see [`passes`].
     #[allow(dead_code)] // Only the measurement of overhead needs it.
     pub fn start_toggling(&self, instance: &Path, mib: u64, passes: u64) -> Child {
         let own = std::env::current_exe().expect("a running program has a path");
@@ -153,8 +153,9 @@ impl Pressure {
             .expect("the workload can be started")
     }
 
-    /// Lets the workload wait where its cgroup is full and nothing can be reclaimed at that moment (all of it is on its way to
-    /// swap), instead of having it killed. Source: kernel `Documentation/admin-guide/cgroup-v1/memory.rst`, OOM control.
+    /// Makes the workload wait, instead of being killed, if its cgroup is full and nothing can be reclaimed at that
+    /// moment (all pages are being written to swap). Source: kernel `Documentation/admin-guide/cgroup-v1/memory.rst`,
+    /// OOM control.
     #[allow(dead_code)] // Only the measurement of overhead needs it.
     pub fn wait_when_full(&self) -> Result<(), String> {
         fs::write(self.cgroup.join("memory.oom_control"), "1")
@@ -163,7 +164,7 @@ impl Pressure {
 
     fn undo(&self) {
         swap_off(&self.swap);
-        // Loop devices over the file, ours or those of a run that was killed: `/dev/loop0: [fe00]:123 (/path)`.
+        // Loop devices over the file, ours or those of a killed run: `/dev/loop0: [fe00]:123 (/path)`.
         if let Ok(listing) = Command::new("losetup").arg("-j").arg(&self.swap).output() {
             for line in String::from_utf8_lossy(&listing.stdout).lines() {
                 if let Some((device, _)) = line.split_once(':') {
@@ -199,10 +200,10 @@ impl Drop for Pressure {
     }
 }
 
-/// A finished child as its own accounting tells it.
-#[allow(dead_code)] // Not every user needs every number.
+/// CPU accounting of a finished child.
+#[allow(dead_code)] // Not every test program uses every field.
 pub struct Measured {
-    /// The thread that did the touching.
+    /// The thread that touched the memory.
     pub pid: u32,
     /// Its process.
     pub process: u32,
@@ -212,7 +213,7 @@ pub struct Measured {
     pub system: Nanos,
 }
 
-/// One pass of a child that toggles.
+/// One pass of a child that toggles events.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
 #[derive(Clone, Copy)]
 pub struct Pass {
@@ -221,11 +222,11 @@ pub struct Pass {
     pub cpu: Nanos,
 }
 
-/// Waits for a child and gives what it printed; `None` where it was killed: once in some hundred passes a memory cgroup this
-/// small finds nothing to reclaim, as all of it is being written to swap.
-#[allow(dead_code)] // Not every user needs it.
+/// Waits for a child and returns what it printed; `None` if it was killed. In about one of several hundred passes a
+/// memory cgroup this small finds nothing to reclaim, because all of it is being written to swap.
+#[allow(dead_code)] // Not used by every test program.
 pub fn printed(child: Child) -> Option<String> {
-    /// How a program that started the child tells the same.
+    /// Exit code by which a wrapper program reports that the child was killed.
     const TOLD: i32 = 128 + libc::SIGKILL;
     let output = child.wait_with_output().expect("a child can be waited for");
     if output.status.signal() == Some(libc::SIGKILL) || output.status.code() == Some(TOLD) {
@@ -235,7 +236,7 @@ pub fn printed(child: Child) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a test again, a few times, whose workload was killed: where it gives `None`.
+/// Repeats a test, a few times, if its workload was killed, which is when it returns `None`.
 #[allow(dead_code)] // Only tests need it.
 pub fn unless_killed(test: impl Fn() -> Option<()>) {
     let tries = 4;
@@ -245,8 +246,8 @@ pub fn unless_killed(test: impl Fn() -> Option<()>) {
     );
 }
 
-/// Waits for a child that toggles and gives its passes, those before its death where it was killed; and whether it was. It is
-/// killed where it is `stopped`.
+/// Waits for a child that toggles events. Returns its passes (those before its death if it was killed), and whether it
+/// was killed. It is killed if `stopped` is set.
 #[allow(dead_code)] // Only the measurement of overhead needs it.
 pub fn passes(
     mut child: Child,
@@ -256,7 +257,7 @@ pub fn passes(
     let began = Instant::now();
     while child.try_wait().is_ok_and(|status| status.is_none()) {
         if began.elapsed() > patience || stopped() {
-            // It waits for memory that nobody gives back, or nobody waits for it.
+            // It waits for memory that nothing frees, or the measurement was stopped.
             let _ = child.kill();
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -277,17 +278,17 @@ pub fn passes(
     (passes, killed)
 }
 
-/// Switches the events of an instance on or off, one by one, as they were switched on.
+/// Enables or disables the events of an instance one by one, in the order in which they were enabled.
 fn toggle(instance: &Path, on: bool) {
     for event in pagetide_probe::meaning::RECLAIM_EVENTS {
         let file = format!("events/{}/{}/enable", event.system, event.name);
-        // Not every kernel has every event.
+        // Some kernels do not have some of the events.
         let _ = fs::write(instance.join(file), if on { "1" } else { "0" });
     }
 }
 
-/// Waits for the task of the child that does the touching, which tells its own times; `None` where it was killed.
-#[allow(dead_code)] // Not every user needs it.
+/// Waits for the task of the child that touches memory, and returns its accounting; `None` if it was killed.
+#[allow(dead_code)] // Not used by every test program.
 pub fn measured(child: Child) -> Option<Measured> {
     let text = printed(child)?;
     let line = text
@@ -315,7 +316,7 @@ pub fn measured(child: Child) -> Option<Measured> {
     })
 }
 
-/// The time on the trace's clock.
+/// Current time on the trace's clock.
 fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(time.tv_sec).expect("the workload of a test is set up as its parent told")
@@ -323,8 +324,8 @@ fn now() -> u64 {
         + u64::try_from(time.tv_nsec).expect("the workload of a test is set up as its parent told")
 }
 
-/// What a hypervisor has stolen of this machine's CPUs since it started (`/proc/stat`, in hundredths of a second).
-#[allow(dead_code)] // Not every user needs it.
+/// CPU time stolen by a hypervisor since boot (`/proc/stat`, in hundredths of a second).
+#[allow(dead_code)] // Not used by every test program.
 pub fn stolen() -> Nanos {
     let stat = fs::read_to_string("/proc/stat").expect("Linux has /proc/stat");
     let ticks = stat.split_whitespace().nth(8).map(str::parse::<u64>);
@@ -332,7 +333,7 @@ pub fn stolen() -> Nanos {
     Nanos(ticks.expect("which are numbers") * 10_000_000)
 }
 
-/// This thread's user and system time in nanoseconds.
+/// User and system time of this thread in nanoseconds.
 fn cpu_times() -> (u64, u64) {
     // SAFETY: all bits zero are a valid `rusage`, and the pointer is to a live one.
     let usage = unsafe {
@@ -350,13 +351,13 @@ fn cpu_times() -> (u64, u64) {
     (nanos(usage.ru_utime), nanos(usage.ru_stime))
 }
 
-/// Whether this process was started by [`Pressure::start`].
-#[allow(dead_code)] // Tests know by the name of the test that is asked for; programs do not.
+/// True if this process was started by [`Pressure::start`].
+#[allow(dead_code)] // Tests are selected by name; programs need this.
 pub fn is_child() -> bool {
     std::env::var_os(WORKLOAD).is_some()
 }
 
-/// The child's part, as [`Pressure::start`] tells it.
+/// The child's side of [`Pressure::start`].
 pub fn workload() {
     let order = std::env::var(WORKLOAD).expect("started by another test");
     let mut parts = order.rsplitn(3, ':');
@@ -412,14 +413,14 @@ pub fn workload() {
     );
 }
 
-/// A capture that reads itself on a thread; dropping it ends the thread and removes the instance.
+/// A capture that a thread reads continuously. Dropping it ends the thread and removes the instance.
 pub struct Background {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Capture, ProbeError>>>,
 }
 
 impl Background {
-    /// Goes on reading every `interval`.
+    /// Starts to read every `interval`.
     pub fn new(mut capture: Capture, interval: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
@@ -436,7 +437,7 @@ impl Background {
         }
     }
 
-    /// Stops recording and gives the trace.
+    /// Stops recording and returns the trace.
     pub fn finish(mut self) -> Result<TraceFile, ProbeError> {
         self.join().expect("the thread is joined once")?.finish()
     }

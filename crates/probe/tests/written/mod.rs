@@ -1,4 +1,4 @@
-//! Traces as kernels write them, made up event by event.
+//! Synthetic traces in the format that kernels write, built event by event.
 
 #![allow(dead_code, reason = "not every program of tests needs everything")]
 
@@ -9,10 +9,10 @@ use pagetide_probe::meaning::{ReclaimTable, RowId, Value};
 use pagetide_probe::trace::{CpuBuffer, StoredFormat, TraceFile, TraceMeta};
 use pagetide_quantity::Nanos;
 
-/// An event being defined: its fields, each with its bytes.
+/// The fields of an event, each with its bytes.
 pub type Fields = &'static [(&'static str, usize)];
 
-/// Writes a trace as a kernel with these events would.
+/// Builds a trace as a kernel with these events would write it.
 #[derive(Default)]
 pub struct Kernel {
     formats: Vec<StoredFormat>,
@@ -47,7 +47,7 @@ impl Kernel {
         self
     }
 
-    /// One event; values by the order of its fields.
+    /// Adds one event; values are in the order of its fields.
     pub fn event(mut self, time: u64, pid: u32, name: &str, values: &[u64]) -> Self {
         let (id, fields) = self.ids[name];
         assert_eq!(fields.len(), values.len(), "{name}");
@@ -64,7 +64,7 @@ impl Kernel {
     pub fn trace(self, meta: TraceMeta) -> TraceFile {
         let mut bytes = Vec::new();
         for (time, data) in self.events {
-            // A page for each event: header, then length in a word of its own.
+            // One page for each event: header, then a length word and the data.
             bytes.extend(time.to_le_bytes());
             bytes.extend((data.len() as u64 + 8).to_le_bytes());
             bytes.extend(0_u32.to_le_bytes());
@@ -92,9 +92,9 @@ pub const WAKE: &str = "mm_vmscan_kswapd_wake";
 pub const SLEEP: &str = "mm_vmscan_kswapd_sleep";
 pub const BIO: &str = "block_bio_queue";
 pub const KSWAPD: u32 = 40;
-/// Number of the swap device.
+/// Device number of the swap device.
 pub const SWAP: u64 = 0x0080_0010;
-/// The text "W", as the field `rwbs` has it.
+/// The string "W" as the bytes of the field `rwbs`.
 pub const WRITES: u64 = 0x57;
 
 pub fn kernel_6_1() -> Kernel {

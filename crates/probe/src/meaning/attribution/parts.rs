@@ -1,34 +1,34 @@
-//! The parts into which a task's time is divided.
+//! The parts that a task's time is divided into.
 
 use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::Nanos;
 
-/// Where time can go.
+/// A part of a task's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// In user mode.
+    /// On a CPU in user mode.
     Compute,
-    /// In the kernel outside reclaim and compaction: page faults and system calls.
+    /// On a CPU in the kernel, outside reclaim and compaction: page faults and system calls.
     Fault,
-    /// Reclaiming, on a CPU.
+    /// On a CPU in reclaim.
     Reclaim,
-    /// Asleep within reclaim: throttled, or on something that no event names.
+    /// Asleep within reclaim: throttled, or waiting for something that has no event.
     ReclaimWait,
-    /// Compacting, on a CPU.
+    /// On a CPU in compaction.
     Compaction,
-    /// Waiting within compaction.
+    /// Asleep within compaction.
     CompactionWait,
-    /// Uninterruptibly asleep elsewhere: on I/O or on a lock, which no event tells apart.
+    /// Uninterruptible sleep elsewhere: on I/O or on a lock. Events do not distinguish these.
     IoWait,
-    /// Asleep because too much of what was written to files is not on its device yet (`balance_dirty_pages`).
+    /// Asleep in `balance_dirty_pages`, because of the dirty limits.
     DirtyLimit,
-    /// Ready to run, but another task had the CPU.
+    /// Runnable, but another task had the CPU.
     RunQueue,
-    /// Asleep of its own will: barriers, pauses.
+    /// Interruptible sleep: barriers, pauses.
     Sleep,
-    /// What none of this explains.
+    /// Time that no event explains.
     Unexplained,
 }
 
@@ -71,7 +71,7 @@ impl Part {
 pub struct Parts([Nanos; Part::ALL.len()]);
 
 impl Parts {
-    /// One part.
+    /// Time of one part.
     pub const fn get(&self, part: Part) -> Nanos {
         self.0[part.index()]
     }
@@ -81,14 +81,14 @@ impl Parts {
         Part::ALL.into_iter().zip(self.0)
     }
 
-    /// All parts together.
+    /// Sum of all parts.
     pub fn total(&self) -> Nanos {
         self.0
             .iter()
             .fold(Nanos(0), |sum, &part| sum.saturating_add(part))
     }
 
-    /// Part by part, of two tasks together.
+    /// Sum of two tasks' times, part by part.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (part, time) in other.iter() {
@@ -97,7 +97,7 @@ impl Parts {
         self
     }
 
-    /// Compaction, waits within it included.
+    /// Time in compaction, including waits within it.
     pub fn compaction(&self) -> Nanos {
         self.get(Part::Compaction)
             .saturating_add(self.get(Part::CompactionWait))
@@ -108,7 +108,7 @@ impl Parts {
         *at = at.saturating_add(Nanos(time));
     }
 
-    /// Moves up to `time` from one part to another; gives how much that was.
+    /// Moves up to `time` from one part to another and returns the amount moved.
     pub(super) fn shift(&mut self, from: Part, to: Part, time: Nanos) -> Nanos {
         let moved = time.min(self.get(from));
         self.0[from.index()] = self.get(from).saturating_sub(moved);

@@ -1,4 +1,4 @@
-//! One task, followed from event to event.
+//! Follows the state of one task from event to event.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,13 +9,13 @@ use pagetide_quantity::Nanos;
 
 /// `TASK_UNINTERRUPTIBLE` in a reported task state (include/linux/sched.h).
 pub(super) const UNINTERRUPTIBLE: u64 = 2;
-/// The bits of a reported state that mean the task does not run on: everything below `TASK_REPORT_MAX`.
+/// Bits of a reported state that mean that the task is not runnable: everything below `TASK_REPORT_MAX`.
 const NOT_RUNNABLE: u64 = 0xff;
 
-/// What a task is doing.
+/// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was heard of it yet.
+    /// No event of the task has been seen yet.
     Unknown,
     OnCpu,
     Blocked,
@@ -29,7 +29,7 @@ enum Within {
     Compaction,
 }
 
-/// A task and what is known of its time so far.
+/// A task's state, and the attribution of its time so far.
 #[derive(Debug, Clone)]
 pub(super) struct Track {
     accounting: TaskAccounting,
@@ -37,25 +37,25 @@ pub(super) struct Track {
     end: Option<u64>,
     state: State,
     within: Vec<Within>,
-    /// It is about to sleep, or sleeps, because of the dirty limits.
+    /// True if the task sleeps, or is about to sleep, because of the dirty limits.
     at_limit: bool,
     last: u64,
     parts: Parts,
-    /// Windows outside of which nothing counts, in order; `None` where all counts.
+    /// Only time within these windows counts; in order. `None` if all time counts.
     windows: Option<Vec<[u64; 2]>>,
     faults: u64,
     scanned: u64,
     reclaimed: u64,
     switches: u64,
-    /// The CPU it was last on, or was woken on since: where it waits.
+    /// The CPU that the task last ran on, or was woken on since: where it waits for a CPU.
     cpu: Option<u32>,
     behind: HashMap<u32, u64>,
-    /// The sleep it is in, and for how long already.
+    /// Part and duration so far of the current sleep.
     asleep: Option<(Part, u64)>,
-    /// Where it sleeps, by the stack at its last switch.
+    /// Where the current sleep is, from the stack at its last switch.
     site: Option<SiteNumber>,
     waits: BTreeMap<Part, Waits>,
-    /// The same by place, with the time.
+    /// The same by place, with the total time.
     slept: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
 }
 
@@ -85,22 +85,22 @@ impl Track {
         }
     }
 
-    /// Nothing counts outside of these windows, which are in order and do not overlap.
+    /// Counts only time within these windows, which are in order and do not overlap.
     pub(super) fn only_within(&mut self, windows: Vec<[u64; 2]>) {
         self.windows = Some(windows);
     }
 
-    /// The task was made: its time begins, unless it is known to begin at another moment.
+    /// The task was forked: its measured time begins now, unless its begin is given.
     pub(super) fn made(&mut self, time: u64) {
         if self.begin.is_none() {
             (self.begin, self.last) = (Some(time), time);
-            // What was seen before was of an earlier task of that number.
+            // Earlier events belong to a previous task with the same ID.
             self.within.clear();
             self.state = State::Sleeping;
         }
     }
 
-    /// It leaves a CPU in this state.
+    /// The task is switched out, in this state.
     pub(super) fn leaves(&mut self, time: u64, cpu: u32, state: u64) {
         self.runs(time);
         self.wakes();
@@ -114,14 +114,14 @@ impl Track {
         };
     }
 
-    /// Where it sleeps, told right after it left the CPU.
+    /// Sets where the task sleeps; the event directly follows the switch.
     pub(super) fn sleeps_in(&mut self, site: Option<SiteNumber>) {
         if matches!(self.state, State::Blocked | State::Sleeping) {
             self.site = site;
         }
     }
 
-    /// It gets a CPU.
+    /// The task is switched in.
     pub(super) fn switched_to(&mut self, time: u64) {
         self.advance(time, State::Unknown);
         self.wakes();
@@ -129,7 +129,7 @@ impl Track {
         self.state = State::OnCpu;
     }
 
-    /// It becomes ready to run, on this CPU where that is known.
+    /// The task becomes runnable, on this CPU if known.
     pub(super) fn woken(&mut self, time: u64, cpu: Option<u32>) {
         self.advance(time, State::Sleeping);
         self.wakes();
@@ -139,7 +139,7 @@ impl Track {
         }
     }
 
-    /// Accounts the time up to now to what the task was doing; `assumed` is that where nothing was heard of it before.
+    /// Attributes the time since the last event to the task's state. `assumed` is the state if it is unknown.
     fn advance(&mut self, time: u64, assumed: State) {
         if self.begin.is_none() {
             return;
@@ -156,7 +156,7 @@ impl Track {
         let part = match (self.state, self.within.last()) {
             (State::OnCpu, Some(Within::Reclaim)) => Part::Reclaim,
             (State::OnCpu, Some(Within::Compaction)) => Part::Compaction,
-            // Split by the accounting at the end.
+            // Split into user and kernel time at the end, from the accounting.
             (State::OnCpu, None) => Part::Fault,
             (State::Ready, _) => Part::RunQueue,
             (State::Blocked | State::Sleeping, Some(Within::Reclaim)) => Part::ReclaimWait,
@@ -175,7 +175,7 @@ impl Track {
         }
     }
 
-    /// A sleep is over.
+    /// Records the end of a sleep.
     fn wakes(&mut self) {
         if let Some((part, slept)) = self.asleep.take().filter(|(_, slept)| *slept > 0) {
             let slept = Nanos(slept);
@@ -190,9 +190,9 @@ impl Track {
         }
     }
 
-    /// The task does something, so it is on a CPU. Some kernels do not trace the switch from the idle task to one that was
-    /// woken (6.18 in a virtual machine): a task that is still waiting for a CPU here got it when it was woken, or when the
-    /// last task before it left.
+    /// An event of the task itself, so it is on a CPU. Some kernels do not trace the switch from the idle task to a
+    /// woken task (6.18 in a virtual machine). A task that appears to be waiting for a CPU then got it when it was
+    /// woken, or when the last task before it was switched out.
     fn runs(&mut self, time: u64) {
         if self.state == State::Ready {
             self.state = State::OnCpu;
@@ -200,7 +200,7 @@ impl Track {
         self.advance(time, State::OnCpu);
     }
 
-    /// How much of the time between two moments counts.
+    /// The part of the time between two times that lies within the windows.
     fn counting(&self, from: u64, to: u64) -> u64 {
         let Some(windows) = &self.windows else {
             return to.saturating_sub(from);
@@ -213,12 +213,12 @@ impl Track {
             .sum()
     }
 
-    /// Whether what happens at this moment counts.
+    /// True if this time lies within the windows.
     fn counts(&self, time: u64) -> bool {
         self.windows.is_none() || self.counting(time, time.saturating_add(1)) > 0
     }
 
-    /// Another task had the CPU up to now.
+    /// Another task had the CPU until now: attributes the waiting time to it.
     pub(super) fn queue(&mut self, time: u64, cpu: u32, ran: u32) {
         if self.state != State::Ready
             || ran == self.accounting.pid
@@ -232,12 +232,12 @@ impl Track {
         *self.behind.entry(ran).or_default() += waited.0;
     }
 
-    /// An event of the task itself.
+    /// Processes an event of the task itself.
     pub(super) fn own(&mut self, time: u64, event: Event) {
         self.runs(time);
         self.at_limit = match event {
             Event::DirtyLimit { sleeps } => sleeps,
-            // On its way to sleep a task sends off the requests that it has gathered; others come back meanwhile.
+            // On its way to sleep a task submits its plugged requests, and others may complete meanwhile.
             Event::BlockIssue { .. } | Event::BlockOther { .. } | Event::BlockComplete { .. } => {
                 self.at_limit
             }
@@ -252,7 +252,8 @@ impl Track {
                 self.end.get_or_insert(self.last);
             }
             Event::UserFault { .. } => {
-                // A fault in user mode: whatever seemed open was not closed properly.
+                // A fault in user mode means that the task is not in reclaim or compaction; any open begin lost its
+                // end.
                 self.within.clear();
                 self.faults += u64::from(self.counts(time));
             }
@@ -294,7 +295,7 @@ impl Track {
             Some(user) => {
                 self.parts.shift(Part::Fault, Part::Compute, user);
                 if let (false, Some(system)) = (switches_seen, self.accounting.system) {
-                    // Without task switches, waiting looks like being on the CPU: keep what the accounting covers.
+                    // Without task switches, waiting looks like time on the CPU: keep what the accounting covers.
                     let within = self
                         .parts
                         .get(Part::Reclaim)
@@ -305,7 +306,7 @@ impl Track {
                 }
             }
             None if self.windows.is_some() => {}
-            // Without accounting nobody can tell computing from faulting.
+            // Without accounting, user time and fault time cannot be separated.
             None => {
                 self.parts.shift(Part::Fault, Part::Unexplained, outside);
             }
@@ -337,7 +338,7 @@ impl Track {
     }
 }
 
-/// Sleeps by place, longest first.
+/// Waits by place, longest total first.
 fn slept_in(
     by_site: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
     sites: &SleepSites,

@@ -1,4 +1,4 @@
-//! `/proc/meminfo`: amounts of memory of the whole machine, in bytes (Documentation/filesystems/proc.rst).
+//! `/proc/meminfo`: memory statistics of the whole machine, in bytes (Documentation/filesystems/proc.rst).
 
 use pagetide_system::Syntax;
 

@@ -1,4 +1,4 @@
-//! A control group's `memory.events`: how often its limits were met (Documentation/admin-guide/cgroup-v2.rst).
+//! `memory.events` of a control group: how often its limits were hit (Documentation/admin-guide/cgroup-v2.rst).
 
 use pagetide_system::Syntax;
 

@@ -1,4 +1,4 @@
-//! Pressure stall information (Documentation/accounting/psi.rst): how long tasks waited for a resource, in total.
+//! Pressure stall information (Documentation/accounting/psi.rst): total time that tasks waited for a resource.
 
 use pagetide_system::Syntax;
 

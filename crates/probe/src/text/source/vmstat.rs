@@ -1,4 +1,5 @@
-//! `/proc/vmstat`: events and amounts of the whole machine, mostly in pages (mm/vmstat.c, include/linux/vm_event_item.h).
+//! `/proc/vmstat`: events and amounts of the whole machine, mostly in pages (mm/vmstat.c,
+//! include/linux/vm_event_item.h).
 
 use pagetide_system::Syntax;
 

@@ -1,4 +1,4 @@
-//! A zram device's `mm_stat` (Documentation/admin-guide/blockdev/zram.rst).
+//! `mm_stat` of a zram device (Documentation/admin-guide/blockdev/zram.rst).
 
 use pagetide_system::{Syntax, zram};
 
