@@ -1,7 +1,8 @@
-//! What the timed touch loop costs beside the clock and the access themselves, in one process.
+//! Measures the overhead of the timed touch loop, without the clock and the access themselves, in one process.
 //!
-//! Prints ticks of the counter an access: one clock read, one untimed access, and one access in the timed loop with
-//! histogram and log; then their ratio, which must not exceed 1.3. The workload is resident and in random order.
+//! Prints counter ticks per access: for one clock read, one untimed access, and one access in the timed loop with
+//! histogram and log. Then the ratio of the last to the sum of the others, which must not exceed 1.3. The workload is
+//! in memory and accessed in random order.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -18,7 +19,7 @@ const ACCESSES: usize = 1 << 16;
 const ROUNDS: usize = 300;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Ticks of the counter; what is asserted is a ratio of them.
+    // Counter ticks; the assertion is about their ratio.
     let clock = Clock::RawTsc;
     let workload = map(PAGES * PAGE)?;
     let output = map(ACCESSES * 16 + (1 << 20))?;
@@ -43,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         access.push(each(clock, || {
             for _ in 0..ACCESSES / BATCH {
                 for page in &batch {
-                    // The word that `Offset::Spread` chooses.
+                    // The same word that `Offset::Spread` selects.
                     let offset = (page.wrapping_mul(0x9e37_79b9) >> 20) & 0xfc0;
                     let at = *page as usize * PAGE + offset as usize;
                     #[expect(clippy::cast_ptr_alignment, reason = "offsets are multiples of 64")]
@@ -77,14 +78,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ticks an access.
+/// Ticks per access.
 fn each(clock: Clock, work: impl FnOnce()) -> f64 {
     let start = clock.now();
     work();
     clock.now().since(start).0 as f64 / ACCESSES as f64
 }
 
-/// The fastest round: the one that others on the machine disturbed least.
+/// The fastest round, which was disturbed least by other load.
 fn fastest(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

@@ -1,4 +1,4 @@
-//! Ways to ask the kernel for contiguous memory from user space, one block at a time.
+//! Ways to request contiguous memory from the kernel from user space, one block at a time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +15,10 @@ use crate::pagemap::PageMap;
 use crate::params::choice;
 
 choice! {
-    /// How a block is asked for.
+    /// How a block is requested.
     pub(crate) enum Way {
-        /// A transparent huge page by the first touch of an aligned, advised block; below 2 MiB a multi-size one.
+        /// A transparent huge page by the first touch of an aligned block with MADV_HUGEPAGE; below 2 MiB a multi-size
+        /// one.
         Thp = "thp",
         /// 512 filled base pages, collapsed by MADV_COLLAPSE.
         Collapse = "collapse",
@@ -30,25 +31,25 @@ choice! {
 
 /// `MADV_COLLAPSE` of Linux 6.1 (include/uapi/asm-generic/mman-common.h).
 const MADV_COLLAPSE: libc::c_int = 25;
-/// Pool of 2 MiB pages.
+/// Size of the pool of 2 MiB pages.
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-/// Folder of the transparent huge pages' settings.
+/// Folder of the settings of transparent huge pages.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
-/// Linux include/uapi/linux/if_packet.h.
+/// Value from Linux include/uapi/linux/if_packet.h.
 const PACKET_RX_RING: libc::c_int = 5;
 
-/// Keeps an allocated block until it is dropped.
+/// Keeps a block allocated until dropped.
 pub(crate) enum BlockHold {
-    /// Locked memory; given back when dropped.
+    /// Locked memory, unmapped on drop.
     Memory(Mapping),
     /// A socket with its ring.
     Socket(#[expect(dead_code, reason = "held, not looked at")] OwnedFd),
-    /// A page of the pool.
+    /// A page of the hugetlb pool, returned on drop.
     PoolPage,
 }
 
 impl BlockHold {
-    /// Memory that stays: without the lock reclaim would take back what earlier attempts got, to give it to later ones.
+    /// Holds locked memory. Without the lock, reclaim would take the memory of earlier attempts for later ones.
     fn locked(mapping: Mapping) -> Result<Self, Stop> {
         mapping.lock()?;
         Ok(Self::Memory(mapping))
@@ -65,17 +66,17 @@ impl Drop for BlockHold {
     }
 }
 
-/// How one attempt ended.
+/// Result of one attempt.
 pub(crate) struct Attempt {
     /// When it began.
     pub begin: Nanos,
-    /// How long it took.
+    /// Duration.
     pub latency: Nanos,
-    /// The block, if it was got.
+    /// The block; `None` if the attempt failed.
     pub held: Option<BlockHold>,
 }
 
-/// Asks for blocks of one size in one way.
+/// Requests blocks of one size in one way.
 pub(crate) struct Asker<'a> {
     pub way: Way,
     pub block: Bytes,
@@ -84,10 +85,10 @@ pub(crate) struct Asker<'a> {
     pub page_map: PageMap,
 }
 
-/// Settings that allow transparent huge pages of this size for memory advised so.
+/// Settings that allow transparent huge pages of this size for memory with MADV_HUGEPAGE.
 ///
-/// Linux `hugepage_init`: below 512 MiB of memory all defaults, compaction at a fault included, are never, whatever the kernel
-/// was built with. Documentation/admin-guide/mm/transhuge.rst: sizes below the largest are off anywhere until they are set.
+/// Linux `hugepage_init`: below 512 MiB of memory all defaults, including compaction at a fault, are never, regardless
+/// of the kernel configuration. Documentation/admin-guide/mm/transhuge.rst: sizes below the largest are off by default.
 pub(crate) fn thp_settings(block: Bytes) -> BTreeMap<String, String> {
     let mut settings: BTreeMap<String, String> = ["thp/enabled", "thp/defrag"]
         .map(|name| (name.to_owned(), "madvise".to_owned()))
@@ -99,7 +100,7 @@ pub(crate) fn thp_settings(block: Bytes) -> BTreeMap<String, String> {
     settings
 }
 
-/// Why blocks cannot be asked for in this way at all.
+/// The kernel feature or setting that is missing for this way to request blocks; `None` if blocks can be requested.
 pub(crate) fn missing(way: Way, block: Bytes) -> Option<String> {
     let read = |path: String| fs::read_to_string(path).unwrap_or_default();
     match way {
@@ -132,7 +133,7 @@ pub(crate) fn missing(way: Way, block: Bytes) -> Option<String> {
 }
 
 impl Asker<'_> {
-    /// Asks for one block.
+    /// Requests one block and measures how long that takes.
     pub(crate) fn ask(&mut self) -> Result<Attempt, Stop> {
         match self.way {
             Way::Thp => self.touch(),
@@ -142,14 +143,14 @@ impl Asker<'_> {
         }
     }
 
-    /// When work began, and how long it took.
+    /// Runs `work` and returns when it began and its duration.
     fn timed(&self, work: impl FnOnce()) -> (Nanos, Nanos) {
         let start = self.clock.now();
         work();
         (start, self.clock.now().since(start))
     }
 
-    /// A block is huge if the first touch of one byte made all of its pages present.
+    /// A block is huge if the first touch of one byte made all its pages present.
     fn touch(&mut self) -> Result<Attempt, Stop> {
         let mapping = Mapping::aligned(self.block.pages(), self.block.0)?;
         mapping.advise(libc::MADV_HUGEPAGE);
@@ -172,8 +173,8 @@ impl Asker<'_> {
         Ok(present == mapping.pages())
     }
 
-    /// Whether all of a block that was got is still in memory. Compaction may have moved it meanwhile, small blocks even in
-    /// pieces: a lock keeps memory from reclaim alone.
+    /// True if all of an allocated block is still in memory. Compaction may have moved it, small blocks even in pieces:
+    /// a lock only protects memory from reclaim.
     pub(crate) fn is_held(&mut self, block: &BlockHold) -> Result<bool, Stop> {
         match block {
             BlockHold::Memory(mapping) => self.is_present(mapping),
@@ -187,7 +188,7 @@ impl Asker<'_> {
         mapping.advise(libc::MADV_NOHUGEPAGE);
         mapping.fill(self.filler, 0, mapping.pages());
         let mut got = false;
-        // Advice against huge pages is taken back before, or the call refuses.
+        // Undo MADV_NOHUGEPAGE first, otherwise the call fails.
         mapping.advise(libc::MADV_HUGEPAGE);
         let (begin, latency) = self.timed(|| got = mapping.advise(MADV_COLLAPSE));
         let error = std::io::Error::last_os_error();
@@ -217,7 +218,7 @@ impl Asker<'_> {
         }
     }
 
-    /// The kernel falls back to memory that is not contiguous and does not say so; the frames of the ring's pages do.
+    /// The kernel silently falls back to memory that is not contiguous, so the page frames of the ring are checked.
     fn ring(&mut self) -> Result<Attempt, Stop> {
         let Some(socket) = socket() else {
             return Ok(Attempt {
@@ -232,7 +233,7 @@ impl Asker<'_> {
         let request = [block, 1, frame, block / frame];
         let mut refused = 0;
         let (begin, latency) = self.timed(|| {
-            // SAFETY: the request has the layout and size that the option wants.
+            // SAFETY: the request has the layout and size of the option.
             refused = unsafe {
                 libc::setsockopt(
                     socket.as_raw_fd(),
@@ -251,7 +252,7 @@ impl Asker<'_> {
         })
     }
 
-    /// Whether the pages of a ring lie one after the other in memory.
+    /// True if the pages of a ring have consecutive page frames.
     fn is_contiguous(&mut self, ring: &OwnedFd) -> Result<bool, Stop> {
         let mapping = Mapping::file(ring, self.block.pages())?;
         let (mut first, mut in_a_row) = (None, 0);
@@ -267,7 +268,7 @@ impl Asker<'_> {
     }
 }
 
-/// Pages in the hugetlb pool.
+/// Number of pages in the hugetlb pool; `None` if there is no pool.
 fn pool() -> Option<u64> {
     fs::read_to_string(POOL).ok()?.trim().parse().ok()
 }
@@ -279,7 +280,7 @@ fn socket() -> Option<OwnedFd> {
     (socket >= 0).then(|| unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// Whether a size can be asked for in this way.
+/// Checks a block size for this way. Fails with the sizes that are possible.
 pub(crate) fn fits(way: Way, block: Bytes) -> Result<(), &'static str> {
     let power = block.0.is_power_of_two() && block.0 >= 2 * PAGE as u64;
     match way {
@@ -292,7 +293,7 @@ pub(crate) fn fits(way: Way, block: Bytes) -> Result<(), &'static str> {
     }
 }
 
-/// Pages of a block.
+/// Order of a block: the base-2 logarithm of its number of pages.
 pub(crate) fn order(block: Bytes) -> usize {
     let Pages(pages) = block.pages();
     pages.max(1).ilog2() as usize

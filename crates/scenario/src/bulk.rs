@@ -1,12 +1,12 @@
-//! Series written straight into frames of the output region, without holding them in memory first.
+//! Writes series directly into frames of the output region, without holding them in memory.
 
 use pagetide_quantity::{Series, Unit};
 use pagetide_record::wire::{Kind, Region};
 
-/// A column: its name, its unit and the value of each row.
+/// A column: its name, its unit, and a function from row to value.
 pub(crate) type Column<'a> = (&'a str, Unit, &'a mut dyn FnMut(usize) -> i64);
 
-/// Writes a series of whole numbers as [`Series::encode`] would; false where the region is full.
+/// Writes an integer series in the format of [`Series::encode`]. Returns false if the region is full.
 pub(crate) fn write_series(
     region: &Region,
     name: &str,
@@ -38,10 +38,10 @@ pub(crate) fn write_series(
     true
 }
 
-/// The JSON head that [`Series::encode`] writes for these columns, with another number of rows.
+/// The JSON head that [`Series::encode`] writes for these columns and this number of rows.
 ///
-/// The record crate keeps the head's shape to itself, so it is taken from the encoding of the same columns without
-/// rows.
+/// The record crate does not export the format of the head, so it is taken from the encoding of the same columns
+/// without rows.
 fn head(columns: &[Column<'_>], rows: usize) -> Option<Vec<u8>> {
     let empty = columns
         .iter()

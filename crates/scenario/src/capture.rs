@@ -1,18 +1,18 @@
-//! What a program writes, kept within bounds: the beginning, the end, and how much lay between.
+//! Stores the output of a program within bounds: its beginning, its end, and the number of bytes in between.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::error::Stop;
 use crate::harness::LockedBuffer;
 
-/// How much of the beginning is kept, in bytes.
+/// Number of bytes stored from the beginning.
 const HEAD_BYTES: usize = 48 << 10;
-/// How much of the end is kept, in bytes.
+/// Number of bytes stored from the end.
 const TAIL_BYTES: usize = 16 << 10;
-/// How much is read at once: what a pipe holds.
+/// Number of bytes read at once: the capacity of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The reading end of a pipe, and what came through it.
+/// The read end of a pipe, and the stored output.
 pub(crate) struct Capture {
     pipe: Option<OwnedFd>,
     kept: LockedBuffer<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Captures what comes through this pipe, which does not block. All memory that it needs is taken now.
+    /// Captures the output of this non-blocking pipe. All memory is allocated here.
     pub(crate) fn new(pipe: OwnedFd) -> Result<Self, Stop> {
         Ok(Self {
             pipe: Some(pipe),
@@ -31,7 +31,7 @@ impl Capture {
         })
     }
 
-    /// What to wait for; nothing once the other end is closed.
+    /// The event to poll for; a negative descriptor once the other end is closed.
     pub(crate) fn waits_for(&self) -> libc::pollfd {
         libc::pollfd {
             fd: self.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -40,7 +40,7 @@ impl Capture {
         }
     }
 
-    /// Takes what is there.
+    /// Reads everything that is available.
     pub(crate) fn take(&mut self) {
         while let Some(pipe) = &self.pipe {
             // SAFETY: the buffer has `CHUNK_BYTES` bytes and lives through the call.
@@ -54,24 +54,24 @@ impl Capture {
             match usize::try_from(read) {
                 Ok(0) => self.pipe = None,
                 Ok(length) => keep(&mut self.kept, &mut self.total, &self.chunk[..length]),
-                // Nothing is there now, or it was interrupted: the next wait tells.
+                // Nothing is available, or the call was interrupted: the next poll reports more.
                 Err(_) => return,
             }
         }
     }
 
-    /// How much came.
+    /// Number of bytes read so far.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// What was kept, as text, with a line where something was left out.
+    /// The stored output as text, with a line where bytes were left out.
     pub(crate) fn text(&self) -> String {
         text(&self.kept, self.total)
     }
 }
 
-/// Keeps bytes: the first ones in place, later ones in a ring behind them.
+/// Stores bytes: the first ones in place, later ones in a ring buffer behind them.
 fn keep(kept: &mut [u8], total: &mut u64, bytes: &[u8]) {
     for byte in bytes {
         let at = usize::try_from(*total).unwrap_or(usize::MAX);
@@ -91,7 +91,7 @@ fn text(kept: &[u8], total: u64) -> String {
     if length <= HEAD_BYTES + TAIL_BYTES {
         return lossy(&kept[..length]);
     }
-    // The oldest byte of the ring stands where the next one would be written.
+    // The oldest byte of the ring is at the position of the next write.
     let oldest = HEAD_BYTES + (length - HEAD_BYTES) % TAIL_BYTES;
     let tail: Vec<u8> = [
         &kept[oldest..HEAD_BYTES + TAIL_BYTES],

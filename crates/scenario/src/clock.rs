@@ -1,23 +1,23 @@
-//! The clock of a trial: one read an access, chained.
+//! The clock of a trial. The end of one access is the start of the next, so there is one clock read per access.
 
-// Between two clock readings a call would be measured too.
+// A function call between two clock readings would be measured too.
 #![allow(clippy::inline_always)]
 
 use pagetide_quantity::Nanos;
 use pagetide_system::clock;
 pub(crate) use pagetide_system::clock::sleep;
 
-/// Which clock a trial is timed with.
+/// Which clock times a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// The time-stamp counter counts nanoseconds, as in an emulator that counts instructions.
     RawTsc,
-    /// `CLOCK_MONOTONIC`, where the counter is not to be trusted.
+    /// `CLOCK_MONOTONIC`, if the counter cannot be used.
     Monotonic,
 }
 
 impl Clock {
-    /// This moment; only differences mean something.
+    /// Current time; only differences are meaningful.
     pub fn now(self) -> Nanos {
         Nanos(match self {
             Self::RawTsc => RawTsc.nanos(RawTsc::ticks()),
@@ -26,23 +26,23 @@ impl Clock {
     }
 }
 
-/// A clock as the timed loop sees it, so that the loop is compiled for each.
+/// A clock as a type, so that the timed loop is compiled separately for each clock.
 pub(crate) trait Ticks: Copy {
-    /// This moment in ticks, after everything before it has been done.
+    /// Current time in ticks. Earlier memory accesses are complete before it is read.
     fn ticks() -> u64;
-    /// Ticks in nanoseconds.
+    /// Converts ticks to nanoseconds.
     fn nanos(self, ticks: u64) -> u64;
 }
 
-/// A counter of nanoseconds.
+/// The time-stamp counter, with ticks of one nanosecond.
 #[derive(Clone, Copy)]
 pub(crate) struct RawTsc;
 
 impl Ticks for RawTsc {
     #[inline(always)]
     fn ticks() -> u64 {
-        // The fence waits until the access before it is complete; without it the processor reads the counter while
-        // the access is still on its way to memory (Intel SDM, RDTSC).
+        // The fence waits until earlier accesses are complete. Without it the processor may read the counter before the
+        // access has finished (Intel SDM, RDTSC).
         // SAFETY: every x86-64 processor has SSE2 and with it the fence; reading the time-stamp counter has no effect on
         // memory, and Linux leaves it readable (PR_TSC_ENABLE).
         unsafe {
@@ -57,7 +57,7 @@ impl Ticks for RawTsc {
     }
 }
 
-/// The kernel's monotonic clock.
+/// The kernel's monotonic clock, with ticks of one nanosecond.
 #[derive(Clone, Copy)]
 pub(crate) struct MonotonicTicks;
 

@@ -17,7 +17,7 @@ use crate::number;
 pub(crate) struct Method {
     /// Name in kebab case.
     pub name: &'static str,
-    /// The kernel feature it needs; some kernels lack it.
+    /// The kernel feature that it needs; some kernels do not have it.
     pub feature: &'static str,
     how: CopyWay,
 }
@@ -37,12 +37,12 @@ enum CopyWay {
     Ring,
 }
 
-/// How a copy ended.
+/// Result of a copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CopyEnd {
-    /// All of it.
+    /// The whole file was copied.
     Whole,
-    /// The kernel or its file system lacks the feature.
+    /// The kernel or the file system does not have the feature.
     NotHere,
 }
 
@@ -52,7 +52,7 @@ const fn method(name: &'static str, feature: &'static str, how: CopyWay) -> Meth
 
 const SEQUENTIAL: Option<libc::c_int> = Some(libc::MADV_SEQUENTIAL);
 
-/// The six of the original.
+/// The six methods of the original.
 pub(crate) static CLASSIC: [Method; 6] = [
     method(
         "rw-cp",
@@ -86,7 +86,7 @@ pub(crate) static CLASSIC: [Method; 6] = [
     ),
 ];
 
-/// Their relatives of today.
+/// Methods that newer kernels added.
 pub(crate) static MODERN: [Method; 8] = [
     method(
         "rw-dontneed-cp",
@@ -108,20 +108,20 @@ pub(crate) static MODERN: [Method; 8] = [
 
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
 const RWF_DONTCACHE: libc::c_int = 0x80;
-/// Size of the steps after which a method cleans up behind itself.
+/// Size of the steps after which a method drops what it has copied from the cache.
 const WINDOW_BYTES: u64 = 1 << 20;
 
-/// The files of a copy.
+/// The files and the buffer of a copy.
 pub(crate) struct Job<'a> {
     pub from: &'a Path,
     pub to: &'a Path,
     pub pages: Pages,
-    /// Buffer of the methods that read and write.
+    /// Buffer for the methods that read and write.
     pub buffer: &'a mut [u8],
 }
 
 impl Method {
-    /// Copies the file; it is on the device when this returns.
+    /// Copies the file and syncs it to the device.
     pub(crate) fn copy(&self, job: &mut Job<'_>) -> Result<CopyEnd, Stop> {
         match self.how.copy(job) {
             Ok(()) => Ok(CopyEnd::Whole),
@@ -134,7 +134,7 @@ impl Method {
     }
 }
 
-/// Errors by which a kernel says that it lacks a feature.
+/// True for errors by which a kernel reports that it does not have a feature.
 fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -150,7 +150,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// The count a system call returned.
+/// Result of a system call that returns a count.
 fn count(result: libc::ssize_t) -> io::Result<u64> {
     u64::try_from(result).map_err(|_| io::Error::last_os_error())
 }
@@ -270,7 +270,7 @@ fn read_write(
     Ok(())
 }
 
-/// Writes a part of the target back and lets the cache forget it on both sides.
+/// Writes back a part of the target and drops it from the page cache, on both sides.
 fn forget(from: &File, to: &File, at: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (number::signed(at), number::signed(length));
     let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -370,7 +370,7 @@ fn map(file: &File, pages: Pages, writable: bool) -> io::Result<Mapping> {
     Mapping::of_file(file, pages, writable, whole)
 }
 
-/// Maps both files; the target is extended by writing its last word, as the original did.
+/// Maps both files. The target is first extended by writing its last word, as the original did.
 fn map_both(from: &File, to: &File, pages: Pages) -> io::Result<(Mapping, Mapping)> {
     to.write_all_at(&[0; 8], pages.bytes().0 - 8)?;
     Ok((map(from, pages, false)?, map(to, pages, true)?))

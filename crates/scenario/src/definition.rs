@@ -1,4 +1,4 @@
-//! A scenario's definition: the one source of help, man page, GUIDE, campaign checker and record.
+//! Definition of a scenario: the single source for help, man page, GUIDE, campaign checker and record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,89 +11,90 @@ use crate::expr::{Names, Quantity};
 use crate::params::{self, Param, Params};
 use crate::trial::Trial;
 
-/// What a scenario finds where it runs.
+/// Resources available to a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// Memory free to the workload at its start.
+    /// Memory available to the workload at its start.
     pub memory: Bytes,
-    /// Size of the swap, zero for none.
+    /// Size of the swap device; zero for none.
     pub swap_size: Bytes,
     /// Number of processors.
     pub cpus: u32,
 }
 
-/// What a scenario needs of the arena.
+/// Requirements of a scenario on the arena.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a need of its own")]
 pub struct Needs {
-    /// Swap space.
+    /// Needs swap space.
     pub swap: bool,
     /// The result is invalid if the kernel reclaimed nothing.
     pub pressure: bool,
-    /// An ext4 file system of this size on the simulated SSD, at [`crate::Place::work_dir`].
+    /// Needs an ext4 file system of this size on the simulated SSD, mounted at [`crate::Place::work_dir`].
     pub filesystem: Option<Bytes>,
-    /// The file of references whose compact form must be carried in as [`crate::Place::data`].
+    /// The reference file whose compact form the arena must pass as [`crate::Place::data`].
     pub data: Option<PathBuf>,
-    /// Transparent huge pages.
+    /// Needs transparent huge pages.
     pub thp: bool,
-    /// Settings, in the words of `--set`, that must hold where the variant says nothing else and the kernel has them.
+    /// Settings, named as in `--set`, that apply unless the variant sets them, and if the kernel has them.
     pub settings: BTreeMap<String, String>,
-    /// The root of a program, by its digest: a file system with it lies at [`crate::Place::work_dir`], with `/proc` and `/dev`.
+    /// Digest of a program's root: a file system with its content must be mounted at [`crate::Place::work_dir`], with
+    /// `/proc` and `/dev`.
     pub root: Option<String>,
-    /// Packet sockets (`CONFIG_PACKET`, module `af_packet`).
+    /// Needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
 }
 
-/// In which form a scenario runs.
+/// Variant of the scenario that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// With the original's faults repaired.
+    /// With the mistakes of the original corrected.
     Repaired,
-    /// As the original did it.
+    /// Exactly as the original.
     AsWritten,
 }
 
-/// What a scenario's file provides.
+/// Implemented by the file of each scenario.
 pub(crate) trait Scenario: Params {
-    /// What it measures, in the order in which it is shown.
+    /// Its metrics, in display order.
     const METRICS: &'static [MetricDef];
 
-    /// Refuses parameters that contradict each other or the machine; `name` is the scenario's.
+    /// Fails if parameters contradict each other or do not fit the machine; `name` is the scenario's name.
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError>;
 
-    /// What it needs of the arena.
+    /// Its requirements on the arena.
     fn needs(&self, form: Form) -> Needs;
 
-    /// The experiment.
+    /// Runs the experiment.
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop>;
 }
 
-/// A scenario as everybody else knows it.
+/// Public description of a scenario.
 #[derive(Serialize)]
 pub struct Definition {
     /// Name in kebab case.
     pub name: &'static str,
-    /// What it asks, in one sentence.
+    /// The question that it answers, in one sentence.
     pub summary: &'static str,
     /// What it does, step by step.
     pub docs: &'static str,
-    /// Where it comes from.
+    /// Origin of the scenario.
     pub origin: &'static str,
-    /// What was wrong with the original and is right here; empty where there is no original.
+    /// What was wrong with the original and is corrected here; empty if there is no original.
     pub repaired: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
     /// Its metrics.
     pub metrics: &'static [MetricDef],
-    /// Whether `--as-written` gives the original's form.
+    /// True if `--as-written` runs the original's form.
     pub has_as_written: bool,
-    /// Memory of the machine the original ran on; `scale` is relative to it.
+    /// Memory of the machine that the original ran on; `scale` is relative to it.
     #[serde(skip)]
     pub original_memory: Bytes,
-    /// Memory of a trial where none is named; a default trial then takes seconds.
+    /// Memory of a trial by default; a default trial then takes seconds.
     #[serde(skip)]
     pub default_memory: Bytes,
-    /// Defaults that differ from the schema's under this name.
+    /// Defaults of this scenario that differ from those of the parameters.
     #[serde(skip)]
     pub presets: &'static [(&'static str, &'static str)],
     #[serde(skip)]
@@ -114,7 +115,7 @@ impl std::fmt::Debug for Definition {
     }
 }
 
-/// The texts of a definition.
+/// Texts of a definition.
 #[derive(Clone, Copy)]
 pub(crate) struct Texts {
     pub name: &'static str,
@@ -149,7 +150,7 @@ impl Definition {
         }
     }
 
-    /// The same with another memory where none is named.
+    /// The same definition with another default memory.
     pub(crate) const fn with_memory(self, default_memory: Bytes) -> Self {
         Self {
             default_memory,
@@ -157,7 +158,7 @@ impl Definition {
         }
     }
 
-    /// The default of a parameter under this name, in this form.
+    /// Default of a parameter in this scenario and form.
     pub fn default_of(&self, param: &Param, as_written: bool) -> &'static str {
         let preset = self.presets.iter().find(|(name, _)| *name == param.name);
         match (preset, param.as_written) {
@@ -168,7 +169,7 @@ impl Definition {
     }
 }
 
-/// Resolves every parameter of `definition` to canonical text.
+/// Resolves every parameter to canonical text. Fails for unknown parameters and invalid values.
 pub(crate) fn resolve(
     definition: &Definition,
     as_written: bool,
@@ -245,7 +246,7 @@ pub(crate) const fn form(as_written: bool) -> Form {
     }
 }
 
-/// Refuses a workload that fits neither memory nor swap.
+/// Fails if the workload does not fit into memory and swap together.
 pub(crate) fn must_fit(wanted: Bytes, context: &Context) -> Result<(), ScenarioError> {
     if wanted.0 > context.memory.0.saturating_add(context.swap_size.0) {
         return Err(ScenarioError::TooLarge {

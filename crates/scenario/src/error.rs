@@ -1,4 +1,4 @@
-//! Why a scenario cannot be run as asked for, and why it stopped.
+//! Why a scenario cannot run, and why it stopped early.
 
 use std::io;
 
@@ -6,40 +6,40 @@ use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::Invalid;
 use pagetide_reference::{PatternError, StringError};
 
-/// Why a scenario or its parameters are refused, before anything is started.
+/// Why a scenario or its parameters are refused before anything starts.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// No scenario has this name.
     #[error("cannot run scenario \"{given}\": {hint}")]
     Unknown {
-        /// The name as given.
+        /// The given name.
         given: String,
-        /// A near name, or all names.
+        /// A similar name, or all names.
         hint: String,
     },
-    /// The scenario has no parameter of this name.
+    /// The scenario has no parameter with this name.
     #[error("cannot set \"{given}\" of scenario {scenario}: {hint}")]
     UnknownParameter {
         /// Name of the scenario.
         scenario: String,
-        /// The parameter as given.
+        /// The given parameter.
         given: String,
-        /// A near name, or all names.
+        /// A similar name, or all names.
         hint: String,
     },
-    /// A value cannot be read.
+    /// A value cannot be parsed.
     #[error("cannot set {parameter} of scenario {scenario} to \"{given}\": {why}")]
     BadValue {
         /// Name of the scenario.
         scenario: String,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The value as given.
+        /// The given value.
         given: String,
         /// What is wrong, and what to give instead.
         why: String,
     },
-    /// A value lies outside its bounds.
+    /// A value is out of bounds.
     #[error("cannot set {parameter} of scenario {scenario} to {value}: give {bounds}")]
     OutOfBounds {
         /// Name of the scenario.
@@ -48,16 +48,16 @@ pub enum ScenarioError {
         parameter: &'static str,
         /// The value.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         bounds: String,
     },
-    /// A parameter was not resolved.
+    /// A parameter has not been resolved.
     #[error("cannot read {parameter}: it is not among the resolved parameters, resolve them first")]
     Unresolved {
         /// Name of the parameter.
         parameter: &'static str,
     },
-    /// The original form was asked for of a scenario that has none.
+    /// The original form was requested, but the scenario has none.
     #[error(
         "cannot run scenario {scenario} as written: it has no original, leave --as-written out"
     )]
@@ -65,7 +65,7 @@ pub enum ScenarioError {
         /// Name of the scenario.
         scenario: String,
     },
-    /// More memory would be locked than there is.
+    /// More memory would be locked than is available.
     #[error(
         "cannot lock {locked} of {memory} free memory in scenario {scenario}: lock at most {most}"
     )]
@@ -76,10 +76,10 @@ pub enum ScenarioError {
         locked: Bytes,
         /// Free memory.
         memory: Bytes,
-        /// The most that leaves room to run.
+        /// The largest amount that can be locked.
         most: Bytes,
     },
-    /// The workload fits neither memory nor swap.
+    /// The workload does not fit into memory and swap.
     #[error(
         "cannot hold {wanted} of anonymous memory in {memory} of memory and {swap} of swap: \
          lower the sizes or enlarge the swap"
@@ -92,43 +92,43 @@ pub enum ScenarioError {
         /// Size of the swap.
         swap: Bytes,
     },
-    /// The parameters contradict each other.
+    /// Parameters contradict each other.
     #[error("cannot run scenario {scenario}: {why}")]
     Contradiction {
         /// Name of the scenario.
         scenario: String,
-        /// What contradicts what, and what to change.
+        /// Which parameters, and what to change.
         why: String,
     },
-    /// The pattern cannot be read.
+    /// The pattern cannot be parsed.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// No references can be made of the pattern.
+    /// The pattern cannot generate references.
     #[error(transparent)]
     References(#[from] StringError),
 }
 
-/// Why a scenario stopped before its end.
+/// Why a scenario stopped early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
-    /// The system refused something.
+    /// A system call failed.
     #[error("{attempt}: {source}")]
     System {
-        /// What was attempted, on what.
+        /// What was attempted.
         attempt: String,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A reason that the record knows.
+    /// A reason that has a record entry.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The parameters turned out not to be usable.
+    /// The parameters turned out to be unusable.
     #[error(transparent)]
     Refused(#[from] ScenarioError),
 }
 
 impl Stop {
-    /// The last system call's error as the reason why `attempt` did not succeed.
+    /// The error of the last system call, as the reason that `attempt` failed.
     pub(crate) fn last(attempt: impl Into<String>) -> Self {
         Self::System {
             attempt: attempt.into(),
@@ -136,7 +136,7 @@ impl Stop {
         }
     }
 
-    /// An error of the system's as the reason why `attempt` did not succeed.
+    /// Adds `attempt` to an error of the operating system.
     pub(crate) fn system(attempt: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System {
             attempt: attempt.into(),
@@ -144,7 +144,7 @@ impl Stop {
         }
     }
 
-    /// The reason as the record keeps it.
+    /// Converts to the reason that is stored in the record.
     pub(crate) fn into_invalid(self) -> Invalid {
         match self {
             Self::Invalid(invalid) => invalid,
@@ -154,7 +154,7 @@ impl Stop {
         }
     }
 
-    /// A process that was killed by the kernel's out-of-memory killer.
+    /// A process was killed by the kernel's OOM killer.
     pub(crate) fn killed(process: &str, after: Nanos) -> Self {
         Self::Invalid(Invalid::OutOfMemory {
             process: process.to_owned(),

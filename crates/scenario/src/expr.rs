@@ -1,13 +1,13 @@
-//! Values of parameters as arithmetic: `0.8 * memory`, `memory / 400M`, `max(8, 128 * scale)`.
+//! Arithmetic in parameter values: `0.8 * memory`, `memory / 400M`, `max(8, 128 * scale)`.
 //!
-//! Numbers may carry a unit (`64M`, `125ms`, `95%`); names stand for the memory and for parameters before this one.
-//! Units are followed through the arithmetic, so that a time is never taken for a size.
+//! Numbers may have a unit (`64M`, `125ms`, `95%`). Names refer to the memory, other properties of the trial, and
+//! earlier parameters. Units are tracked through the arithmetic, so that a time cannot be used as a size.
 
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
 
-/// A value with its units: bytes to the power of `bytes`, nanoseconds to the power of `nanos`.
+/// A value with its unit: bytes to the power of `bytes` times nanoseconds to the power of `nanos`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub value: f64,
@@ -45,10 +45,10 @@ impl Quantity {
     }
 }
 
-/// Names and what they stand for.
+/// Names and their values.
 pub(crate) type Names = BTreeMap<String, Quantity>;
 
-/// Computes `text`; the error says what is wrong with it.
+/// Evaluates `text`; the error says what is wrong with it.
 pub(crate) fn evaluate(text: &str, names: &Names) -> Result<Quantity, String> {
     let mut reader = Reader {
         rest: text.trim(),
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     }
 
     fn factor(&mut self) -> Result<Quantity, String> {
-        // Parentheses and signs nest by recursion; nobody needs more than a few.
+        // Parentheses and signs are parsed recursively, so their depth is limited.
         self.depth += 1;
         if self.depth > 200 {
             return Err("it is too long".to_owned());

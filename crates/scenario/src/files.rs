@@ -12,14 +12,14 @@ use crate::fill::Filler;
 use crate::mapping::PAGE;
 use crate::trial::Trial;
 
-/// Room for data of this size on an ext4 file system: 1/16 for its own tables, and some to spare. In steps, so that trials
-/// whose data differ a little run from the same snapshot of a guest.
+/// Size of an ext4 file system for this amount of data: plus 1/16 for metadata and some reserve. Rounded up in large
+/// steps, so that trials with slightly different data share a guest snapshot.
 pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
     let size = data.0 + data.0 / 16 + Bytes::from_mib(8).0;
     Bytes(size.next_multiple_of(32 << 20))
 }
 
-/// Makes a file of filled pages whose pages are not in memory.
+/// Writes a file of filled pages, syncs it and drops it from the page cache.
 pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File, Stop> {
     let cannot = || Stop::system(format!("cannot write {}", path.display()));
     let mut file = File::options()
@@ -39,7 +39,7 @@ pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File
     Ok(file)
 }
 
-/// Writes everything back and forgets what is cached, as far as the process may.
+/// Writes back all dirty data and drops the caches, as far as the process has the privilege.
 pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     // SAFETY: no arguments.
     unsafe { libc::sync() };
@@ -48,7 +48,7 @@ pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     }
 }
 
-/// Forgets what is cached of a file that has been written back.
+/// Drops a file from the page cache; it must be clean.
 pub(crate) fn forget(path: &Path) {
     if let Ok(file) = File::open(path) {
         // SAFETY: advice on an open file changes no content.
@@ -56,7 +56,7 @@ pub(crate) fn forget(path: &Path) {
     }
 }
 
-/// Reads a whole file without keeping it.
+/// Reads a whole file and discards the data.
 pub(crate) fn read_through(path: &Path) -> std::io::Result<()> {
     let mut file = File::open(path)?;
     let mut buffer = [0; PAGE];

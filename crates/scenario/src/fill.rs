@@ -1,11 +1,12 @@
-//! Page content of a chosen compressibility, cheap to make and never zeros.
+//! Generates page content of a given compressibility, cheaply and never all zeros.
 //!
-//! A page begins with one repeated word, which compresses to almost nothing, and goes on with random bytes, which do not
-//! compress; the share of random bytes sets the size. (The other way round fast compressors, which take longer and longer
-//! steps through what does not compress, would overshoot into the repeated part.) Random bytes come from a small locked pool
-//! at a place that depends on the page, so that making a page costs a copy and no two pages are alike.
+//! A page begins with one repeated word, which compresses to almost nothing, followed by random bytes, which do not
+//! compress; the fraction of random bytes determines the compressed size. (In the opposite order, fast compressors
+//! would skip too far: they take growing steps through incompressible data and would miss the start of the repeated
+//! part.) Random bytes come from a small locked pool at an offset that depends on the page. So generating a page is a
+//! copy, and no two pages are equal.
 
-// Pages are aligned far beyond any word.
+// Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
 
 use pagetide_reference::Rng;
@@ -21,10 +22,10 @@ const POOL_WORDS: usize = 4096;
 /// Words in a page.
 const PAGE_WORDS: usize = PAGE / 8;
 
-/// Compressed size of the repeated part as a share of a page, about (lz4 and lzo-rle write a byte for 255).
+/// Approximate compressed size of the repeated part, as a fraction of a page (lz4 and lzo-rle write one byte per 255).
 const REPEATED_SHARE: f64 = 0.008;
 
-/// Makes pages.
+/// Generates the content of pages.
 pub(crate) struct Filler {
     pool: LockedBuffer<u64>,
     random: usize,
@@ -32,7 +33,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Pages that compress to `content` of their size; 0 makes pages of zeros.
+    /// Generates pages that compress to the fraction `content` of their size; 0 generates pages of zeros.
     pub(crate) fn new(content: f64, seed: u64) -> Result<Self, Stop> {
         let mut rng = Rng::stream(seed, "page content");
         let mut pool = LockedBuffer::new(POOL_WORDS)?;
@@ -46,14 +47,14 @@ impl Filler {
         })
     }
 
-    /// Fills the page at `at`, the `page`-th of the workload.
+    /// Fills the page at `at`, which is page number `page` of the workload.
     ///
     /// # Safety
-    /// `at` must be the start of a page's length of writable memory to which no other reference exists.
+    /// `at` must be the start of a page of writable memory to which no other reference exists.
     pub(crate) unsafe fn page(&self, at: *mut u8, page: u64) {
         let at = at.cast::<u64>();
-        // Odd multipliers permute the numbers below 2^64, so words of different pages differ; the lowest bit is set, so
-        // that no word is zero.
+        // An odd multiplier permutes the numbers below 2^64, so the words of different pages differ. The lowest bit is
+        // set, so that no word is zero.
         let word = page
             .wrapping_add(1)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -66,13 +67,13 @@ impl Filler {
             unsafe { at.add(i).write_unaligned(word) };
         }
         for (i, random) in (repeated..).zip(&self.pool[from..from + self.random]) {
-            // Mixing the page in keeps equal parts of the pool from giving equal pages.
+            // Mixing in the page's word makes pages differ even if they use the same part of the pool.
             // SAFETY: `repeated` and `self.random` are together a page's words, all of which the caller lets us write.
             unsafe { at.add(i).write_unaligned(random ^ word) };
         }
     }
 
-    /// The content of a page as bytes, for files.
+    /// Writes the content of page number `page` to `buffer`, for files. Panics if the buffer is smaller than a page.
     pub(crate) fn write(&self, buffer: &mut [u8], page: u64) {
         assert!(buffer.len() >= PAGE, "a page needs {PAGE} bytes");
         // SAFETY: the buffer is at least a page long and borrowed exclusively.
@@ -80,10 +81,10 @@ impl Filler {
     }
 }
 
-/// Refuses a compressibility that cannot be made.
+/// Fails for a compressibility that cannot be generated.
 pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), ScenarioError> {
     let zeros = content == 0.0 && form == Form::AsWritten;
-    // A page that compresses to more than about four fifths is stored as it is by zram.
+    // zram stores a page uncompressed if it compresses to more than about four fifths.
     if zeros || (0.05..=0.75).contains(&content) || content.to_bits() == 1.0_f64.to_bits() {
         return Ok(());
     }
@@ -95,7 +96,7 @@ pub(crate) fn check_content(name: &str, content: f64, form: Form) -> Result<(), 
     })
 }
 
-/// Random words in a page that compresses to `content` of its size.
+/// Number of random words in a page that compresses to the fraction `content`.
 fn random_words(content: f64) -> usize {
     let share = ((content - REPEATED_SHARE) / (1.0 - REPEATED_SHARE)).clamp(0.0, 1.0);
     number::index(number::floor(share * PAGE_WORDS as f64 + 0.5)).min(PAGE_WORDS)
@@ -123,7 +124,7 @@ mod tests {
         }
     }
 
-    /// An idle zram device, set up with this algorithm and reset when dropped.
+    /// An idle zram device, set up with this compression algorithm and reset on drop.
     struct Zram(&'static str);
 
     impl Zram {
@@ -133,7 +134,7 @@ mod tests {
                 .read("initstate")
                 .is_some_and(|state| state.trim() == "0");
             if !idle {
-                // Not ours: it must not be reset.
+                // In use by somebody else: it must not be reset.
                 std::mem::forget(zram);
                 return None;
             }

@@ -1,8 +1,8 @@
-//! Floors of free memory between a zone's watermarks, down to which a workload allocates.
+//! Levels of free memory, relative to the zone watermarks, down to which a workload allocates.
 //!
-//! VM Regress put its kernel tests at four of them: *fast* stays above the high watermark, *low* ends between high and
-//! low, where kswapd is awake, *min* between low and min, and *zero* takes all there is, where an allocation must reclaim
-//! for itself.
+//! VM Regress ran its kernel tests at four of them: *fast* stays above the high watermark, *low* ends between high and
+//! low, where kswapd is awake, *min* between low and min, and *zero* uses all free memory, where an allocation enters
+//! direct reclaim.
 
 use pagetide_quantity::{Bytes, Pages};
 use pagetide_system::free::Zones;
@@ -10,21 +10,21 @@ use pagetide_system::meminfo;
 
 use crate::trial::Trial;
 
-/// A floor.
+/// A level of free memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Floor {
-    /// Four times the high watermark stays free: of what a pass frees, hundreds of pages wait in the processors' own lists, where the
-    /// next pass may not find them (kernels since 6.7 let those lists grow).
+    /// Four times the high watermark stays free. After a pass frees its memory, hundreds of pages are on the per-CPU
+    /// lists, where the next pass may not find them (kernels since 6.7 let those lists grow).
     Fast,
     /// Free memory ends between the high and the low watermark.
     Low,
-    /// Between the low and the min watermark.
+    /// Free memory ends between the low and the min watermark.
     Min,
-    /// Nothing stays free.
+    /// No memory stays free.
     Zero,
 }
 
-/// All floors, from the highest.
+/// All levels, from the highest to the lowest.
 pub(crate) const FLOORS: [Floor; 4] = [Floor::Fast, Floor::Low, Floor::Min, Floor::Zero];
 
 impl Floor {
@@ -38,7 +38,7 @@ impl Floor {
         }
     }
 
-    /// Pages that stay free.
+    /// Number of pages that stay free.
     fn stays_free(self, marks: &Zones) -> u64 {
         match self {
             Self::Fast => 4 * marks.high.0 + marks.reserve.0,
@@ -48,11 +48,11 @@ impl Floor {
         }
     }
 
-    /// Pages to allocate to get down to this floor: free memory less what stays free, and never more than the workload
-    /// was given of a large machine.
+    /// Number of pages to allocate to reach this level: free memory minus what stays free. On a large machine never
+    /// more than the workload may use.
     pub(crate) fn pages(self, ground: &Ground) -> Pages {
-        // What waits in the processors' own lists is allocated first and counts as free nowhere: without it no floor
-        // below the watermarks would be reached. The fast floor leaves it as room.
+        // Pages on the per-CPU lists are allocated first, but are not counted as free. Without them no level below the
+        // watermarks would be reached. The fast level leaves them as a reserve.
         let free = if self == Self::Fast {
             ground.free
         } else {
@@ -62,16 +62,16 @@ impl Floor {
     }
 
     fn pages_of(self, free: Bytes, given: Bytes, marks: &Zones) -> Pages {
-        // In a limited group of a large machine its limit is what counts, not what the machine has free; in a machine of
-        // the workload's own, the reserve that is free beyond what was given has to be used up to reach a floor.
+        // In a limited group on a large machine, the limit matters and not the free memory of the machine. On a machine
+        // for the workload alone, the reserve beyond the given memory must be used up too.
         let free = if free.0 / 2 > given.0 { given } else { free };
         let free = free.pages().0;
         Pages(free.saturating_sub(self.stays_free(marks)).max(1))
     }
 }
 
-/// Free memory before anything is allocated, and the watermarks. Taken once: what a workload frees lies on the
-/// processors' own lists first, where it is free but not counted as such.
+/// Free memory and watermarks before anything is allocated. Read once, because freed pages are first on the per-CPU
+/// lists, where they are not counted as free.
 pub(crate) struct Ground {
     free: Bytes,
     given: Bytes,
@@ -79,7 +79,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// As it is now.
+    /// Reads the current values.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
         Self {
             free: meminfo::amount("MemFree").unwrap_or(trial.memory()),

@@ -1,27 +1,27 @@
-//! How free memory is cut up: the two indices of each zone and order.
+//! Fragmentation of free memory: two indices for each zone and order.
 //!
-//! Unusable free space index (Gorman and Whitcroft, "The what, the why and the where to of anti-fragmentation", OLS 2006):
-//! the share of free memory that lies in blocks too small for an order. Fragmentation index: whether a failing allocation
-//! would fail for lack of memory (towards 0) or for fragmentation (towards 1), as in `mm/vmstat.c`.
+//! Unusable free space index (Gorman and Whitcroft, "The what, the why and the where to of anti-fragmentation", OLS
+//! 2006): the fraction of free memory in blocks too small for an order. Fragmentation index: whether a failing
+//! allocation would fail for lack of memory (towards 0) or because of fragmentation (towards 1), as in `mm/vmstat.c`.
 
 use pagetide_quantity::{Series, Unit};
 use pagetide_system::free;
 
-/// Free blocks of each order in each zone, in the order of `/proc/buddyinfo`.
+/// Number of free blocks by zone and order, in the order of `/proc/buddyinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FreeBlocks {
     zones: Vec<Vec<u64>>,
 }
 
 impl FreeBlocks {
-    /// As it is now; empty where the kernel does not tell.
+    /// Reads the current numbers; empty if the kernel does not provide them.
     pub(crate) fn now() -> Self {
         Self {
             zones: free::blocks(),
         }
     }
 
-    /// Indices of every zone and order as a series; shares are −1 where they are not defined.
+    /// The indices of every zone and order as a series; −1 where an index is not defined.
     pub(crate) fn series(&self, name: &str) -> Series {
         let rows: Vec<(usize, usize)> = self
             .zones
@@ -51,7 +51,7 @@ impl FreeBlocks {
             )
     }
 
-    /// Unusable free space over all zones together.
+    /// Unusable free space index of all zones together; `None` without free memory.
     pub(crate) fn unusable(&self, order: usize) -> Option<f64> {
         let orders = self.zones.iter().map(Vec::len).max()?;
         let all: Vec<u64> = (0..orders)
@@ -75,7 +75,7 @@ fn unusable(blocks: &[u64], order: usize) -> Option<f64> {
     (all > 0).then(|| small as f64 / all as f64)
 }
 
-/// 1 − (free / 2^order) / blocks where an allocation would fail; `None` where it would not, or without free memory.
+/// 1 − (free / 2^order) / blocks if an allocation would fail. `None` if it would succeed, or without free memory.
 fn fragmentation(blocks: &[u64], order: usize) -> Option<f64> {
     let count: u64 = blocks.iter().sum();
     let suitable = blocks.iter().skip(order).any(|count| *count > 0);
@@ -120,7 +120,7 @@ Node 0, zone    DMA32     10      4      1
     #[test]
     fn fragmentation_is_defined_where_an_allocation_would_fail() {
         assert_eq!(fragmentation(&[10, 4, 1], 2), None);
-        // 16 pages in 16 blocks: a block of 4 fails although 4 of them are free.
+        // 16 pages in 16 blocks: an allocation of 4 pages fails, although there is enough free memory for four.
         assert_eq!(fragmentation(&[16, 0, 0], 2), Some(1.0 - 4.0 / 16.0));
         assert_eq!(fragmentation(&[0, 0, 0], 2), None);
     }

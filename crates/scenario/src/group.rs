@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Stop;
 
-/// Where the groups are mounted.
+/// Mount point of the control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 /// Name of the program's group.
 const NAME: &str = "pagetide-program";
 
-/// A group that was made; what it holds goes with the machine.
+/// A control group. It is not removed, because the guest ends after the trial.
 pub(crate) struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Makes the group and sets its limits: names of files and what is written to them.
+    /// Creates the group and sets its limits, given as file names and values. Fails if the kernel has no memory control
+    /// groups.
     pub(crate) fn new(limits: &[(&str, String)]) -> Result<Self, Stop> {
         let attempt = || {
             Stop::system(
@@ -39,12 +40,12 @@ impl Group {
         Ok(Self { folder })
     }
 
-    /// The file through which a process joins.
+    /// Path of the file that adds a process to the group.
     pub(crate) fn door(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// A number of the group; nothing where this kernel does not tell.
+    /// Value of one of the group's files; `None` if this kernel does not have it.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         text.trim().parse().ok()

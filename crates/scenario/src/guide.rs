@@ -1,5 +1,5 @@
-//! The reference of all scenarios, made from their definitions: `docs/scenarios.md`, the page of the manual, and text
-//! for the terminal.
+//! The reference of all scenarios, generated from their definitions: `docs/scenarios.md`, the manual page, and text for
+//! the terminal.
 
 use std::fmt::Write;
 
@@ -8,17 +8,17 @@ use pagetide_quantity::{Direction, roff};
 use crate::definition::Definition;
 use crate::registry;
 
-/// How the reference begins.
+/// Beginning of the reference.
 const HEAD: &str = "\
 <!-- Made by `cargo run -p pagetide-scenario --example guide`, not by hand. -->
 
 # Scenarios
 
-Every workload with its parameters and metrics. Metrics in bold decide a comparison. `pagetide list scenarios NAME` prints
+All workloads with their parameters and metrics. Metrics in bold decide a comparison. `pagetide list scenarios NAME` prints
 one of them, `pagetide man scenarios` all.
 ";
 
-/// Definitions that share parameters and metrics, such as all patterns, in the order of the registry.
+/// Groups of definitions with the same parameters and metrics, such as all patterns, in the order of the registry.
 fn families() -> Vec<Vec<&'static Definition>> {
     let mut families: Vec<Vec<&'static Definition>> = Vec::new();
     for definition in registry::list() {
@@ -30,7 +30,7 @@ fn families() -> Vec<Vec<&'static Definition>> {
     families
 }
 
-/// What `--as-written` changes: nothing else is promised.
+/// The parameter defaults that `--as-written` changes.
 fn brought_back(definition: &Definition) -> String {
     let changed: Vec<String> = definition
         .params
@@ -40,7 +40,7 @@ fn brought_back(definition: &Definition) -> String {
     format!("With --as-written: {}.", changed.join(", "))
 }
 
-/// The reference in Markdown: what `docs/scenarios.md` holds.
+/// The reference in Markdown: the content of `docs/scenarios.md`.
 pub fn markdown() -> String {
     let mut text = HEAD.to_owned();
     for family in families() {
@@ -57,13 +57,13 @@ pub fn markdown() -> String {
         if !first.repaired.is_empty() {
             let _ = writeln!(
                 text,
-                "Repaired here: {} {}\n",
+                "Corrected here: {} {}\n",
                 first.repaired,
                 brought_back(first)
             );
         }
         if family.len() > 1 {
-            text.push_str("| scenario | what it asks | its own defaults |\n|---|---|---|\n");
+            text.push_str("| scenario | description | defaults that differ |\n|---|---|---|\n");
             for definition in &family[1..] {
                 let presets: Vec<String> = definition
                     .presets
@@ -117,7 +117,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// `pagetide-scenarios(7)` in the language of man pages (groff_man(7)).
+/// The page `pagetide-scenarios(7)` in groff_man(7) format.
 pub fn man() -> String {
     let mut page = String::from(
         ".TH pagetide-scenarios 7\n.SH NAME\npagetide\\-scenarios \\- workloads that pagetide runs\n",
@@ -132,7 +132,7 @@ pub fn man() -> String {
         paragraph(&format!("Origin: {}", definition.origin));
         if !definition.repaired.is_empty() {
             let back = brought_back(definition);
-            paragraph(&format!("Repaired: {} {back}", definition.repaired));
+            paragraph(&format!("Corrected: {} {back}", definition.repaired));
         }
         page.push_str("Parameters:\n");
         for param in definition.params {
@@ -164,13 +164,13 @@ pub fn man() -> String {
 /// One paragraph of a scenario's description for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paragraph {
-    /// Spaces before each of its lines.
+    /// Number of spaces before each line.
     pub indent: usize,
-    /// Its text, to be wrapped.
+    /// Its text; the caller wraps it.
     pub text: String,
 }
 
-/// A scenario in full, as paragraphs that the caller wraps to its width. The first is the scenario's name.
+/// The full description of a scenario as paragraphs for the caller to wrap. The first is its name.
 pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     let mut all = Vec::new();
     let mut add = |indent: usize, text: String| all.push(Paragraph { indent, text });
@@ -182,7 +182,7 @@ pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     add(2, format!("Origin: {}", definition.origin));
     if !definition.repaired.is_empty() {
         let back = brought_back(definition);
-        add(2, format!("Repaired: {} {back}", definition.repaired));
+        add(2, format!("Corrected: {} {back}", definition.repaired));
     }
     let quoted = |value: &'static str| if value.is_empty() { "none" } else { value };
     add(2, "Parameters".to_owned());
@@ -202,7 +202,7 @@ pub fn describe(definition: &Definition) -> Vec<Paragraph> {
         let better = match metric.direction {
             Direction::Lower => "lower is better",
             Direction::Higher => "higher is better",
-            Direction::Neutral => "neither way is better",
+            Direction::Neutral => "neither is better",
         };
         add(4, format!("{} ({better}{decides})", metric.name));
         add(8, metric.help.to_owned());
@@ -210,10 +210,10 @@ pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     all
 }
 
-/// Memory of a trial, in a sentence.
+/// One sentence about the memory of a trial.
 pub fn memory(definition: &Definition) -> String {
     format!(
-        "Memory: {} where --memory names none; the original's machine had {}, to which --scale is relative.",
+        "Memory: {} by default. The machine of the original had {}; --scale is relative to it.",
         definition.default_memory, definition.original_memory
     )
 }
@@ -233,7 +233,7 @@ const fn better(direction: Direction) -> &'static str {
     }
 }
 
-/// Text within a table.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

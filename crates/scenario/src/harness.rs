@@ -1,4 +1,4 @@
-//! The harness's own memory: counted, and locked so that reclaim does not evict it.
+//! The memory of the harness itself: counted, and locked so that reclaim does not evict it.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,35 +9,35 @@ use pagetide_system::{Mapping, Source, maps};
 use crate::error::Stop;
 use crate::number;
 
-/// The most that the harness may take beside the workload.
+/// Largest amount of memory that the harness may use in addition to the workload.
 pub(crate) const LIMIT: Bytes = Bytes::from_mib(4);
 
-/// Size of the buffers that this process has now, and the most it had.
+/// Current and largest total size of the buffers of this process, in bytes.
 static BUFFERS: AtomicU64 = AtomicU64::new(0);
 static MOST: AtomicU64 = AtomicU64::new(0);
 
-/// Begins to count buffers anew, in a child that was just forked: what its parent had is counted there.
+/// Resets the counters in a child after fork; the parent counts its own buffers.
 pub(crate) fn count_anew() {
     BUFFERS.store(0, Ordering::Relaxed);
     MOST.store(0, Ordering::Relaxed);
 }
 
-/// The most that this process's buffers took at a time.
+/// Largest total size of this process's buffers so far.
 pub(crate) fn most() -> Bytes {
     Bytes(MOST.load(Ordering::Relaxed))
 }
 
-/// A buffer of plain numbers in memory of its own, filled with zeros and locked where the process may lock.
+/// A buffer of plain numbers in a separate mapping, initially zero, and locked if the process has the privilege.
 pub(crate) struct LockedBuffer<T: Plain> {
     memory: Mapping,
     length: usize,
     of: PhantomData<T>,
 }
 
-/// Types of which every bit pattern is a value.
+/// Types for which every bit pattern is a valid value.
 ///
 /// # Safety
-/// Memory of zeros must be a valid value, and so must every other content.
+/// Every content of the memory, including zeros, must be a valid value.
 pub(crate) unsafe trait Plain: Copy {}
 // SAFETY: every bit pattern is a number.
 unsafe impl Plain for u8 {}
@@ -47,13 +47,13 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for u64 {}
 
 impl<T: Plain> LockedBuffer<T> {
-    /// A buffer of `length` zeros.
+    /// A buffer of `length` zeros. Fails if it cannot be mapped.
     pub(crate) fn new(length: usize) -> Result<Self, Stop> {
         let size = Self::size(length);
         let memory = Mapping::with(Source::Private, size, libc::MAP_POPULATE)
             .map_err(Stop::system(format!("cannot map a buffer of {size} bytes")))?;
-        // An unprivileged process may not lock much; the buffer is then hot enough to stay by itself, and the record
-        // says what was not locked.
+        // An unprivileged process can lock only little memory. The buffer is then used often enough to stay in memory,
+        // and the record says that memory was not locked.
         let _ = memory.lock(0);
         let now = BUFFERS.fetch_add(size as u64, Ordering::Relaxed) + size as u64;
         MOST.fetch_max(now, Ordering::Relaxed);
@@ -90,21 +90,21 @@ impl<T: Plain> Drop for LockedBuffer<T> {
     }
 }
 
-/// What the harness takes beside the workload.
+/// Memory used by the harness in addition to the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HarnessMemory {
-    /// Heap, stack, data and buffers, and the page tables of all there is.
+    /// Heap, stack, data, buffers, and all page tables.
     pub size: Bytes,
-    /// The part of it that grows by itself: heap and stack.
+    /// Size of heap and stack in it, in bytes.
     growing: u64,
-    /// The buffers in it.
+    /// Size of the buffers in it.
     buffers: Bytes,
-    /// Whether all of it is locked.
+    /// True if all of it is locked.
     pub locked: bool,
 }
 
 impl HarnessMemory {
-    /// The size at the trial's end: adds the growth of heap, stack and buffers since.
+    /// The size at the end of the trial: adds the growth of heap, stack and buffers.
     pub(crate) fn grown(self) -> Bytes {
         let maps = maps::own().unwrap_or_default();
         let grown = growing(&maps).saturating_sub(self.growing);
@@ -118,9 +118,9 @@ fn growing(maps: &[maps::PrivateMapping]) -> u64 {
     growing.map(|own| own.size().0).sum()
 }
 
-/// Locks all private writable memory that this process has now (heap, stack, buffers) and says how much it is.
+/// Locks all private writable memory of this process (heap, stack, buffers) and returns its size.
 ///
-/// To be called before the workload is mapped.
+/// Must be called before the workload is mapped.
 pub(crate) fn lock_own_memory() -> HarnessMemory {
     let Ok(maps) = maps::own() else {
         return HarnessMemory::default();

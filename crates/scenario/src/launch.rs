@@ -1,4 +1,4 @@
-//! A program of a user's own, started in a root of its own as an unprivileged user.
+//! Starts a user's program as an unprivileged user in a separate root directory.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -13,28 +13,28 @@ use crate::error::Stop;
 use crate::group::Group;
 use crate::running::RunningProgram;
 
-/// User and group of the program.
+/// User ID and group ID of the program.
 const USER: u32 = 1000;
 
-/// What is started.
+/// Parameters for starting a program.
 pub(crate) struct Launch<'a> {
-    /// The folder that becomes its root.
+    /// Folder that becomes its root directory.
     pub root: &'a Path,
-    /// Its words; the first is a path inside.
+    /// Its arguments; the first is the path of the executable in the root.
     pub command: &'a [String],
     /// Its environment, as `NAME=VALUE`.
     pub environment: &'a [String],
-    /// The folder inside in which it starts.
+    /// Its working directory in the root.
     pub folder: &'a str,
-    /// The file inside that it reads as its input.
+    /// The file in the root that is its standard input.
     pub input: &'a str,
-    /// The memory group that it joins.
+    /// The memory control group that it joins.
     pub group: Option<&'a Group>,
 }
 
-/// Texts as a system call wants them.
+/// Strings in the form that a system call needs.
 struct Words {
-    /// Keeps what the pointers point to.
+    /// Owns the strings that the pointers refer to.
     _texts: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
@@ -58,7 +58,7 @@ fn text(bytes: &[u8]) -> Result<CString, Stop> {
     })
 }
 
-/// Both ends of a pipe, the reading one first; `flags` beside closing on execution.
+/// Both ends of a pipe, the read end first; `flags` are added to `O_CLOEXEC`.
 fn pipe(flags: libc::c_int) -> Result<[OwnedFd; 2], Stop> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for both descriptors.
@@ -69,7 +69,7 @@ fn pipe(flags: libc::c_int) -> Result<[OwnedFd; 2], Stop> {
     Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))
 }
 
-/// What a child does before it becomes the program, prepared while nothing of it can fail.
+/// State that a child needs before it executes the program; prepared before the fork, where errors can be handled.
 struct Child<'a> {
     door: Option<CString>,
     root: CString,
@@ -83,7 +83,7 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Becomes the program. Returns which of [`STEPS`] could not be done, with the system's reason.
+    /// Executes the program. Returns only on failure, with the index in [`STEPS`] and the error number.
     fn go(&self) -> (u8, i32) {
         let failed = |step| {
             let why = io::Error::last_os_error().raw_os_error().unwrap_or(0);
@@ -97,7 +97,7 @@ impl Child<'_> {
             }
             if let Some(door) = &self.door {
                 let door = libc::open(door.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-                // 0 stands for the process that writes it.
+                // 0 means the writing process.
                 if door < 0 || libc::write(door, c"0".as_ptr().cast(), 1) != 1 {
                     return failed(7);
                 }
@@ -113,7 +113,8 @@ impl Child<'_> {
                 return failed(2);
             }
             libc::umask(0o022);
-            // Rust's runtime ignores it, and a program inherits that: a writer whose reader has gone would not be told.
+            // Rust's runtime ignores the signal and programs inherit that; then a write to a closed pipe would not end
+            // the program.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             let none = libc::rlimit {
                 rlim_cur: 0,
@@ -143,7 +144,7 @@ impl Child<'_> {
     }
 }
 
-/// Steps of a child before it is the program: it says the number of one, so that it need not allocate.
+/// Steps of a child before it executes the program. It reports a step by its index, so that it need not allocate.
 pub(crate) const STEPS: [&str; 8] = [
     "starting a session",
     "entering the root",
@@ -156,7 +157,7 @@ pub(crate) const STEPS: [&str; 8] = [
 ];
 
 impl Launch<'_> {
-    /// Starts the program. All memory for watching it is taken now.
+    /// Starts the program. All memory for watching it is allocated here. Fails if the child cannot be created.
     pub(crate) fn start(&self, clock: Clock) -> Result<RunningProgram, Stop> {
         let [output, output_end] = pipe(0)?;
         let [errors, errors_end] = pipe(0)?;
@@ -181,7 +182,7 @@ impl Launch<'_> {
             output: output_end,
             errors: errors_end,
         };
-        // Orphans of the program become our children, and do not get lost.
+        // Orphaned processes of the program become our children, so that they can be reaped.
         // SAFETY: changes an attribute of this process.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
         let began = clock.now();

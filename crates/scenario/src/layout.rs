@@ -1,33 +1,33 @@
-//! How a mapping's pages lie on the swap device: in address order or scattered.
+//! How the pages of a mapping are placed on the swap device: in address order or scattered.
 
 use std::collections::BTreeMap;
 
 use pagetide_quantity::Histogram;
 
-/// Swap area and offset of a page, `None` where it is in memory.
+/// Swap area and offset of a page; `None` if it is in memory.
 type Place = Option<(u64, u64)>;
 
-/// Layout of the swapped pages of a mapping, taken page by page in address order.
+/// Layout of the swapped pages of a mapping, computed page by page in address order.
 #[derive(Debug, Default)]
 pub(crate) struct SwapLayout {
-    /// Pages that lie in swap.
+    /// Number of pages in swap.
     pub swapped: u64,
-    /// Pairs of neighbouring pages that both lie in swap, in the same area.
+    /// Number of pairs of neighbouring pages that are both in the same swap area.
     pub pairs: u64,
-    /// Pairs that are neighbours on the device too, in ascending order.
+    /// Number of pairs that are also neighbours on the device, in ascending order.
     pub contiguous: u64,
-    /// Sum of the distances on the device between the pages of a pair.
+    /// Sum of the distances on the device between the pages of a pair, in pages.
     jumps: u64,
     before: Place,
     run: u64,
-    /// Number of runs by their length.
+    /// Number of runs by length.
     runs: BTreeMap<u64, u64>,
-    /// Whether any offset is known.
+    /// True if any offset is not zero, which means that the kernel shows offsets.
     told: bool,
 }
 
 impl SwapLayout {
-    /// Takes the next page in address order.
+    /// Adds the next page in address order.
     pub(crate) fn add(&mut self, place: Place) {
         let mut goes_on = false;
         if let Some((area, offset)) = place {
@@ -51,7 +51,7 @@ impl SwapLayout {
         self.before = place;
     }
 
-    /// Ends the last run.
+    /// Must be called after the last page: ends the last run.
     pub(crate) fn finish(&mut self) {
         self.end_run();
         self.before = None;
@@ -64,27 +64,27 @@ impl SwapLayout {
         }
     }
 
-    /// Whether the kernel shows offsets; it hides them from processes without CAP_SYS_ADMIN.
+    /// True if the kernel shows offsets; it hides them from processes without CAP_SYS_ADMIN.
     pub(crate) const fn is_told(&self) -> bool {
         self.told
     }
 
-    /// Share of pairs that are neighbours on the device; no number without pairs.
+    /// Fraction of pairs that are neighbours on the device; NaN without pairs.
     pub(crate) fn contiguity(&self) -> f64 {
         self.contiguous as f64 / self.pairs as f64
     }
 
-    /// Mean distance on the device between the pages of a pair, in pages; 1 where all are neighbours.
+    /// Mean distance on the device between the pages of a pair, in pages; 1 if all are neighbours.
     pub(crate) fn mean_jump(&self) -> f64 {
         self.jumps as f64 / self.pairs as f64
     }
 
-    /// Mean length of a run of pages that are neighbours both ways.
+    /// Mean length of a run of pages that are contiguous both in memory and on the device.
     pub(crate) fn mean_run(&self) -> f64 {
         self.swapped as f64 / self.runs.values().sum::<u64>() as f64
     }
 
-    /// Distribution of run lengths.
+    /// Distribution of run lengths in pages.
     pub(crate) fn runs(&self) -> Histogram {
         let mut dense = vec![0; Histogram::BUCKETS];
         for (length, count) in &self.runs {

@@ -1,14 +1,15 @@
-//! Memory workloads: one file per scenario, and what all of them share.
+//! Memory workloads: one file per scenario, and the code that all of them share.
 //!
-//! A scenario is described by its [`Definition`]: what it asks, where it comes from, its parameters and metrics. The
-//! controller [`resolve`]s parameters and learns what the scenario [`needs`]; then, in a process of its own inside an
-//! arena, [`run`] does the experiment and hands back an [`Outcome`], while bulk output (the access log, series) goes
-//! straight into the output region, which costs the machine under test no memory.
+//! A scenario is described by its [`Definition`]: its question, origin, parameters and metrics. The controller
+//! [`resolve`]s the parameters and asks for the scenario's requirements ([`needs`]). Then, in a separate process inside
+//! an arena, [`run`] performs the experiment and returns an [`Outcome`]. Bulk output (the access log, series) is
+//! written directly to the output region, which uses no memory of the machine under test.
 //!
-//! It knows nothing of arenas, kernels or records' files. It forks processes but never starts a thread, draws all
-//! randomness from the seed, and reads no clock but the one it is given.
+//! This crate does not depend on arenas, kernels or record files. It forks processes but never starts a thread, derives
+//! all random numbers from the seed, and reads only the clock that it is given.
 //!
-//! Begin reading at a scenario, `scenario/patterns.rs` say, then [`touch`], the timed loop, and `workers`, the processes.
+//! Begin reading at a scenario, for example `scenario/patterns.rs`, then [`touch`] (the timed loop) and `workers` (the
+//! processes).
 
 mod attempt;
 mod bulk;

@@ -1,5 +1,5 @@
-//! A load on memory and files that ages a machine as a parallel compile does: each job compiles one unit after the other,
-//! every one in a process of its own that maps and fills memory, reads sources, writes an object and ends.
+//! A load on memory and files that ages a machine like a parallel compile: each job compiles one unit after the other.
+//! Every unit is a separate process that maps and fills memory, reads sources, writes an object and exits.
 
 use std::fs;
 use std::io::Write;
@@ -17,34 +17,34 @@ use crate::page_size::PageSize;
 use crate::trial::Trial;
 use crate::workers::{Member, Team};
 
-/// Size of a source file or header.
+/// Size of a source or header file.
 const SOURCE: Bytes = Bytes::from_kib(32);
 /// Size of an object file.
 const OBJECT: Bytes = Bytes::from_kib(128);
-/// Sources and headers that one compile reads.
+/// Number of sources and headers that one compile reads.
 const READS: u64 = 16;
-/// Where jobs report how many units they compiled.
+/// Index of the value in which jobs report the number of units compiled.
 pub(crate) const COMPILED: usize = 0;
-/// Where they report the size of the files they wrote, in bytes.
+/// Index of the value in which jobs report the size of the files written, in bytes.
 pub(crate) const WRITTEN: usize = 1;
 
-/// How heavy the load is.
+/// Parameters of the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Processes that compile side by side.
+    /// Number of processes that compile concurrently.
     pub jobs: u32,
     /// Memory of the largest compile.
     pub memory: Bytes,
-    /// What pages that memory has.
+    /// Page size of that memory.
     pub page_size: PageSize,
-    /// Files of each job: half of them sources, half of them objects.
+    /// Size of the files of each job: half sources, half objects.
     pub files: Bytes,
     /// Pause of a job between two compiles.
     pub pause: Nanos,
 }
 
 impl Load {
-    /// Starts the jobs, each of which writes its sources first; they run until they are asked to stop.
+    /// Starts the jobs. Each first writes its sources, then compiles until it is asked to stop.
     pub(crate) fn start(self, trial: &Trial<'_>, filler: &Filler) -> Result<Team, Stop> {
         let folder = trial.place.work_dir.to_owned();
         let mut team = trial.team("job", self.jobs, |member| {
@@ -77,7 +77,7 @@ impl Load {
             member.process("compile", |member| {
                 self.compile(member, unit, folder, filler)
             })?;
-            // A job whose disk is full goes on: it still reads and allocates.
+            // A job whose disk is full continues: it still reads and allocates.
             let object = file(folder, member.number, "object", compiled % self.objects());
             written += fs::metadata(object).map_or(0, |data| data.len());
             compiled += 1;
@@ -88,7 +88,7 @@ impl Load {
         Ok(())
     }
 
-    /// What one process does: its memory grows while it reads, and goes with it when it ends.
+    /// One compile process. Its memory grows while it reads, and is freed when it exits.
     fn compile(
         self,
         member: &Member<'_>,
@@ -99,7 +99,7 @@ impl Load {
         let mut arenas = Vec::new();
         let (mut held, mut read) = (0, 0);
         while held < unit.memory.0 && !member.asked_to_stop() {
-            // Arenas of 16 KiB to 1 MiB: memory of all sizes comes and goes.
+            // Allocations of 16 KiB to 1 MiB, so that memory of all sizes is mapped and unmapped.
             let pages = Pages((4 + unit.rng.below(252)).min(unit.memory.0 - held));
             let arena = self.page_size.map(pages)?;
             arena.fill(filler, 0, pages.0);
@@ -125,7 +125,7 @@ impl Load {
         (self.files.0 / 2 / OBJECT.0).max(4)
     }
 
-    /// Deletes what the jobs left behind.
+    /// Deletes the files of all jobs.
     pub(crate) fn delete_files(self, folder: &Path) {
         for job in 0..self.jobs {
             for (kind, count) in [("source", self.sources()), ("object", self.objects())] {
@@ -136,7 +136,7 @@ impl Load {
         }
     }
 
-    /// Room for all files.
+    /// Size of all files.
     pub(crate) fn room(self) -> Bytes {
         let each = self.sources() * SOURCE.0 + self.objects() * OBJECT.0;
         Bytes(each * u64::from(self.jobs))
@@ -153,7 +153,7 @@ fn file(folder: &Path, job: u32, kind: &str, number: u64) -> PathBuf {
     folder.join(format!("pagetide-job-{job}-{kind}-{number}"))
 }
 
-/// Writes a file as far as the disk has room; returns the bytes written.
+/// Writes a file, as far as the disk has space; returns the number of bytes written.
 fn write(path: &Path, size: Bytes, filler: &Filler, from: u64) -> u64 {
     let Ok(mut file) = fs::File::create(path) else {
         return 0;

@@ -1,6 +1,6 @@
 //! A mapping of the workload: address space whose pages are touched, filled and unmapped.
 
-// Pages are aligned far beyond any word.
+// Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
 
 use std::fs::File;
@@ -16,21 +16,21 @@ use crate::number;
 /// Size of a page in memory.
 pub(crate) const PAGE: usize = 4096;
 
-/// Address space of the workload, counted in pages; unmapped when dropped.
+/// Address space of the workload, in pages; unmapped on drop.
 pub(crate) struct Mapping {
     memory: Memory,
     pages: u64,
 }
 
 impl Mapping {
-    /// Anonymous memory without huge pages, because whether one is available depends on chance.
+    /// Anonymous memory with MADV_NOHUGEPAGE, because the availability of huge pages depends on chance.
     pub(crate) fn anonymous(pages: Pages) -> Result<Self, Stop> {
         let mapping = Self::map(pages, Source::Private, libc::MAP_NORESERVE)?;
         mapping.advise(libc::MADV_NOHUGEPAGE);
         Ok(mapping)
     }
 
-    /// Anonymous memory as the kernel gives it to a program that does not advise it.
+    /// Anonymous memory without any madvise.
     pub(crate) fn without_advice(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Private, libc::MAP_NORESERVE)
     }
@@ -48,18 +48,18 @@ impl Mapping {
         })
     }
 
-    /// Shared anonymous memory, for words that processes share.
+    /// Shared anonymous memory, for words shared by processes.
     pub(crate) fn shared(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Shared, libc::MAP_POPULATE)
     }
 
-    /// The first `pages` of a file or of a packet ring, shared.
+    /// The first `pages` of a file or of a packet ring, shared and writable.
     pub(crate) fn file(file: &impl AsFd, pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::file(file), 0)
     }
 
-    /// The first `pages` of a file with the system's own error; `whole` says whether the file is at least as long, without
-    /// which touching the end would be fatal.
+    /// The first `pages` of a file, with the error of the operating system. `whole` states that the file is at least
+    /// that long; otherwise touching the end would raise SIGBUS, so the call fails.
     pub(crate) fn of_file(
         file: &File,
         pages: Pages,
@@ -86,12 +86,12 @@ impl Mapping {
         Ok(Self { memory, pages })
     }
 
-    /// Advises the kernel on all of it. Returns false if the kernel refuses.
+    /// Calls madvise(2) for the whole mapping. Returns false if the kernel refuses.
     pub(crate) fn advise(&self, advice: libc::c_int) -> bool {
         self.advise_part(0, self.pages, advice)
     }
 
-    /// Advises the kernel on `count` pages from page `from`. Returns false if the kernel refuses.
+    /// Calls madvise(2) for `count` pages from page `from`. Returns false if the kernel refuses.
     pub(crate) fn advise_part(&self, from: u64, count: u64, advice: libc::c_int) -> bool {
         if from.saturating_add(count) > self.pages {
             return false;
@@ -120,12 +120,12 @@ impl Mapping {
         self.memory.start()
     }
 
-    /// First byte of a page; the page must exist.
+    /// Address of a page. Panics if the page is outside of the mapping.
     pub(crate) fn page(&self, page: u64) -> *mut u8 {
         self.memory.at(number::index(Pages(page).bytes().0))
     }
 
-    /// Fills pages in ascending order.
+    /// Fills `count` pages from page `from` in ascending order.
     pub(crate) fn fill(&self, filler: &Filler, from: u64, count: u64) {
         for page in from..from.saturating_add(count).min(self.pages) {
             self.fill_page(filler, page);
@@ -139,14 +139,14 @@ impl Mapping {
         unsafe { filler.page(self.page(page), page) }
     }
 
-    /// Reads one word of a page.
+    /// Reads one word of a page. Panics if the page is outside of the mapping.
     pub(crate) fn read_page(&self, page: u64) -> u64 {
         assert!(page < self.pages, "page {page} is outside of the mapping");
         // SAFETY: the page lies within the mapping.
         unsafe { self.page(page).cast::<u64>().read_volatile() }
     }
 
-    /// Reads one word of every page in ascending order.
+    /// Reads one word of every page in ascending order and returns their sum.
     pub(crate) fn read_all(&self) -> u64 {
         let mut sum = 0_u64;
         for page in 0..self.pages {
@@ -155,7 +155,7 @@ impl Mapping {
         sum
     }
 
-    /// Locks all of it in memory.
+    /// Locks the whole mapping in memory.
     pub(crate) fn lock(&self) -> Result<(), Stop> {
         self.memory.lock(0).map_err(Stop::system(format!(
             "cannot lock {} (are RLIMIT_MEMLOCK and the memory limit large enough?)",

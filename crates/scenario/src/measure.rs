@@ -1,20 +1,20 @@
-//! Numbers that a program writes: what to look for in its output, and which direction is better.
+//! Numbers in the output of a program: how to find them, and which direction is better.
 
 use pagetide_quantity::Direction;
 
-/// A number to read from a program's output.
+/// A number to extract from the output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// Name of the metric.
     pub name: String,
     /// Regular expression; its first group is the number.
     pub pattern: String,
-    /// Which is better.
+    /// Which direction is better.
     pub direction: Direction,
 }
 
 impl Measure {
-    /// Reads `NAME=REGEX:higher` or `NAME=REGEX:lower`; the reason where it is neither.
+    /// Parses `NAME=REGEX:higher` or `NAME=REGEX:lower`. The error says what is wrong.
     pub fn read(text: &str) -> Result<Self, String> {
         let form = "write NAME=REGEX:higher or NAME=REGEX:lower, as in 'ops=([0-9.]+) requests per second:higher'";
         let (name, rest) = text
@@ -44,7 +44,7 @@ impl Measure {
         })
     }
 
-    /// Reads several, quoted as for a shell.
+    /// Parses several, quoted as for a shell.
     pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
         let words = shlex::split(text).ok_or("the quotes of its metrics do not match")?;
         words.iter().map(|word| Self::read(word)).collect()

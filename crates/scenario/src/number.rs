@@ -1,20 +1,20 @@
-//! Conversions between number types, each in one place with its reason.
+//! Conversions between integer types.
 
 pub(crate) use pagetide_quantity::floor;
 
-/// A count or offset as an index; pagetide runs on 64-bit machines, where nothing is lost.
+/// Converts a count or offset to an index. Exact, because pagetide runs on 64-bit machines.
 #[inline]
 pub(crate) fn index(x: u64) -> usize {
     usize::try_from(x).unwrap_or(usize::MAX)
 }
 
-/// A number that is known to be small; saturates where it is not.
+/// Converts a small number to `u32`; saturates.
 #[inline]
 pub(crate) fn narrow(x: u64) -> u32 {
     u32::try_from(x).unwrap_or(u32::MAX)
 }
 
-/// A number as the signed type that series hold; saturates.
+/// Converts a number to the signed type that series use; saturates.
 #[inline]
 pub(crate) fn signed(x: u64) -> i64 {
     i64::try_from(x).unwrap_or(i64::MAX)

@@ -1,11 +1,11 @@
-//! Every page of a range exactly once, in ascending or in scattered order, without a list.
+//! Every page of a range exactly once, in ascending or scattered order, without storing a list.
 
-/// Pages `0..pages`, each once.
+/// Iterates over the pages `0..pages`, each once.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pages: u64,
     left: u64,
-    /// Numbers below a power of two that is at least `pages`, minus one.
+    /// Smallest power of two that is at least `pages`, minus one.
     mask: u64,
     half: u32,
     state: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// From the first page to the last.
+    /// Ascending order.
     pub(crate) const fn ascending(pages: u64) -> Self {
         Self {
             pages,
@@ -27,8 +27,8 @@ impl Order {
         }
     }
 
-    /// In an order chosen by `seed`: a linear congruential generator of full period (Hull and Dobell, 1962) over the
-    /// next power of two, its upper bits mixed into the lower ones, numbers outside of the range passed over.
+    /// An order that depends on `seed`: a linear congruential generator of full period (Hull and Dobell, 1962) over the
+    /// next power of two, with its upper bits mixed into the lower ones. Numbers outside of the range are skipped.
     pub(crate) fn scattered(pages: u64, seed: u64) -> Self {
         let mask = pages.next_power_of_two() - 1;
         Self {
@@ -53,7 +53,7 @@ impl Iterator for Order {
             return Some(self.pages - self.left - 1);
         }
         loop {
-            // A multiplier of 5 modulo 8 is what a full period over a power of two asks for.
+            // A full period over a power of two needs a multiplier of 5 modulo 8.
             self.state = self
                 .state
                 .wrapping_mul(0x5851_f42d_4c95_7f2d)

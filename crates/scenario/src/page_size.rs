@@ -1,4 +1,4 @@
-//! What pages the anonymous memory of a workload has.
+//! Page size of a workload's anonymous memory.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::params::choice;
 const HUGE: Bytes = Bytes::from_mib(2);
 
 choice! {
-    /// What pages the anonymous memory of a workload has.
+    /// Page size of a workload's anonymous memory.
     pub(crate) enum PageSize {
-        /// Single pages: huge ones are advised against, because whether one is available depends on chance.
+        /// Base pages: huge pages are disabled by madvise, because their availability depends on chance.
         Small = "small",
-        /// Huge pages wherever the kernel finds one, by advice.
+        /// Huge pages where available, enabled by madvise.
         Huge = "huge",
-        /// What the kernel gives to memory without advice.
+        /// Whatever the kernel chooses without madvise.
         Default = "default",
     }
 }
 
 impl PageSize {
-    /// Maps anonymous memory with such pages.
+    /// Maps anonymous memory with this page size.
     pub(crate) fn map(self, pages: Pages) -> Result<Mapping, Stop> {
         match self {
             Self::Small => Mapping::anonymous(pages),
@@ -39,7 +39,7 @@ impl PageSize {
         }
     }
 
-    /// What such pages need of the arena.
+    /// Requirements of this page size on the arena.
     pub(crate) fn needs(self) -> Needs {
         let huge = self == Self::Huge;
         Needs {

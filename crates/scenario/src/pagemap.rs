@@ -1,4 +1,4 @@
-//! The page map of this process, read over mappings of the workload into memory that stays.
+//! The page map of this process, read for mappings of the workload into a locked buffer.
 
 use pagetide_system::pagemap::{self, Entry};
 
@@ -6,17 +6,17 @@ use crate::error::Stop;
 use crate::harness::LockedBuffer;
 use crate::mapping::Mapping;
 
-/// Entries read at a time: 8 KiB.
+/// Number of entries read at once: 8 KiB.
 const BATCH: usize = 1024;
 
-/// This process's page map.
+/// The page map of this process.
 pub(crate) struct PageMap {
     map: pagemap::PageMap,
     buffer: LockedBuffer<u64>,
 }
 
 impl PageMap {
-    /// Opens it.
+    /// Opens the page map. Fails if it cannot be read.
     pub(crate) fn open() -> Result<Self, Stop> {
         Ok(Self {
             map: pagemap::PageMap::open()
@@ -25,7 +25,7 @@ impl PageMap {
         })
     }
 
-    /// Calls `each` with every page of `mapping` in ascending order.
+    /// Calls `each` with every page of `mapping`, in ascending order.
     pub(crate) fn each(
         &mut self,
         mapping: &Mapping,

@@ -1,4 +1,4 @@
-//! Parameters of a scenario: one documented struct is their schema, their help, their defaults and their parser.
+//! Parameters of a scenario: one documented struct defines schema, help, defaults and parser.
 
 use std::collections::BTreeMap;
 
@@ -12,44 +12,44 @@ use crate::number;
 /// Size of a page in bytes.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// What values a parameter takes.
+/// Type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A size, such as `64M` or `0.8 * memory`.
     Size,
-    /// A number of pages, or a size that is counted in pages.
+    /// A number of pages, or a size that is converted to pages.
     Pages,
     /// A time, such as `125ms`.
     Time,
-    /// A whole number.
+    /// An integer.
     Count,
     /// A number with a fraction.
     Real,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Text that the scenario reads itself.
+    /// Text that the scenario parses.
     Text,
     /// `true` or `false`.
     Flag,
 }
 
-/// A parameter as help, man page and campaign checker know it.
+/// Definition of a parameter, for help, man page and campaign checker.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Param {
     /// Name in kebab case.
     pub name: &'static str,
-    /// What it means, in a sentence or two.
+    /// Its meaning, in a sentence or two.
     pub help: &'static str,
-    /// What values it takes.
+    /// Its type.
     pub kind: Kind,
-    /// Value if it is not given; an expression over `memory`, `swap`, `cpus`, `scale` and earlier parameters.
+    /// Default; an expression over `memory`, `swap`, `cpus`, `scale` and earlier parameters.
     pub default: &'static str,
-    /// Value in the original's form if it is not given, where that differs.
+    /// Default in the original's form, if that differs.
     pub as_written: Option<&'static str>,
-    /// Least value, an expression; empty for none beyond zero.
+    /// Smallest value, an expression; empty if any value from zero on is valid.
     pub min: &'static str,
-    /// Greatest value, an expression; empty for none.
+    /// Largest value, an expression; empty if there is no limit.
     pub max: &'static str,
 }
 
@@ -72,7 +72,7 @@ impl Param {
         }
     }
 
-    /// With another default in the original's form.
+    /// The same parameter with another default in the original's form.
     pub(crate) const fn as_written(self, value: &'static str) -> Self {
         Self {
             as_written: Some(value),
@@ -80,17 +80,17 @@ impl Param {
         }
     }
 
-    /// With a least value.
+    /// The same parameter with a smallest value.
     pub(crate) const fn min(self, value: &'static str) -> Self {
         Self { min: value, ..self }
     }
 
-    /// With a greatest value.
+    /// The same parameter with a largest value.
     pub(crate) const fn max(self, value: &'static str) -> Self {
         Self { max: value, ..self }
     }
 
-    /// What values it takes, in words.
+    /// Allowed values, in words.
     pub fn bounds(&self) -> String {
         let what = match self.kind {
             Kind::Size => "a size",
@@ -111,21 +111,21 @@ impl Param {
     }
 }
 
-/// A struct of parameters; written with [`params!`](crate::params::params).
+/// A struct of parameters; defined with [`params!`](crate::params::params).
 pub(crate) trait Params: Sized {
-    /// Every parameter in the order in which it is shown.
+    /// All parameters in display order.
     const SCHEMA: &'static [Param];
 
-    /// Reads resolved parameters.
+    /// Parses resolved parameters. Fails if one is missing or not in canonical form.
     fn read(resolved: &BTreeMap<String, String>) -> Result<Self, ScenarioError>;
 }
 
 /// A type that a parameter can have.
 pub(crate) trait Value: Sized {
-    /// What values it takes.
+    /// Kind of the parameter.
     const KIND: Kind;
 
-    /// Reads its canonical text.
+    /// Parses its canonical text; `None` if it is not canonical.
     fn read(text: &str) -> Option<Self>;
 }
 
@@ -187,7 +187,7 @@ impl Value for String {
     }
 }
 
-/// `a_name` as `a-name`, at compile time.
+/// Replaces `_` by `-` in a name, at compile time.
 pub(crate) const fn kebab<const N: usize>(raw: &str) -> [u8; N] {
     let raw = raw.as_bytes();
     let mut name = [0; N];
@@ -199,7 +199,7 @@ pub(crate) const fn kebab<const N: usize>(raw: &str) -> [u8; N] {
     name
 }
 
-/// The name of a field in kebab case.
+/// Name of a field in kebab case.
 macro_rules! kebab_name {
     ($name:ident) => {{
         const RAW: &str = stringify!($name);
@@ -212,8 +212,8 @@ macro_rules! kebab_name {
 }
 pub(crate) use kebab_name;
 
-/// Makes a documented struct of parameters: each field's doc comment is its help, the text after `=` its default, and
-/// `min`, `max` and `as_written` may follow.
+/// Defines a documented struct of parameters. The doc comment of a field is its help and the text after `=` its
+/// default; `min`, `max` and `as_written` may follow.
 macro_rules! params {
     (
         $(#[$meta:meta])*
@@ -252,7 +252,7 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-/// Makes an enum whose variants are the words of a parameter.
+/// Defines an enum whose variants are the words of a parameter.
 macro_rules! choice {
     (
         $(#[$meta:meta])*
@@ -279,7 +279,7 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// Reads one resolved parameter.
+/// Parses one resolved parameter.
 pub(crate) fn field<T: Value>(
     resolved: &BTreeMap<String, String>,
     parameter: &'static str,
@@ -290,7 +290,8 @@ pub(crate) fn field<T: Value>(
         .ok_or(ScenarioError::Unresolved { parameter })
 }
 
-/// Canonical text of `text` as a value of `param`, and what it stands for in later expressions.
+/// Converts `text` to the canonical text of a value of `param`, and to its value for later expressions. Fails if it
+/// cannot be parsed or is out of bounds.
 pub(crate) fn canonical(
     scenario: &str,
     param: &Param,
@@ -322,17 +323,17 @@ pub(crate) fn canonical(
     let mut quantity = evaluate(param.kind, text, names)
         .map_err(|why| bad(format!("{why}; give {}", param.bounds())))?;
     if param.kind == Kind::Size && (quantity.bytes, quantity.nanos) == (0, 0) {
-        // A size may be written as a plain number of bytes.
+        // A size may be given as a plain number of bytes.
         quantity.bytes = 1;
     }
     quantity.value = match param.kind {
-        // Adding zero turns negative zero into zero, which prints as it was read.
+        // Adding zero turns negative zero into zero, so that the text is canonical.
         Kind::Real => quantity.value + 0.0,
         // Sizes are those of mappings and files: whole pages.
         Kind::Size if quantity.value >= PAGE_BYTES => {
             (quantity.value / PAGE_BYTES).floor() * PAGE_BYTES
         }
-        // A fraction of a page, nanosecond or process is dropped; a negative value is not hidden.
+        // A fraction of a page, nanosecond or process is dropped. Negative values stay negative and are refused below.
         _ => quantity.value.floor(),
     };
     if (quantity.bytes, quantity.nanos) != (wanted.bytes, wanted.nanos) {
@@ -364,7 +365,7 @@ pub(crate) fn canonical(
     Ok((show(param.kind, quantity.value), Some(quantity)))
 }
 
-/// Computes an expression; sizes become pages where pages are wanted.
+/// Evaluates an expression; sizes are converted to pages if the parameter is in pages.
 fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
     let quantity = expr::evaluate(text, names)?;
     if kind == Kind::Pages && quantity.bytes == 1 && quantity.nanos == 0 {

@@ -1,4 +1,4 @@
-//! When a server is ready: a port that is listened on, a line that it wrote, or a file that is there.
+//! Detects when a server is ready: a listening port, a line of output, or an existing file.
 
 use std::fs;
 use std::path::Path;
@@ -7,24 +7,24 @@ use regex_lite::Regex;
 
 use crate::running::RunningProgram;
 
-/// What stands for the state of a socket that listens, in `/proc/net/tcp`. Source: kernel `Documentation/networking/proc_net_tcp.rst`.
+/// State of a listening socket in `/proc/net/tcp`. Source: kernel `Documentation/networking/proc_net_tcp.rst`.
 const LISTENS: &str = "0A";
-/// What is asked for, for messages.
+/// Expected form, for error messages.
 const FORM: &str = "write 'port N', 'line REGEX' or 'file PATH', as in --ready 'port 6379'";
 
-/// The sign by which a server is known to be ready.
+/// Condition for a server to be ready.
 #[derive(Clone, Debug)]
 pub(crate) enum Ready {
     /// A process listens on this TCP port.
     Port(u16),
-    /// It wrote a line that this expression finds, to standard output or standard error.
+    /// A line of standard output or standard error matches this expression.
     Line(Regex),
-    /// This file is there, by its path inside.
+    /// This file exists; a path in the server's root.
     File(String),
 }
 
 impl Ready {
-    /// Reads `port N`, `line REGEX` or `file PATH`; the reason where it is none of them.
+    /// Parses `port N`, `line REGEX` or `file PATH`. The error says what is wrong.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (kind, rest) = text.trim().split_once(' ').unwrap_or((text, ""));
         let rest = rest.trim();
@@ -35,7 +35,7 @@ impl Ready {
                 Ok(port) => Ok(Self::Port(port)),
             },
             ("line", pattern) => {
-                // Each line by itself, whatever stands around it.
+                // The expression is matched against each line separately.
                 let compiled = Regex::new(&format!("(?m:{pattern})"));
                 compiled
                     .map(Self::Line)
@@ -48,8 +48,8 @@ impl Ready {
         }
     }
 
-    /// Whether the server is ready; `has_written` says that it wrote something since this was asked last. `root` is its root and
-    /// `folder` the folder inside in which it started.
+    /// True if the server is ready. `has_written` is true if it wrote something since the last call. `root` is its root
+    /// directory, and `folder` its working directory in the root.
     pub(crate) fn is_there(
         &self,
         server: &RunningProgram,
@@ -69,7 +69,7 @@ impl Ready {
                         .any(|capture| regex.is_match(&capture.text()))
             }
             Self::File(path) => {
-                // Links are not followed: they lead elsewhere from here than from inside.
+                // Symbolic links are not followed, because they would be resolved outside of the root.
                 let inside = Path::new(folder).join(path);
                 let inside = inside.strip_prefix("/").unwrap_or(&inside);
                 fs::symlink_metadata(root.join(inside)).is_ok()
@@ -78,7 +78,7 @@ impl Ready {
     }
 }
 
-/// Whether a table of sockets has one that listens on this port.
+/// True if a table of sockets has one that listens on this port.
 fn listens(table: &str, port: u16) -> bool {
     let end = format!(":{port:04X}");
     table.lines().skip(1).any(|line| {

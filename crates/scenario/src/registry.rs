@@ -1,4 +1,4 @@
-//! The list of all scenarios: adding one is its file and a line here.
+//! The list of all scenarios. To add one, add its file and a line here.
 
 use pagetide_quantity::hint;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::scenario::{
     alloc, contswap, fault, filecopy, highalloc, kv, patterns, program, swapbench, usemem,
 };
 
-/// Every scenario, in the order in which they are shown.
+/// All scenarios in display order.
 static SCENARIOS: &[&Definition] = &[
     &contswap::CONTSWAP,
     &patterns::PATTERNS,
@@ -36,12 +36,13 @@ static SCENARIOS: &[&Definition] = &[
     &program::PROGRAM,
 ];
 
-/// Every scenario, in the order in which they are shown.
+/// All scenarios in display order.
 pub fn list() -> &'static [&'static Definition] {
     SCENARIOS
 }
 
-/// The scenario of this name; patterns may carry their parameters: `zipf(1.1)`, `file:trace.txt`.
+/// Finds a scenario by name. The name of a pattern may include its parameters: `zipf(1.1)`, `file:trace.txt`. Fails for
+/// an unknown name, with a similar name.
 pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
     let plain = base(name);
     SCENARIOS
@@ -58,15 +59,15 @@ pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
         })
 }
 
-/// The name before parameters in parentheses or a path.
+/// The part of a name before parameters in parentheses or a path.
 fn base(name: &str) -> &str {
     name.split(['(', ':']).next().unwrap_or(name).trim()
 }
 
-/// Resolves every parameter to canonical text, and refuses what cannot be run.
+/// Resolves every parameter to canonical text. Fails for what cannot run.
 ///
-/// `given` holds values and expressions over `memory`, `swap`, `cpus`, `scale` and earlier parameters. `scale` is the
-/// size relative to the original; without it, it follows from the memory.
+/// `given` contains values and expressions over `memory`, `swap`, `cpus`, `scale` and earlier parameters. `scale` is
+/// the size relative to the original; by default it follows from the memory.
 pub fn resolve(
     name: &str,
     as_written: bool,
@@ -79,7 +80,7 @@ pub fn resolve(
     if name.trim() != definition.name {
         patterns::take_pattern(definition, name, &mut given)?;
     }
-    // Under the general name, a pattern has the defaults it has under its own.
+    // For `patterns` with a named pattern, use the defaults of the scenario with that name.
     if definition.name == patterns::PATTERNS.name
         && let Some(own) = given.get("pattern").and_then(|pattern| find(pattern).ok())
     {
@@ -89,7 +90,7 @@ pub fn resolve(
     definition::resolve(definition, as_written, scale, &given, context)
 }
 
-/// What a trial, its parameters resolved, needs of the arena.
+/// Requirements on the arena of a trial with resolved parameters.
 pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     (find(&subject.scenario)?.needs)(&subject.params, form(subject.as_written))
 }
@@ -143,7 +144,7 @@ mod tests {
             assert!(params.contains_key("pattern"), "{name}");
             let again = resolve(name, false, None, &params, &CONTEXT).unwrap();
             assert_eq!(again, params, "{name}");
-            // Another pattern than the name's is a contradiction.
+            // A pattern that differs from the name is a contradiction.
             let mut other = params.clone();
             other.insert("pattern".to_owned(), "linear".to_owned());
             assert!(

@@ -1,8 +1,8 @@
-//! The least of io_uring that a copy needs: one read or write submitted at a time, by raw system calls.
+//! A minimal io_uring client for copying: one read or write is submitted at a time, by raw system calls.
 //!
-//! Layouts: include/uapi/linux/io_uring.h. Available since Linux 5.6 with these two operations.
+//! Layouts: include/uapi/linux/io_uring.h. Linux supports these two operations since 5.6.
 
-// Offsets come from the kernel and are multiples of the words' sizes.
+// Offsets come from the kernel and are multiples of the word size.
 #![allow(clippy::cast_ptr_alignment)]
 
 use std::fs::File;
@@ -94,7 +94,7 @@ impl Area {
         Mapping::with(Source::File(ring.as_fd(), offset), size, libc::MAP_POPULATE).map(Self)
     }
 
-    /// The word at `offset`, which the kernel shares.
+    /// The word at `offset`, which is shared with the kernel. Panics if it is outside of the mapping.
     fn word(&self, offset: u32) -> &AtomicU32 {
         assert!(
             offset as usize + 4 <= self.0.length(),
@@ -104,7 +104,7 @@ impl Area {
         unsafe { &*self.0.at(offset as usize).cast() }
     }
 
-    /// The `index`-th `T` from `offset`.
+    /// Address of element `index` of the array of `T` at `offset`. Panics if it is outside of the mapping.
     fn item<T>(&self, offset: u32, index: u32) -> *mut T {
         let at = offset as usize + index as usize * size_of::<T>();
         assert!(
@@ -150,7 +150,7 @@ impl Ring {
         })
     }
 
-    /// Submits one operation and waits for its result.
+    /// Submits one operation, waits for it and returns its result.
     fn once(&self, submission: Submission) -> io::Result<u64> {
         let tail = self.submissions.word(self.setup.sq.tail);
         let at = tail.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! A process of a user's program that was started: its output, its end, and those that descend from it.
+//! A running program of the user: its output, its end, and its descendants.
 
 use std::fs;
 use std::io;
@@ -14,16 +14,16 @@ use crate::workers::{ProcessUsage, Usage};
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// With this status.
+    /// It exited with this status.
     Exit(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signal(i32),
-    /// It was killed at its time limit.
+    /// It was killed at the time limit.
     TimeLimit,
 }
 
 impl Ending {
-    /// What a status of the kernel's says.
+    /// Decodes a wait status.
     fn of(status: libc::c_int) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal(libc::WTERMSIG(status))
@@ -33,25 +33,25 @@ impl Ending {
     }
 }
 
-/// A program that was started.
+/// A running program.
 pub(crate) struct RunningProgram {
-    /// Its first word.
+    /// Its first argument.
     name: String,
-    /// Number of its first process, which leads a session.
+    /// Process ID of its first process, which is a session leader.
     pid: libc::pid_t,
     handle: OwnedFd,
     /// When it was started.
     pub began: Nanos,
-    /// What it wrote.
+    /// Its standard output.
     pub output: Capture,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub errors: Capture,
-    /// Where it says what kept it from starting.
+    /// Pipe on which the child reports why the program could not be started.
     fault: OwnedFd,
 }
 
 impl RunningProgram {
-    /// The program whose first process has this number.
+    /// A program whose first process has this ID. Fails if the process cannot be watched.
     pub(crate) fn new(
         name: String,
         pid: libc::pid_t,
@@ -70,7 +70,7 @@ impl RunningProgram {
         })
     }
 
-    /// What to wait for: output, errors, and the end of its first process.
+    /// Events to poll for: output, errors, and the end of its first process.
     pub(crate) fn waits_for(&self) -> [libc::pollfd; 3] {
         [
             self.output.waits_for(),
@@ -83,7 +83,7 @@ impl RunningProgram {
         ]
     }
 
-    /// Takes what it wrote; true if its first process has ended.
+    /// Reads available output. Returns true if its first process has ended.
     pub(crate) fn take(&mut self, events: &[libc::pollfd]) -> bool {
         let is_there = |at: usize| events.get(at).is_some_and(|event| event.revents != 0);
         if is_there(0) {
@@ -95,13 +95,13 @@ impl RunningProgram {
         is_there(2)
     }
 
-    /// Whether its first process has ended or has begun to. The kernel closes what a process has open before it calls it ended, so
-    /// who talks to it may know before we do.
+    /// True if its first process has ended or is exiting. The kernel closes the open files of a process before it
+    /// reports the exit, so a client of the process may notice the end earlier than we do.
     pub(crate) fn is_ending(&self) -> bool {
         // Source: kernel `include/linux/sched.h`.
         const PF_EXITING: u32 = 4;
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        // Flags are the seventh field after the name in parentheses, which may have any characters.
+        // Flags are the seventh field after the name, which is in parentheses and may contain any character.
         let flags = stat.rsplit_once(')');
         let flags = flags.and_then(|(_, rest)| rest.split_whitespace().nth(6));
         flags
@@ -109,13 +109,13 @@ impl RunningProgram {
             .is_some_and(|flags| flags & PF_EXITING != 0)
     }
 
-    /// Takes all that it wrote.
+    /// Reads all available output.
     pub(crate) fn take_all(&mut self) {
         self.output.take();
         self.errors.take();
     }
 
-    /// How its first process ended, which it has.
+    /// How its first process ended; it must have ended.
     pub(crate) fn ending(&self, reaped: &mut Reaped) -> Ending {
         let known = reaped.statuses.iter().find(|(pid, _)| *pid == self.pid);
         let status = match known {
@@ -125,10 +125,10 @@ impl RunningProgram {
         Ending::of(status.unwrap_or_default())
     }
 
-    /// What kept it from becoming the program. To be asked after its end: until then this waits.
+    /// Fails if the child could not execute the program. Must be called after its end; before, it blocks.
     pub(crate) fn could_start(&self) -> Result<(), Stop> {
         let mut said = [0_u8; 5];
-        // SAFETY: the buffer lives through the call and has as many bytes. The writing end is closed by now.
+        // SAFETY: the buffer lives through the call and has as many bytes. The write end is closed by now.
         let read =
             unsafe { libc::read(self.fault.as_raw_fd(), said.as_mut_ptr().cast(), said.len()) };
         if read != 5 {
@@ -142,24 +142,24 @@ impl RunningProgram {
         ))
     }
 
-    /// Whether a process of its session is there.
+    /// True if its session has other live processes.
     pub(crate) fn has_others(&self) -> bool {
         processes().any(|process| process.session == self.pid && process.pid != self.pid)
     }
 
-    /// Kills the processes of its session.
+    /// Kills the processes of its session. Returns their number.
     pub(crate) fn kill(&self) -> usize {
         let own = processes().filter(|process| process.session == self.pid);
         kill_each(own.map(|process| process.pid))
     }
 }
 
-/// Kills every process that descends from this one. Returns how many there were.
+/// Kills every descendant of this process. Returns their number.
 pub(crate) fn kill_all() -> usize {
     kill_each(descendants().into_iter())
 }
 
-/// How many processes descend from this one, without those of a load's session.
+/// Number of descendants of this process, without those in the session of `load`.
 pub(crate) fn descendants_beside(load: Option<&RunningProgram>) -> usize {
     let all = descendants();
     let is_of_load = |process: &Process| load.is_some_and(|load| process.session == load.pid);
@@ -178,18 +178,19 @@ fn kill_each(pids: impl Iterator<Item = libc::pid_t>) -> usize {
     killed
 }
 
-/// Processes that ended, with what the kernel accounted to each.
+/// Processes that have been reaped, with their resource usage.
 #[derive(Default)]
 pub(crate) struct Reaped {
     statuses: Vec<(libc::pid_t, libc::c_int)>,
-    /// What each used.
+    /// Resource usage of each.
     pub processes: Vec<ProcessUsage>,
-    /// The largest resident memory of one of them.
+    /// Largest resident memory of any of them.
     pub peak: Bytes,
 }
 
 impl Reaped {
-    /// Reaps a child, or any with -1. Returns its status, -1 where it still runs, and nothing where there is none.
+    /// Reaps a child, or any child for -1. Returns its wait status, -1 if it still runs, and `None` if there is no such
+    /// child.
     pub(crate) fn reap(&mut self, pid: libc::pid_t, flags: libc::c_int) -> Option<libc::c_int> {
         // SAFETY: a rusage of zeros is a valid value to write to.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -206,7 +207,7 @@ impl Reaped {
                     let number = u32::try_from(ended).unwrap_or(0);
                     let usage_of = ProcessUsage::of(number, Usage::from_kernel(&usage));
                     self.processes.push(usage_of);
-                    // The kernel counts in KiB.
+                    // The kernel reports KiB.
                     let resident = Bytes(u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10);
                     self.peak = self.peak.max(resident);
                     return Some(status);
@@ -215,7 +216,7 @@ impl Reaped {
         }
     }
 
-    /// Reaps all children that have ended. False where there are no others.
+    /// Reaps all children that have ended. Returns false if there are no more children.
     pub(crate) fn reap_ended(&mut self) -> bool {
         loop {
             match self.reap(-1, libc::WNOHANG) {
@@ -227,7 +228,7 @@ impl Reaped {
     }
 }
 
-/// A descriptor that can be read from when the process ends.
+/// A descriptor that becomes readable when the process ends.
 fn handle(pid: libc::pid_t) -> Result<OwnedFd, Stop> {
     // SAFETY: takes two numbers; on success a descriptor comes back that nobody else has.
     let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -238,7 +239,7 @@ fn handle(pid: libc::pid_t) -> Result<OwnedFd, Stop> {
     }
 }
 
-/// A process, as `/proc/PID/stat` has it.
+/// A process, from `/proc/PID/stat`.
 struct Process {
     pid: libc::pid_t,
     parent: libc::pid_t,
@@ -252,7 +253,7 @@ fn all_processes() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // State, parent, group and session come after the name in parentheses, which may have any characters.
+        // State, parent, group and session follow the name, which is in parentheses and may contain any character.
         let (_, rest) = stat.rsplit_once(')')?;
         let mut words = rest.split_whitespace();
         let is_zombie = words.next()? == "Z";
@@ -266,12 +267,12 @@ fn all_processes() -> impl Iterator<Item = Process> {
     })
 }
 
-/// Those that have not ended.
+/// All processes that are not zombies.
 fn processes() -> impl Iterator<Item = Process> {
     all_processes().filter(|process| !process.is_zombie)
 }
 
-/// Processes that descend from this one.
+/// IDs of the live descendants of this process.
 fn descendants() -> Vec<libc::pid_t> {
     let parents: Vec<Process> = all_processes().collect();
     let mut found = vec![libc::pid_t::try_from(std::process::id()).unwrap_or(0)];

@@ -1,7 +1,7 @@
-//! Memory held in single scattered pages, so that free memory is fragmented.
+//! Holds single scattered pages, so that free memory is fragmented.
 //!
-//! The original aged a machine for minutes until its memory was fragmented. Pages that are held in between do so at once and
-//! by a stated degree: compaction can move them, reclaim cannot take them.
+//! The original aged a machine for minutes until its memory was fragmented. Holding scattered pages does so at once and
+//! to a defined degree: compaction can move these pages, but reclaim cannot free them.
 
 use pagetide_quantity::{Bytes, Pages};
 
@@ -10,21 +10,21 @@ use crate::fill::Filler;
 use crate::mapping::Mapping;
 use crate::number;
 
-/// Share of the memory over which the pages are scattered: filling all of it would start reclaim.
+/// Fraction of the memory over which the pages are scattered; filling all of it would start reclaim.
 const SPAN: f64 = 0.85;
 /// `MADV_DONTNEED_LOCKED` of Linux 5.18 (include/uapi/asm-generic/mman-common.h).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
-/// Scattered pages, freed when dropped.
+/// Scattered pages, freed on drop.
 pub(crate) struct ScatteredPages(#[expect(dead_code, reason = "held, not looked at")] Mapping);
 
 impl ScatteredPages {
-    /// Holds so large a share of the memory, above 0.
+    /// Holds this fraction of the memory, which must be above 0.
     pub(crate) fn hold(share: f64, memory: Bytes, filler: &Filler) -> Result<Self, Stop> {
         let span = Pages(number::floor(memory.pages().0 as f64 * SPAN));
         let step = number::floor(SPAN / share).max(2);
         let mapping = Mapping::anonymous(span)?;
-        // Single pages, as neighbouring ones are handed out one after the other.
+        // Base pages, because neighbouring ones are allocated in sequence.
         mapping.advise(libc::MADV_NOHUGEPAGE);
         mapping.lock()?;
         mapping.fill(filler, 0, span.0);

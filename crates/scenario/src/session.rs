@@ -1,4 +1,4 @@
-//! A load and the server that it may have, from their start to their end.
+//! Runs a load, and the server that it may have, from start to end.
 
 use pagetide_quantity::{Bytes, Nanos};
 
@@ -9,11 +9,11 @@ use crate::ready::Ready;
 use crate::running::{Ending, Reaped, RunningProgram, descendants_beside, kill_all};
 use crate::workers::{ProcessUsage, Usage};
 
-/// How long processes that a program leaves behind have to end by themselves.
+/// Time that processes left behind by a program have to exit.
 const GRACE: Nanos = Nanos::from_secs(1);
-/// How often they, and a server that is not ready, are looked at.
+/// Interval for checking them, and a server that is not ready.
 const LOOK: Nanos = Nanos::from_millis(1);
-/// How often the arena is told that time passes.
+/// Interval for reporting progress to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
 /// Why a server did not serve.
@@ -23,46 +23,46 @@ pub(crate) enum ServerFault {
     EndedEarly(Ending),
     /// It ended while its load ran.
     EndedUnderLoad(Ending),
-    /// Its first process ended while others of its processes went on.
+    /// Its first process exited while other processes of it continued.
     InBackground,
     /// It was not ready within the time limit.
     NeverReady,
 }
 
-/// What a server left.
+/// Result of a server.
 pub(crate) struct ServerRun {
-    /// Why it did not serve.
+    /// Why it did not serve; `None` if it did.
     pub fault: Option<ServerFault>,
-    /// It, after its end.
+    /// The ended server.
     pub program: RunningProgram,
 }
 
-/// What a load left.
+/// Result of a load.
 pub(crate) struct LoadRun {
     /// How it ended.
     pub ending: Ending,
-    /// From its start to the end of its first process.
+    /// Time from its start to the end of its first process.
     pub elapsed: Nanos,
-    /// Processes that were still there after the first one had ended, and had to be killed.
+    /// Number of processes that continued after the first one had ended, and had to be killed.
     pub left_behind: usize,
-    /// It, after its end.
+    /// The ended load.
     pub program: RunningProgram,
 }
 
-/// What is known of programs that ended.
+/// Results of the programs that ended.
 pub(crate) struct Run {
-    /// The load; nothing where its server did not get ready.
+    /// The load; `None` if its server did not become ready.
     pub load: Option<LoadRun>,
-    /// The server, where there is one.
+    /// The server, if there is one.
     pub server: Option<ServerRun>,
-    /// What the kernel accounted to each of their processes that were ours to wait for, and those that they waited for.
+    /// Resource usage of each process that we reaped, including the children that it reaped.
     pub processes: Vec<ProcessUsage>,
-    /// The largest resident memory of one of its processes.
+    /// Largest resident memory of any process.
     pub peak: Bytes,
 }
 
 impl Run {
-    /// What all processes used together.
+    /// Total resource usage of all processes.
     pub(crate) fn usage(&self) -> Usage {
         let all = self.processes.iter().map(|process| Usage {
             user: process.user,
@@ -74,17 +74,17 @@ impl Run {
     }
 }
 
-/// Programs that run, and what is known of those that ended. `tick` of its functions is called every second at least.
+/// Running programs, and the results of those that ended. `tick` is called at least every second.
 pub(crate) struct Session {
     clock: Clock,
-    /// Time of the server to get ready, and of the load to end.
+    /// Time limit for the server to become ready, and for the load to end.
     limit: Nanos,
     reaped: Reaped,
     server: Option<ServerRun>,
 }
 
 impl Session {
-    /// A session in which each program has so much time.
+    /// A session with this time limit for each program.
     pub(crate) fn new(clock: Clock, limit: Nanos) -> Self {
         Self {
             clock,
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Starts the server and waits until it is ready.
+    /// Starts the server and waits until it is ready, has ended, or the time limit is reached.
     pub(crate) fn serve(
         &mut self,
         launch: &Launch<'_>,
@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    /// Runs the load to its end or to the time limit, unless its server is not there, then ends the server.
+    /// Runs the load until it ends or the time limit is reached, unless the server failed. Then kills the server.
     pub(crate) fn load(mut self, launch: &Launch<'_>, tick: &dyn Fn()) -> Result<Run, Stop> {
         let serves = |server: &ServerRun| server.fault.is_none();
         let load = if self.server.as_ref().is_none_or(serves) {
@@ -167,7 +167,7 @@ impl Session {
             None
         };
         if let Some(server) = &mut self.server {
-            // At once, so that nothing of what it does when it ends is measured.
+            // Killed at once, so that its shutdown is not measured.
             loop {
                 kill_all();
                 server.program.take_all();
@@ -204,7 +204,7 @@ impl Session {
             };
             let mut events = load.waits_for().to_vec();
             let own = events.len();
-            // A server that has ended is not waited for again.
+            // Do not poll a server that has already ended.
             let serving = self.server.as_mut().filter(|server| server.fault.is_none());
             if let Some(server) = &serving {
                 events.extend(server.program.waits_for());
@@ -217,7 +217,7 @@ impl Session {
             if load.take(&events[..own]) {
                 break;
             }
-            // One that ends because its load does is looked at after the load's end.
+            // A server that ends because its load ends is examined after the end of the load.
             if server_ended && !expired && !load.is_ending() {
                 self.mourn(load);
             }
@@ -228,7 +228,7 @@ impl Session {
         (if expired { Ending::TimeLimit } else { ending }, elapsed)
     }
 
-    /// Takes note that the server ended while the load ran, and ends the load.
+    /// Records that the server ended while the load ran, and kills the load.
     fn mourn(&mut self, load: &RunningProgram) {
         let Some(mut server) = self.server.take() else {
             return;
@@ -239,14 +239,14 @@ impl Session {
         load.kill();
     }
 
-    /// Takes note of a server that crashed although the load ended as soon, as one does that only says it lost its server. A server
-    /// that ended well at the load's end served it to the end.
+    /// Checks whether the server crashed at the time the load ended, because a load may exit normally after it lost its
+    /// server. A server that exited with status 0 at the end of the load served it to the end.
     fn look_for_crash(&mut self, load: &RunningProgram) {
         let Some(mut server) = self.server.take() else {
             return;
         };
         if server.fault.is_none() && server.program.is_ending() {
-            // It ends by itself: the wait is short.
+            // The process is already exiting, so the wait is short.
             let fault = self.fault_of(&server.program, Some(load), ServerFault::EndedUnderLoad);
             let ended_well = ServerFault::EndedUnderLoad(Ending::Exit(0));
             server.fault = Some(fault).filter(|fault| *fault != ended_well);
@@ -254,13 +254,14 @@ impl Session {
         self.server = Some(server);
     }
 
-    /// Waits until the processes that the load left behind have ended; those that do not are killed. Returns how many those were.
+    /// Waits until the processes that the load left behind have ended; kills those that do not. Returns the number
+    /// killed.
     fn end_of_others(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> usize {
         let since = self.clock.now();
         let mut killed = 0;
         loop {
             let is_any = self.reaped.reap_ended();
-            // Beside a server only those of the load's own session are known to be the load's.
+            // With a server, only processes in the load's session are known to belong to the load.
             let is_own = is_any && (self.server.is_none() || load.has_others());
             if !is_own {
                 return killed;
@@ -282,14 +283,14 @@ impl Session {
     }
 }
 
-/// Waits for one of these events, for so long at most.
+/// Polls for these events, up to this time.
 fn wait(events: &mut [libc::pollfd], time: Nanos) {
     let count = libc::nfds_t::try_from(events.len()).unwrap_or(0);
     // SAFETY: the slice has that many elements and lives through the call.
     unsafe { libc::poll(events.as_mut_ptr(), count, millis(time)) };
 }
 
-/// The number of milliseconds in a time, rounded up.
+/// A time in milliseconds, rounded up.
 fn millis(time: Nanos) -> libc::c_int {
     libc::c_int::try_from(time.0.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX)
 }

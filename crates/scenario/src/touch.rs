@@ -1,13 +1,13 @@
-//! The timed touch loop: one clock read an access, a histogram and a log entry.
+//! The timed touch loop: one clock read per access, a histogram and a log entry.
 //!
-//! The end of one access is the start of the next, so a trial of n accesses reads the clock n times and once more for
-//! each batch. Between two readings the loop does nothing but the access and noting the reading: references are made
-//! before a batch, and its histogram and log are brought up to date after it, where the processor can overlap what a
-//! fenced clock read between two accesses would keep apart.
+//! The end of one access is the start of the next, so a trial of n accesses reads the clock n times plus once per
+//! batch. Between two readings the loop does only the access and stores the reading. References are generated before a
+//! batch, and histogram and log are updated after it, where the processor can overlap work that fenced clock reads
+//! between accesses would serialise.
 
-// Between two clock readings a call would be measured too.
+// A function call between two clock readings would be measured too.
 #![allow(clippy::inline_always)]
-// Pages are aligned far beyond any word.
+// Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
 
 use std::marker::PhantomData;
@@ -23,32 +23,32 @@ use crate::harness::LockedBuffer;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 
-/// Bits of a log entry that hold nanoseconds; the page stands above them.
+/// Number of lower bits of a log entry that hold nanoseconds; the page number is above them.
 pub const LATENCY_BITS: u32 = 36;
-/// Longest latency that a log entry can hold, about 69 seconds.
+/// Largest latency that a log entry can hold, about 69 seconds.
 pub const MAX_LATENCY_NS: u64 = (1 << LATENCY_BITS) - 1;
-/// References made at a time.
+/// Number of references generated at once.
 pub(crate) const BATCH: usize = 1024;
-/// Bit of a reference that says it writes.
+/// Bit of a reference that marks a write.
 pub(crate) const WRITE: u32 = 1 << 31;
-/// Bits of a reference that say which page.
+/// Mask of the page number in a reference.
 const PAGE_BITS: u32 = (1 << 28) - 1;
 
-/// What one reference does to its page.
+/// Amount of memory that a reference touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// One word.
     Word,
-    /// All of it: a copy of the page to or from a buffer.
+    /// The whole page: a copy to or from a buffer.
     Page,
 }
 
-/// Where in its page a reference touches a word.
+/// Offset of the touched word in its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offset {
-    /// Another cache line in every page, so that a processor's cache sets are used evenly.
+    /// A different cache line in each page, so that the processor's cache sets are used evenly.
     Spread,
-    /// The same byte in every page, a multiple of 8 below 4096.
+    /// The same offset in every page, a multiple of 8 below 4096.
     At(u32),
 }
 
@@ -60,19 +60,20 @@ pub struct Touch<'m> {
     /// Number of pages.
     pages: u64,
     amount: Amount,
-    /// Cache lines that vary with the page.
+    /// Mask of the offset bits that vary with the page.
     spread: u32,
-    /// Byte added in every page.
+    /// Offset bits that are the same in every page.
     fixed: u32,
-    /// The workload stays mapped as long as it is touched.
+    /// The workload must stay mapped while it is touched.
     mapping: PhantomData<&'m Mapping>,
 }
 
 impl<'m> Touch<'m> {
-    /// Touches `pages` pages from `base`.
+    /// Touches `pages` pages from `base` on.
     ///
     /// # Safety
-    /// The pages must be mapped readable and writable during `'m`, and no reference to their bytes may exist meanwhile.
+    /// The pages must be mapped readable and writable during `'m`, and no reference to their bytes may exist in that
+    /// time.
     pub const unsafe fn new(base: *mut u8, pages: u64, amount: Amount, offset: Offset) -> Self {
         let (spread, fixed) = match offset {
             Offset::Spread => (0xfc0, 0),
@@ -104,7 +105,7 @@ impl<'m> Touch<'m> {
         );
     }
 
-    /// The word of `page` that is touched.
+    /// Address of the touched word of `page`.
     #[inline(always)]
     fn word(&self, page: u32) -> *mut u64 {
         // Fibonacci hashing: the upper bits of the product are spread evenly over neighbouring pages.
@@ -121,19 +122,19 @@ impl<'m> Touch<'m> {
     }
 }
 
-/// A moment of a [`Recorder`].
+/// The state of a [`Recorder`] at some time.
 pub(crate) struct Mark {
     dense: Vec<u64>,
     sum: u64,
 }
 
-/// What was measured: a histogram and, as far as it fits, a log of every access.
+/// Records latencies: a histogram and a log of accesses, as far as it fits.
 ///
-/// The log lies in the output region: it cannot outlive the region's mapping.
+/// The log is in the output region, so it cannot outlive the mapping of the region.
 pub struct Recorder<'m> {
     dense: LockedBuffer<u64>,
     scratch: LockedBuffer<u64>,
-    /// The clock after each access of a batch.
+    /// The clock reading after each access of a batch.
     ends: LockedBuffer<u64>,
     sum: u64,
     min: u64,
@@ -144,7 +145,7 @@ pub struct Recorder<'m> {
 }
 
 impl<'m> Recorder<'m> {
-    /// A recorder without a log.
+    /// A recorder without a log. Fails if its buffers cannot be mapped.
     pub fn new() -> Result<Self, Box<dyn std::error::Error>> {
         Ok(Self::without_log()?)
     }
@@ -163,22 +164,22 @@ impl<'m> Recorder<'m> {
         })
     }
 
-    /// Keeps a log of up to `accesses` accesses in the region, under this name; fewer where the region is small.
+    /// Adds a log of up to `accesses` accesses, stored in the region under this name; fewer if the region is small.
     pub fn log_to(&mut self, region: &Region<'m>, name: &str, accesses: u64) {
-        // Half of what is free at most: other series must find room too.
+        // At most half of the free space, because other series need space too.
         let most = region.free() / 2 / 8 * 8;
         let wanted = number::index(accesses.saturating_mul(8)).min(most);
         self.log = region.frame(Kind::Blob, name, wanted).ok();
         self.kept = 0;
     }
 
-    /// What a reference that writes a whole page writes, unless one that reads came before: the content of a page.
+    /// Sets the page content that a whole-page write copies, until a whole-page read replaces it.
     pub(crate) fn write_content(&mut self, filler: &Filler) {
         // SAFETY: the buffer is a page long and not borrowed elsewhere.
         unsafe { filler.page(self.scratch.as_mut_ptr().cast(), u64::MAX / 2) };
     }
 
-    /// This moment, for [`Recorder::since`].
+    /// The current state, for [`Recorder::since`].
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             dense: self.dense.to_vec(),
@@ -186,7 +187,7 @@ impl<'m> Recorder<'m> {
         }
     }
 
-    /// The accesses after `mark`; minimum and maximum are as exact as buckets are.
+    /// Histogram of the accesses after `mark`; minimum and maximum are as precise as the buckets.
     pub(crate) fn since(&self, mark: &Mark) -> Histogram {
         let dense: Vec<u64> = self
             .dense
@@ -220,18 +221,18 @@ impl<'m> Recorder<'m> {
         self.sum
     }
 
-    /// Smallest and largest latency; zero without accesses.
+    /// Smallest and largest latency in nanoseconds; zero without accesses.
     pub const fn range(&self) -> (u64, u64) {
         (if self.count == 0 { 0 } else { self.min }, self.max)
     }
 
-    /// The histogram so far.
+    /// Histogram of all latencies so far, in nanoseconds.
     pub fn histogram(&self) -> Histogram {
         let (min, max) = self.range();
         Histogram::from_dense(&self.dense, self.sum, min, max)
     }
 
-    /// The latency below which a share `q` of all lies (nearest rank): exact where the log holds every access, else
+    /// Quantile `q` of the latencies in nanoseconds (nearest rank). Exact if the log contains every access, otherwise
     /// from the histogram.
     pub fn quantile(&mut self, q: f64) -> u64 {
         let kept = self.kept;
@@ -250,10 +251,10 @@ impl<'m> Recorder<'m> {
         self.max
     }
 
-    /// The `rank`-th smallest logged latency within `low..=high`, of which there are at least that many.
+    /// The `rank`-th smallest logged latency within `low..=high`; there must be at least that many.
     ///
-    /// The range is divided into as many parts as the scratch buffer has, again and again, so that no copy of the log
-    /// is needed.
+    /// The range is repeatedly divided into as many parts as the scratch buffer has entries, so that the log need not
+    /// be copied.
     fn nth_within(&mut self, mut low: u64, mut high: u64, mut rank: u64) -> u64 {
         let Some(log) = self.log.as_mut() else {
             return low;
@@ -283,7 +284,7 @@ impl<'m> Recorder<'m> {
         low
     }
 
-    /// Completes the log; the warning says if it does not hold every access.
+    /// Finishes the log. Returns a warning if it does not contain every access.
     pub fn finish(&mut self) -> Option<Warning> {
         let log = self.log.take();
         let kept = std::mem::take(&mut self.kept);
@@ -297,8 +298,8 @@ impl<'m> Recorder<'m> {
         None
     }
 
-    /// Times one access after the other. `batch` holds page numbers, with the highest bit set where the reference
-    /// writes; pages beyond the workload are refused by a panic.
+    /// Times the accesses of a batch one after the other. `batch` contains page numbers, with the highest bit set for a
+    /// write. Panics if a page is outside of the workload.
     pub fn touch(&mut self, clock: Clock, touch: &Touch, batch: &[u32]) {
         touch.must_hold(batch);
         for batch in batch.chunks(BATCH) {
@@ -318,7 +319,7 @@ impl<'m> Recorder<'m> {
         self.keep(clock, start, batch);
     }
 
-    /// The timed loop: notes the clock after each access and gives the clock before the first.
+    /// The timed loop: stores the clock after each access and returns the clock before the first.
     #[inline(always)]
     fn time<T: Ticks>(&mut self, batch: &[u32], access: impl Fn(u32)) -> u64 {
         let start = T::ticks();
@@ -329,7 +330,7 @@ impl<'m> Recorder<'m> {
         start
     }
 
-    /// Histogram, sums and log of a batch that was timed.
+    /// Adds a timed batch to histogram, sums and log.
     fn keep<T: Ticks>(&mut self, clock: T, start: u64, batch: &[u32]) {
         let room = self.log_room(batch.len());
         let mut entries = match self.log.as_mut() {
@@ -345,7 +346,7 @@ impl<'m> Recorder<'m> {
         let (mut sum, mut min, mut max) = (self.sum, self.min, self.max);
         let mut before = start;
         for (&item, &after) in batch.iter().zip(self.ends.iter()) {
-            // Counters of two processors may differ by a little; time never runs backwards here.
+            // The counters of two processors may differ slightly; negative times count as zero.
             let nanos = clock.nanos(after.saturating_sub(before));
             before = after;
             self.dense[Histogram::index(nanos) as usize] += 1;
@@ -362,7 +363,7 @@ impl<'m> Recorder<'m> {
         self.kept += room as u64;
     }
 
-    /// How many of the coming entries the log has room for.
+    /// Number of the next entries that fit into the log.
     fn log_room(&mut self, entries: usize) -> usize {
         let kept = number::index(self.kept);
         self.log.as_ref().map_or(0, |log| {
@@ -379,7 +380,7 @@ fn access_word(touch: &Touch, item: u32) {
         if item & WRITE == 0 {
             word.read_volatile();
         } else {
-            // A page is never written with zeros: the reference itself has its highest bit set.
+            // A page is never written with zeros: the reference has its highest bit set.
             word.write_volatile(u64::from(item));
         }
     }

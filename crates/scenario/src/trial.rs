@@ -1,4 +1,4 @@
-//! One trial as a scenario sees it: clock, seed, output, and what every trial reports.
+//! The trial handle of a scenario: clock, seed, output, and what every trial reports.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ use crate::registry;
 use crate::touch::Recorder;
 use crate::workers::{Ledger, Member, ProcessUsage, Team, Usage};
 
-/// Called when a phase of the scenario begins, so that counters can be read for each phase.
+/// Called when a phase of the scenario begins, so that counters can be read per phase.
 pub trait PhaseWatch {
     /// The phase called `name` begins now.
     fn phase(&mut self, name: &str) {
@@ -33,67 +33,68 @@ pub struct NoPhaseWatch;
 
 impl PhaseWatch for NoPhaseWatch {}
 
-/// The surroundings of a running scenario. None of them determines a result by itself.
+/// Environment of a running scenario. It must not influence the result.
 pub struct Place<'a> {
-    /// Where output goes.
+    /// Output region.
     pub region: Region<'a>,
-    /// What it is timed with.
+    /// Clock that times the trial.
     pub clock: Clock,
-    /// A writable folder; the file system on the simulated SSD where one was asked for.
+    /// A writable folder; the file system on the simulated SSD if one was requested.
     pub work_dir: &'a Path,
-    /// The compact form of the references' file, empty where none was asked for.
+    /// Compact form of the reference file; empty if none was requested.
     pub data: &'a [u8],
     /// Called at the start of each phase.
     pub watch: &'a mut dyn PhaseWatch,
 }
 
-/// What a scenario hands back; its bulk output lies in the region.
+/// Result of a scenario; its bulk output is in the region.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was measured: every metric of the definition, in its order.
+    /// Every metric of the definition, in its order.
     pub metrics: Vec<Metric>,
     /// Histograms by name.
     pub histograms: BTreeMap<String, Histogram>,
-    /// Why the numbers must not be used.
+    /// Reasons why the numbers must not be used.
     pub invalid: Vec<Invalid>,
-    /// What a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
     /// Texts by name.
     pub texts: BTreeMap<String, String>,
-    /// From start to end.
+    /// Time from start to end.
     pub elapsed: Nanos,
-    /// What the kernel accounted to each process of the workload: the main one first, then those that ended, in that order.
+    /// Resource usage of each process of the workload: the main process first, then the others in the order of their
+    /// end.
     #[serde(default)]
     pub processes: Vec<ProcessUsage>,
 }
 
-/// Processor time in user mode.
+/// The metric `user`.
 pub(crate) const USER: MetricDef = MetricDef::time(
     "user",
-    "processor time of the scenario's processes in user mode, as the kernel accounts it",
+    "user CPU time of the scenario's processes, as accounted by the kernel",
 );
-/// Processor time in the kernel.
+/// The metric `system`.
 pub(crate) const SYSTEM: MetricDef = MetricDef::time(
     "system",
-    "processor time of the scenario's processes in the kernel, as the kernel accounts it",
+    "system CPU time of the scenario's processes, as accounted by the kernel",
 );
-/// Memory of the harness.
+/// The metric `harness`.
 pub(crate) const HARNESS: MetricDef = MetricDef::of(
     "harness",
     Unit::Bytes,
     Direction::Neutral,
-    "memory of the harness itself, beside the workload: locked heap, stack, data and buffers, and page tables",
+    "memory of the harness itself, without the workload: locked heap, stack, data and buffers, and page tables",
 );
 
-/// How well the workload's pages compressed.
+/// The metric `compressed`.
 pub(crate) const COMPRESSED: MetricDef = MetricDef::of(
     "compressed",
     Unit::Share,
     Direction::Neutral,
-    "compressed size of the pages in zram or zswap as a share of their own: what `content` asked for",
+    "compressed size of the pages in zram or zswap divided by their original size; should be near `content`",
 );
 
-/// The metrics of a scenario, and those that every scenario has.
+/// The metrics of a scenario, followed by those that every scenario has.
 macro_rules! metrics {
     ($($def:expr),* $(,)?) => {
         &[$($def,)* $crate::trial::USER, $crate::trial::SYSTEM, $crate::trial::HARNESS]
@@ -101,10 +102,10 @@ macro_rules! metrics {
 }
 pub(crate) use metrics;
 
-/// A trial in progress: the one handle a scenario has.
+/// A trial in progress: the only handle that a scenario gets.
 pub(crate) struct Trial<'a> {
     definition: &'static Definition,
-    /// What determines the trial.
+    /// Everything that determines the result.
     pub subject: &'a Subject,
     pub place: Place<'a>,
     values: BTreeMap<String, Metric>,
@@ -117,8 +118,8 @@ pub(crate) struct Trial<'a> {
     settled: Option<HarnessMemory>,
 }
 
-/// Runs the scenario of `subject`, whose parameters [`crate::resolve`] resolved, to its end; what goes wrong on the way is
-/// in the outcome.
+/// Runs the scenario of `subject`, whose parameters must be resolved by [`crate::resolve`]. Errors and panics are
+/// reported in the outcome.
 pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
     let definition = match registry::find(&subject.scenario) {
         Ok(definition) => definition,
@@ -165,22 +166,22 @@ pub fn run<'a>(subject: &'a Subject, place: Place<'a>) -> Outcome {
 }
 
 impl Trial<'_> {
-    /// In which form the scenario runs.
+    /// The form in which the scenario runs.
     pub(crate) fn form(&self) -> Form {
         form(self.subject.as_written)
     }
 
-    /// Memory that the workload was promised.
+    /// Memory available to the workload.
     pub(crate) fn memory(&self) -> Bytes {
         self.subject.memory.bytes()
     }
 
-    /// Time since the trial's start.
+    /// Time since the start of the trial.
     pub(crate) fn elapsed(&self) -> Nanos {
         self.place.clock.now().since(self.started)
     }
 
-    /// Random numbers of their own for `label`.
+    /// A separate random stream for `label`.
     pub(crate) fn rng(&self, label: &str) -> Rng {
         Rng::stream(self.subject.seed, label)
     }
@@ -192,7 +193,7 @@ impl Trial<'_> {
         self.tick();
     }
 
-    /// Locks and counts the harness's memory; to be called once, before the workload is mapped.
+    /// Locks and counts the harness's memory. Must be called once, before the workload is mapped.
     pub(crate) fn settle(&mut self) {
         if self.settled.is_some() {
             return;
@@ -204,7 +205,7 @@ impl Trial<'_> {
         self.settled = Some(own);
     }
 
-    /// Says how much memory the harness took, its growth during the trial included.
+    /// Reports the memory of the harness, including its growth during the trial.
     fn count_harness(&mut self) {
         let Some(own) = self.settled else {
             return;
@@ -217,7 +218,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Says how many steps the scenario will do.
+    /// Sets the total number of steps.
     pub(crate) fn steps(&self, total: u64) {
         self.place
             .region
@@ -227,7 +228,7 @@ impl Trial<'_> {
         self.place.region.head().done.store(0, Ordering::Relaxed);
     }
 
-    /// Says how many steps were done.
+    /// Sets the number of completed steps.
     pub(crate) fn done(&self, steps: u64) {
         self.place
             .region
@@ -236,7 +237,7 @@ impl Trial<'_> {
             .store(steps, Ordering::Relaxed);
     }
 
-    /// Shows the arena, which ends what makes no progress, that something was done, where steps are not counted.
+    /// Signals progress to the arena, which ends a trial without progress. Needed where steps are not counted.
     pub(crate) fn tick(&self) {
         let head = self.place.region.head();
         if head.total.load(Ordering::Relaxed) == 0 {
@@ -244,7 +245,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Waits in short steps, so that a long wait is not taken for a hang.
+    /// Sleeps in short steps, so that a long sleep is not taken for a hang.
     pub(crate) fn sleep(&self, span: Nanos) {
         let slice = Nanos::from_secs(10);
         let mut left = span;
@@ -257,14 +258,14 @@ impl Trial<'_> {
         self.tick();
     }
 
-    /// Measures the time of `work`.
+    /// Runs `work` and returns its duration and its result.
     pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (Nanos, T) {
         let start = self.place.clock.now();
         let value = work();
         (self.place.clock.now().since(start), value)
     }
 
-    /// The value of a metric of the definition.
+    /// Sets the value of a declared metric.
     pub(crate) fn metric(&mut self, name: &str, value: f64) {
         match self.declared(name) {
             Some(def) => {
@@ -274,12 +275,12 @@ impl Trial<'_> {
         }
     }
 
-    /// A time as the value of a metric.
+    /// Sets a time as the value of a declared metric.
     pub(crate) fn time_metric(&mut self, name: &str, value: Nanos) {
         self.metric(name, value.0 as f64);
     }
 
-    /// Why there is no value of a metric.
+    /// Records why a metric has no value.
     pub(crate) fn absent(&mut self, name: &str, why: &str) {
         match self.declared(name) {
             Some(def) => {
@@ -290,7 +291,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Leaves a metric out: this trial was not asked to measure it.
+    /// Leaves a metric out of the results, because this trial was not asked to measure it.
     pub(crate) fn omit(&mut self, name: &str) {
         self.omitted.push(name.to_owned());
     }
@@ -305,7 +306,7 @@ impl Trial<'_> {
         });
     }
 
-    /// Minimum, mean, percentiles and maximum as metrics `NAME-min` …, and the histogram `NAME`.
+    /// Reports minimum, mean, percentiles and maximum as metrics `NAME-min` and so on, and the histogram `NAME`.
     pub(crate) fn accesses(&mut self, name: &str, recorder: &mut Recorder<'_>) {
         let histogram = recorder.histogram();
         self.metric(&format!("{name}-min"), histogram.min as f64);
@@ -318,14 +319,14 @@ impl Trial<'_> {
         self.histogram(name, histogram);
     }
 
-    /// Keeps a log that is complete.
+    /// Finishes the log of a recorder; warns if it is incomplete.
     pub(crate) fn finish_log(&mut self, recorder: &mut Recorder<'_>) {
         if let Some(warning) = recorder.finish() {
             self.warn(warning);
         }
     }
 
-    /// Keeps a series.
+    /// Stores a series.
     pub(crate) fn series(&mut self, series: &Series) {
         let kept = self
             .place
@@ -336,36 +337,36 @@ impl Trial<'_> {
         }
     }
 
-    /// Keeps a histogram.
+    /// Stores a histogram.
     pub(crate) fn histogram(&mut self, name: &str, histogram: Histogram) {
         self.outcome.histograms.insert(name.to_owned(), histogram);
     }
 
-    /// Says something a reader should know.
+    /// Adds a warning for the reader, once.
     pub(crate) fn warn(&mut self, warning: Warning) {
         if !self.outcome.warnings.contains(&warning) {
             self.outcome.warnings.push(warning);
         }
     }
 
-    /// The same, in free words.
+    /// Adds a warning as free text.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.warn(Warning::Note { text: text.into() });
     }
 
-    /// Says that the kernel lacks something.
+    /// Warns that the kernel does not have a feature.
     pub(crate) fn not_on_this_kernel(&mut self, feature: &str) {
         self.warn(Warning::NotOnThisKernel {
             feature: feature.to_owned(),
         });
     }
 
-    /// The trial is invalid; it goes on, so that all reasons are seen.
+    /// Marks the trial as invalid. It continues, so that all reasons are reported.
     pub(crate) fn invalid(&mut self, invalid: Invalid) {
         self.outcome.invalid.push(invalid);
     }
 
-    /// Invalidates the trial if a count is not what the definition demands.
+    /// Marks the trial as invalid if a count differs from the expected one.
     pub(crate) fn must_count(&mut self, what: &str, expected: u64, found: u64) {
         if expected != found {
             self.invalid(Invalid::WrongCount {
@@ -386,7 +387,7 @@ impl Trial<'_> {
         Team::start(self.place.clock, &self.ledger, what, members, work)
     }
 
-    /// Adds what the kernel accounted to a process that ended.
+    /// Adds the resource usage of a process that ended.
     pub(crate) fn account(&mut self, usage: Usage) {
         self.members = self.members.plus(usage);
     }
@@ -402,7 +403,7 @@ impl Trial<'_> {
         self.ledger.borrow_mut().processes.push(process);
     }
 
-    /// Keeps a text.
+    /// Stores a text.
     pub(crate) fn text(&mut self, name: &str, text: String) {
         self.outcome.texts.insert(name.to_owned(), text);
     }
@@ -434,8 +435,8 @@ impl Trial<'_> {
 }
 
 impl Trial<'_> {
-    /// The metric `compressed`: compressed size / original size of the pages in zram or zswap, measured while the workload still
-    /// holds them.
+    /// Sets the metric `compressed`: compressed size / original size of the pages in zram or zswap. Must be called
+    /// while the workload still holds them.
     pub(crate) fn compressed(&mut self) {
         let zram = pagetide_system::zram::now();
         let amount = |name| pagetide_system::meminfo::amount(name).map(|amount| amount.0);
@@ -444,7 +445,7 @@ impl Trial<'_> {
                 (original > SWAP_HEADER_BYTES).then_some([original, compressed]),
                 "nothing is in zram",
             ),
-            // Kernels without zswap have no such lines, and those where it is off say zero.
+            // Kernels without zswap do not have these lines; if zswap is off they are zero.
             _ => match (amount("Zswapped"), amount("Zswap")) {
                 (Some(original), Some(compressed)) if original > 0 => {
                     (Some([original, compressed]), "")
@@ -461,5 +462,5 @@ impl Trial<'_> {
     }
 }
 
-/// What a swap device holds before anything is swapped, in bytes.
+/// Number of bytes that a swap device contains before anything is swapped.
 const SWAP_HEADER_BYTES: u64 = 4096;

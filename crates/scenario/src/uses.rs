@@ -1,4 +1,4 @@
-//! Use, age and presence of every page of a workload, kept in the output region, which costs the workload no memory.
+//! Reference count, age and presence of every page, stored in the output region, which uses no memory of the workload.
 
 use pagetide_quantity::Unit;
 use pagetide_record::wire::{Frame, Kind};
@@ -10,7 +10,7 @@ use crate::number;
 use crate::pagemap::PageMap;
 use crate::trial::Trial;
 
-/// How often each page was referenced and when last, kept in the output region: it costs the workload no memory.
+/// Number and time of the references to each page, stored in the output region, which uses no memory of the workload.
 pub(crate) struct Uses<'m> {
     pages: usize,
     frame: Option<Frame<'m>>,
@@ -19,7 +19,7 @@ pub(crate) struct Uses<'m> {
 impl<'m> Uses<'m> {
     pub(crate) fn new(trial: &mut Trial<'m>, pages: u64) -> Self {
         let pages = number::index(pages);
-        // Never finished, so that readers pass over it.
+        // The frame is never finished, so that readers ignore it.
         let mut frame = trial.place.region.frame(Kind::Blob, "uses", pages * 8).ok();
         match &mut frame {
             Some(frame) => frame.body().fill(0),
@@ -28,7 +28,8 @@ impl<'m> Uses<'m> {
         Self { pages, frame }
     }
 
-    /// One word a page: its last reference, counted from 1, in the upper half, its number of references in the lower.
+    /// One word per page: the index of its last reference, from 1, in the upper half, and its number of references in
+    /// the lower half.
     fn words(&mut self) -> &mut [[u8; 8]] {
         self.frame
             .as_mut()
@@ -101,7 +102,7 @@ impl<'m> Uses<'m> {
     }
 }
 
-/// Pages in memory and not in memory: their number, ages and uses summed.
+/// Pages in memory and not in memory: their number, and the sums of ages and reference counts.
 #[derive(Default)]
 pub(crate) struct PageUses {
     pages: [u64; 2],

@@ -1,4 +1,4 @@
-//! A process with a warm working set that suffers from what others do to the page cache.
+//! A process with a warm working set, whose page cache other processes evict.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,32 +17,32 @@ use crate::touch::{Amount, Offset, Recorder, Touch};
 use crate::trial::Trial;
 use crate::workers::{Member, Team, Usage};
 
-/// Accesses between two pauses.
+/// Number of accesses between two pauses.
 const BURST: usize = 32;
 
-/// What it suffered.
+/// Measurements of a victim process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct VictimReport {
-    /// Accesses made.
+    /// Number of accesses.
     pub count: u64,
-    /// Sum of their times.
+    /// Sum of their times in nanoseconds.
     pub sum: u64,
-    /// Time that 99 % of them do not exceed.
+    /// 99th percentile of their times in nanoseconds.
     pub p99: u64,
-    /// Longest.
+    /// Longest time in nanoseconds.
     pub max: u64,
-    /// Pages of the warm set that had to be read again.
+    /// Pages of the working set that had to be read again.
     pub refaults: u64,
 }
 
-/// A victim to be.
+/// Parameters of a victim process.
 #[derive(Clone, Copy)]
 pub(crate) struct Victim<'a> {
-    /// The file it maps; `None` for anonymous memory.
+    /// The file that it maps; `None` for anonymous memory.
     pub file: Option<&'a Path>,
-    /// What anonymous memory holds.
+    /// Content of anonymous memory.
     pub filler: &'a Filler,
-    /// What pages anonymous memory has.
+    /// Page size of anonymous memory.
     pub page_size: PageSize,
     /// Size of its working set.
     pub pages: Pages,
@@ -51,7 +51,7 @@ pub(crate) struct Victim<'a> {
 }
 
 impl Victim<'_> {
-    /// Starts it; it is warm when it arrives at its gate.
+    /// Starts the process; its working set is in memory when it arrives at its gate.
     pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
         let (clock, seed) = (trial.place.clock, trial.subject.seed);
         trial.team("victim", 1, |member| self.live(member, clock, seed))
@@ -69,7 +69,7 @@ impl Victim<'_> {
             .open(path)
             .map_err(Stop::system(format!("cannot open {}", path.display())))?;
         let mapping = Mapping::file(&file, self.pages)?;
-        // Used at random, as a database's index is: without readahead a miss costs one page.
+        // Random access, like the index of a database: without readahead a miss costs one page.
         mapping.advise(libc::MADV_RANDOM);
         Ok(mapping)
     }
@@ -79,7 +79,7 @@ impl Victim<'_> {
         let mut recorder = Recorder::without_log()?;
         let mut batch = LockedBuffer::<u32>::new(BURST)?;
         let mut rng = Rng::stream(seed, "victim");
-        // Twice, so that the kernel knows the pages as used more than once.
+        // Read twice, so that the kernel sees the pages as used more than once.
         for _ in 0..2 {
             mapping.read_all();
         }
@@ -108,7 +108,7 @@ impl Victim<'_> {
     }
 }
 
-/// Ends a victim and says what it suffered.
+/// Ends a victim process and returns its measurements.
 pub(crate) fn end(trial: &mut Trial<'_>, team: Team) -> Result<VictimReport, Stop> {
     team.ask_to_stop();
     let mut all = VictimReport::default();

@@ -1,10 +1,11 @@
 //! Processes of a workload: forked, held at gates, watched, and always reaped.
 //!
-//! A gate opens for all at once, and only when all have arrived, so no signal can come too early. Processes wait for
-//! the parent only, never for each other: one that dies cannot hold up the rest, and the parent looks for the dead
-//! while it waits. A child dies with its parent, and a team that is dropped kills and reaps what is left of it.
+//! A gate opens for all processes at once, and only when all have arrived, so no wakeup can come too early. Processes
+//! wait only for the parent, never for each other: one that dies cannot block the others, and the parent checks for
+//! dead processes while it waits. A child dies with its parent, and a dropped team kills and reaps its remaining
+//! processes.
 
-// Pages are aligned far beyond any word.
+// Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
 
 use std::cell::RefCell;
@@ -22,13 +23,13 @@ use crate::harness;
 use crate::mapping::{Mapping, PAGE};
 use crate::number;
 
-/// Gates that a team can pass.
+/// Number of gates of a team.
 const GATES: usize = 16;
-/// Numbers that a member can report.
+/// Number of values that a member can report.
 pub(crate) const VALUES: usize = 12;
 /// Longest reason that a member can report, in bytes.
 const REASON_BYTES: usize = 240;
-/// How long the parent waits before it looks for dead members.
+/// Time the parent waits before it checks for dead members.
 const WATCH: Nanos = Nanos::from_millis(200);
 
 #[repr(C)]
@@ -52,7 +53,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Keeps the reason why the member cannot go on.
+    /// Stores the reason why the member cannot continue.
     fn say(&self, reason: &str) {
         let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
         for (word, chunk) in self.reason.iter().zip(bytes.chunks(8)) {
@@ -75,7 +76,7 @@ impl Slot {
     }
 }
 
-/// What the kernel accounted to a process.
+/// Resource usage of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub user: Nanos,
@@ -85,7 +86,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Of this process so far.
+    /// Usage of this process so far.
     pub(crate) fn own() -> Self {
         // SAFETY: a rusage of zeros is a valid value to write to.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -94,7 +95,7 @@ impl Usage {
         Self::from_kernel(&usage)
     }
 
-    /// As the kernel tells it.
+    /// Converts from the kernel's structure.
     pub(crate) fn from_kernel(usage: &libc::rusage) -> Self {
         let nanos = |time: libc::timeval| {
             Nanos(
@@ -110,7 +111,7 @@ impl Usage {
         }
     }
 
-    /// What came after `before`.
+    /// Usage since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             user: self.user.since(before.user),
@@ -120,7 +121,7 @@ impl Usage {
         }
     }
 
-    /// Both together.
+    /// Sum of two usages.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             user: Nanos(self.user.0 + other.user.0),
@@ -131,28 +132,28 @@ impl Usage {
     }
 }
 
-/// What the kernel accounted to one process of the workload.
+/// Resource usage of one process of the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Processor time in user mode.
+    /// User CPU time.
     pub user: Nanos,
-    /// Processor time in the kernel.
+    /// System CPU time.
     pub system: Nanos,
-    /// Faults that needed no I/O.
+    /// Page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Faults that waited for I/O.
+    /// Page faults that waited for I/O.
     pub major_faults: u64,
 }
 
 impl ProcessUsage {
-    /// This process, with what it used since something.
+    /// Usage of this process.
     pub(crate) fn own(usage: Usage) -> Self {
         Self::of(std::process::id(), usage)
     }
 
-    /// The process of this number.
+    /// Usage of the process with this ID.
     pub(crate) fn of(pid: u32, usage: Usage) -> Self {
         Self {
             pid,
@@ -164,28 +165,28 @@ impl ProcessUsage {
     }
 }
 
-/// Where teams note every process that ended.
+/// Shared list in which teams record every process that ended.
 pub(crate) type Ledger = Rc<RefCell<Notes>>;
 
-/// Accounting of the processes that ended.
+/// Resource usage of the processes that ended.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// What the kernel accounted to each.
+    /// Usage of each.
     pub processes: Vec<ProcessUsage>,
-    /// The harness's buffers in all members of the team that had most.
+    /// Total size of the harness's buffers in the members of one team: the largest over all teams.
     pub buffers: Bytes,
 }
 
-/// A member that ended well.
+/// Result of a member that ended normally.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerEnd {
-    /// What it reported.
+    /// Values that it reported.
     pub values: [u64; VALUES],
-    /// What the kernel accounted to it.
+    /// Its resource usage.
     pub usage: Usage,
 }
 
-/// One process of a team, as it sees itself.
+/// One process of a team, from its own view.
 pub(crate) struct Member<'a> {
     /// Its number, from 0.
     pub number: u32,
@@ -207,18 +208,18 @@ impl Member<'_> {
         }
     }
 
-    /// Reports a number to the parent.
+    /// Reports a value to the parent.
     pub(crate) fn put(&self, index: usize, value: u64) {
         self.shared.slot(self.number).values[index].store(value, Ordering::Release);
     }
 
-    /// What this member reported so far.
+    /// A value that this member reported so far.
     pub(crate) fn own(&self, index: usize) -> u64 {
         self.shared.slot(self.number).values[index].load(Ordering::Acquire)
     }
 
-    /// Runs `work` in a process of its own and waits for its end; what the process used is added to this member's usage, as
-    /// the kernel does for every child that was waited for. The process dies with this member.
+    /// Runs `work` in a child process and waits for its end. The usage of the child is added to this member's, as the
+    /// kernel does for every reaped child. The child dies with this member. Fails if `work` fails.
     pub(crate) fn process(
         &mut self,
         what: &str,
@@ -226,7 +227,7 @@ impl Member<'_> {
     ) -> Result<(), Stop> {
         // SAFETY: no arguments.
         let parent = unsafe { libc::getpid() };
-        // SAFETY: scenarios run in processes of one thread, so the child finds no lock held by anybody.
+        // SAFETY: scenarios run in processes of one thread, so no lock can be held in the child.
         let pid = match unsafe { libc::fork() } {
             0 => {
                 die_with(parent);
@@ -255,8 +256,8 @@ impl Member<'_> {
             return Ok(());
         }
         if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL {
-            // Only the kernel sends this signal to it, for lack of memory. The member ends in the same way, so that the
-            // trial is told the true cause.
+            // Only the kernel sends this signal to the child, for lack of memory. The member ends in the same way, so
+            // that the trial reports the true cause.
             // SAFETY: sends a signal to this process itself.
             unsafe { libc::raise(libc::SIGKILL) };
         }
@@ -265,7 +266,7 @@ impl Member<'_> {
         }))
     }
 
-    /// Whether the parent has asked to end.
+    /// True if the parent has asked this member to stop.
     pub(crate) fn asked_to_stop(&self) -> bool {
         self.shared.board().stop.load(Ordering::Acquire) != 0
     }
@@ -279,7 +280,7 @@ impl SharedBoard {
     fn new(members: u32) -> Result<Self, Stop> {
         let size = size_of::<Board>() + members as usize * size_of::<Slot>();
         let memory = Mapping::shared(Pages(size.div_ceil(PAGE) as u64))?;
-        // LockedBuffer as far as allowed: it is tiny, and a fault on it would be charged to a member.
+        // Locked if the process has the privilege: it is tiny, and a fault on it would be charged to a member.
         let _ = memory.lock();
         Ok(Self { memory })
     }
@@ -301,22 +302,22 @@ impl SharedBoard {
     }
 }
 
-/// Processes that do the same work side by side.
+/// Processes that do the same work concurrently.
 pub(crate) struct Team {
     what: &'static str,
     shared: SharedBoard,
-    /// Process ids; 0 once reaped.
+    /// Process IDs; 0 once reaped.
     members: Vec<libc::pid_t>,
     opened: usize,
     clock: Clock,
     started: Nanos,
     ledger: Ledger,
-    /// The harness's buffers in members that ended.
+    /// Total size of the harness's buffers in members that ended.
     buffers: Bytes,
 }
 
 impl Team {
-    /// Starts `members` processes, each called `what` in messages, that do `work` and end.
+    /// Starts `members` processes that do `work` and exit; `what` names them in messages.
     pub(crate) fn start(
         clock: Clock,
         ledger: &Ledger,
@@ -337,7 +338,7 @@ impl Team {
         // SAFETY: no arguments.
         let parent = unsafe { libc::getpid() };
         for number in 0..members {
-            // SAFETY: scenarios run in processes of one thread, so the child finds no lock held by anybody.
+            // SAFETY: scenarios run in processes of one thread, so no lock can be held in the child.
             match unsafe { libc::fork() } {
                 0 => child(&team.shared, number, parent, &mut work),
                 -1 => {
@@ -351,7 +352,7 @@ impl Team {
         Ok(team)
     }
 
-    /// Waits until every member has arrived at the next gate.
+    /// Waits until every member has arrived at the next gate. Fails if one has died.
     pub(crate) fn gathered(&mut self) -> Result<(), Stop> {
         let members = number::narrow(self.members.len() as u64);
         loop {
@@ -379,17 +380,17 @@ impl Team {
         Ok(())
     }
 
-    /// Asks members that look for it to end.
+    /// Asks the members to stop; they must check for it.
     pub(crate) fn ask_to_stop(&self) {
         self.shared.board().stop.store(1, Ordering::Release);
     }
 
-    /// A number that a member reported so far.
+    /// A value that a member reported so far.
     pub(crate) fn value(&self, number: u32, index: usize) -> u64 {
         self.shared.slot(number).values[index].load(Ordering::Acquire)
     }
 
-    /// Waits for all members to end, in their order.
+    /// Waits for all members to end. Returns their results in order of their numbers; fails if one failed.
     pub(crate) fn join(mut self) -> Result<Vec<WorkerEnd>, Stop> {
         let mut ended = Vec::with_capacity(self.members.len());
         for number in 0..number::narrow(self.members.len() as u64) {
@@ -401,7 +402,7 @@ impl Team {
         Ok(ended)
     }
 
-    /// A member that has ended cannot arrive at a gate any more.
+    /// Fails if a member has ended, because it cannot arrive at a gate any more.
     fn look_for_the_dead(&mut self) -> Result<(), Stop> {
         for number in 0..number::narrow(self.members.len() as u64) {
             if self.reap(number, libc::WNOHANG)?.is_some() {
@@ -414,7 +415,7 @@ impl Team {
         Ok(())
     }
 
-    /// Reaps a member; nothing if it still runs.
+    /// Reaps a member and returns its usage; `None` if it still runs. Fails if the member failed.
     fn reap(&mut self, number: u32, flags: libc::c_int) -> Result<Option<Usage>, Stop> {
         let pid = self.members[number as usize];
         if pid == 0 {
@@ -456,7 +457,7 @@ impl Team {
         let process = format!("{} {number}", self.what);
         if libc::WIFSIGNALED(status) {
             let signal = libc::WTERMSIG(status);
-            // Only the kernel sends this signal to a member that was not given up.
+            // Only the kernel sends this signal to a member of a live team.
             if signal == libc::SIGKILL {
                 return Stop::killed(&process, self.clock.now().since(self.started));
             }
@@ -484,7 +485,7 @@ impl Drop for Team {
     }
 }
 
-/// The life of a member.
+/// Body of a member process.
 fn child(
     shared: &SharedBoard,
     number: u32,
@@ -498,14 +499,14 @@ fn child(
         gate: 0,
     };
     harness::count_anew();
-    // Unwinding must not run the parent's code in the child.
+    // Unwinding must not run code of the parent in the child.
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut member)));
     let slot = shared.slot(number);
     slot.buffers.store(harness::most().0, Ordering::Release);
     end(slot, result)
 }
 
-/// Lets this process, which was just forked, die with its parent.
+/// Makes this process, which was just forked, die with its parent.
 fn die_with(parent: libc::pid_t) {
     // SAFETY: sets this process's own attributes; if the parent died before that, there is nobody to work for.
     unsafe {
@@ -516,7 +517,7 @@ fn die_with(parent: libc::pid_t) {
     }
 }
 
-/// Ends a forked process; the reason for an early end stays in the member's slot.
+/// Ends a forked process. The reason for a failure is stored in the member's slot.
 fn end(slot: &Slot, result: std::thread::Result<Result<(), Stop>>) -> ! {
     let reason = match result {
         // SAFETY: ends this process at once, without running what the parent registered for its exit.
@@ -529,7 +530,7 @@ fn end(slot: &Slot, result: std::thread::Result<Result<(), Stop>>) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// Waits until the word is no longer `seen` or somebody wakes; false after `timeout`.
+/// Waits until the word differs from `seen` or a wakeup arrives. Returns false after `timeout`.
 fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
     let timeout = timeout.map(|span| libc::timespec {
         tv_sec: number::signed(span.0 / 1_000_000_000),
@@ -553,7 +554,7 @@ fn wait(word: &AtomicU32, seen: u32, timeout: Option<Nanos>) -> bool {
     result == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
 }
 
-/// Wakes all processes that wait for the word.
+/// Wakes all processes that wait on the word.
 fn wake(word: &AtomicU32) {
     // SAFETY: the word lives in shared memory for the whole call; waking writes nothing to it.
     unsafe {

@@ -1,8 +1,8 @@
-//! What does one more page cost the closer free memory comes to its end?
+//! What does one more page cost as free memory runs out?
 //!
-//! Pages are allocated one by one down to a floor of free memory between the zones' watermarks, each timed, then all are
-//! freed at once. Origin: VM Regress's *alloc* test (2002), a kernel module that took pages from the allocator itself; from
-//! user space an allocation is the first touch of a page, which also clears and maps it.
+//! Pages are allocated one by one down to a level of free memory between the zone watermarks, each timed, then all are
+//! freed at once. Origin: VM Regress's *alloc* test (2002), a kernel module that called the page allocator directly.
+//! From user space an allocation is the first touch of a page, which also clears and maps it.
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
@@ -18,15 +18,15 @@ use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
 use crate::trial::{Trial, metrics};
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Alloc {
-        /// Floor of free memory: fast (four times the high watermark stays free), low (between high and low), min (between low
-        /// and min), zero (nothing stays free), or all, one after the other.
+        /// Level of free memory to allocate down to: fast (four times the high watermark stays free), low (between high
+        /// and low), min (between low and min), zero (nothing stays free), or all of these in turn.
         floor: Depth = "all";
-        /// How often memory is allocated down to each floor and freed.
+        /// How often memory is allocated down to each level and freed.
         passes: u32 = "2", min = "1", max = "100";
-        /// Pages of the mapping: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the mapping: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
+        /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small";
     }
 }
@@ -34,16 +34,16 @@ params! {
 macro_rules! floor_metrics {
     ($($floor:literal),*) => {
         metrics![
-            MetricDef::time("alloc-mean", "mean time to allocate a page, over all floors").primary(),
-            MetricDef::time("alloc-max", "longest time to allocate a page, over all floors"),
+            MetricDef::time("alloc-mean", "mean time to allocate a page, over all levels").primary(),
+            MetricDef::time("alloc-max", "longest time to allocate a page, over all levels"),
             MetricDef::time("free-time", "sum of the times to free all pages").primary(),
-            MetricDef::count("allocated", Direction::Neutral, "pages allocated, over all floors and passes"),
+            MetricDef::count("allocated", Direction::Neutral, "pages allocated, over all levels and passes"),
             $(
-                MetricDef::of(concat!("pages-", $floor), Unit::Pages, Direction::Neutral, concat!("pages down to the floor ", $floor, ", sum over the passes")),
-                MetricDef::time(concat!("alloc-mean-", $floor), concat!("mean time to allocate a page down to the floor ", $floor)),
-                MetricDef::time(concat!("alloc-p99-", $floor), concat!("time that 99 % of the allocations down to the floor ", $floor, " do not exceed")),
-                MetricDef::time(concat!("alloc-max-", $floor), concat!("longest allocation down to the floor ", $floor)),
-                MetricDef::time(concat!("free-", $floor), concat!("freeing all pages from the floor ", $floor)),
+                MetricDef::of(concat!("pages-", $floor), Unit::Pages, Direction::Neutral, concat!("pages allocated down to level ", $floor, ", summed over the passes")),
+                MetricDef::time(concat!("alloc-mean-", $floor), concat!("mean time to allocate a page down to level ", $floor)),
+                    MetricDef::time(concat!("alloc-p99-", $floor), concat!("99th percentile of the time to allocate a page down to level ", $floor)),
+                MetricDef::time(concat!("alloc-max-", $floor), concat!("longest time to allocate a page down to level ", $floor)),
+                MetricDef::time(concat!("free-", $floor), concat!("time to free all pages at level ", $floor)),
             )*
         ]
     };
@@ -168,8 +168,8 @@ impl Alloc {
 pub(crate) static ALLOC: Definition = Definition::of::<Alloc>(
     Texts {
         name: "alloc",
-        summary: "what one more page costs the closer free memory comes to its end",
-        docs: "For each floor allocates as many pages as are free above it, one by one by their first touch, each timed, \
+        summary: "what one more page costs as free memory runs out",
+        docs: "For each level, allocates as many pages as are free above it, one by one by their first touch, and times each. \
                and frees all at once; `passes` times. Every allocation is in the log `alloc-log-FLOOR`.",
         origin: "VM Regress's alloc test (2002), a kernel module.",
         repaired: "",

@@ -1,10 +1,11 @@
-//! How scattered does concurrent reclaim leave swap?
+//! How scattered are pages in swap after concurrent reclaim?
 //!
-//! A first mapping is pushed out by many reclaimers at once; the time to read it back in address order shows how its
-//! pages were laid out on the device. Origin: contswap (2009). As written it only *read* its pages, which maps the shared
-//! zero page on kernels since 2.6.32 and swaps nothing; here every page is written with data of a stated compressibility.
-//! Its processes stopped themselves and were continued by a signal that could come before the stop; here they wait at a
-//! gate. Its cause is measured too: where on the device each page lies before the timed pass.
+//! Many reclaimers at once push a first mapping out to swap. The time to read it back in address order depends on how
+//! its pages were placed on the device. Origin: contswap (2009). As written it only *read* its pages, which maps the
+//! shared zero page on kernels since 2.6.32 and swaps nothing; here every page is written with data of a given
+//! compressibility. Its processes stopped themselves and were continued by a signal that could come before the stop;
+//! here they wait at a gate. The cause is measured too: the position of each page on the device before the timed
+//! read-back.
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Pages, Unit};
 
@@ -26,21 +27,22 @@ use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::Usage;
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Contswap {
-        /// Size of the mapping that is pushed out and read back.
+        /// Size of the mapping that is pushed out to swap and read back.
         mapping: Bytes = "0.8 * memory", min = "64K";
-        /// Processes that fault in memory side by side; together they map as much as the first mapping. The original's 128,
-        /// with 1 MiB each at least: processes themselves take memory, and 128 of them all that 64M with zram has.
+        /// Number of concurrent processes that fault in memory; together they map as much as the first mapping. The
+        /// original had 128. The default gives each at least 1 MiB, because the processes themselves need memory, and
+        /// 128 of them would use all of 64M with zram.
         reclaimers: u32 = "max(1, min(128, mapping / 1M))", min = "1", max = "4096";
-        /// How long a reclaimer keeps its memory.
+        /// Time that a reclaimer keeps its memory.
         hold: Nanos = "5s", max = "1h";
-        /// What the mappings are touched by: write, or read (as the original did), which maps the shared zero page.
+        /// How the mappings are touched: write, or read (as in the original), which maps the shared zero page.
         access: Access = "write", as_written = "read";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
-        /// Pages of the mappings: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the mappings: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
+        /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small", as_written = "default";
     }
 }
@@ -50,7 +52,7 @@ impl Contswap {
         Pages((self.mapping.pages().0 / u64::from(self.reclaimers)).max(1))
     }
 
-    /// The first touch of every page, in ascending order.
+    /// Touches every page for the first time, in ascending order. Returns the number of pages.
     fn touch(&self, mapping: &Mapping, filler: &Filler) -> u64 {
         if self.access == Access::Read {
             mapping.read_all();
@@ -63,33 +65,33 @@ impl Contswap {
 
 impl Scenario for Contswap {
     const METRICS: &'static [MetricDef] = metrics![
-        MetricDef::time("swap-in", "one ascending reading touch of the first mapping after the reclaimers ended").primary(),
+        MetricDef::time("swap-in", "time to read one word of every page of the first mapping, in ascending order, after the reclaimers ended").primary(),
         MetricDef::share(
             "contiguity",
             Direction::Higher,
-            "share of neighbouring pages in swap that are neighbours, in the same order, on the device"
+            "fraction of neighbouring pages in swap that are also neighbours, in the same order, on the device"
         )
         .primary(),
         MetricDef::of(
             "mean-jump",
             Unit::Pages,
             Direction::Lower,
-            "mean distance on the device between neighbouring pages; 1 where none is scattered"
+            "mean distance on the device between neighbouring pages; 1 if none is scattered"
         ),
-        MetricDef::of("mean-run", Unit::Pages, Direction::Higher, "mean length of runs that are contiguous both ways"),
-        MetricDef::of("swapped", Unit::Pages, Direction::Neutral, "pages of the first mapping in swap before the timed touch"),
-        MetricDef::count("swap-in-major-faults", Direction::Lower, "page faults of the timed touch that waited for a device"),
-        MetricDef::time("access-min", "shortest access of the timed touch"),
-        MetricDef::time("access-mean", "mean access of the timed touch"),
-        MetricDef::time("access-p50", "access of the timed touch that half of all do not exceed"),
-        MetricDef::time("access-p90", "access of the timed touch that 90 % of all do not exceed"),
-        MetricDef::time("access-p99", "access of the timed touch that 99 % of all do not exceed"),
-        MetricDef::time("access-p999", "access of the timed touch that 99.9 % of all do not exceed"),
-        MetricDef::time("access-max", "longest access of the timed touch"),
-        MetricDef::time("reclaim", "from opening the gate to the end of the last reclaimer, its hold included"),
-        MetricDef::time("total", "from the first mapping to the end of the timed touch"),
+        MetricDef::of("mean-run", Unit::Pages, Direction::Higher, "mean length of runs that are contiguous both in memory and on the device"),
+        MetricDef::of("swapped", Unit::Pages, Direction::Neutral, "pages of the first mapping in swap before the timed read-back"),
+        MetricDef::count("swap-in-major-faults", Direction::Lower, "page faults of the timed read-back that waited for a device"),
+        MetricDef::time("access-min", "shortest access of the timed read-back"),
+        MetricDef::time("access-mean", "mean access of the timed read-back"),
+        MetricDef::time("access-p50", "median access of the timed read-back"),
+        MetricDef::time("access-p90", "90th percentile of the accesses of the timed read-back"),
+        MetricDef::time("access-p99", "99th percentile of the accesses of the timed read-back"),
+        MetricDef::time("access-p999", "99.9th percentile of the accesses of the timed read-back"),
+        MetricDef::time("access-max", "longest access of the timed read-back"),
+        MetricDef::time("reclaim", "time from opening the gate to the end of the last reclaimer, including its hold"),
+        MetricDef::time("total", "time from the first mapping to the end of the timed read-back"),
         COMPRESSED,
-        MetricDef::count("pages-touched", Direction::Neutral, "pages touched by all processes before the timed touch"),
+        MetricDef::count("pages-touched", Direction::Neutral, "pages touched by all processes before the timed read-back"),
     ];
 
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError> {
@@ -189,7 +191,8 @@ impl Scenario for Contswap {
     }
 }
 
-/// Where each page lies: the series `swap-offsets` (−1 in memory) and the layout's metrics.
+/// Determines the position of each page in swap: the series `swap-offsets` (−1 for a page in memory) and the metrics of
+/// the layout.
 fn observe_layout(
     trial: &mut Trial<'_>,
     mapping: &Mapping,
@@ -197,7 +200,7 @@ fn observe_layout(
 ) -> Result<(), Stop> {
     let rows = number::index(mapping.pages());
     let mut layout = SwapLayout::default();
-    // One word a page, noted in the output region, which costs the workload no memory.
+    // One word per page, stored in the output region, which uses no memory of the workload.
     let mut frame = trial
         .place
         .region
@@ -254,16 +257,16 @@ fn observe_layout(
 pub(crate) static CONTSWAP: Definition = Definition::of::<Contswap>(
     Texts {
         name: "contswap",
-        summary: "how scattered concurrent reclaim leaves swap, and what reading it back costs",
-        docs: "Maps `mapping` bytes and touches them in ascending order. Then `reclaimers` processes, started and held at a \
-               gate, are let go at once: each maps its share of as much again, touches it, keeps it for `hold`, unmaps it and \
-               ends. When all have ended, the place of every page on the swap device is read (contiguity, runs, jumps, and \
-               the series `swap-offsets`), and one ascending touch of the first mapping, which comes back from swap, is \
+        summary: "how scattered pages are in swap after concurrent reclaim, and what reading them back costs",
+        docs: "Maps `mapping` bytes and touches them in ascending order. Then `reclaimers` processes, which wait at a \
+               gate, start at once: each maps its part of the same amount again, touches it, keeps it for `hold`, unmaps it and \
+               exits. When all have exited, the position of every page on the swap device is read (contiguity, runs, jumps, and \
+               the series `swap-offsets`). Then one ascending pass over the first mapping, which is read back from swap, is \
                timed as a whole and page by page.",
         origin: "contswap (2009): 1650 MiB and 128 reclaimers on a machine of 2 GiB; swap-in 74.97 s (0.38) before, 45.26 s \
                  (0.68) after batched swap-slot allocation.",
-        repaired: "A read touch maps the shared zero page on kernels since 2.6.32, so that nothing was ever swapped; pages \
-                   of zeros never reach the device; huge pages were left to chance. Repaired for good: the signal to \
+        repaired: "A read maps the shared zero page on kernels since 2.6.32, so nothing was ever swapped; pages \
+                   of zeros never reach the device; huge pages depended on chance. Also corrected in the original form: the signal to \
                    continue could come before the stop, and microseconds were printed without leading zeros.",
     },
     Bytes::from_mib(2048),

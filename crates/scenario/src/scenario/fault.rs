@@ -1,8 +1,9 @@
-//! What do page faults cost on the way down to a floor of free memory, and how much must be faulted again?
+//! What do page faults cost on the way down to a level of free memory, and how many pages must be faulted again?
 //!
-//! Memory is mapped and written from its last page to its first until free memory reaches a floor between the zones'
-//! watermarks; later passes touch only what is absent. Origin: VM Regress's *fault* test (2002), a kernel module; here
-//! the same from user space, with pages that hold data, and each pass's page map from `/proc/self/pagemap`.
+//! Memory is mapped and written from its last page to its first until free memory reaches a level between the zone
+//! watermarks. Later passes touch only absent pages. Origin: VM Regress's *fault* test (2002), a kernel module. Here
+//! the same is done from user space, with pages that contain data, and the page map after each pass is read from
+//! `/proc/self/pagemap`.
 
 use pagetide_quantity::{Direction, MetricDef, Nanos, Series, Unit};
 use pagetide_record::wire::Kind;
@@ -20,9 +21,9 @@ use crate::trial::{Trial, metrics};
 use pagetide_quantity::Bytes;
 
 choice! {
-    /// Down to which floor.
+    /// Level of free memory to reach.
     pub(crate) enum Depth {
-        /// One after the other to all.
+        /// All of the levels in turn.
         All = "all",
         /// Above the high watermark.
         Fast = "fast",
@@ -30,13 +31,13 @@ choice! {
         Low = "low",
         /// Between low and min.
         Min = "min",
-        /// To nothing.
+        /// No free memory.
         Zero = "zero",
     }
 }
 
 impl Depth {
-    /// The floors meant.
+    /// The selected levels.
     pub(crate) fn floors(self) -> impl Iterator<Item = Floor> {
         let wanted = match self {
             Self::All => None,
@@ -52,17 +53,17 @@ impl Depth {
 }
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Fault {
-        /// Floor of free memory: fast (four times the high watermark stays free), low (between high and low), min (between low
-        /// and min), zero (nothing stays free), or all, one after the other.
+        /// Level of free memory to reach: fast (four times the high watermark stays free), low (between high and low),
+        /// min (between low and min), zero (nothing stays free), or all of these in turn.
         floor: Depth = "all";
-        /// Passes over the mapping; the first writes every page, later ones touch what is absent.
+        /// Number of passes over the mapping; the first writes every page, later ones touch absent pages.
         passes: u32 = "3", min = "1", max = "100";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
-        /// Pages of the mapping: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the mapping: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
+        /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small";
     }
 }
@@ -70,23 +71,23 @@ params! {
 macro_rules! floor_metrics {
     ($($floor:literal),*) => {
         metrics![
-            MetricDef::time("fault-time", "sum over all floors and passes of the time to touch pages").primary(),
-            MetricDef::count("absent", Direction::Lower, "pages that later passes found absent, over all floors").primary(),
+            MetricDef::time("fault-time", "total time to touch pages, over all levels and passes").primary(),
+            MetricDef::count("absent", Direction::Lower, "pages that later passes found absent, over all levels").primary(),
             $(
-                MetricDef::of(concat!("pages-", $floor), Unit::Pages, Direction::Neutral, concat!("pages down to the floor ", $floor)),
-                MetricDef::time(concat!("first-", $floor), concat!("first pass down to the floor ", $floor)),
-                MetricDef::time(concat!("again-", $floor), concat!("all later passes at the floor ", $floor)),
+                MetricDef::of(concat!("pages-", $floor), Unit::Pages, Direction::Neutral, concat!("pages mapped at level ", $floor)),
+                MetricDef::time(concat!("first-", $floor), concat!("time of the first pass at level ", $floor)),
+                MetricDef::time(concat!("again-", $floor), concat!("time of all later passes at level ", $floor)),
                 MetricDef::count(
                     concat!("absent-", $floor),
                     Direction::Lower,
-                    concat!("pages that later passes found absent at the floor ", $floor)
+                    concat!("pages that later passes found absent at level ", $floor)
                 ),
             )*
         ]
     };
 }
 
-/// Leaves out the metrics of floors that are not asked for.
+/// Leaves out the metrics of levels that were not requested.
 pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Depth, prefixes: &[&str]) {
     for floor in FLOORS {
         if !down.floors().any(|wanted| wanted == floor) {
@@ -166,7 +167,8 @@ impl Fault {
         let pages = floor.pages(ground);
         trial.metric(&format!("pages-{name}"), pages.0 as f64);
         let mapping = self.page_size.map(pages)?;
-        // Presence of every page, noted in the output region: the series' frame doubles as the list of absent pages.
+        // Presence of every page, stored in the output region: the frame of the series is also the list of absent
+        // pages.
         let size = number::index(pages.0);
         let mut frame = trial
             .place
@@ -229,10 +231,10 @@ impl Fault {
 pub(crate) static FAULT: Definition = Definition::of::<Fault>(
     Texts {
         name: "fault",
-        summary: "what page faults cost on the way down to a floor of free memory",
-        docs: "For each floor maps as much as is free above it and writes every page in descending order, then makes passes \
+        summary: "what page faults cost on the way down to a level of free memory",
+        docs: "For each level, maps as much as is free above it and writes every page in descending order, then makes passes \
                that touch only absent pages. Series `passes` has pages referenced, pages present and time of each pass, \
-               and the series `pages-FLOOR-PASS` whether each page was in memory after it.",
+               and the series `pages-FLOOR-PASS` says whether each page was in memory after it.",
         origin: "VM Regress's fault test (2002), a kernel module.",
         repaired: "",
     },

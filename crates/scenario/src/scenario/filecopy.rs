@@ -1,9 +1,10 @@
-//! Does a big copy ruin the page cache?
+//! Does a big copy evict useful page cache?
 //!
-//! A file larger than memory is copied in several ways, each beginning with nothing cached, while a second process uses
-//! a warm working set. Origin: mmap copy (2008), six ways to copy 1 GB on a machine of 512 MB. It measured the copy's own
-//! time in one run without variance; the decisive later evidence was a *victim*: the process whose cached pages the copy
-//! pushes out. Here its access times and refaults are measured during each copy, and each copy is compared byte by byte.
+//! A file larger than memory is copied in several ways, each starting with empty caches, while a second process uses a
+//! warm working set. Origin: mmap copy (2008), six ways to copy 1 GB on a machine of 512 MB. It measured the time of
+//! the copy itself in one run, without variance. The decisive evidence later was a *victim*: the process whose cached
+//! pages the copy evicts. Here its access times and refaults are measured during each copy, and each copy is compared
+//! byte by byte.
 
 use pagetide_quantity::hint;
 use std::fs::{self, File};
@@ -27,9 +28,9 @@ use crate::trial::{Trial, metrics};
 use crate::victim::{self, Victim, VictimReport};
 
 choice! {
-    /// What is forgotten before each copy.
+    /// What is dropped from the page cache before each copy.
     pub(crate) enum DropScope {
-        /// All that is cached.
+        /// The caches of the whole machine.
         All = "all",
         /// The scenario's own files.
         Own = "own",
@@ -37,39 +38,41 @@ choice! {
 }
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Filecopy {
-        /// Ways to copy, one after the other: classic (the original's six), modern, all, or names with commas between.
+        /// Ways to copy, in turn: classic (the original's six), modern, all, or names separated by commas.
         methods: String = "classic";
         /// Size of the file.
         size: Bytes = "2 * memory", min = "64K";
-        /// Size of one read and write of the methods that do so.
+        /// Size of each read and write, for the methods that use them.
         chunk: Bytes = "8K", min = "4K", max = "1M";
-        /// Warm working set of the victim, used at random; 0 for no victim.
+        /// Warm working set of the victim process, accessed at random; 0 for no victim.
         victim: Bytes = "0.4 * memory", as_written = "0";
-        /// What the victim lives in: file (a mapping of a file of its own) or anon (memory that goes to swap).
+        /// Memory of the victim: file (a mapping of a separate file) or anon (memory that goes to swap).
         victim_mapping: Backing = "file";
         /// Pause of the victim after every 32 accesses.
         pause: Nanos = "1ms", min = "10us", max = "10s";
-        /// What is forgotten before each copy: all that the machine has cached (needs root), or own files only.
+        /// What is dropped from the page cache before each copy: all caches of the machine (needs root), or own files
+        /// only.
         forget: DropScope = "all";
-        /// Whether each copy is compared with what was written to the original, byte by byte, after its time was taken.
+        /// Whether each copy is compared with the content of the source, byte by byte, after its time was taken.
         verify: bool = "true";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
-        /// Pages of the victim's anonymous memory: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the victim's anonymous memory: small (huge pages disabled by madvise), huge (enabled by
+        /// madvise, aligned; if the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled),
+        /// or default (no madvise).
         page_size: PageSize = "small";
     }
 }
 
-/// Every method.
+/// All methods.
 fn every() -> impl Iterator<Item = &'static Method> + Clone {
     CLASSIC.iter().chain(&MODERN)
 }
 
 impl Filecopy {
-    /// Size of the file in which the victim lives.
+    /// Size of the victim's file; `None` if it has no file.
     fn warm_file(&self) -> Option<Bytes> {
         let mapped = self.victim.0 > 0 && self.victim_mapping == Backing::File;
         mapped.then_some(self.victim)
@@ -109,20 +112,20 @@ impl Filecopy {
 macro_rules! copy_metrics {
     ($($name:literal),*) => {
         metrics![
-            MetricDef::time("copy-time", "sum of the times of all copies, each until it is on the device").primary(),
-            MetricDef::time("victim-mean", "mean access of the victim during the copies").primary(),
+            MetricDef::time("copy-time", "total time of all copies, each until it is on the device").primary(),
+            MetricDef::time("victim-mean", "mean access time of the victim during the copies").primary(),
             MetricDef::time("victim-max", "longest access of the victim during the copies"),
             MetricDef::count(
                 "victim-refaults",
                 Direction::Lower,
-                "pages of the victim's warm working set that had to be read again during the copies"
+                "pages of the victim's working set that had to be read again during the copies"
             )
             .primary(),
-            MetricDef::of("victim-accesses", Unit::Count, Direction::Neutral, "accesses of the victim during the copies"),
+            MetricDef::of("victim-accesses", Unit::Count, Direction::Neutral, "number of accesses of the victim during the copies"),
             MetricDef::of("copied", Unit::Bytes, Direction::Neutral, "bytes copied"),
             MetricDef::of("compared", Unit::Bytes, Direction::Neutral, "bytes compared and found equal"),
             $(
-                MetricDef::time(concat!("time-", $name), concat!("copy by ", $name, ", until it is on the device")),
+                MetricDef::time(concat!("time-", $name), concat!("time of the copy by ", $name, ", until it is on the device")),
                 MetricDef::count(
                     concat!("victim-refaults-", $name),
                     Direction::Lower,
@@ -210,7 +213,7 @@ impl Scenario for Filecopy {
         trial.steps(chosen.len() as u64);
         let mut sums = Sums::default();
         for (done, method) in (1..).zip(&chosen) {
-            // The order of the original: remove the target, write everything back, forget everything.
+            // The order of the original: remove the target, write everything back, drop the caches.
             let _ = fs::remove_file(&to);
             match self.forget {
                 DropScope::All => drop_caches(trial),
@@ -347,11 +350,11 @@ impl Sums {
     }
 }
 
-/// Bytes read back at a time.
+/// Number of bytes read back at once.
 const READ_BACK_BYTES: usize = 128 << 10;
 
-/// Bytes of the copy that are what the source was filled with. Read past the cache, from the device, where the file system
-/// lets: that is what must hold, and it leaves the cache to the copies.
+/// Number of bytes of the copy that equal the content of the source. Read with O_DIRECT if the file system supports it:
+/// from the device, which must have the right data, and without using the page cache of the copies.
 fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Result<u64, Stop> {
     let cannot = || Stop::system(format!("cannot compare {}", path.display()));
     let past_the_cache = File::options()
@@ -361,7 +364,7 @@ fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Resul
     let file = past_the_cache
         .or_else(|_| File::open(path))
         .map_err(cannot())?;
-    // A copy that is longer or shorter than its source is no copy either.
+    // A copy of another length is not a copy.
     let length = file.metadata().map_err(cannot())?.len();
     if length != pages * PAGE as u64 {
         return Ok(length);
@@ -389,7 +392,7 @@ fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Resul
 pub(crate) static FILECOPY: Definition = Definition::of::<Filecopy>(
     Texts {
         name: "filecopy",
-        summary: "what a big copy does to the page cache and to a process that lives in it",
+        summary: "what a big copy does to the page cache and to a process that uses it",
         docs: "Writes a file of `size` bytes, then copies it by each of `methods`: before each the target is removed, \
                everything is written back and caches are dropped; each is timed until the copy is on the device. During \
                each copy a victim with a warm working set of `victim` bytes, cached file or anonymous memory, makes accesses at \

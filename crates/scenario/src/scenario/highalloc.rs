@@ -1,9 +1,10 @@
 //! Can the kernel still find contiguous memory?
 //!
-//! Under a load that ages memory, blocks worth most of the memory are asked for at a steady pace and held; then again;
-//! then once more at rest. Origin: the high-order allocation stress (2010), a kernel module under compile jobs. Its latency
-//! was inferred from sleep times; here every attempt is timed in nanoseconds, successes and failures apart. Success alone is
-//! never the score: the next version of the series it judged gave up 8 points of success for 38 % less time.
+//! Under a load that ages memory, blocks that add up to most of the memory are requested at a steady rate and held;
+//! then again; then once more at rest. Origin: the high-order allocation stress (2010), a kernel module under compile
+//! jobs. It inferred latency from sleep times; here every attempt is timed in nanoseconds, with successes and failures
+//! separate. Success alone is never the score: the next version of the patch series judged by it gave up 8 points of
+//! success for 38 % less time.
 
 use std::fs;
 
@@ -25,43 +26,45 @@ use crate::trial::{Trial, metrics};
 use crate::workers::Team;
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Highalloc {
-        /// How a block is asked for: thp (first touch of an aligned, advised block), collapse (MADV_COLLAPSE of a filled
-        /// one), hugetlb (one more page in the pool) or packet (a packet ring's block; up to Linux 6.12 at least its time holds
-        /// some 10 ms in which the kernel waits for others to let go of the socket, so that many small blocks take long).
+        /// How a block is requested: thp (first touch of an aligned block with MADV_HUGEPAGE), collapse (MADV_COLLAPSE
+        /// of a filled block), hugetlb (one more page in the pool) or packet (a block of a packet ring). Up to Linux
+        /// 6.12 at least, packet includes some 10 ms in which the kernel waits for other users of the socket, so many
+        /// small blocks take long.
         by: Way = "thp";
         /// Size of a block: 2M, for thp and packet also smaller powers of two.
         block: Bytes = "2M", min = "8K", max = "4M";
-        /// How much of the memory each pass asks for; by packet at most half, for rings cannot be reclaimed.
+        /// Fraction of the memory that each pass requests; by packet at most half, because rings cannot be reclaimed.
         share: f64 = "0.95", min = "0.01", max = "1";
-        /// How fast blocks are asked for, in bytes a second: one block of 2M every 125 ms.
+        /// Rate of requests, in bytes per second: by default one block of 2M every 125 ms.
         rate: Bytes = "16M", min = "64K";
-        /// Share of the memory held in single pages scattered over nearly all of it, from the start to the end, so that
-        /// hardly a block is free until compaction makes one.
+        /// Fraction of the memory held from start to end in single pages scattered over nearly all of it, so that there
+        /// is hardly a free block until compaction makes one.
         fragment: f64 = "0", max = "0.4";
-        /// Jobs of the load: one for each 400M of the original's memory, plus one.
+        /// Number of jobs of the load: one for each 400M of memory, plus one.
         jobs: u32 = "max(2, memory / 400M + 1)", max = "256";
-        /// Memory of all jobs together, when each of them compiles its largest unit.
+        /// Memory of all jobs together, when each compiles its largest unit.
         load: Bytes = "0.5 * memory";
-        /// Files of all jobs together: half of them sources, half of them objects.
+        /// Size of the files of all jobs together: half sources, half objects.
         files: Bytes = "0.25 * memory";
-        /// Pause of a job between two steps.
+        /// Pause of a job between two compiles.
         pause: Nanos = "20ms", min = "100us", max = "10s";
-        /// How long the load ages memory before the first pass; as written 5 minutes on the original's machine, and less on
-        /// a smaller one.
+        /// Time that the load ages memory before the first pass; as written 5 minutes on the original's machine, and
+        /// less on a smaller one.
         age: Nanos = "4s", max = "1h", as_written = "max(4s, 300s * min(1, scale))";
         /// Pause between the first and the second pass.
         rest: Nanos = "1s", max = "1h", as_written = "5s";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
-        /// Pages of the load's memory, beside the blocks asked for: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the load's memory, not of the requested blocks: small (huge pages disabled by madvise), huge
+        /// (enabled by madvise, aligned; if the kernel has several sizes, each has a setting such as
+        /// thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small";
     }
 }
 
-/// The most of the memory that packet rings may pin: beyond it the kernel kills for lack of memory.
+/// Largest fraction of the memory that packet rings may pin; with more, the OOM killer would act.
 const PINNED: f64 = 0.5;
 /// Names of the passes in metrics.
 const PASSES: [&str; 3] = ["1", "2", "rest"];
@@ -69,27 +72,27 @@ const PASSES: [&str; 3] = ["1", "2", "rest"];
 macro_rules! pass_metrics {
     ($($pass:literal),*) => {
         metrics![
-            MetricDef::share("success", Direction::Higher, "share of all attempts of the three passes that got their block").primary(),
-            MetricDef::time("attempt-time", "sum of the times of all attempts").primary(),
+            MetricDef::share("success", Direction::Higher, "fraction of all attempts of the three passes that got their block").primary(),
+            MetricDef::time("attempt-time", "total time of all attempts").primary(),
             MetricDef::time("success-mean", "mean time of an attempt that got its block"),
             MetricDef::time("success-deviation", "standard deviation of that time"),
-            MetricDef::time("success-p50", "time that half of the successful attempts do not exceed"),
-            MetricDef::time("success-p99", "time that 99 % of the successful attempts do not exceed"),
+            MetricDef::time("success-p50", "median time of the successful attempts"),
+            MetricDef::time("success-p99", "99th percentile of the time of the successful attempts"),
             MetricDef::time("failure-mean", "mean time of an attempt that did not get its block"),
             MetricDef::time("failure-deviation", "standard deviation of that time"),
-            MetricDef::time("failure-p50", "time that half of the failed attempts do not exceed"),
-            MetricDef::time("failure-p99", "time that 99 % of the failed attempts do not exceed"),
+            MetricDef::time("failure-p50", "median time of the failed attempts"),
+            MetricDef::time("failure-p99", "99th percentile of the time of the failed attempts"),
             MetricDef::count("attempts", Direction::Neutral, "attempts made in all passes"),
-            MetricDef::share("held", Direction::Higher, "share of the blocks got that were still in memory at the end of their pass"),
+            MetricDef::share("held", Direction::Higher, "fraction of the allocated blocks that were still in memory at the end of their pass"),
             MetricDef::count("load-steps", Direction::Neutral, "units that the jobs of the load compiled"),
             MetricDef::of("load-written", Unit::Bytes, Direction::Neutral, "size of the files that the jobs of the load wrote"),
             $(
-                MetricDef::share(concat!("success-", $pass), Direction::Higher, concat!("share of the attempts of pass ", $pass, " that got their block")),
-                MetricDef::count(concat!("percent-", $pass), Direction::Higher, concat!("the same in percent, truncated as the original printed it, pass ", $pass)),
+                MetricDef::share(concat!("success-", $pass), Direction::Higher, concat!("fraction of the attempts of pass ", $pass, " that got their block")),
+                MetricDef::count(concat!("percent-", $pass), Direction::Higher, concat!("successful attempts in percent, truncated as in the original, of pass ", $pass)),
                 MetricDef::share(
                     concat!("unusable-", $pass),
                     Direction::Lower,
-                    concat!("share of the free memory in blocks too small, before pass ", $pass)
+                    concat!("fraction of the free memory in blocks that are too small, before pass ", $pass)
                 ),
             )*
         ]
@@ -100,7 +103,7 @@ macro_rules! pass_metrics {
 struct Row {
     pass: usize,
     got: bool,
-    /// Since the pass began.
+    /// Time since the pass began, in nanoseconds.
     begin: u64,
     time: u64,
 }
@@ -165,8 +168,8 @@ impl Scenario for Highalloc {
         }
         Needs {
             swap: true,
-            // The file of the last step is as large as memory, which the workload does not know here: the arena's
-            // file system is at least this large, and a full one only shortens that file.
+            // The file of the last step is as large as memory, whose size is not known here. The arena's file system
+            // has at least this size; if it is full, the file is only shorter.
             filesystem: Some(filesystem_for(Bytes(
                 self.load.0 * 2 + self.work().room().0,
             ))),
@@ -220,7 +223,7 @@ impl Scenario for Highalloc {
         self.end_load(trial, jobs)?;
         load.delete_files(trial.place.work_dir);
         let path = trial.place.work_dir.join("pagetide-large");
-        // A file system smaller than memory makes this file shorter; its purpose, to turn the cache over, is served.
+        // On a file system smaller than memory the file is shorter; it still replaces the content of the page cache.
         let _ = make_file(&path, trial.memory().pages().0, &filler);
         let _ = read_through(&path);
         let _ = fs::remove_file(&path);
@@ -237,7 +240,7 @@ impl Scenario for Highalloc {
 }
 
 impl Highalloc {
-    /// Asks for blocks and holds them all; returns how many of them were in memory to the end.
+    /// Requests blocks and holds them all. Returns how many of them were in memory until the end.
     fn pass(
         &self,
         trial: &mut Trial<'_>,
@@ -267,7 +270,7 @@ impl Highalloc {
             });
             held.extend(attempt.held);
             trial.tick();
-            // The pace is kept however long an attempt takes, as far as that is possible.
+            // The rate is kept, however long an attempt takes, as far as possible.
             due = Nanos(due.0 + interval.0);
             trial.sleep(due.since(trial.place.clock.now()));
         }
@@ -295,7 +298,7 @@ impl Highalloc {
     }
 }
 
-/// How many of the blocks got were held to the end of their pass: all, or success is not what it says.
+/// Checks that all allocated blocks were held to the end of their pass; otherwise the success metrics would be wrong.
 fn held(trial: &mut Trial<'_>, still_held: u64, rows: &[Row]) {
     let got = rows.iter().filter(|row| row.got).count() as u64;
     if got == 0 {
@@ -357,7 +360,7 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     attempts_series(trial, attempts, rows);
 }
 
-/// Every attempt, with the cumulative mean and deviation of its pass against the share asked for so far.
+/// Every attempt, with the cumulative mean and deviation of its pass by the fraction requested so far.
 fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     let mut cumulative = Vec::with_capacity(rows.len());
     let (mut pass, mut so_far) = (usize::MAX, Moments::default());
@@ -389,7 +392,7 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
                 Unit::Count,
                 rows.iter().map(|row| i64::from(row.got)),
             )
-            // With the pass's phase this finds the attempt in the trace of an observed trial.
+            // Together with the pass's phase this locates the attempt in the trace of an observed trial.
             .int(
                 "begin",
                 Unit::Nanos,
@@ -406,7 +409,7 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     );
 }
 
-/// Mean and standard deviation of values that come one by one, from exact sums.
+/// Mean and standard deviation of values added one by one, from exact sums.
 #[derive(Default)]
 struct Moments {
     count: u64,
@@ -433,7 +436,7 @@ impl Moments {
         self.sum as f64 / self.count as f64
     }
 
-    /// Of the sample; zero for one value.
+    /// Sample standard deviation; zero for one value.
     fn deviation(&self) -> f64 {
         let count = u128::from(self.count);
         if count < 2 {
@@ -449,17 +452,17 @@ pub(crate) static HIGHALLOC: Definition = Definition::of::<Highalloc>(
     Texts {
         name: "highalloc",
         summary: "whether the kernel still finds contiguous memory, under load and at rest",
-        docs: "First `fragment` of the memory is held in scattered single pages, where asked for. `jobs` jobs age memory \
-               for `age`, as a parallel compile does: each compiles one unit after the other in a process of its own, which \
-               maps and fills memory, reads sources, writes an object and ends. Pass 1 asks for \
-               blocks worth `share` of the memory, one at a time at `rate`, locks each one it gets and holds it (`held` proves \
+        docs: "First, the fraction `fragment` of the memory is held in scattered single pages, if requested. `jobs` jobs age memory \
+               for `age`, like a parallel compile: each compiles one unit after the other in a separate process, which \
+               maps and fills memory, reads sources, writes an object and exits. Pass 1 requests \
+               blocks that add up to `share` of the memory, one at a time at `rate`, locks each block and holds it (`held` proves \
                it), then frees all; pass 2 does the same after `rest`, still under load. Then the load ends, its files are deleted, a file as large as memory \
                is written, read and deleted, caches are dropped, and the pass at rest runs. Every attempt is timed (series \
-               `attempts`); free blocks with the unusable free space and fragmentation indices of each zone and order are \
-               kept before, between and after.",
+               `attempts`). Free blocks, with the unusable free space and fragmentation indices of each zone and order, are \
+               recorded before, between and after the passes.",
         origin: "the high-order allocation stress (2010), as used for lumpy reclaim against compaction: success 90/91/94 % \
                  against 89/91/94 %, elapsed 2052 s against 1854 s.",
-        repaired: "Latency was inferred from sleep times; successes and failures were not told apart; rows of the reclaim \
+        repaired: "Latency was inferred from sleep times; successes and failures were not separated; rows of the reclaim \
                    table counted only some processes. As written memory ages for 5 minutes, in proportion to its size.",
     },
     Bytes::from_mib(3072),

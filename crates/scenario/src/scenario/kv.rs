@@ -1,8 +1,8 @@
 //! What does a snapshot cost a key-value store under memory pressure?
 //!
-//! A store of fixed-size values is read and written by a zipf distribution; a forked child writes a snapshot of it to a
-//! file while the parent goes on, so that every page the parent writes meanwhile is copied. Origin: the way Redis saves
-//! (BGSAVE) and its known latency spikes under memory pressure; there is no original program.
+//! A store of fixed-size values is read and written with a zipf distribution of keys. A forked child writes a snapshot
+//! of the store to a file while the parent continues, so every page that the parent writes meanwhile is copied. Origin:
+//! the way Redis saves (BGSAVE) and its known latency spikes under memory pressure; there is no original program.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,28 +23,28 @@ use crate::touch::{Amount, Mark, Offset, Recorder, Touch, WRITE};
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Team, Usage};
 
-/// Operations made at a time.
+/// Number of operations in a batch.
 const STEP: usize = 256;
-/// Where the child says that its snapshot is written, and how long it took, and how many pages it wrote.
+/// Indices of the values in which the child reports: snapshot finished, time taken, pages written.
 const SNAPSHOT: [usize; 3] = [0, 1, 2];
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Kv {
         /// Size of the store; a value is one page.
         size: Bytes = "0.8 * memory", min = "64K";
-        /// Operations, each timed.
+        /// Number of operations, each timed.
         operations: u64 = "8 * size / 4K", min = "16", max = "4294967295";
-        /// Share of the operations that read; the others write.
+        /// Fraction of the operations that read; the others write.
         reads: f64 = "0.9", max = "1";
         /// Exponent of the zipf distribution of keys.
         exponent: f64 = "0.99", max = "16";
-        /// Whether a snapshot is written, begun after a quarter of the operations.
+        /// Whether a snapshot is written, starting after a quarter of the operations.
         snapshot: bool = "true";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
-        /// Pages of the store: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the store: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
+        /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small";
     }
 }
@@ -53,7 +53,7 @@ impl Kv {
     fn pattern(&self) -> Pattern {
         Pattern::Zipf(Zipf {
             exponent: self.exponent,
-            // Hot keys are no neighbours, as a hash table's are not.
+            // Hot keys are not neighbours, as in a hash table.
             scatter: true,
         })
     }
@@ -67,13 +67,10 @@ impl Scenario for Kv {
     const METRICS: &'static [MetricDef] = metrics![
         MetricDef::time("operation-min", "shortest operation"),
         MetricDef::time("operation-mean", "mean operation").primary(),
-        MetricDef::time("operation-p50", "operation that half of all do not exceed"),
-        MetricDef::time("operation-p90", "operation that 90 % of all do not exceed"),
-        MetricDef::time("operation-p99", "operation that 99 % of all do not exceed").primary(),
-        MetricDef::time(
-            "operation-p999",
-            "operation that 99.9 % of all do not exceed"
-        ),
+        MetricDef::time("operation-p50", "median operation"),
+        MetricDef::time("operation-p90", "90th percentile of the operations"),
+        MetricDef::time("operation-p99", "99th percentile of the operations").primary(),
+        MetricDef::time("operation-p999", "99.9th percentile of the operations"),
         MetricDef::time("operation-max", "longest operation"),
         MetricDef::time(
             "snapshot-mean",
@@ -81,7 +78,7 @@ impl Scenario for Kv {
         ),
         MetricDef::time(
             "snapshot-p99",
-            "operation that 99 % of those while the snapshot was written do not exceed"
+            "99th percentile of the operations while the snapshot was written"
         ),
         MetricDef::time(
             "snapshot-max",
@@ -89,12 +86,12 @@ impl Scenario for Kv {
         ),
         MetricDef::time(
             "snapshot-time",
-            "from the fork until the snapshot is on the device"
+            "time from the fork until the snapshot is on the device"
         )
         .primary(),
         MetricDef::time(
             "fork",
-            "the fork itself, during which the store stands still"
+            "time of the fork itself, during which the store is blocked"
         ),
         MetricDef::count(
             "snapshot-operations",
@@ -104,7 +101,7 @@ impl Scenario for Kv {
         MetricDef::count(
             "copies",
             Direction::Lower,
-            "page faults of the store that found their page in memory while the snapshot was written: copies on write above all"
+            "minor page faults of the store while the snapshot was written, mainly copies on write"
         ),
         MetricDef::count(
             "major-faults",
@@ -160,7 +157,7 @@ impl Scenario for Kv {
             reads: number::floor(self.reads * 9_007_199_254_740_992.0),
             rng: trial.rng("operations"),
         };
-        // A value is all of its page: an operation copies it.
+        // A value is a whole page: an operation copies it.
         let touch = Touch::mapping(&store, Amount::Page, Offset::At(0));
         let mut saving: Option<Saving> = None;
         let mut saved: Option<FinishedSave> = None;
@@ -193,7 +190,7 @@ impl Scenario for Kv {
         let faults = Usage::own().since(before);
         trial.phase("report");
         trial.compressed();
-        // A snapshot that outlasts the operations counts too.
+        // A snapshot that takes longer than the operations counts too.
         let saved = saved.or_else(|| saving.map(|saving| saving.end(&all)));
         trial.must_count("operations", self.operations, all.count());
         trial.metric("operations", all.count() as f64);
@@ -213,7 +210,7 @@ impl Scenario for Kv {
 }
 
 impl Kv {
-    /// Forks a child that writes the store as it is now to a file.
+    /// Forks a child that writes the current content of the store to a file.
     fn save(trial: &mut Trial<'_>, store: &Mapping) -> Result<Team, Stop> {
         let path = trial.place.work_dir.join("pagetide-snapshot");
         let clock = trial.place.clock;
@@ -265,15 +262,15 @@ impl Kv {
     }
 }
 
-/// A snapshot being written.
+/// A snapshot in progress.
 struct Saving {
     team: Team,
-    /// The operations and the store's accounting when it began.
+    /// Operations and resource usage at the start of the snapshot.
     mark: Mark,
     usage: Usage,
 }
 
-/// A snapshot that is written, or that the operations did not wait for.
+/// A finished snapshot, or one that is unfinished at the end of the operations.
 struct FinishedSave {
     team: Team,
     during: Histogram,
@@ -290,10 +287,10 @@ impl Saving {
     }
 }
 
-/// The keys and kinds of the operations.
+/// Generates keys and kinds of the operations.
 struct Operations {
     references: pagetide_reference::References<'static>,
-    /// A draw of 53 bits below this reads.
+    /// A random number of 53 bits below this means a read.
     reads: u64,
     rng: Rng,
 }
@@ -315,10 +312,10 @@ pub(crate) static KV: Definition = Definition::of::<Kv>(
     Texts {
         name: "kv",
         summary: "what a forked snapshot costs a key-value store under memory pressure",
-        docs: "Fills a store of `size` bytes, one page a value, then makes `operations` reads and writes of whole values, keys \
-               by a zipf distribution, each timed. After a quarter of them a child is forked that writes the whole store to a \
-               file, page by page, and syncs it, while the parent goes on: every page it writes meanwhile is copied, and the \
-               file's pages push at the same memory.",
+        docs: "Fills a store of `size` bytes, one page per value, then makes `operations` reads and writes of whole values, with keys \
+               from a zipf distribution, each timed. After a quarter of them a child is forked that writes the whole store to a \
+               file, page by page, and syncs it, while the parent continues. Every page that the parent writes meanwhile is copied, and the \
+               pages of the file compete for the same memory.",
         origin: "the way Redis saves in the background (BGSAVE); YCSB's zipf constant of 0.99.",
         repaired: "",
     },

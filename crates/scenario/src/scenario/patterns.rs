@@ -1,10 +1,11 @@
 //! What does reclaim do to a reference pattern?
 //!
 //! Pages are touched in the order of a reference string, and every single access is timed. Which pages are still in
-//! memory afterwards, how old they are and how often they were used says how reclaim chose its victims. Origin: VM
-//! Regress (2002). As written pages are not filled before, so that the references touch them first and memory runs out on
-//! the way; one reference copies its whole page; its sine can give more references than were asked for. As written
-//! references write, because a first read maps the shared zero page on kernels since 2.6.32 and nothing is ever swapped. Here every page holds data of a stated compressibility before the first reference, a reference
+//! memory afterwards, how old they are and how often they were used shows how reclaim chose its victims. Origin: VM
+//! Regress (2002). As written, pages are not filled first, so the references touch them first and memory runs out on
+//! the way; one reference copies its whole page; and the sine pattern can give more references than requested. As
+//! written, references write, because a first read maps the shared zero page on kernels since 2.6.32 and nothing is
+//! ever swapped. Here every page contains data of a given compressibility before the first reference, a reference
 //! touches one word, and counts are exact.
 
 use std::collections::BTreeMap;
@@ -30,29 +31,29 @@ use crate::uses::Uses;
 use crate::workers::Usage;
 
 choice! {
-    /// What is mapped.
+    /// Kind of mapping.
     pub(crate) enum Backing {
-        /// Anonymous memory, which goes to swap.
+        /// Anonymous memory, which is reclaimed to swap.
         Anon = "anon",
-        /// A file, which goes back to its file system.
+        /// A file, which is reclaimed to its file system.
         File = "file",
     }
 }
 
 choice! {
-    /// What a reference does.
+    /// Kind of access.
     pub(crate) enum Access {
-        /// It reads.
+        /// All references read.
         Read = "read",
-        /// It writes.
+        /// All references write.
         Write = "write",
-        /// Some read, some write.
+        /// Some references read, some write.
         Mixed = "mixed",
     }
 }
 
 choice! {
-    /// How much of a page a reference touches.
+    /// Amount of a page that a reference touches.
     pub(crate) enum TouchExtent {
         /// One word.
         Word = "word",
@@ -62,7 +63,7 @@ choice! {
 }
 
 choice! {
-    /// When pages of anonymous memory are touched first.
+    /// When pages of anonymous memory are first touched.
     pub(crate) enum Filling {
         /// All of them, before the first reference.
         Before = "before",
@@ -72,7 +73,7 @@ choice! {
 }
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Patterns {
         /// Reference pattern with its parameters, such as smooth-sin-random, zipf(1.1) or file:trace.txt.
         pattern: String = "smooth-sin-random";
@@ -80,29 +81,32 @@ params! {
         pages: Pages = "2 * memory", min = "1", max = "268435456";
         /// Number of references, each timed.
         refs: u64 = "3 * pages", min = "1", max = "4294967295";
-        /// What is mapped: anonymous memory or a file. A fault on a file reads what lies around it too, so that a trial takes
-        /// two to four times as long.
+        /// Kind of mapping: anonymous memory or a file. A fault on a file also reads the surrounding pages, so a trial
+        /// takes two to four times as long.
         mapping: Backing = "anon";
-        /// When pages of anonymous memory are touched first: before the first reference, in ascending order, or by the
-        /// references themselves (none), so that memory runs out on the way. Only a reference that writes its whole page
-        /// then gives it content; one that reads maps the shared page of zeros.
+        /// When pages of anonymous memory are first touched: before the first reference, in ascending order, or by the
+        /// references themselves (none), so that memory runs out on the way. In the latter case only a reference that
+        /// writes its whole page gives it content; one that reads maps the shared zero page.
         fill: Filling = "before", as_written = "none";
-        /// What a reference does: read, write, or either at random (mixed).
+        /// Kind of access of a reference: read, write, or either at random (mixed).
         access: Access = "read", as_written = "write";
-        /// Share of the references that write, where they are mixed.
+        /// Fraction of the references that write, if access is mixed.
         share: f64 = "0.5", max = "1";
-        /// What a reference touches: one word of its page, or all of it by a copy.
+        /// Amount that a reference touches: one word of its page, or the whole page by a copy.
         touch: TouchExtent = "word", as_written = "page";
-        /// Which byte of its page a reference touches: spread for another cache line in every page, or a multiple of 8
-        /// below 4096. The same byte in every page makes random access two to three times slower, by cache-set conflicts.
+        /// Offset of the touched word in its page: spread for a different cache line in every page, or a multiple of 8
+        /// below 4096. The same offset in every page makes random access two to three times slower, because of
+        /// cache-set conflicts.
         offset: String = "spread";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible; as written also 0, zeros.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; as written also
+        /// 0, zeros.
         content: f64 = "0.35", max = "1";
-        /// Pages of anonymous memory: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of anonymous memory: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if
+        /// the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no
+        /// madvise).
         page_size: PageSize = "small", as_written = "default";
-        /// How often, evenly over the references, presence, age and reference count of every page are recorded; the last
-        /// time is at the end.
+        /// How many times, evenly over the references, presence, age and reference count of every page are recorded;
+        /// the last time is at the end.
         snapshots: u32 = "2", max = "16";
     }
 }
@@ -134,18 +138,18 @@ impl Patterns {
 
 impl Scenario for Patterns {
     const METRICS: &'static [MetricDef] = metrics![
-        MetricDef::time("access-time", "sum of the times of all accesses").primary(),
+        MetricDef::time("access-time", "total time of all accesses").primary(),
         MetricDef::time("access-min", "shortest access"),
         MetricDef::time("access-mean", "mean access"),
-        MetricDef::time("access-p50", "access that half of all do not exceed"),
-        MetricDef::time("access-p90", "access that 90 % of all do not exceed"),
-        MetricDef::time("access-p99", "access that 99 % of all do not exceed").primary(),
-        MetricDef::time("access-p999", "access that 99.9 % of all do not exceed"),
+        MetricDef::time("access-p50", "median access"),
+        MetricDef::time("access-p90", "90th percentile of the accesses"),
+        MetricDef::time("access-p99", "99th percentile of the accesses").primary(),
+        MetricDef::time("access-p999", "99.9th percentile of the accesses"),
         MetricDef::time("access-max", "longest access"),
         MetricDef::count(
             "major-faults",
             Direction::Lower,
-            "page faults during the references that had to wait for a device, from the process's accounting"
+            "page faults during the references that waited for a device, as accounted to the process"
         )
         .primary(),
         MetricDef::count(
@@ -154,22 +158,22 @@ impl Scenario for Patterns {
             "page faults during the references that found their page in memory"
         ),
         MetricDef::count("references", Direction::Neutral, "references made"),
-        MetricDef::time("fill", "filling every page once, in ascending order, before the first reference"),
+        MetricDef::time("fill", "time to fill every page once, in ascending order, before the first reference"),
         MetricDef::count(
             "fill-faults",
             Direction::Neutral,
-            "page faults of that filling: one a page, and one more where a page was reclaimed while it was being filled"
+            "page faults of that filling: one per page, plus one for each page that was reclaimed while it was being filled"
         ),
         COMPRESSED,
         MetricDef::share(
             "present",
             Direction::Neutral,
-            "share of the pages that are in memory after the last reference"
+            "fraction of the pages that are in memory after the last reference"
         ),
         MetricDef::count(
             "age-present",
             Direction::Neutral,
-            "mean age of the pages in memory at the end: references made since their own last one"
+            "mean age of the pages in memory at the end: number of references since their last one"
         ),
         MetricDef::count(
             "age-absent",
@@ -218,7 +222,8 @@ impl Scenario for Patterns {
         let file = self.mapping == Backing::File;
         Needs {
             swap: !file,
-            // Reads of what was never written map the page of zeros: nothing is reclaimed. As written the range may fit.
+            // Reading pages that were never written maps the zero page, so nothing is reclaimed. As written the range
+            // may fit into memory.
             pressure: form == Form::Repaired
                 && (file || self.fill == Filling::Before || self.access != Access::Read),
             filesystem: file.then(|| filesystem_for(self.pages.bytes())),
@@ -256,7 +261,7 @@ impl Scenario for Patterns {
             trial.time_metric("fill", time);
             let faults = Usage::own().since(before);
             let faults = faults.minor_faults + faults.major_faults;
-            // A huge page is many pages' first touch.
+            // A huge page is the first touch of many pages.
             if faults < pages && self.page_size == PageSize::Small {
                 trial.must_count("first-touch faults", pages, faults);
             }
@@ -357,10 +362,10 @@ impl Patterns {
     }
 }
 
-/// Marks which references write.
+/// Marks the references that write.
 struct Writes {
     access: Access,
-    /// A draw of 53 bits below this writes.
+    /// A random number of 53 bits below this means a write.
     threshold: u64,
     rng: Rng,
 }
@@ -389,14 +394,15 @@ impl Writes {
     }
 }
 
-/// Takes a pattern with its parameters from the scenario's name, such as `zipf(1.1)`.
+/// Takes a pattern with its parameters from the scenario's name, such as `zipf(1.1)`. Fails if the scenario is not a
+/// pattern.
 pub(crate) fn take_pattern(
     definition: &Definition,
     name: &str,
     given: &mut BTreeMap<String, String>,
 ) -> Result<(), ScenarioError> {
     let is_pattern = definition.params == Patterns::SCHEMA;
-    // A trial that is asked for again brings what its name says among its parameters.
+    // In a repeated trial the parameters already contain the pattern of the name.
     let said: Option<Pattern> = given.get("pattern").and_then(|text| text.parse().ok());
     if is_pattern && said.is_some() && said == name.trim().parse().ok() {
         return Ok(());
@@ -414,7 +420,7 @@ pub(crate) fn take_pattern(
     Ok(())
 }
 
-/// Range and number of references of a file are those of the file, unless they are given.
+/// Sets range and number of references from the file, unless they are given.
 pub(crate) fn take_file(
     definition: &Definition,
     given: &mut BTreeMap<String, String>,
@@ -448,17 +454,17 @@ pub(crate) fn take_file(
     Ok(())
 }
 
-const DOCS: &str = "Maps `pages` pages, fills them with data of a stated compressibility in ascending order, then makes \
-    `refs` references in the order of the pattern and times every single one (one chained clock read an access; the \
-    full log is kept). With fill=none the references touch pages first, and memory runs out on the way. At chosen moments it records for every page whether it is in memory, how many references ago it \
-    was used last, and how often it was used: with a pattern over twice the memory this shows by what reclaim chose \
+const DOCS: &str = "Maps `pages` pages, fills them in ascending order with data of a given compressibility, then makes \
+    `refs` references in the order of the pattern and times every single one (one clock read per access; the \
+    full log is recorded). With fill=none the references touch pages first, and memory runs out on the way. At `snapshots` points in time it records for every page whether it is in memory, how many references ago it \
+    was last used, and how often it was used. With a pattern over twice the memory this shows how reclaim chose \
     its victims. The defaults give about 50,000 major faults in 64 MiB.";
 const ORIGIN: &str = "VM Regress 0.7 by Mel Gorman (2002): 2,000,000 references over 25,000 pages (about physical \
     memory) and over 50,000 pages, anonymous or file mapping, read or write.";
-const REPAIRED: &str = "Pages were not filled, so that first touches are among the accesses. One reference copied its whole \
-    page, which measures the copy. smooth-sin could give more references than asked for (range 1000, 77000 references: \
-    77062), and does so again as written. References that read are no longer the original's: since 2.6.32 a first read \
-    maps the shared page of zeros and nothing is swapped, so as written they write.";
+const REPAIRED: &str = "Pages were not filled, so the accesses include first touches. One reference copied its whole \
+    page, so the copy was measured. smooth-sin could give more references than requested (range 1000, 77000 references: \
+    77062), and does so as written. The original read, but since 2.6.32 a first read \
+    maps the shared zero page and nothing is swapped, so as written the references write.";
 
 /// Memory of the original machine: 25,000 pages.
 const MEMORY: Bytes = Bytes(25_000 * 4096);
@@ -489,19 +495,19 @@ pattern_scenario!(
 pattern_scenario!(
     LINEAR,
     "linear",
-    "every page in turn, again and again",
+    "every page in ascending order, repeatedly",
     &[("pattern", "linear"), ("refs", "2 * pages")]
 );
 pattern_scenario!(
     RANDOM,
     "random",
-    "every page once in order, then at random",
+    "every page once in ascending order, then uniformly at random",
     &[("pattern", "random")]
 );
 pattern_scenario!(
     SMOOTH_SIN,
     "smooth-sin",
-    "each page as often as a sine curve is high there, in page order",
+    "number of references per page follows a sine curve, in page order",
     &[("pattern", "smooth-sin")]
 );
 pattern_scenario!(
@@ -513,25 +519,25 @@ pattern_scenario!(
 pattern_scenario!(
     ZIPF05,
     "zipf05",
-    "lower pages more often, VM Regress's zipf",
+    "lower pages are referenced more often, VM Regress's zipf",
     &[("pattern", "zipf05")]
 );
 pattern_scenario!(
     ZIPF,
     "zipf",
-    "Zipf's law with a free exponent",
+    "Zipf's law with a chosen exponent",
     &[("pattern", "zipf(0.9,scatter)"), ("refs", "6 * pages")]
 );
 pattern_scenario!(
     LOGNORMAL,
     "lognormal",
-    "lower pages more often, with a log-normal tail",
+    "lower pages are referenced more often, with a log-normal tail",
     &[("pattern", "lognormal")]
 );
 pattern_scenario!(
     HOT_COLD,
     "hot-cold",
-    "a hot set that moves, and a cold rest",
+    "a moving hot set, and cold pages",
     &[
         ("pattern", "hot-cold(hot=0.2,share=0.9,move=10000,by=0.1)"),
         ("refs", "8 * pages")
@@ -546,7 +552,7 @@ pattern_scenario!(
 pattern_scenario!(
     LOOP,
     "loop",
-    "a scan over a range just larger than memory, again and again",
+    "a repeated scan over a range slightly larger than memory",
     &[
         ("pattern", "loop"),
         ("pages", "1.1 * memory"),

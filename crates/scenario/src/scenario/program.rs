@@ -1,7 +1,7 @@
-//! How fast is a program of your own when memory is short?
+//! How fast is a user's program when memory is short?
 //!
-//! The program runs unmodified in a file system of its own on the simulated disk, as an unprivileged user, with nothing cached at
-//! its start: its own pages are read, reclaimed and read again as in life.
+//! The program runs unmodified in a separate file system on the simulated disk, as an unprivileged user, with empty
+//! caches at its start: its own pages are read, reclaimed and read again as in normal use.
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Unit};
 
@@ -18,38 +18,41 @@ use crate::trial::{Trial, metrics};
 use pagetide_record::Invalid;
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Program {
-        /// The command, its words quoted as for a shell; the first is a path inside. `{seed}` stands for the trial's seed.
+        /// The command, quoted as for a shell; the first word is a path in the root. `{seed}` is replaced by the
+        /// trial's seed.
         command: String = "";
-        /// A server that is started first, its words quoted as for a shell; the first is a path inside. The command is then its load.
+        /// A server that is started first, quoted as for a shell; the first word is a path in the root. The command is
+        /// then its load.
         server: String = "";
-        /// When the server is ready: `port N`, `line REGEX` or `file PATH`.
+        /// Condition for the server to be ready: `port N`, `line REGEX` or `file PATH`.
         ready: String = "";
-        /// Digest of the root: of all files the program finds.
+        /// Digest of the root: of all files that the program can see.
         root: String = "";
-        /// Its environment beside PATH, HOME, USER and LANG: `NAME=VALUE`, quoted as for a shell.
+        /// Additional environment variables, next to PATH, HOME, USER, LANG and TZ: `NAME=VALUE`, quoted as for a
+        /// shell.
         environment: String = "";
-        /// Folder inside in which it starts.
+        /// Working directory in the root.
         folder: String = "/work";
-        /// File inside that it reads as its standard input.
+        /// File in the root that is its standard input.
         input: String = "/dev/null";
-        /// Status with which it must end.
+        /// Expected exit status; any other makes the trial invalid.
         expect_exit: u32 = "0", max = "255";
-        /// It is killed, and the trial is invalid, after so much time of the guest.
+        /// Time limit, in guest time; then the program is killed and the trial is invalid.
         time_limit: Nanos = "600s", min = "1ms";
-        /// Limit of its memory group (`memory.max`); 0 for no group.
+        /// Limit of its memory control group (`memory.max`); 0 for none.
         limit: Bytes = "0";
-        /// Memory above which its group is slowed down and reclaimed (`memory.high`); 0 for none.
+        /// Memory above which its group is throttled and reclaimed (`memory.high`); 0 for none.
         high: Bytes = "0";
-        /// Most swap that its group may take (`memory.swap.max`): a size, or max.
+        /// Largest amount of swap for its group (`memory.swap.max`): a size, or max.
         swap_max: String = "max";
-        /// Numbers to read from its output: `NAME=REGEX:higher` or `NAME=REGEX:lower`, quoted as for a shell.
+        /// Numbers to extract from its output: `NAME=REGEX:higher` or `NAME=REGEX:lower`, quoted as for a shell.
         metrics: String = "";
     }
 }
 
-/// What every program finds in its environment.
+/// Environment variables of every program.
 const ENVIRONMENT: [&str; 5] = [
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/work",
@@ -58,7 +61,7 @@ const ENVIRONMENT: [&str; 5] = [
     "TZ=UTC",
 ];
 
-/// Longest piece of standard error that a reason quotes, in characters.
+/// Largest number of characters of standard error that a reason quotes.
 const QUOTED: usize = 160;
 
 impl Program {
@@ -69,7 +72,7 @@ impl Program {
         }
     }
 
-    /// Words of a parameter, with the seed in its places.
+    /// Splits a parameter into words and inserts the seed; `None` if its quotes do not match.
     fn words(text: &str, seed: u64) -> Option<Vec<String>> {
         let words = shlex::split(text)?;
         let seed = seed.to_string();
@@ -86,31 +89,31 @@ impl Scenario for Program {
     const METRICS: &'static [MetricDef] = metrics![
         MetricDef::time(
             "elapsed",
-            "from the start of the program, or of the load of a server, to the end of its first process"
+            "time from the start of the program, or of the load of a server, to the end of its first process"
         )
         .primary(),
         MetricDef::of(
             "peak-rss",
             Unit::Bytes,
             Direction::Neutral,
-            "largest resident memory of one of its processes, as the kernel accounts it"
+            "largest resident memory of any of its processes, as accounted by the kernel"
         ),
         MetricDef::count(
             "minor-faults",
             Direction::Neutral,
-            "faults of its processes that needed no I/O"
+            "page faults of its processes that needed no I/O"
         ),
         MetricDef::of(
             "group-peak",
             Unit::Bytes,
             Direction::Neutral,
-            "most that its memory group held, files included; only with `limit`, `high` or `swap-max`"
+            "peak memory of its control group, including page cache; only with `limit`, `high` or `swap-max`"
         ),
         MetricDef::of(
             "group-swap-peak",
             Unit::Bytes,
             Direction::Neutral,
-            "most that its memory group had in swap; only with `limit`, `high` or `swap-max`"
+            "peak swap of its control group; only with `limit`, `high` or `swap-max`"
         ),
     ];
 
@@ -219,7 +222,7 @@ impl Scenario for Program {
 }
 
 impl Program {
-    /// What is written to the files of its memory group; nothing where it has none.
+    /// Files and values that set the limits of its memory control group; empty if it has none.
     fn limits(&self) -> Vec<(&'static str, String)> {
         let mut limits = Vec::new();
         for (name, size) in [("memory.max", self.limit), ("memory.high", self.high)] {
@@ -262,7 +265,7 @@ impl Program {
         }
     }
 
-    /// Why a load is not what was asked for.
+    /// Why a load is not usable; `None` if it is.
     fn load_fault(&self, load: &LoadRun) -> Option<String> {
         let expected = i32::try_from(self.expect_exit).unwrap_or(0);
         let errors = load.program.errors.text();
@@ -277,7 +280,7 @@ impl Program {
         })
     }
 
-    /// Why a server did not serve.
+    /// Why a server did not serve; `None` if it did.
     fn server_fault(&self, server: &ServerRun) -> Option<String> {
         let said = last_words(&[server.program.errors.text(), server.program.output.text()]);
         let how = |ending| match ending {
@@ -307,7 +310,7 @@ impl Program {
         Some(why)
     }
 
-    /// Refuses a server without a sign that it is ready, and the other way round.
+    /// Fails if there is a server without a readiness condition, or the reverse.
     fn check_server(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         let words = Self::words(&self.server, 0).unwrap_or_default();
@@ -329,10 +332,10 @@ impl Program {
     }
 }
 
-/// How to keep a program from going into the background.
+/// Hint for a program that went into the background.
 const FOREGROUND: &str = "the option of a daemon is often -f, -D or --no-daemon";
 
-/// Keeps what a program wrote, under these names.
+/// Stores the output of a program under these names.
 fn keep_output(trial: &mut Trial<'_>, program: &RunningProgram, names: [&str; 2]) {
     for (name, capture) in names.into_iter().zip([&program.output, &program.errors]) {
         let total = Bytes(capture.total());
@@ -345,7 +348,7 @@ fn keep_output(trial: &mut Trial<'_>, program: &RunningProgram, names: [&str; 2]
     }
 }
 
-/// Why an ending is not the one that was expected.
+/// Why an ending is not the expected one; `None` if it is.
 fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Option<String> {
     let how = match ending {
         Ending::Exit(status) if status == expected => return None,
@@ -364,7 +367,7 @@ fn why_unusable(ending: Ending, expected: i32, limit: Nanos, errors: &str) -> Op
     ))
 }
 
-/// What a program did not find inside, as far as it said so: a network, or a device.
+/// Hint for a program that, according to its error output, misses the network or a device.
 fn lacking(errors: &str) -> &'static str {
     const NETWORK: [&str; 6] = [
         "network is unreachable",
@@ -385,7 +388,7 @@ fn lacking(errors: &str) -> &'static str {
     }
 }
 
-/// The last line of the first of these texts that has one, as the end of a sentence.
+/// The last line of the first text that has one, as the end of a sentence.
 fn last_words(texts: &[String]) -> String {
     let last = |text: &String| {
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -398,7 +401,7 @@ fn last_words(texts: &[String]) -> String {
     }
 }
 
-/// A signal as people know it.
+/// Common name of a signal.
 fn name_of(signal: i32) -> String {
     let name = match signal {
         libc::SIGABRT => "SIGABRT",
@@ -420,12 +423,12 @@ fn name_of(signal: i32) -> String {
 pub(crate) static PROGRAM: Definition = Definition::of::<Program>(
     Texts {
         name: "program",
-        summary: "how fast a program of your own is when memory is short",
-        docs: "Starts `command` in a file system of its own on the simulated disk, with nothing cached, as an unprivileged user, \
-               and waits for its end. It sees the files of `root` and nothing of this machine. Standard output and standard error \
-               are kept, at most 64 KiB of each. A trial is invalid if the program ends with another status than `expect-exit`, by \
+        summary: "how fast your program is when memory is short",
+        docs: "Starts `command` in a separate file system on the simulated disk, with empty caches, as an unprivileged user, \
+               and waits for its end. It sees only the files of `root`. Standard output and standard error \
+               are stored, at most 64 KiB of each. A trial is invalid if the program ends with another status than `expect-exit`, by \
                a signal, at `time-limit`, or leaves processes behind. With `server` the command is its load: it is started when the \
-               server is ready, and when it has ended the server is killed. Write it as `pagetide run --memory 64M -- COMMAND ARG…`, \
+               server is ready, and when it has ended the server is killed. Run it as `pagetide run --memory 64M -- COMMAND ARG…`, \
                which finds the program's libraries and makes the root.",
         origin: "none: the program is yours.",
         repaired: "",

@@ -1,10 +1,10 @@
-//! How fast do many processes read and write memory that lies mostly in swap?
+//! How fast do many processes read and write memory that is mostly in swap?
 //!
-//! A parent locks most of the memory, then processes fill and read back mappings that together are much larger than
-//! what is left. Origin: swapbench (2009), run as `-a 110 -p 30 -l 10` in a machine of 128 MB. It did not say in which
-//! order and how often memory was touched, whether processes waited for each other, or what the pages held, and printed
-//! a mean alone; here all of that is a parameter and recorded, every page holds data of a stated compressibility, and
-//! every process, pass and operation has a row of its own.
+//! A parent locks most of the memory, then processes fill and read back mappings that together are much larger than the
+//! rest. Origin: swapbench (2009), run as `-a 110 -p 30 -l 10` on a machine of 128 MB. It did not say in which order
+//! and how often memory was touched, whether processes waited for each other, or what the pages contained, and printed
+//! only a mean. Here all of that is a recorded parameter, every page contains data of a given compressibility, and
+//! every process, pass and operation has a separate row.
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
@@ -19,11 +19,11 @@ use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Usage, WorkerEnd};
 
 choice! {
-    /// In which order a process touches its pages.
+    /// Order in which a process touches its pages.
     pub(crate) enum Way {
         /// From the first to the last.
         Ascending = "ascending",
-        /// Scattered, each once.
+        /// Scattered, each page once.
         Random = "random",
     }
 }
@@ -39,12 +39,12 @@ choice! {
 }
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Swapbench {
-        /// Memory that the parent fills and locks (-a); 0 where a memory limit does its work. The original's 110 of 128 MB
-        /// and 30 times 10 MB need a swap device outside of that memory: zram keeps its store in it.
+        /// Memory that the parent fills and locks (-a); 0 if a memory limit takes its place. The original's 110 of 128
+        /// MB and 30 times 10 MB need a swap device outside of that memory: zram stores its data in it.
         locked: Bytes = "0.4 * memory";
-        /// Processes that run side by side (-p).
+        /// Number of concurrent processes (-p).
         processes: u32 = "max(4, 30 * scale)", min = "1", max = "1000";
         /// Memory of each process (-l).
         size: Bytes = "1.1 * memory / processes", min = "64K";
@@ -52,17 +52,18 @@ params! {
         passes: u32 = "1", min = "1", max = "5";
         /// Order of access within a process: ascending, or random with every page once.
         order: Way = "ascending";
-        /// Where processes wait for each other: before the first write (start), or before each operation.
+        /// Where processes wait for each other: before the first write (start), or before each operation (each).
         barrier: Barrier = "each", as_written = "start";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible; as written also 0, zeros.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible; as written also
+        /// 0, zeros.
         content: f64 = "0.35", max = "1", as_written = "0";
-        /// Pages of the mappings: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the mappings: small (huge pages disabled by madvise), huge (enabled by madvise, aligned; if the
+        /// kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default (no madvise).
         page_size: PageSize = "small", as_written = "default";
     }
 }
 
-/// The most a parent may lock: the kernel and the processes need the rest.
+/// Fails if the parent would lock too much: the kernel and the processes need the rest.
 pub(crate) fn check_locked(
     name: &str,
     locked: Bytes,
@@ -81,7 +82,7 @@ pub(crate) fn check_locked(
 }
 
 impl Way {
-    /// Pages in this order; `seed` chooses among scattered ones.
+    /// Iterates over pages in this order; `seed` selects one of the scattered orders.
     pub(crate) fn over(self, pages: u64, seed: u64) -> Order {
         match self {
             Self::Ascending => Order::ascending(pages),
@@ -94,30 +95,30 @@ impl Scenario for Swapbench {
     const METRICS: &'static [MetricDef] = metrics![
         MetricDef::time(
             "read-mean",
-            "mean over processes and passes of the time to read all memory of a process"
+            "time to read all memory of a process, mean over processes and passes"
         )
         .primary(),
         MetricDef::time(
             "write-mean",
-            "mean over processes and passes of the time to write all memory of a process"
+            "time to write all memory of a process, mean over processes and passes"
         )
         .primary(),
         MetricDef::time(
             "read-max",
-            "the slowest process's time to read all of its memory"
+            "longest time of a process to read all of its memory"
         ),
         MetricDef::time(
             "write-max",
-            "the slowest process's time to write all of its memory"
+            "longest time of a process to write all of its memory"
         ),
         MetricDef::time(
             "total",
-            "from the first write to the end of the last process"
+            "time from the first write to the end of the last process"
         ),
         MetricDef::count(
             "major-faults",
             Direction::Lower,
-            "page faults of all processes that had to wait for a device"
+            "page faults of all processes that waited for a device"
         ),
         MetricDef::count(
             "pages-written",
@@ -156,7 +157,7 @@ impl Scenario for Swapbench {
             .page_size
             .map(self.locked.pages().max(crate::params::Pages(1)))?;
         if self.locked.0 > 0 {
-            // The parent's memory is content too: it must not be smaller than it claims by sharing a page of zeros.
+            // The parent's memory has content too, otherwise it would share the zero page and use no memory.
             parent.advise(libc::MADV_DONTFORK);
             parent.fill(&filler, 0, parent.pages());
             parent.lock()?;
@@ -262,7 +263,7 @@ impl Swapbench {
     }
 }
 
-/// What the kernel accounted to each process.
+/// Resource usage of each process, as a series.
 pub(crate) fn usages(ended: &[WorkerEnd]) -> Series {
     let column = |of: fn(&Usage) -> u64| {
         ended
@@ -288,14 +289,14 @@ pub(crate) fn usages(ended: &[WorkerEnd]) -> Series {
 pub(crate) static SWAPBENCH: Definition = Definition::of::<Swapbench>(
     Texts {
         name: "swapbench",
-        summary: "how fast many processes read and write memory that lies mostly in swap",
-        docs: "A parent fills and locks `locked` bytes. `processes` processes, held at a barrier until all are there, \
-               write and read `size` bytes each, page by page in the stated order; both operations are timed for every \
-               process and pass. Series `processes` has a row for each, `usage` what the kernel accounted to each.",
+        summary: "how fast many processes read and write memory that is mostly in swap",
+        docs: "A parent fills and locks `locked` bytes. `processes` processes, which wait at a barrier until all have arrived, \
+               write and read `size` bytes each, page by page in the given order. Both operations are timed for every \
+               process and pass. Series `processes` has a row for each, and series `usage` the CPU time and faults of each process.",
         origin: "swapbench (2009) with its readstats: -a 110 -p 30 -l 10 in a machine of 128 MB; average read 0.560072 s \
                  to 0.433929 s, write 0.560866 s to 0.430475 s with clustered swap-out.",
-        repaired: "The order of access, the number of passes, the barrier and the content of pages were not said, and a \
-                   mean was all that was printed. As written, pages hold zeros, which zram, zswap and since 6.12 the swap \
+        repaired: "The order of access, the number of passes, the barrier and the content of pages were not documented, and only a \
+                   mean was printed. As written, pages contain zeros, which zram, zswap and since 6.12 the swap \
                    code itself never pass to a device.",
     },
     Bytes::from_mib(128),

@@ -1,8 +1,8 @@
-//! How much memory can processes fill in a second when it does not fit?
+//! How much memory per second can processes fill when it does not fit?
 //!
-//! n processes fill mappings that together exceed the memory, then give them back: the shape in which patches to swap
-//! and reclaim are measured today. Origin: usemem of vm-scalability. It reports throughput from its own clock for each
-//! process; here the pages' content is stated too, and time to free is measured while all others wait.
+//! n processes fill mappings that together exceed the memory, then unmap them: this is how patches to swap and reclaim
+//! are measured today. Origin: usemem of vm-scalability. It reports throughput from a separate clock in each process;
+//! here the content of the pages is defined too, and the time to free is measured while all others wait.
 
 use pagetide_quantity::{Bytes, Direction, MetricDef, Nanos, Series, Unit};
 
@@ -18,20 +18,21 @@ use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::WorkerEnd;
 
 params! {
-    /// Parameters, in the order the command line and the record show them.
+    /// Parameters, in the order of the command line and the record.
     pub(crate) struct Usemem {
-        /// Processes side by side.
+        /// Number of concurrent processes.
         processes: u32 = "4", min = "1", max = "4096";
         /// Memory of each process.
         size: Bytes = "1.5 * memory / processes", min = "64K";
         /// How often each process writes all of its memory; the first pass fills it.
         passes: u32 = "2", min = "1", max = "100";
-        /// Order of the writes: ascending, or random with every page once a pass.
+        /// Order of the writes: ascending, or random with every page once per pass.
         order: Way = "ascending";
-        /// Size to which a page compresses, as a share: 0.05 to 0.75, or 1 for incompressible.
+        /// Compressed size of a page as a fraction of its size: 0.05 to 0.75, or 1 for incompressible.
         content: f64 = "0.35", max = "1";
-        /// Pages of the processes' memory: small (huge ones are advised against), huge (advised, aligned; where the kernel has several
-        /// sizes, each is a setting, such as thp/hugepages-64kB/enabled), or default (no advice).
+        /// Page size of the processes' memory: small (huge pages disabled by madvise), huge (enabled by madvise,
+        /// aligned; if the kernel has several sizes, each has a setting such as thp/hugepages-64kB/enabled), or default
+        /// (no madvise).
         page_size: PageSize = "small";
     }
 }
@@ -42,34 +43,34 @@ impl Scenario for Usemem {
             "throughput",
             Unit::BytesPerSecond,
             Direction::Higher,
-            "sum over the processes of bytes written a second"
+            "bytes written per second, summed over the processes"
         )
         .primary(),
         MetricDef::of(
             "throughput-mean",
             Unit::BytesPerSecond,
             Direction::Higher,
-            "mean over the processes of bytes written a second"
+            "bytes written per second, mean over the processes"
         ),
         MetricDef::of(
             "throughput-min",
             Unit::BytesPerSecond,
             Direction::Higher,
-            "bytes written a second by the slowest process"
+            "bytes written per second by the slowest process"
         ),
         MetricDef::time(
             "write",
-            "from opening the gate to the last write of the slowest process"
+            "time from opening the gate to the last write of the slowest process"
         ),
         MetricDef::time(
             "free",
-            "sum over the processes of the time to unmap their memory"
+            "time to unmap the memory, summed over the processes"
         )
         .primary(),
         MetricDef::count(
             "major-faults",
             Direction::Lower,
-            "page faults of all processes that had to wait for a device"
+            "page faults of all processes that waited for a device"
         ),
         COMPRESSED,
         MetricDef::count(
@@ -180,8 +181,8 @@ pub(crate) static USEMEM: Definition = Definition::of::<Usemem>(
     Texts {
         name: "usemem",
         summary: "how fast processes fill and free memory that does not fit",
-        docs: "`processes` processes, held at a gate, write `size` bytes each `passes` times in the stated order; when all \
-               are done they unmap their memory. Throughput of each and in sum, time to free, and system time are what \
+        docs: "`processes` processes, which wait at a gate, write `size` bytes each `passes` times in the given order. When all \
+               are done they unmap their memory. Throughput per process and in total, time to free, and system time are what \
                patches to swap and reclaim report.",
         origin: "usemem of vm-scalability, as in today's swap and reclaim patches (-n PROCESSES SIZE under a limit).",
         repaired: "",

@@ -1,6 +1,6 @@
-//! Runs a scenario in a process of one thread, in a memory group and with a swap file of its own where wanted.
+//! Runs a scenario in a single-threaded process, with a memory group and a swap file if needed.
 //!
-//! The process is the example `run_scenario`, which a plain `cargo test` builds and `cargo test --tests` does not.
+//! The process is the example `run_scenario`, which `cargo test` builds but `cargo test --tests` does not.
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
@@ -14,16 +14,16 @@ use pagetide_record::wire;
 use pagetide_scenario::Outcome;
 use pagetide_testing::{Need, skip};
 
-/// What a run left behind.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// What it handed back.
+    /// The outcome that the scenario returned.
     pub outcome: Outcome,
     region: Vec<u8>,
 }
 
 impl Run {
-    /// The number of a metric that must be there.
+    /// The value of a metric. Panics if it is missing.
     pub fn metric(&self, name: &str) -> f64 {
         self.outcome
             .metrics
@@ -35,12 +35,12 @@ impl Run {
             .unwrap_or_else(|| panic!("{name} has no number"))
     }
 
-    /// A series that must be there.
+    /// A series. Panics if it is missing.
     pub fn series(&self, name: &str) -> Series {
         Series::decode(name, self.frame(name)).unwrap()
     }
 
-    /// A blob that must be there.
+    /// A blob. Panics if it is missing.
     pub fn blob(&self, name: &str) -> &[u8] {
         self.frame(name)
     }
@@ -53,14 +53,14 @@ impl Run {
     }
 }
 
-/// A memory limit and swap space of their own, undone when dropped.
+/// A memory limit and swap space, removed on drop.
 pub struct Pressure {
     group: PathBuf,
     swap: Option<tempfile::NamedTempFile>,
 }
 
 impl Pressure {
-    /// A limit of `mib` MiB with 256 MiB of swap; nothing, with the reason printed, where that cannot be had.
+    /// A limit of `mib` MiB with 256 MiB of swap. Returns `None` and reports the reason if that is not possible.
     pub fn new(mib: u64) -> Option<Self> {
         let mut pressure = Self::limited(mib)?;
         let swap = swap_file()?;
@@ -68,7 +68,7 @@ impl Pressure {
         Some(pressure)
     }
 
-    /// A limit of `mib` MiB in a group that never swaps, whatever swap space others have made.
+    /// A limit of `mib` MiB in a group that never swaps, whatever swap the machine has.
     pub fn without_swap(mib: u64) -> Option<Self> {
         let pressure = Self::limited(mib)?;
         fs::write(pressure.group.join("memory.swappiness"), "0").unwrap();
@@ -109,7 +109,7 @@ fn swap_file() -> Option<tempfile::NamedTempFile> {
         .tempfile()
         .ok()?;
     let path = file.path();
-    // SAFETY: the descriptor is open; space is allocated so that the file has no holes.
+    // SAFETY: the descriptor is open; the call allocates space, so that the file has no holes.
     let allocated = unsafe { libc::posix_fallocate(file.as_file().as_raw_fd(), 0, 256 << 20) };
     let ready = allocated == 0
         && Command::new("mkswap")
@@ -135,7 +135,7 @@ impl Drop for Pressure {
         if let Some(swap) = &self.swap {
             let _ = Command::new("swapoff").arg(swap.path()).status();
         }
-        // The last process may still be on its way out.
+        // The last process may still be exiting.
         for _ in 0..50 {
             if fs::remove_dir(&self.group).is_ok() {
                 return;
@@ -145,7 +145,7 @@ impl Drop for Pressure {
     }
 }
 
-/// Runs the example program; the error is what it printed.
+/// Runs the example program; the error is its error output.
 pub fn run(pressure: Option<&Pressure>, arguments: &[&str]) -> Result<Run, String> {
     let folder = tempfile::tempdir().unwrap();
     let region = folder.path().join("region");
