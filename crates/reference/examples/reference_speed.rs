@@ -1,4 +1,4 @@
-//! Nanoseconds a reference, pattern by pattern: one by one and in batches.
+//! Measures nanoseconds per reference for each pattern: one by one and in batches.
 //!
 //! `cargo run --release -p pagetide-reference --example reference_speed [PAGES] [REFS]`
 
@@ -59,7 +59,7 @@ fn show(name: &str, references: &References<'_>, held: u64) {
     println!("{name:24} {single:8.1} {batch:8.1} {held:12}");
 }
 
-/// The shortest of five runs, in nanoseconds a reference.
+/// The shortest of five runs, in nanoseconds per reference.
 fn best<'a>(references: &References<'a>, take: impl Fn(References<'a>)) -> f64 {
     let refs = references.left() as f64;
     let run = || {

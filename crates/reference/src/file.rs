@@ -1,10 +1,10 @@
-//! Files that hold references: three forms, told apart by their contents.
+//! Files that contain references, in three forms, which are distinguished by their content.
 //!
-//! - *text*: one page index a line, in order of reference;
-//! - *counts*: `page count` a line, pages ascending; read back as references it has no order but that of the pages;
-//! - *binary*: the compact form that [`write_binary`] documents.
+//! - *text*: one page index per line, in order of reference;
+//! - *counts*: `page count` per line, in ascending order of pages; when read back, the references are in page order;
+//! - *binary*: the compact form documented at [`write_binary`].
 //!
-//! All are read and written as streams, so that the length of a trace does not matter.
+//! All forms are read and written as streams, so the length of a trace does not matter.
 
 mod binary;
 mod error;
@@ -26,15 +26,15 @@ pub(crate) use packed::PackedReferences;
 pub use reader::Reader;
 pub use text::{write_counts, write_text};
 
-/// How a file holds references.
+/// Form of a file of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// One page index a line.
+    /// One page index per line.
     Text,
-    /// `page count` a line.
+    /// `page count` per line.
     Counts,
-    /// The compact form.
+    /// The compact binary form.
     Binary,
 }
 
@@ -48,18 +48,18 @@ impl fmt::Display for Form {
     }
 }
 
-/// What a whole file was found to hold.
+/// Summary of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSummary {
-    /// How it holds them.
+    /// Form of the file.
     pub form: Form,
     /// Number of references, at least 1.
     pub refs: u64,
-    /// The smallest range that holds them all: one more than the highest page index.
+    /// The smallest range that contains all references: one more than the highest page index.
     pub pages: u32,
 }
 
-/// Opens a file for reading its references over `pages` pages, whatever its form.
+/// Opens a file of any form to read its references. Page indices must be below `pages`.
 pub fn open_file(path: &Path, pages: u32) -> Result<Reader<BufReader<File>>, FileError> {
     File::open(path)
         .map_err(ReadError::from)
@@ -67,9 +67,9 @@ pub fn open_file(path: &Path, pages: u32) -> Result<Reader<BufReader<File>>, Fil
         .map_err(|reason| FileError::new(path, reason))
 }
 
-/// Reads a whole file and says what it holds, or the first thing wrong with it: for use before an arena starts.
+/// Reads a whole file and returns its summary, or the first error in it. To be used before an arena starts.
 ///
-/// `pages` is the range that the references must keep to; [`MAX_PAGES`](crate::MAX_PAGES) asks for no other limit.
+/// Page indices must be below `pages`; pass [`MAX_PAGES`](crate::MAX_PAGES) for no further limit.
 pub fn check_file(path: &Path, pages: u32) -> Result<FileSummary, FileError> {
     let reader = open_file(path, pages)?;
     let mut summary = FileSummary {
@@ -85,9 +85,9 @@ pub fn check_file(path: &Path, pages: u32) -> Result<FileSummary, FileError> {
     Ok(summary)
 }
 
-/// Writes a file's references to `out` in the binary form, to be carried where the file cannot be opened.
+/// Writes the references of a file to `out` in binary form, for a place where the file cannot be opened.
 ///
-/// The file is read twice, first to check and count; nothing but buffers is held.
+/// The file is read twice, first to check and count. Only buffers are held in memory.
 pub fn pack_file(path: &Path, pages: u32, out: impl Write) -> Result<FileSummary, FileError> {
     let summary = check_file(path, pages)?;
     let mut trouble = None;

@@ -1,4 +1,4 @@
-//! One file per pattern that needs a state: how its next page is chosen.
+//! One file per pattern with a state: how it selects the next page.
 
 pub(crate) mod cycle;
 pub mod hot_cold;
@@ -10,7 +10,7 @@ pub(crate) mod urn;
 pub mod zipf;
 pub(crate) mod zipf05;
 
-/// A source of page indices that never ends by itself.
+/// An endless source of page indices.
 pub(crate) trait Generator {
     /// The next page index.
     fn next_page(&mut self) -> u32;

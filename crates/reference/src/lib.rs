@@ -1,13 +1,14 @@
-//! Reference strings: which page is touched when; portable random numbers; the files that hold strings.
+//! Reference strings (the order in which pages are touched), portable random numbers, and files of reference strings.
 //!
-//! A scenario asks a [`Pattern`] for its [`References`] and touches the pages as they come. The same pattern, range,
-//! number of references and seed give the same string on every platform and with every later version of this crate; a
-//! change of any bit of it needs a new name ([`Rng::NAME`], [`STRINGS`]). So nothing here draws from elsewhere: the
-//! generator is this crate's own, and sines and logarithms come from `libm` instead of the platform.
+//! A scenario asks a [`Pattern`] for its [`References`] and touches the pages in that order. The same pattern, range,
+//! number of references and seed give the same string on every platform and in every later version of this crate; a
+//! change of a single bit needs a new name ([`Rng::NAME`], [`STRINGS`]). So nothing here uses other sources of
+//! randomness: the generator is part of this crate, and sines and logarithms come from `libm` instead of the platform.
 //!
-//! It knows nothing of memory, kernels, scenarios or records: a page is an index, and there is no time.
+//! This crate does not depend on memory, kernels, scenarios or records: a page is an index, and there is no time.
 //!
-//! Begin reading at [`Pattern`], then `generate/`, one file per pattern, and `file/`, one per form; [`Rng`] stands alone.
+//! Begin reading at [`Pattern`], then `generate/` (one file per pattern) and `file/` (one file per form). [`Rng`] is
+//! independent of them.
 
 mod file;
 mod generate;
@@ -32,5 +33,5 @@ pub use references::{References, tally};
 pub use rng::Rng;
 pub use source::{Source, SourceError, StringFacts};
 
-/// Name and version of the patterns: what each makes of a seed. It goes into records beside [`Rng::NAME`].
+/// Name and version of the patterns: the string that each gives for a seed. Stored in records next to [`Rng::NAME`].
 pub const STRINGS: &str = "pagetide-strings/1";

@@ -1,8 +1,8 @@
-//! Conversions between the floating-point formulas of patterns and page numbers, each in one place with its reason.
+//! Conversions between the floating-point formulas of patterns and page numbers.
 
 pub(crate) use pagetide_quantity::floor as whole_u64;
 
-/// The integer part of `x`; negative values and NaN give 0, values too large for the type give its maximum.
+/// Integer part of `x`. Negative values and NaN give 0, values above the range of the type give its maximum.
 #[inline]
 pub(crate) fn whole_u32(x: f64) -> u32 {
     #[expect(
@@ -15,12 +15,13 @@ pub(crate) fn whole_u32(x: f64) -> u32 {
     }
 }
 
-/// `share` of `pages`, rounded to nearest, at least 1 and at most `pages` − 1, so that both parts have a page.
+/// The fraction `share` of `pages`, rounded to nearest, at least 1 and at most `pages` − 1, so that both parts have a
+/// page.
 pub(crate) fn part_of(pages: u32, share: f64) -> u32 {
     whole_u32(libm::round(f64::from(pages) * share)).clamp(1, pages.saturating_sub(1).max(1))
 }
 
-/// `page` as an index into a slice; pages are below 2^28, so no platform pagetide runs on is too narrow.
+/// Converts a page to an index of a slice. Pages are below 2^28, so this is exact on every supported platform.
 #[inline]
 pub(crate) fn index(page: u32) -> usize {
     page as usize

@@ -1,4 +1,4 @@
-//! The patterns and their parameters: what a user writes, what a record keeps, what the help shows.
+//! The patterns and their parameters, in the form used by users, records and help.
 
 mod catalogue;
 mod parse;
@@ -20,17 +20,17 @@ use crate::generate::zipf::Zipf;
 use crate::number::whole_u64;
 use crate::references::References;
 
-/// Most pages a pattern can spread over: 2^28, a tebibyte of 4 KiB pages.
+/// Largest number of pages in the range of a pattern: 2^28, a tebibyte of 4 KiB pages.
 pub const MAX_PAGES: u32 = 1 << 28;
 
-/// Most references a string can have: every count then fits 32 bits.
+/// Largest number of references of a string, so that every count fits into 32 bits.
 pub const MAX_REFS: u64 = u32::MAX as u64;
 
-/// Which page is touched when: a reference pattern with its parameters.
+/// A reference pattern with its parameters. It determines the order in which pages are touched.
 ///
-/// Written as a name with parameters in parentheses, by position or by name; what is left out has its default.
-/// [`catalogue`] describes every name and parameter. `Display` writes a form that reads back equal, with every
-/// parameter in it, so that a record does not depend on later defaults.
+/// Written as a name with parameters in parentheses, by position or by name; omitted parameters have their defaults.
+/// [`catalogue`] describes every name and parameter. `Display` writes a form that parses to an equal pattern and
+/// contains every parameter, so that a record does not depend on later defaults.
 ///
 /// ```
 /// use pagetide_reference::Pattern;
@@ -44,41 +44,41 @@ pub const MAX_REFS: u64 = u32::MAX as u64;
 pub enum Pattern {
     /// 0, 1, … range−1, 0, …
     Linear,
-    /// One linear pass, then uniform.
+    /// One linear pass, then uniformly random.
     Random,
-    /// Counts on a sine curve, in page order.
+    /// Reference counts that follow a sine curve, in page order.
     SmoothSin {
-        /// Keep the original's overshoot instead of the exact number of references.
+        /// Keep the original's overshoot instead of the requested number of references.
         as_written: bool,
     },
     /// The counts of `SmoothSin` in random order.
     SmoothSinRandom {
-        /// Keep the original's overshoot instead of the exact number of references.
+        /// Keep the original's overshoot instead of the requested number of references.
         as_written: bool,
     },
     /// VM Regress's approximation of a zipf distribution with exponent one half.
     Zipf05,
-    /// Zipf's law with a free exponent.
+    /// Zipf's law with a chosen exponent.
     Zipf(Zipf),
     /// VM Regress's log-normal pattern.
     Lognormal,
-    /// A hot set that moves, and a cold rest.
+    /// A moving hot set, and cold pages.
     HotCold(HotCold),
     /// A linear scan interleaved with a hot core.
     ScanWithHotCore(ScanWithHotCore),
-    /// A cyclic scan from a page chosen by the seed.
+    /// A cyclic scan that starts at a random page.
     Loop,
     /// References read from a file.
     File(PathBuf),
 }
 
-/// Why a string of this pattern cannot be made.
+/// Why a pattern cannot generate a string.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StringError {
     /// The range has no pages.
     #[error("cannot make references over 0 pages: give a range of at least {least} page(s)")]
     NoPages {
-        /// The fewest pages this pattern works with.
+        /// The fewest pages that this pattern supports.
         least: u32,
     },
     /// The range is too small for the pattern.
@@ -86,30 +86,30 @@ pub enum StringError {
     TooFewPages {
         /// Name of the pattern.
         pattern: &'static str,
-        /// Pages asked for.
+        /// Requested number of pages.
         pages: u32,
-        /// The fewest pages this pattern works with.
+        /// The fewest pages that this pattern supports.
         least: u32,
     },
     /// The range is larger than [`MAX_PAGES`].
     #[error("cannot make references over {pages} pages: give at most {MAX_PAGES}")]
     TooManyPages {
-        /// Pages asked for.
+        /// Requested number of pages.
         pages: u32,
     },
-    /// No references were asked for.
+    /// Zero references were requested.
     #[error("cannot make a string of 0 references: give at least 1")]
     NoRefs,
-    /// More references than [`MAX_REFS`] were asked for, or the original's overshoot leads there.
+    /// More than [`MAX_REFS`] references were requested, or the original's overshoot would exceed it.
     #[error("cannot make a string of {refs} references: give at most {MAX_REFS}")]
     TooManyRefs {
-        /// References asked for.
+        /// Requested number of references.
         refs: u64,
     },
-    /// A parameter set in code lies outside the bounds that the text form would have refused.
+    /// A parameter that was set in code is out of bounds.
     #[error(transparent)]
     Parameter(#[from] PatternError),
-    /// The pattern's references lie in a file, which this function does not open.
+    /// The references of the pattern are in a file, which this function does not open.
     #[error(
         "cannot make the references of {path}: they are read, not made; read the file or its compact form"
     )]
@@ -125,7 +125,7 @@ impl Pattern {
         self.about().name
     }
 
-    /// What the pattern is, where it comes from, and its parameters.
+    /// Description, origin and parameters of the pattern.
     pub fn about(&self) -> &'static About {
         use catalogue as c;
         match self {
@@ -143,7 +143,7 @@ impl Pattern {
         }
     }
 
-    /// The same pattern in its original's form, faults included, where it has one that differs.
+    /// The same pattern in the form of its original, including its mistakes. Unchanged if it has no different original.
     #[must_use]
     pub fn as_written(self) -> Self {
         match self {
@@ -153,10 +153,10 @@ impl Pattern {
         }
     }
 
-    /// Refuses a range, a number of references or a parameter with which no string can be made.
+    /// Fails for a range, a number of references or a parameter for which no string can be generated.
     ///
-    /// A pattern that names a file passes if the numbers are in order; the file itself is
-    /// [`check_file`](crate::check_file)'s to judge.
+    /// A pattern that names a file passes if the numbers are valid; use [`check_file`](crate::check_file) to check the
+    /// file.
     pub fn check(&self, pages: u32, refs: u64) -> Result<(), StringError> {
         let least = match self {
             Self::Lognormal | Self::HotCold(_) | Self::ScanWithHotCore(_) => 2,
@@ -179,7 +179,7 @@ impl Pattern {
         if refs == 0 {
             return Err(StringError::NoRefs);
         }
-        // The original's form may give more references than asked for; its excess is at most two a page.
+        // The original's form may give more references than requested, at most two more per page.
         let most = if self.is_as_written() {
             refs.saturating_add(2 * u64::from(pages))
         } else {
@@ -192,7 +192,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// How many references a string of `refs` has: `refs`, except in an original's form that overshoots.
+    /// Number of references in the string: `refs`, except for an original's form that overshoots.
     pub fn total(&self, pages: u32, refs: u64) -> Result<u64, StringError> {
         self.check(pages, refs)?;
         Ok(if self.is_as_written() {
@@ -202,9 +202,9 @@ impl Pattern {
         })
     }
 
-    /// The references over `pages` pages, always the same for the same arguments.
+    /// The references over `pages` pages; always the same for the same arguments.
     ///
-    /// Randomness comes from [`Rng::stream`](crate::Rng::stream) with `seed` and a label of the pattern's own.
+    /// Random numbers come from [`Rng::stream`](crate::Rng::stream) with `seed` and a label specific to the pattern.
     pub fn references(
         &self,
         pages: u32,
@@ -217,9 +217,10 @@ impl Pattern {
         })
     }
 
-    /// How often each page is referenced, in page order.
+    /// Number of references of each page, in page order.
     ///
-    /// Computed from the formula for the sine patterns, whatever the seed; counted off the string for all others.
+    /// Computed from the formula for the sine patterns, which do not depend on the seed for this; counted for all
+    /// others.
     pub fn counts(&self, pages: u32, refs: u64, seed: u64) -> Result<Vec<u32>, StringError> {
         match self {
             Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
@@ -231,10 +232,9 @@ impl Pattern {
         }
     }
 
-    /// Heap memory that the generator of this pattern holds over `pages` pages, in bytes.
+    /// Heap memory used by the generator of this pattern over `pages` pages, in bytes.
     ///
-    /// It counts towards what a harness may take beside its workload. Only the random order without replacement holds
-    /// any.
+    /// It counts towards the memory limit of the harness. Only the random order without replacement uses any.
     pub fn held_bytes(&self, pages: u32) -> u64 {
         match self {
             Self::SmoothSinRandom { .. } => urn::held_bytes(pages),
@@ -242,7 +242,7 @@ impl Pattern {
         }
     }
 
-    /// The file that holds the references, if the pattern names one.
+    /// Path of the file of references, if the pattern names one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -257,7 +257,7 @@ impl Pattern {
         )
     }
 
-    /// Values in the order of the catalogue's parameters; flags as 0 and 1.
+    /// Parameter values in the order of the catalogue; flags as 0 and 1.
     fn values(&self) -> Vec<f64> {
         match self {
             Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
@@ -275,7 +275,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern called `name` with `values` in the order of its parameters, or nothing if there is none.
+    /// The pattern called `name` with `values` in the order of its parameters; `None` if there is none.
     fn from_values(name: &str, values: &[f64]) -> Option<Self> {
         let flag = |value: f64| value > 0.0;
         Some(match (name, values) {
@@ -332,7 +332,7 @@ impl fmt::Display for Pattern {
             match parameter.kind {
                 ParameterKind::Flag if value > 0.0 => write!(f, "{before}{}", parameter.name)?,
                 ParameterKind::Flag => continue,
-                // A single number needs no name: zipf(1.1).
+                // A single number is written without its name: zipf(1.1).
                 _ if numbers == 1 => write!(f, "{before}{value}")?,
                 _ => write!(f, "{before}{}={value}", parameter.name)?,
             }

@@ -15,11 +15,10 @@ use crate::generate::zipf::ZipfPages;
 use crate::generate::zipf05::Zipf05;
 use crate::pattern::Pattern;
 
-/// Page indices in the order in which they are to be touched, one by one or in batches.
+/// Page indices in the order in which they are touched, available one by one or in batches.
 ///
-/// Computed on demand and never stored, so that a string of any length costs the guest no memory. Taking them
-/// one by one and taking them in batches gives the same string, in any mixture; a caller that times each touch takes a
-/// batch outside of the timed part.
+/// Computed on demand and never stored, so that a string of any length needs no guest memory. Single references and
+/// batches can be mixed and give the same string. A caller that times each touch takes a batch before the timed part.
 ///
 /// ```
 /// use pagetide_reference::Pattern;
@@ -51,7 +50,7 @@ enum Source<'a> {
     Packed(PackedReferences<'a>),
 }
 
-/// Runs `$use` with the generator at hand, once per kind of generator, so that loops are compiled for each.
+/// Evaluates `$use` with the current generator, once per kind of generator, so that loops are compiled for each.
 macro_rules! with_generator {
     ($source:expr, $generator:ident => $use:expr) => {
         match $source {
@@ -70,7 +69,7 @@ macro_rules! with_generator {
 }
 
 impl<'a> References<'a> {
-    /// `refs` references of those that lie packed in memory.
+    /// The first `refs` references of a packed file in memory; repeated from the start if there are fewer.
     pub(crate) fn packed(packed: PackedReferences<'a>, refs: u64) -> Self {
         Self {
             source: Source::Packed(packed),
@@ -78,7 +77,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Starts the string of a checked pattern; nothing for a pattern whose references lie in a file.
+    /// Starts the string of a checked pattern; `None` if the references are in a file.
     pub(crate) fn generate(pattern: &Pattern, pages: u32, refs: u64, seed: u64) -> Option<Self> {
         let mut left = refs;
         let source = match pattern {
@@ -105,12 +104,13 @@ impl<'a> References<'a> {
         Some(Self { source, left })
     }
 
-    /// References not yet taken.
+    /// Number of references left.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Writes the next references to the start of `batch` and says how many: fewer than its length only at the end.
+    /// Writes the next references to the start of `batch` and returns their number, which is less than its length only
+    /// at the end.
     pub fn fill(&mut self, batch: &mut [u32]) -> usize {
         let filled = usize::try_from(self.left).map_or(batch.len(), |left| left.min(batch.len()));
         let batch = &mut batch[..filled];
@@ -143,7 +143,7 @@ impl Iterator for References<'_> {
 
 impl FusedIterator for References<'_> {}
 
-/// How often each of `pages` pages occurs in `references`; indices outside the range are skipped.
+/// Number of occurrences of each of `pages` pages in `references`; indices outside of the range are ignored.
 pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {
     let mut counts = vec![0_u32; crate::number::index(pages)];
     for page in references {

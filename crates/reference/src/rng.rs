@@ -1,10 +1,10 @@
-//! The random generator of pagetide: small, and its output never changes under its name.
+//! The random generator of pagetide. Its output must never change under its name.
 //!
-//! A reference string is only worth recording if it can be made again, on another machine and years later. So the
-//! generator lives here instead of in a dependency that may improve it, and [`Rng::NAME`] goes into records. Whoever
-//! changes one output bit must give the generator a new name.
+//! A reference string is only worth recording if it can be generated again, on another machine and years later. So the
+//! generator is defined here and not in a dependency that may change it, and [`Rng::NAME`] is stored in records. Any
+//! change of an output bit requires a new name.
 
-/// Steps Steele, Lea and Flood's SplitMix64, used only to spread a seed over a larger state.
+/// SplitMix64 of Steele, Lea and Flood, used only to expand a seed to a larger state.
 ///
 /// Source: <https://prng.di.unimi.it/splitmix64.c> (public domain), which the authors of xoshiro recommend for seeding.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl SplitMix64 {
     }
 }
 
-/// xoshiro256** 1.0 by Blackman and Vigna: 256 bits of state, a dozen instructions a number.
+/// xoshiro256** 1.0 by Blackman and Vigna: 256 bits of state, a dozen instructions per number.
 ///
 /// Source: <https://prng.di.unimi.it/xoshiro256starstar.c> (public domain); Blackman and Vigna, "Scrambled linear
 /// pseudorandom number generators", ACM TOMS 47(4), 2021.
@@ -38,10 +38,10 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// Name and version of everything this type computes: the raw numbers, the seeding, and each method below.
+    /// Name and version of everything that this type computes: the raw numbers, the seeding, and each method below.
     pub const NAME: &'static str = "xoshiro256**/1";
 
-    /// Starts from `seed`; the four words of state are the seed's first four SplitMix64 outputs.
+    /// A generator for `seed`; the four words of state are the first four SplitMix64 outputs of the seed.
     pub fn new(seed: u64) -> Self {
         let mut mix = SplitMix64(seed);
         Self {
@@ -49,9 +49,10 @@ impl Rng {
         }
     }
 
-    /// Starts a stream of its own for `label`, so that one more draw in one place cannot shift the numbers of another.
+    /// A generator for a separate stream per `label`, so that an additional draw in one place does not change the
+    /// numbers of another.
     ///
-    /// The label's 64-bit FNV-1a hash is mixed into the seed's first SplitMix64 output, and the result seeds the state.
+    /// The label's 64-bit FNV-1a hash is XORed with the seed's first SplitMix64 output, and the result seeds the state.
     pub fn stream(seed: u64, label: &str) -> Self {
         let hash = label.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -81,7 +82,7 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * SCALE
     }
 
-    /// A uniform number in `0..bound` without bias; 0 when `bound` is 0 or 1.
+    /// A uniform number in `0..bound` without bias; 0 if `bound` is 0 or 1.
     ///
     /// Lemire's multiplication with rejection ("Fast random integer generation in an interval", ACM TOMACS 29(1), 2019)
     /// on 64 bits.
@@ -89,14 +90,14 @@ impl Rng {
     pub fn below(&mut self, bound: u64) -> u64 {
         loop {
             let (high, low) = widening_mul(self.next_u64(), bound);
-            // The remainder is needed only in the rare case that the low half may lie in the biased part.
+            // The remainder is needed only in the rare case that the lower half may be in the biased part.
             if low >= bound || low >= bound.wrapping_neg().checked_rem(bound).unwrap_or(0) {
                 return high;
             }
         }
     }
 
-    /// A uniform number in `0..bound` without bias, from the upper half of one draw; 0 when `bound` is 0 or 1.
+    /// A uniform number in `0..bound` without bias, from the upper half of one draw; 0 if `bound` is 0 or 1.
     ///
     /// The same method as [`below`](Self::below) on 32 bits; its numbers differ from those of `below`.
     #[inline]
@@ -110,7 +111,7 @@ impl Rng {
         }
     }
 
-    /// Puts `items` in uniformly random order (Fisher and Yates, from the last item down, one [`below`](Self::below) each).
+    /// Shuffles `items` uniformly (Fisher and Yates, from the last item down, with one [`below`](Self::below) each).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let bound = u64::try_from(last).unwrap_or(u64::MAX).saturating_add(1);
@@ -191,7 +192,7 @@ mod tests {
             wide[usize::try_from(rng.below(6)).unwrap()] += 1;
             narrow[usize::try_from(rng.below_u32(6)).unwrap()] += 1;
         }
-        // 10,000 expected each; five standard deviations are 456.
+        // 10,000 are expected for each value; five standard deviations are 456.
         for count in wide.into_iter().chain(narrow) {
             assert!(count.abs_diff(10_000) < 456, "{wide:?} {narrow:?}");
         }
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_bound_just_above_half_of_all_numbers_is_not_biased() {
-        // Without rejection, values below 2^63 would come twice as often as the others.
+        // Without rejection, values below 2^63 would occur twice as often as the others.
         let mut rng = Rng::new(5);
         let bound = (1 << 63) + (1 << 62);
         let low = (0..30_000).filter(|_| rng.below(bound) < 1 << 63).count();

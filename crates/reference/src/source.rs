@@ -1,4 +1,4 @@
-//! The source of a string, a pattern or a file, and writing the string in any form.
+//! A checked reference string from a pattern or a file, and its output in any form.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::pattern::{MAX_PAGES, Pattern, StringError};
 use crate::references::tally;
 use crate::{Rng, STRINGS};
 
-/// A string that was checked and can be read as often as needed.
+/// A string that has been checked and can be read any number of times.
 #[derive(Clone, Debug)]
 pub struct Source {
     origin: Origin,
@@ -25,7 +25,7 @@ pub struct Source {
 enum Origin {
     Pattern {
         pattern: Pattern,
-        /// References asked for; as written, a pattern makes another number of them.
+        /// Requested number of references; an original's form may give a different number.
         asked: u64,
         seed: u64,
     },
@@ -35,24 +35,24 @@ enum Origin {
     },
 }
 
-/// Facts of a string.
+/// Summary of a string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StringFacts {
     /// The pattern, or `file:PATH`.
     pub pattern: String,
-    /// Pages the references range over.
+    /// Number of pages in the range.
     pub pages: u32,
     /// Number of references.
     pub refs: u64,
-    /// Seed of a pattern.
+    /// Seed, if the string comes from a pattern.
     pub seed: Option<u64>,
-    /// How a file holds its references.
+    /// Form of the file, if the string comes from one.
     pub form: Option<Form>,
-    /// Pages that are referenced at all.
+    /// Number of pages with at least one reference.
     pub pages_referenced: usize,
-    /// References of the page that is referenced most.
+    /// Largest number of references of a page.
     pub most_references_of_a_page: u32,
-    /// Names and versions of patterns and generator.
+    /// Names and versions of patterns and random generator.
     pub generator: String,
 }
 
@@ -71,35 +71,35 @@ impl Display for StringFacts {
     }
 }
 
-/// A string could not be read or written.
+/// Why a string cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// A file does not hold as many references as were asked for.
+    /// A file does not contain the requested number of references.
     #[error("{} holds {found} references, not {asked}: leave --refs out", .path.display())]
     OtherLength {
         /// The file.
         path: PathBuf,
-        /// References in it.
+        /// Number of references in it.
         found: u64,
-        /// References asked for.
+        /// Requested number of references.
         asked: u64,
     },
-    /// A pattern without range or length.
+    /// A pattern was given without range or length.
     #[error("a pattern needs a range and a length: give --pages N and --refs M")]
     NoLength,
-    /// The pattern makes no such string.
+    /// The pattern cannot generate the string.
     #[error(transparent)]
     Pattern(#[from] StringError),
-    /// The file changed since it was checked.
+    /// The file cannot be read, or changed since it was checked.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The output refused.
+    /// The output cannot be written.
     #[error("writing the references")]
     Write(#[from] io::Error),
 }
 
 impl SourceError {
-    /// Whether a user's words were wrong, rather than that a file cannot be read or written.
+    /// True if the user's request was invalid; false if a file cannot be read or written.
     pub fn is_by_words(&self) -> bool {
         matches!(
             self,
@@ -109,8 +109,8 @@ impl SourceError {
 }
 
 impl Source {
-    /// The string of a pattern, which may name a file: then range and length are those of the file, unless they are
-    /// given.
+    /// The string of a pattern. If the pattern names a file, range and length default to those of the file. Fails if a
+    /// different length is requested, or if a pattern has no range or length.
     pub fn of(
         pattern: Pattern,
         pages: Option<u32>,
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// The string of a pattern.
+    /// The string of a pattern that does not name a file.
     pub fn pattern(
         pattern: Pattern,
         pages: u32,
@@ -153,8 +153,8 @@ impl Source {
         })
     }
 
-    /// The string in a file, read once to check it. `pages` is the range it must keep to; `None` for the smallest that
-    /// holds it.
+    /// The string in a file, which is read once to check it. Page indices must be below `pages`; `None` for the
+    /// smallest range that contains them.
     pub fn file(path: &Path, pages: Option<u32>) -> Result<Self, FileError> {
         let FileSummary {
             form,
@@ -174,7 +174,7 @@ impl Source {
         self.refs
     }
 
-    /// Hands the references on one by one. A file that changed since it was checked is an error at the end.
+    /// Passes the references to `take` as an iterator. Fails at the end if the file changed since it was checked.
     fn each<T>(
         &self,
         take: impl FnOnce(&mut dyn Iterator<Item = u32>) -> T,
@@ -199,7 +199,7 @@ impl Source {
         }
     }
 
-    /// References of each page.
+    /// Number of references of each page.
     pub fn tally(&self) -> Result<Vec<u32>, SourceError> {
         match &self.origin {
             Origin::Pattern {
@@ -211,7 +211,7 @@ impl Source {
         }
     }
 
-    /// Writes all references in a form.
+    /// Writes all references in the given form.
     pub fn write(&self, form: Form, out: &mut dyn Write) -> Result<(), SourceError> {
         match form {
             Form::Text => self.each(|all| write_text(out, all))??,
@@ -221,7 +221,7 @@ impl Source {
         Ok(())
     }
 
-    /// Facts about the string.
+    /// Summary of the string.
     pub fn facts(&self) -> Result<StringFacts, SourceError> {
         let counts = self.tally()?;
         let (pattern, seed, form) = match &self.origin {

@@ -1,4 +1,4 @@
-//! What users of the crate rely on, pattern by pattern.
+//! Behaviour that users of the crate rely on, pattern by pattern.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,7 +7,7 @@
 
 use pagetide_reference::{Pattern, PatternError, Rng, StringError, catalogue, tally};
 
-/// Every pattern that makes its references, with defaults and with all parameters set.
+/// Every pattern that generates references, with defaults and with all parameters set.
 const PATTERNS: [&str; 17] = [
     "linear",
     "random",
@@ -100,7 +100,7 @@ fn a_long_random_sine_holds_a_fraction_of_what_its_string_would() {
 
 #[test]
 fn smooth_sin_random_puts_every_page_equally_often_at_every_place() {
-    // Pages 0 and 1 with counts 2 and 1 (and page 2 with none) give three orders, each a third of the time.
+    // Pages 0 and 1 with counts 2 and 1 (and page 2 with none) give three orders, each with probability one third.
     let counts = pattern("smooth-sin").counts(3, 3, 0).unwrap();
     assert_eq!(counts, [2, 1, 0]);
     let mut place_of_single = [0_u32; 3];
@@ -188,7 +188,7 @@ fn zipf_follows_its_law_at_below_and_above_exponent_one() {
             .unwrap();
         let weights: Vec<f64> = (1..=pages).map(|k| f64::from(k).powf(-exponent)).collect();
         let sum: f64 = weights.iter().sum();
-        // Chi-square with 49 degrees of freedom stays below 85.4 in 999 of 1000 cases.
+        // Chi-square with 49 degrees of freedom is below 85.4 in 999 of 1000 cases.
         let mut chi = 0.0;
         for (count, weight) in counts.iter().zip(&weights) {
             let expected = weight / sum * refs as f64;
@@ -210,8 +210,8 @@ fn scattering_zipf_permutes_its_counts() {
 
 #[test]
 fn zipf05_falls_as_the_square_root() {
-    // Kept are r² from .0005 to 1; the first 250 pages have r² below .2505: (√.2505−√.0005)/(1−√.0005) = 0.4891. Five
-    // standard deviations are 790.
+    // r² is accepted from .0005 to 1; the first 250 pages have r² below .2505: (√.2505−√.0005)/(1−√.0005) = 0.4891.
+    // Five standard deviations are 790.
     let counts = pattern("zipf05").counts(1000, 100_000, 5).unwrap();
     let low: u32 = counts[..250].iter().sum();
     assert!(low.abs_diff(48_910) < 790, "{low}");
@@ -234,7 +234,7 @@ fn the_hot_set_gets_its_share_and_moves() {
     sorted.sort_unstable_by(|a, b| b.cmp(a));
     let hottest: u32 = sorted[..100].iter().sum();
     assert!(hottest.abs_diff(90_000) < 500, "{hottest}");
-    // Moved by its own size every 1000 references, the window passes ten places of 100 pages in 10,000 references.
+    // Moved by its size every 1000 references, the window passes ten positions of 100 pages in 10,000 references.
     let counts = pattern("hot-cold(0.1,1,1000,1)")
         .counts(1000, 10_000, 5)
         .unwrap();

@@ -1,4 +1,4 @@
-//! Files of references: all forms read back, and every kind of damage is refused by its place.
+//! Files of references: all forms can be read back, and every damage is reported with its position.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +34,7 @@ fn binary(pages: u32, references: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// A stream that gives a byte at a time, as a slow device would.
+/// A stream that returns one byte at a time, like a slow device.
 struct Trickle<'a>(&'a [u8]);
 
 impl Read for Trickle<'_> {
@@ -203,7 +203,7 @@ fn a_damaged_binary_file_is_refused_wherever_a_byte_is_changed_or_missing() {
         for bit in 0..8 {
             let mut bad = good.clone();
             bad[place] ^= 1 << bit;
-            // A changed first byte makes it a text, of which it has none of the digits.
+            // With a changed first byte the file is read as text, which then has no digits.
             assert!(read(&bad, 1000).is_err(), "byte {place} bit {bit}");
             assert!(
                 PackedFile::new(&bad, 1000).is_err(),

@@ -1,7 +1,8 @@
-//! The strings agree, to the last reference, with a second implementation in another language.
+//! The strings are equal, to the last reference, to those of a second implementation in another language.
 //!
-//! `golden/make.py` holds that implementation and made the files beside it. A difference here means that this crate,
-//! `libm` or the platform has changed a string that records rely on: mend it, or give the strings a new name.
+//! That implementation is `golden/make.py`, which created the files next to it. A difference here means that this
+//! crate, `libm` or the platform has changed a string that records rely on: correct that, or give the strings a new
+//! name.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +14,7 @@ use std::fmt::{Display, Write};
 use pagetide_reference::Pattern;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of `items`, one a line.
+/// SHA-256 of `items`, with one item per line.
 fn digest(items: impl Iterator<Item = impl Display>) -> String {
     let mut hash = Sha256::new();
     for item in items {
@@ -25,7 +26,7 @@ fn digest(items: impl Iterator<Item = impl Display>) -> String {
     })
 }
 
-/// The fields of every line that is no comment.
+/// The fields of every line that is not a comment.
 fn golden(file: &str) -> impl Iterator<Item = Vec<&str>> {
     file.lines()
         .filter(|line| !line.starts_with('#'))

@@ -1,4 +1,4 @@
-//! References: what they are, word for word and number for number.
+//! Reference strings: patterns, files and golden values.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,25 +1,25 @@
-//! The compact form: steps from page to page, with runs.
+//! The compact binary form: steps from page to page, with run lengths.
 
 use std::io::{self, BufRead, Write};
 
 use super::error::{Place, ReadError};
 use crate::pattern::{MAX_PAGES, MAX_REFS};
 
-/// First bytes of a file. The first is not ASCII, so no text begins with it; the last one shows if line ends were
-/// converted.
+/// First bytes of a file. The first byte is not ASCII, so no text begins with it. The last one detects a conversion of
+/// line ends.
 pub(super) const MAGIC: [u8; 8] = *b"\x89PTREFS\n";
 
 /// The only version so far.
 const VERSION: u8 = 1;
 
-/// Bytes before the steps, and after them.
+/// Number of bytes before and after the steps.
 pub(super) const HEADER: usize = 24;
 pub(super) const TRAILER: usize = 4;
 
-/// Most bytes of one step: two numbers of at most five bytes.
+/// Longest encoding of a step: two numbers of at most five bytes.
 const LONGEST_STEP_BYTES: usize = 10;
 
-/// Bytes read at once.
+/// Number of bytes read at once.
 const BUFFER_BYTES: usize = 8192;
 
 /// Writes `refs` references over `pages` pages in the binary form.
@@ -36,13 +36,13 @@ const BUFFER_BYTES: usize = 8192;
 /// | … | steps |
 /// | 4 | CRC-32 (IEEE 802.3) of everything before |
 ///
-/// The first page is reached from page 0, every other from the one before. A step is a number in LEB128 (7 bits a byte,
-/// least first, the top bit set in all but the last byte; at most 5 bytes and 32 bits). Its lowest bit says whether a
-/// second number *n* follows; the others are the distance in zigzag form (0, −1, 1, −2, … as 0, 1, 2, 3, …). The distance is
-/// walked once, or *n* + 2 times. So a scan or a page referenced over and over takes a few bytes whatever its length, a
-/// step below 32 pages one byte, and random references over 50,000 pages three.
+/// The first page is reached from page 0, every other from the one before. A step is a number in LEB128 (7 bits per
+/// byte, least significant first, the top bit set in all but the last byte; at most 5 bytes and 32 bits). Its lowest
+/// bit says whether a second number *n* follows. The other bits are the distance in zigzag form (0, −1, 1, −2, … as 0,
+/// 1, 2, 3, …). The step is repeated once, or *n* + 2 times. So a scan or repeated references to one page take a few
+/// bytes for any length, a step of less than 32 pages one byte, and random references over 50,000 pages three bytes.
 ///
-/// Fails if `references` does not give exactly `refs` indices below `pages`, or if `out` fails.
+/// Fails if `references` does not contain exactly `refs` indices below `pages`, or if writing to `out` fails.
 pub fn write_binary(
     out: impl Write,
     pages: u32,
@@ -93,7 +93,7 @@ pub fn write_binary(
     out.finish()
 }
 
-/// A writer that computes the checksum of what passes through.
+/// A writer that computes the checksum of the data.
 struct ChecksumWriter<W> {
     out: W,
     sum: crc32fast::Hasher,
@@ -123,12 +123,12 @@ impl<W: Write> ChecksumWriter<W> {
     }
 }
 
-/// A distance and how often it is walked.
+/// A distance and its number of repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Pages, up or down; below 2^31.
+    /// Distance in pages, up or down; below 2^31.
     pub(super) distance: i64,
-    /// Times still to be walked.
+    /// Number of repetitions left.
     pub(super) times: u64,
 }
 
@@ -148,7 +148,8 @@ impl Step {
         Ok(())
     }
 
-    /// The step at the start of `bytes`, all that is left or at least [`LONGEST_STEP_BYTES`], and its length in bytes.
+    /// Parses the step at the start of `bytes` and returns it with its length in bytes. `bytes` must be the whole rest
+    /// or have at least [`LONGEST_STEP_BYTES`]. Fails if the step is truncated or damaged.
     pub(super) fn take(bytes: &[u8], place: Place) -> Result<(Self, usize), ReadError> {
         Self::read(bytes).ok_or(if bytes.len() < LONGEST_STEP_BYTES {
             ReadError::Truncated { place }
@@ -159,7 +160,7 @@ impl Step {
         })
     }
 
-    /// The step at the start of `bytes` and its length in bytes; nothing if it is incomplete or no step.
+    /// The step at the start of `bytes` and its length in bytes; `None` if it is incomplete or not a step.
     #[inline]
     pub(super) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let (word, length) = number(bytes)?;
@@ -178,7 +179,7 @@ impl Step {
     }
 }
 
-/// Retries a read that a signal interrupted, so that `fill_buf` returns data or a real error.
+/// Repeats a read that a signal interrupted, so that `fill_buf` returns data or a real error.
 pub(super) fn wait(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         match input.fill_buf() {
@@ -200,7 +201,7 @@ fn number(bytes: &[u8]) -> Option<(u32, usize)> {
     None
 }
 
-/// What stands before the steps.
+/// The header before the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) pages: u32,
@@ -208,7 +209,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the first [`HEADER`] bytes of a file, or all there are if it is shorter.
+    /// Parses the first [`HEADER`] bytes of a file, or fewer if the file is shorter.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let mut rest = bytes;
         if take(&mut rest) != Some(MAGIC) {
@@ -254,14 +255,14 @@ pub(super) struct Steps<R> {
     input: R,
     sum: crc32fast::Hasher,
     buffer: Vec<u8>,
-    /// Bytes of the buffer already used.
+    /// Number of bytes of the buffer that are already used.
     used: usize,
-    /// References given so far, of `header.refs`.
+    /// Number of references returned so far, out of `header.refs`.
     given: u64,
     header: Header,
     page: u32,
     step: Step,
-    /// Pages that the caller allows.
+    /// Page indices must be below this.
     pages: u32,
 }
 
@@ -326,7 +327,7 @@ impl<R: BufRead> Steps<R> {
         Ok(Some(page))
     }
 
-    /// Reads on until `wanted` unused bytes are at hand or the input ends.
+    /// Reads until `wanted` unused bytes are available or the input ends.
     fn have(&mut self, wanted: usize) -> Result<(), ReadError> {
         while self.buffer.len() - self.used < wanted {
             self.sum.update(&self.buffer[..self.used]);
@@ -344,7 +345,7 @@ impl<R: BufRead> Steps<R> {
         Ok(())
     }
 
-    /// Compares the checksum and makes sure that nothing follows it.
+    /// Compares the checksum and fails if data follows it.
     fn end(&mut self) -> Result<(), ReadError> {
         self.have(TRAILER + 1)?;
         self.sum.update(&self.buffer[..self.used]);
@@ -357,7 +358,7 @@ impl<R: BufRead> Steps<R> {
     }
 }
 
-/// Checks that exactly the right checksum follows the steps.
+/// Fails unless exactly the right checksum follows the steps.
 pub(super) fn check_trailer(rest: &[u8], sum: u32, place: Place) -> Result<(), ReadError> {
     let Some(stored) = rest.first_chunk() else {
         return Err(ReadError::Truncated { place });

@@ -1,4 +1,4 @@
-//! The binary form held in memory, read where it lies.
+//! The binary form in memory, read without copying.
 
 use super::binary::{HEADER, Header, Step, TRAILER, check_trailer};
 use super::error::{Place, ReadError};
@@ -7,8 +7,8 @@ use crate::references::References;
 
 /// Bytes of the binary form, checked once from end to end, so that reading references from them cannot fail.
 ///
-/// Nothing is copied: this is how a file's references reach a place where the file cannot be opened. Where the bytes
-/// themselves would be too large to hold, a [`Reader`](super::Reader) over a stream of them does the same piecewise.
+/// Nothing is copied. In this form the references of a file are passed to a place where the file cannot be opened. If
+/// the bytes are too large to hold in memory, use a [`Reader`](super::Reader) over a stream instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedFile<'a> {
     steps: &'a [u8],
@@ -17,7 +17,7 @@ pub struct PackedFile<'a> {
 }
 
 impl<'a> PackedFile<'a> {
-    /// Checks header, steps, range and checksum; `pages` is the range the references must keep to.
+    /// Checks header, steps, range and checksum. Page indices must be below `pages`.
     pub fn new(bytes: &'a [u8], pages: u32) -> Result<Self, ReadError> {
         let header = Header::read(bytes)?;
         let mut rest = &bytes[HEADER..];
@@ -27,7 +27,7 @@ impl<'a> PackedFile<'a> {
         while given < header.refs {
             let (step, length) = Step::take(rest, Place::Reference(given + 1))?;
             rest = &rest[length..];
-            // The ends of a run bound all of it.
+            // The first and the last page of a run are bounds for all its pages.
             for walked in [1, step.times] {
                 let reached = i64::try_from(walked)
                     .ok()
@@ -73,23 +73,23 @@ impl<'a> PackedFile<'a> {
         })
     }
 
-    /// Number of references held.
+    /// Number of references.
     pub fn refs(&self) -> u64 {
         self.header.refs
     }
 
-    /// The smallest range that holds them all: one more than the highest page index.
+    /// The smallest range that contains all references: one more than the highest page index.
     pub fn pages(&self) -> u32 {
         self.highest + 1
     }
 
-    /// The references, as many as are asked for: cut off, or repeated from the start.
+    /// The first `refs` references; repeated from the start if there are fewer.
     pub fn references(&self, refs: u64) -> References<'a> {
         References::packed(PackedReferences::new(*self), refs)
     }
 }
 
-/// A place in the references of a [`PackedFile`], going around.
+/// A position in the references of a [`PackedFile`]; it wraps around at the end.
 #[derive(Debug, Clone)]
 pub(crate) struct PackedReferences<'a> {
     packed: PackedFile<'a>,
@@ -120,7 +120,7 @@ impl Generator for PackedReferences<'_> {
                 self.rest = self.packed.steps;
                 self.page = 0;
             }
-            // `PackedFile::new` has read every step before.
+            // `PackedFile::new` has already checked every step.
             if let Some((step, length)) = Step::read(self.rest) {
                 self.step = step;
                 self.rest = &self.rest[length..];

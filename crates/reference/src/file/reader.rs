@@ -8,9 +8,9 @@ use super::binary::{MAGIC, Steps, wait};
 use super::error::ReadError;
 use super::text::Lines;
 
-/// The references in a stream, in order; the form is told by its first bytes.
+/// Iterator over the references in a stream; the form is determined from the first bytes.
 ///
-/// Ends after the first error. A stream without any reference is an error too.
+/// Ends after the first error. A stream without references is an error.
 #[derive(Debug)]
 pub struct Reader<R> {
     form: Form,
@@ -25,7 +25,7 @@ enum Source<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads as far as is needed to know the form; page indices must be below `pages`.
+    /// Determines the form of the stream. Page indices must be below `pages`.
     pub fn new(mut input: R, pages: u32) -> Result<Self, ReadError> {
         wait(&mut input)?;
         let (form, source) = match input.fill_buf()?.first() {
@@ -45,12 +45,13 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// How the stream holds its references.
+    /// Form of the stream.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Writes the next references to the start of `batch` and says how many: fewer than its length only at the end.
+    /// Writes the next references to the start of `batch` and returns their number, which is less than its length only
+    /// at the end.
     pub fn fill(&mut self, batch: &mut [u32]) -> Result<usize, ReadError> {
         for (filled, place) in batch.iter_mut().enumerate() {
             match self.next() {

@@ -1,4 +1,4 @@
-//! The two forms for people: one page index a line, and `page count` a line.
+//! The two text forms: one page index per line, and `page count` per line.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -6,10 +6,10 @@ use super::Form;
 use super::error::{Place, ReadError};
 use crate::pattern::MAX_REFS;
 
-/// Longest line that can hold two numbers, with room for spaces; a longer one is refused.
+/// Largest length of a line in bytes: enough for two numbers and spaces. Longer lines are an error.
 const LONGEST_LINE: u64 = 80;
 
-/// Writes one page index a line, in order.
+/// Writes one page index per line, in order.
 pub fn write_text(
     mut out: impl Write,
     references: impl IntoIterator<Item = u32>,
@@ -20,7 +20,7 @@ pub fn write_text(
     out.flush()
 }
 
-/// Writes `page count` a line for every page, those without a reference included.
+/// Writes `page count` per line for every page, including those without references.
 pub fn write_counts(mut out: impl Write, counts: &[u32]) -> io::Result<()> {
     for (page, count) in counts.iter().enumerate() {
         writeln!(out, "{page} {count}")?;
@@ -28,25 +28,25 @@ pub fn write_counts(mut out: impl Write, counts: &[u32]) -> io::Result<()> {
     out.flush()
 }
 
-/// The lines of a text, one or two numbers each.
+/// Reads the lines of a text, with one or two numbers each.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
-    /// Number of the line last read, from 1.
+    /// Number of the last line read, from 1.
     line: u64,
     buffer: Vec<u8>,
-    /// Numbers a line, as the first line has them.
+    /// Numbers per line, according to the first line.
     fields: usize,
     pages: u32,
-    /// The page of the line last read, and references to it still to be given.
+    /// Page of the last line read; `repeat` references to it are still to be returned.
     page: Option<u32>,
     repeat: u64,
-    /// References in all lines read so far.
+    /// Number of references in all lines read so far.
     total: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Reads the first line, which tells text from counts.
+    /// Reads the first line, which distinguishes text from counts.
     pub(super) fn new(input: R, pages: u32) -> Result<Self, ReadError> {
         let mut lines = Self {
             input,
@@ -87,7 +87,7 @@ impl<R: BufRead> Lines<R> {
         Ok(self.page)
     }
 
-    /// Reads one line; says whether there was one.
+    /// Reads one line; returns false at the end.
     fn advance(&mut self) -> Result<bool, ReadError> {
         self.buffer.clear();
         let mut limited = self.input.by_ref().take(LONGEST_LINE);
@@ -146,7 +146,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// The number in a field, or nothing if it is greater than 64 bits hold.
+/// The number in a field; `None` if it exceeds 64 bits.
 fn number(field: &[u8], line: u64) -> Result<Option<u64>, ReadError> {
     let digits = field.strip_prefix(b"-").unwrap_or(field);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -162,7 +162,7 @@ fn number(field: &[u8], line: u64) -> Result<Option<u64>, ReadError> {
     }))
 }
 
-/// A field as it can be put in a message.
+/// A field in a form suitable for a message.
 fn shown(field: &[u8]) -> String {
     const ENOUGH: usize = 24;
     let more = if field.len() > ENOUGH { "…" } else { "" };

@@ -1,14 +1,14 @@
-//! The patterns `linear` and `loop`: one page after the other, around and around.
+//! The patterns `linear` and `loop`: one page after the other, cyclically.
 
 use super::Generator;
 use crate::rng::Rng;
 
-/// 0, 1, … range−1, 0, … for `linear`; the same from a page of the seed for `loop`.
+/// 0, 1, … range−1, 0, … for `linear`; the same from a random start page for `loop`.
 ///
-/// Over a range just larger than memory this is the worst case of LRU: every page is evicted just before it is needed
-/// again, while keeping any fixed part of the range would hit. Origin: VM Regress (2002) for `linear`; the looping
-/// pattern of the studies of LIRS (Jiang and Zhang, 2002) and CLOCK-Pro (2005) for `loop`, where the caller gives the
-/// range and the seed varies the phase.
+/// Over a range slightly larger than memory this is the worst case of LRU: every page is evicted just before it is
+/// needed again, while keeping any fixed part of the range would give hits. Origin: VM Regress (2002) for `linear`; the
+/// looping pattern of the studies of LIRS (Jiang and Zhang, 2002) and CLOCK-Pro (2005) for `loop`, where the caller
+/// sets the range and the seed determines the phase.
 #[derive(Debug, Clone)]
 pub(crate) struct Cycle {
     next: u32,

@@ -4,28 +4,28 @@ use super::Generator;
 use crate::number::{part_of, whole_u32, whole_u64};
 use crate::rng::Rng;
 
-/// Parameters of a moving hot set; the catalogue says what each means.
+/// Parameters of a moving hot set; the catalogue describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HotCold {
-    /// Size of the hot set as a share of all pages, 0 to 1; at least one page is hot and one cold.
+    /// Size of the hot set as a fraction of all pages, 0 to 1; at least one page is hot and one cold.
     pub hot: f64,
-    /// Share of the references that go to the hot set, 0 to 1.
+    /// Fraction of the references that go to the hot set, 0 to 1.
     pub share: f64,
-    /// References between two moves; 0 for never.
+    /// Number of references between two moves; 0 for no moves.
     pub move_every: u64,
-    /// How far it moves as a share of its own size, 0 to 1; at least one page.
+    /// Distance of a move as a fraction of the size of the hot set, 0 to 1; at least one page.
     pub by: f64,
 }
 
-/// The pages of a [`HotCold`].
+/// Generator of a [`HotCold`].
 ///
-/// A working set that moves (Denning, "The working set model for program behavior", 1968), simplified to one window:
-/// what distinguishes policies is how fast they let go of the pages that were hot.
+/// A moving working set (Denning, "The working set model for program behavior", 1968), simplified to one window.
+/// Policies differ in how fast they evict pages that are no longer hot.
 #[derive(Debug, Clone)]
 pub(crate) struct HotSet {
     pages: u32,
     hot: u32,
-    /// A draw of 53 bits below this is a hot reference.
+    /// A random number of 53 bits below this means a hot reference.
     threshold: u64,
     start: u32,
     shift: u32,
@@ -52,7 +52,7 @@ impl HotSet {
     }
 }
 
-/// The share as a bound on numbers of 53 bits, which is exact for 0 and 1.
+/// The fraction as a bound on numbers of 53 bits; exact for 0 and 1.
 pub(super) fn threshold(share: f64) -> u64 {
     whole_u64(share * 9_007_199_254_740_992.0)
 }
@@ -76,7 +76,7 @@ impl Generator for HotSet {
     }
 }
 
-/// `page` modulo `pages` for a page below twice that.
+/// `page` modulo `pages`, for a page below twice `pages`.
 #[inline]
 fn wrap(page: u32, pages: u32) -> u32 {
     if page >= pages { page - pages } else { page }

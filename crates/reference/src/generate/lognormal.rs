@@ -10,18 +10,18 @@ const SCALE: f64 = 1.0 / 4_294_967_296.0;
 /// μ of the original.
 const MU: f64 = 8.0;
 
-/// Page ⌊e^(μ+σ·|z|) − e^μ + 0.5⌋, drawn again when outside 1 … range−1, with μ = 8, σ = ln(range + e^μ) − μ + 1 and z
-/// the sum of 12 uniforms minus 6.
+/// Page ⌊e^(μ+σ·|z|) − e^μ + 0.5⌋, drawn again if outside of 1 … range−1, with μ = 8, σ = ln(range + e^μ) − μ + 1 and z
+/// the sum of 12 uniform numbers minus 6.
 ///
-/// The sum of 12 uniforms has variance 1 and stands for a normal deviate. Page 0 is never referenced. Origin: VM
-/// Regress (2002).
+/// The sum of 12 uniform numbers has variance 1 and approximates a normal variate. Page 0 is never referenced. Origin:
+/// VM Regress (2002).
 #[derive(Debug, Clone)]
 pub(crate) struct Lognormal {
     pages: u32,
     sigma: f64,
     /// e^μ.
     base: f64,
-    /// |z| above which the page is certainly out of range, so that its exponential need not be computed.
+    /// If |z| is above this, the page is out of range, so its exponential need not be computed.
     hopeless: f64,
     rng: Rng,
 }
@@ -35,13 +35,13 @@ impl Lognormal {
             pages,
             sigma,
             base,
-            // Solved for |z| at page range + 1, more than one page beyond what rounding could let in.
+            // Solved for |z| at page range + 1, which is further away than any rounding error.
             hopeless: (libm::log(range + 1.0 + base) - MU) / sigma,
             rng: Rng::stream(seed, "lognormal"),
         }
     }
 
-    /// |sum of 12 uniforms − 6|, exact: the uniforms are multiples of 2^−32, two from each draw.
+    /// |sum of 12 uniform numbers − 6|. Exact: the numbers are multiples of 2^−32, two from each draw.
     #[inline]
     fn deviate(&mut self) -> f64 {
         let mut sum = 0;

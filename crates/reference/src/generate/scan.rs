@@ -6,19 +6,20 @@ use super::hot_cold::threshold;
 use crate::number::part_of;
 use crate::rng::Rng;
 
-/// Parameters of a scan beside a hot core; the catalogue says what each means.
+/// Parameters of a scan combined with a hot core; the catalogue describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScanWithHotCore {
-    /// Size of the core as a share of all pages, 0 to 1; at least one page is in the core and one outside.
+    /// Size of the core as a fraction of all pages, 0 to 1; at least one page is in the core and one outside.
     pub core: f64,
-    /// Share of the references that go to the core, 0 to 1.
+    /// Fraction of the references that go to the core, 0 to 1.
     pub share: f64,
 }
 
-/// The pages of a [`ScanWithHotCore`].
+/// Generator of a [`ScanWithHotCore`].
 ///
-/// The test of scan resistance: a policy that counts only recency gives the core's memory to pages that are used once
-/// a round. Origin: O'Neil, O'Neil and Weikum (LRU-K, 1993), Johnson and Shasha (2Q, 1994), Megiddo and Modha (ARC, 2003).
+/// A test of scan resistance: a policy that uses only recency gives memory of the core to pages that are used once per
+/// round. Origin: O'Neil, O'Neil and Weikum (LRU-K, 1993), Johnson and Shasha (2Q, 1994), Megiddo and Modha (ARC,
+/// 2003).
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
     core: u32,

@@ -1,10 +1,10 @@
-//! The pattern `smooth-sin`: how often each page is referenced, and those references in page order.
+//! The pattern `smooth-sin`: the number of references of each page, and the references in page order.
 
 use super::Generator;
 use crate::number::whole_u32;
 
-/// π as VM Regress wrote it. Two digits short of a double's precision, it decides which side of an integer some
-/// counts fall on, so it is part of the pattern.
+/// π as VM Regress wrote it. It has two digits less than the precision of a double. This decides on which side of an
+/// integer some counts fall, so it is part of the pattern.
 #[expect(
     clippy::approx_constant,
     reason = "the original's value is the pattern's definition"
@@ -14,9 +14,9 @@ const PI: f64 = 3.14159265358979;
 /// The counts of smooth-sin over a range, computed page by page and never stored.
 ///
 /// With step = 1, 2, 4, …: s[i] = step + step·sin(3πi/range), until Σ⌊s[i]⌋ > refs/2; then 1 is added to s[0], s[1], …
-/// in turn until the sum is refs. The sum can be above refs already when doubling ends (1000 pages and 77,000
-/// references give 77,062). As written that stays; the exact form takes 1 away from page 0, 1, … in turn, passing over
-/// pages without a reference, which mirrors the adding. Origin: VM Regress (2002).
+/// in turn until the sum is refs. The sum can already be above refs when doubling ends (1000 pages and 77,000
+/// references give 77,062). As written, it stays so. The exact form subtracts 1 from page 0, 1, … in turn and skips
+/// pages without references, in analogy to the adding. Origin: VM Regress (2002).
 #[derive(Debug, Clone)]
 pub(crate) struct Curve {
     pages: u32,
@@ -25,17 +25,17 @@ pub(crate) struct Curve {
     change: Change,
 }
 
-/// What is done to the floors of the curve to arrive at the number of references.
+/// Correction of the curve's integer parts to reach the requested number of references.
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// `each` for every page, and 1 for the pages below `below`.
+    /// Add `each` to every page, and 1 more to the pages below `below`.
     Add { each: u32, below: u32 },
-    /// As far as there are so many: `each` from every page, and 1 more from the pages below `below`.
+    /// Subtract `each` from every page, and 1 more from the pages below `below`, but never below zero.
     Take { each: u32, below: u32 },
 }
 
 impl Curve {
-    /// Finds step and change for ranges and references that [`Pattern::check`](crate::Pattern::check) has passed.
+    /// Computes step and correction. Range and references must have passed [`Pattern::check`](crate::Pattern::check).
     pub(crate) fn new(pages: u32, refs: u64, as_written: bool) -> Self {
         let mut curve = Self {
             pages,
@@ -45,7 +45,7 @@ impl Curve {
         };
         loop {
             curve.total = curve.sum();
-            // In whole numbers: count ≤ refs/2, where refs/2 may end in one half.
+            // In integers: count ≤ refs/2, where refs/2 may end in one half.
             if 2 * curve.total > refs {
                 break;
             }
@@ -71,7 +71,7 @@ impl Curve {
         self.total
     }
 
-    /// References to `page`.
+    /// Number of references of `page`.
     pub(crate) fn count(&self, page: u32) -> u32 {
         let floor = self.floor(page);
         match self.change {
@@ -80,7 +80,7 @@ impl Curve {
         }
     }
 
-    /// ⌊s[page]⌋ before anything is added or taken.
+    /// ⌊s[page]⌋ before the correction.
     fn floor(&self, page: u32) -> u32 {
         let angle = 3.0 * PI * f64::from(page) / f64::from(self.pages);
         whole_u32(self.step + self.step * libm::sin(angle))
@@ -92,15 +92,15 @@ impl Curve {
             .sum()
     }
 
-    /// How to take `excess` references away in turn.
+    /// Correction that subtracts `excess` references in turn.
     fn take(&self, mut excess: u64) -> Change {
         let mut each = 0;
         loop {
             let having = |page: &u32| self.floor(*page) > each;
             let round = (0..self.pages).filter(having).count() as u64;
-            // An empty round cannot happen before all references are gone, and refs is at least 1.
+            // A round without pages cannot occur before all references are gone, and refs is at least 1.
             if excess < round || round == 0 {
-                // The page after the last one of an unfinished round.
+                // The page after the last one of an incomplete round.
                 let below = match excess.checked_sub(1) {
                     Some(before) => (0..self.pages)
                         .filter(having)
@@ -143,7 +143,7 @@ impl Generator for SmoothSin {
     #[inline]
     fn next_page(&mut self) -> u32 {
         while self.left == 0 {
-            // Beyond the last reference it would start again; the stream ends before.
+            // After the last reference it would start again; the stream ends before.
             self.page = (self.page + 1) % self.curve.pages;
             self.left = self.curve.count(self.page);
         }

@@ -1,43 +1,43 @@
-//! The pattern `smooth-sin-random`: a multiset in random order, without ever holding the string.
+//! The pattern `smooth-sin-random`: a multiset in random order, without storing the string.
 
 use super::Generator;
 use crate::number::index;
 use crate::rng::Rng;
 
-/// Pages drawn without replacement from their remaining counts.
+/// Draws pages without replacement, with probability proportional to their remaining counts.
 ///
-/// Shuffling the string itself would hold 4 bytes a reference, 8 MB for 2,000,000, inside the very guest whose memory is
-/// being measured. Drawing each reference uniformly from those that remain gives the same distribution, every order of
-/// the multiset equally likely, and needs the remaining counts only.
+/// Shuffling the string itself would need 4 bytes per reference, 8 MB for 2,000,000, inside the guest whose memory is
+/// being measured. Drawing each reference uniformly from the remaining ones gives the same distribution, with every
+/// order of the multiset equally likely, and needs only the remaining counts.
 ///
-/// They are kept as partial sums, as Fenwick does ("A new data structure for cumulative frequency tables", 1994), so
-/// that finding the page that holds the r-th remaining reference and taking it away is one descent of log2(pages) steps.
-/// Instead of Fenwick's numbering the nodes lie as in a heap: a step is then seven instructions instead of fifteen,
-/// which is what counts in an emulator, for 4 bytes a page with the pages rounded up to a power of two (256 KiB for
+/// They are stored as partial sums as in a Fenwick tree ("A new data structure for cumulative frequency tables", 1994).
+/// So finding the page of the r-th remaining reference and removing it is one descent of log2(pages) steps. Unlike in
+/// Fenwick's numbering, the nodes are stored as in a heap. A step is then seven instructions instead of fifteen, which
+/// matters in an emulator. The cost is 4 bytes per page, with the pages rounded up to a power of two (256 KiB for
 /// 50,000 pages).
 #[derive(Debug, Clone)]
 pub(crate) struct Urn {
-    /// Node k holds the remaining references below its left child, 2k; the right child is 2k + 1, the root is node 1,
-    /// and nodes beyond the end are pages.
+    /// Node k holds the number of remaining references below its left child 2k. The right child is 2k + 1, the root is
+    /// node 1, and nodes beyond the end are pages.
     left_sums: Vec<u32>,
-    /// The node that is page 0.
+    /// The node of page 0.
     first_leaf: u32,
     remaining: u32,
     rng: Rng,
 }
 
-/// Number of nodes over `pages` pages, the unused node 0 included.
+/// Number of nodes for `pages` pages, including the unused node 0.
 fn nodes(pages: u32) -> u32 {
     pages.next_power_of_two()
 }
 
-/// Bytes that an urn over `pages` pages holds.
+/// Memory used by an urn for `pages` pages, in bytes.
 pub(crate) fn held_bytes(pages: u32) -> u64 {
     4 * u64::from(nodes(pages))
 }
 
 impl Urn {
-    /// Fills the urn; `count` of all pages must sum to at most [`MAX_REFS`](crate::MAX_REFS).
+    /// Fills the urn with `count(page)` references of each page. The sum must be at most [`MAX_REFS`](crate::MAX_REFS).
     pub(crate) fn new(pages: u32, count: impl Fn(u32) -> u32, seed: u64) -> Self {
         let first_leaf = nodes(pages);
         let mut left_sums = vec![0; index(first_leaf)];

@@ -4,20 +4,21 @@ use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
-/// Parameters of Zipf's law; the catalogue says what each means.
+/// Parameters of Zipf's law; the catalogue describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Zipf {
-    /// How steep, 0 to 16.
+    /// Exponent, 0 to 16; larger values are steeper.
     pub exponent: f64,
-    /// Spread the ranks over the pages.
+    /// Whether ranks are spread over the pages.
     pub scatter: bool,
 }
 
-/// The pages of a [`Zipf`]: rank k of 1 … range with probability proportional to k^−exponent.
+/// Generator of a [`Zipf`]: rank k of 1 … range with probability proportional to k^−exponent.
 ///
 /// Rejection-inversion: Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6(3), 1996. Constant memory, no table, fewer than 1.2 draws a reference. The paper's H and
-/// its inverse divide by 1 − exponent; written with ln(1+x)/x and (e^x−1)/x they are also right at and near exponent 1.
+/// distributions", ACM TOMACS 6(3), 1996. Constant memory, no table, fewer than 1.2 draws per reference. The paper's H
+/// and its inverse divide by 1 − exponent; written with ln(1+x)/x and (e^x−1)/x they are also accurate at and near
+/// exponent 1.
 #[derive(Debug, Clone)]
 pub(crate) struct ZipfPages {
     pages: u32,
@@ -25,7 +26,7 @@ pub(crate) struct ZipfPages {
     /// H(1.5) − 1 and H(range + 0.5): the bounds of the inverted integral.
     integral_first: f64,
     integral_last: f64,
-    /// 2 − H⁻¹(H(2.5) − h(2)): the distance from x within which k is accepted at once.
+    /// 2 − H⁻¹(H(2.5) − h(2)): the distance from x within which k is accepted immediately.
     squeeze: f64,
     scatter: Option<Scatter>,
     rng: Rng,
@@ -61,7 +62,7 @@ impl ZipfPages {
 
     /// H⁻¹.
     fn inverse(&self, y: f64) -> f64 {
-        // Rounding may carry the product just below −1, where the logarithm ends.
+        // Rounding may move the product slightly below −1, where the logarithm is undefined.
         let t = (y * (1.0 - self.exponent)).max(-1.0);
         libm::exp(log_of_one_plus_over(t) * y)
     }
@@ -112,10 +113,10 @@ fn exp_minus_one_over(x: f64) -> f64 {
     }
 }
 
-/// A permutation of the pages that needs no table.
+/// A pseudorandom permutation of the pages without a table.
 ///
-/// Four rounds of a balanced Feistel network over the next even number of bits, walked on until the result is a page
-/// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). It need not be secret, only free of locality.
+/// Four rounds of a balanced Feistel network over the next even number of bits, repeated until the result is a page
+/// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). It need not be secure, only without locality.
 #[derive(Debug, Clone)]
 struct Scatter {
     pages: u32,
@@ -148,8 +149,8 @@ impl Scatter {
                 (left, right) = (right, left ^ ((mixed ^ (mixed >> 13)) & mask));
             }
             value = (left << self.half) | right;
-            // At most four times as many values as pages: on average fewer than four walks, and always an end, since a
-            // permutation's cycle returns to the page it started from.
+            // There are at most four times as many values as pages, so fewer than four repetitions are needed on
+            // average. It always ends, because a cycle of a permutation returns to its start, which is a page.
             if value < self.pages {
                 return value;
             }

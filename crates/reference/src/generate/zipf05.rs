@@ -4,10 +4,10 @@ use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
-/// k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), drawn again when 0 or above range; page k−1.
+/// k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), drawn again if 0 or above range; page k−1.
 ///
-/// The density of r² falls as the square root of the page, hence the name. The formula counts pages from 1, since it
-/// admits `range` itself and not 0. Origin: VM Regress (2002).
+/// The density of r² is proportional to the inverse square root, hence the name. The formula counts pages from 1,
+/// because it allows `range` but not 0. Origin: VM Regress (2002).
 #[derive(Debug, Clone)]
 pub(crate) struct Zipf05 {
     pages: u32,

@@ -1,23 +1,23 @@
-//! The one definition of every pattern's name, meaning, origin, formula and parameters.
+//! The single definition of every pattern's name, description, origin, formula and parameters.
 //!
-//! Parsing, bounds, help, the man page and GUIDE's table all read it.
+//! Used by the parser, bounds, help, the man page and GUIDE's table.
 
 use std::fmt::{self, Display};
 
 use super::parse::PatternError;
 
-/// What a pattern is, for help and documentation.
+/// Description of a pattern, for help and documentation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct About {
     /// Name, as written before the parentheses.
     pub name: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: &'static str,
-    /// How pages are chosen; `range` is the number of pages.
+    /// How pages are selected; `range` is the number of pages.
     pub formula: &'static str,
-    /// Parameters, in the order in which they can be given without their names.
+    /// Parameters, in the order in which they can be given without names.
     pub parameters: &'static [Parameter],
 }
 
@@ -26,33 +26,33 @@ pub struct About {
 pub struct Parameter {
     /// Name, as written before the equals sign.
     pub name: &'static str,
-    /// What it means, with its unit.
+    /// Its meaning, with its unit.
     pub help: &'static str,
-    /// What values it takes.
+    /// Type of its values.
     pub kind: ParameterKind,
-    /// Value if it is not given; flags are 0 or 1.
+    /// Default; flags are 0 or 1.
     pub default: f64,
-    /// Least value.
+    /// Smallest value.
     pub min: f64,
-    /// Greatest value.
+    /// Largest value.
     pub max: f64,
 }
 
-/// What values a parameter takes.
+/// Type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterKind {
     /// A decimal number.
     Real,
-    /// A whole number.
+    /// An integer.
     Whole,
     /// On if named, off if not; also `name=true` and `name=false`.
     Flag,
 }
 
 impl Parameter {
-    /// Refuses NaN, a fraction where a whole number is needed, and a value out of bounds.
+    /// Fails for NaN, for a fraction if an integer is needed, and for a value out of bounds.
     pub(super) fn check(&self, pattern: &'static str, value: f64) -> Result<(), PatternError> {
-        // NaN is within no range, so the test asks for being within.
+        // NaN is in no range, so the test is for being inside.
         let inside = (self.min..=self.max).contains(&value);
         let whole = libm::trunc(value).to_bits() == value.to_bits();
         if inside && (whole || self.kind == ParameterKind::Real) {
@@ -66,7 +66,7 @@ impl Parameter {
         })
     }
 
-    /// The values allowed, in words.
+    /// Allowed values, in words.
     pub fn bounds(&self) -> String {
         match self.kind {
             ParameterKind::Flag => "true or false".to_owned(),
@@ -77,7 +77,7 @@ impl Parameter {
 }
 
 impl Display for About {
-    /// Name, summary and parameters, a line each.
+    /// Name, summary and parameters, on one line each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {}\n      {}", self.name, self.summary)?;
         for parameter in self.parameters {
@@ -94,7 +94,7 @@ impl Display for About {
     }
 }
 
-/// Every pattern, in the order in which they are listed.
+/// All patterns in display order.
 pub fn catalogue() -> &'static [About] {
     &CATALOGUE
 }
@@ -117,7 +117,7 @@ const VM_REGRESS: &str = "VM Regress (2002)";
 
 const AS_WRITTEN: Parameter = Parameter {
     name: "as-written",
-    help: "keep the original's overshoot: doubling the step may already give more references than asked for",
+    help: "keep the original's overshoot: doubling the step may already give more references than requested",
     kind: ParameterKind::Flag,
     default: 0.0,
     min: 0.0,
@@ -137,7 +137,7 @@ const fn share(name: &'static str, help: &'static str, default: f64) -> Paramete
 
 pub(super) const LINEAR: About = About {
     name: "linear",
-    summary: "every page in turn, from the first to the last, again and again",
+    summary: "every page from the first to the last, repeatedly",
     origin: VM_REGRESS,
     formula: "0, 1, … range−1, 0, …",
     parameters: &[],
@@ -145,7 +145,7 @@ pub(super) const LINEAR: About = About {
 
 pub(super) const RANDOM: About = About {
     name: "random",
-    summary: "every page once in order, then pages at random, all equally likely",
+    summary: "every page once in ascending order, then uniformly random pages",
     origin: VM_REGRESS,
     formula: "0, 1, … range−1, then uniform over 0 … range−1",
     parameters: &[],
@@ -153,11 +153,11 @@ pub(super) const RANDOM: About = About {
 
 pub(super) const SMOOTH_SIN: About = About {
     name: "smooth-sin",
-    summary: "in page order, each page as often as a sine curve of one and a half periods is high there",
+    summary: "in page order; the number of references of each page follows a sine curve of one and a half periods",
     origin: VM_REGRESS,
     formula: "s[i] = step + step·sin(3πi/range) with step = 1, 2, 4, … until Σ⌊s[i]⌋ > refs/2; then 1 more for page \
-              0, 1, … in turn until the sum is refs; if the sum is already above, 1 less for page 0, 1, … in turn (as \
-              written: left above); page i is referenced ⌊s[i]⌋ times",
+              0, 1, … in turn until the sum is refs; if the sum is already larger, 1 less for page 0, 1, … in turn (as \
+              written: not reduced); page i is referenced ⌊s[i]⌋ times",
     parameters: &[AS_WRITTEN],
 };
 
@@ -171,21 +171,21 @@ pub(super) const SMOOTH_SIN_RANDOM: About = About {
 
 pub(super) const ZIPF05: About = About {
     name: "zipf05",
-    summary: "lower pages more often: VM Regress's zipf with exponent one half",
+    summary: "lower pages are referenced more often: VM Regress's zipf with exponent one half",
     origin: VM_REGRESS,
-    formula: "k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), drawn again when 0 or above range; page k−1",
+    formula: "k = ⌊range·r²+0.5⌋ with r uniform in [0, 1), drawn again if 0 or above range; page k−1",
     parameters: &[],
 };
 
 pub(super) const ZIPF: About = About {
     name: "zipf",
-    summary: "Zipf's law with a free exponent over all pages: a few pages get most references",
+    summary: "Zipf's law with a chosen exponent over all pages: a few pages get most references",
     origin: "Zipf (1949); drawn by rejection-inversion, Hörmann and Derflinger (1996)",
     formula: "rank k of 1 … range with probability k^−exponent / Σ j^−exponent; page k−1, or scattered",
     parameters: &[
         Parameter {
             name: "exponent",
-            help: "how steep: 0 is uniform, 1 is Zipf's own law",
+            help: "steepness: 0 is uniform, 1 is Zipf's law",
             kind: ParameterKind::Real,
             default: 1.0,
             min: 0.0,
@@ -193,7 +193,7 @@ pub(super) const ZIPF: About = About {
         },
         Parameter {
             name: "scatter",
-            help: "spread the ranks over the pages, the same way for the same seed, so that hot pages are no neighbours",
+            help: "spread the ranks over the pages, in the same way for the same seed, so that hot pages are not neighbours",
             kind: ParameterKind::Flag,
             default: 0.0,
             min: 0.0,
@@ -204,29 +204,29 @@ pub(super) const ZIPF: About = About {
 
 pub(super) const LOGNORMAL: About = About {
     name: "lognormal",
-    summary: "lower pages more often, with a log-normal tail; page 0 is never referenced",
+    summary: "lower pages are referenced more often, with a log-normal tail; page 0 is never referenced",
     origin: VM_REGRESS,
     formula: "μ = 8, σ = ln(range + e^μ) − μ + 1, z = the sum of 12 uniforms − 6; page ⌊e^(μ+σ·|z|) − e^μ + 0.5⌋, drawn \
-              again when outside 1 … range−1",
+              again if outside of 1 … range−1",
     parameters: &[],
 };
 
 pub(super) const HOT_COLD: About = About {
     name: "hot-cold",
-    summary: "a hot set of neighbouring pages that moves through the range, and a cold rest",
+    summary: "a hot set of neighbouring pages that moves through the range; the other pages are cold",
     origin: "the moving working set (Denning, 1968), as one hot window",
-    formula: "with probability share uniform over the hot window, else uniform over the other pages; the window of \
-              hot·range pages starts at a page of the seed and moves up, wrapping, after every `move` references",
+    formula: "with probability share uniform over the hot window, otherwise uniform over the other pages; the window of \
+              hot·range pages starts at a random page and moves up, with wraparound, after every `move` references",
     parameters: &[
-        share("hot", "size of the hot set as a share of all pages", 0.1),
+        share("hot", "size of the hot set as a fraction of all pages", 0.1),
         share(
             "share",
-            "share of the references that go to the hot set",
+            "fraction of the references that go to the hot set",
             0.9,
         ),
         Parameter {
             name: "move",
-            help: "references between two moves of the hot set; 0 keeps it where it is",
+            help: "number of references between two moves of the hot set; 0 for no moves",
             kind: ParameterKind::Whole,
             default: 10_000.0,
             min: 0.0,
@@ -234,7 +234,7 @@ pub(super) const HOT_COLD: About = About {
         },
         share(
             "by",
-            "how far it moves as a share of its own size: 1 replaces it at once, 0.1 lets it drift",
+            "distance of a move as a fraction of the size of the hot set: 1 replaces the whole set, 0.1 a tenth",
             0.1,
         ),
     ],
@@ -244,17 +244,25 @@ pub(super) const SCAN_WITH_HOT_CORE: About = About {
     name: "scan-with-hot-core",
     summary: "a linear scan over most pages, interleaved with random references to a small hot core",
     origin: "the scan-resistance test of replacement policies (LRU-K, 2Q, ARC)",
-    formula: "with probability share uniform over the first core·range pages, else the next page of a cyclic scan over \
-              the others, which starts at a page of the seed",
+    formula: "with probability share uniform over the first core·range pages, otherwise the next page of a cyclic scan over \
+              the others, which starts at a random page",
     parameters: &[
-        share("core", "size of the hot core as a share of all pages", 0.1),
-        share("share", "share of the references that go to the core", 0.5),
+        share(
+            "core",
+            "size of the hot core as a fraction of all pages",
+            0.1,
+        ),
+        share(
+            "share",
+            "fraction of the references that go to the core",
+            0.5,
+        ),
     ],
 };
 
 pub(super) const LOOP: About = About {
     name: "loop",
-    summary: "a cyclic scan from a page chosen by the seed; over a range just larger than memory it defeats LRU",
+    summary: "a cyclic scan from a random page; over a range slightly larger than memory it is the worst case of LRU",
     origin: "the looping pattern of replacement studies (LIRS, CLOCK-Pro)",
     formula: "(start + n) mod range with start uniform over 0 … range−1",
     parameters: &[],
@@ -262,8 +270,8 @@ pub(super) const LOOP: About = About {
 
 pub(super) const FILE: About = About {
     name: "file:PATH",
-    summary: "the references in a file: one page index a line, `page count` a line, or the compact binary form",
-    origin: "`pagetide references`, or any trace of your own",
-    formula: "as the file says; repeated from its start if more references are asked for than it holds",
+    summary: "the references in a file: one page index per line, `page count` per line, or the compact binary form",
+    origin: "`pagetide references`, or your own trace",
+    formula: "as in the file; repeated from its start if it contains fewer references than requested",
     parameters: &[],
 };

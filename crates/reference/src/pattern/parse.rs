@@ -1,4 +1,4 @@
-//! Parses patterns; unknown names are answered with the nearest known one.
+//! Parses patterns; the error for an unknown name suggests a similar one.
 
 use pagetide_quantity::hint;
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ pub enum PatternError {
     /// No pattern has this name.
     #[error("cannot use pattern \"{given}\": {hint}")]
     Unknown {
-        /// The name as given.
+        /// The given name.
         given: String,
-        /// A near name, or all names.
+        /// A similar name, or all names.
         hint: String,
     },
-    /// The pattern has no parameter of this name.
+    /// The pattern has no parameter with this name.
     #[error("cannot set \"{given}\" of pattern {pattern}: {hint}")]
     UnknownParameter {
         /// Name of the pattern.
         pattern: &'static str,
-        /// The parameter as given.
+        /// The given parameter.
         given: String,
-        /// A near name, or all names.
+        /// A similar name, or all names.
         hint: String,
     },
     /// More values were given than the pattern has parameters.
@@ -38,9 +38,9 @@ pub enum PatternError {
     TooManyValues {
         /// Name of the pattern.
         pattern: &'static str,
-        /// The value as given.
+        /// The given value.
         given: String,
-        /// What the pattern takes.
+        /// The parameters of the pattern.
         hint: String,
     },
     /// A parameter was set more than once.
@@ -51,34 +51,34 @@ pub enum PatternError {
         /// Name of the parameter.
         parameter: &'static str,
     },
-    /// A value cannot be read.
+    /// A value cannot be parsed.
     #[error("cannot set {parameter} of pattern {pattern} to \"{given}\": give {bounds}")]
     NotAValue {
         /// Name of the pattern.
         pattern: &'static str,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The value as given.
+        /// The given value.
         given: String,
-        /// What is allowed.
+        /// Allowed values.
         bounds: String,
     },
-    /// A value lies outside its bounds.
+    /// A value is out of bounds.
     #[error("cannot set {parameter} of pattern {pattern} to {value}: give {bounds}")]
     OutOfBounds {
         /// Name of the pattern.
         pattern: &'static str,
         /// Name of the parameter.
         parameter: &'static str,
-        /// The value given.
+        /// The given value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         bounds: String,
     },
     /// Parentheses do not match.
     #[error("cannot read pattern \"{given}\": write it as name or name(value, parameter=value)")]
     Parentheses {
-        /// The text as given.
+        /// The given text.
         given: String,
     },
     /// `file:` without a path.
@@ -90,7 +90,7 @@ impl FromStr for Pattern {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
-        // A path is taken literally: trailing spaces may belong to it.
+        // A path is taken literally: trailing spaces may be part of it.
         if let Some(path) = text.strip_prefix("file:") {
             return if path.is_empty() {
                 Err(PatternError::NoPath)
@@ -127,10 +127,10 @@ fn split(text: &str) -> Result<(&str, &str), PatternError> {
     Ok((name.trim(), arguments.trim()))
 }
 
-/// One value for each parameter of `about`: by position, by name, or by default.
+/// One value for each parameter of `about`: by position, by name, or its default.
 fn values(about: &'static About, arguments: &str) -> Result<Vec<f64>, PatternError> {
     let mut given: Vec<Option<f64>> = vec![None; about.parameters.len()];
-    // `linear()` is `linear`; an empty part anywhere else is refused as a value that cannot be read.
+    // `linear()` is the same as `linear`. An empty part in any other place is an error.
     let parts = Some(arguments)
         .filter(|arguments| !arguments.is_empty())
         .into_iter()
@@ -154,7 +154,7 @@ fn values(about: &'static About, arguments: &str) -> Result<Vec<f64>, PatternErr
         .collect())
 }
 
-/// Which parameter the part at `position` sets, and the text of its value.
+/// Index of the parameter that the part at `position` sets, and the text of its value.
 fn place<'a>(
     about: &'static About,
     position: usize,
@@ -192,7 +192,7 @@ fn read(pattern: &'static str, parameter: &Parameter, text: &str) -> Result<f64,
             bounds: parameter.bounds(),
         })?;
     parameter.check(pattern, value)?;
-    // Adding zero turns negative zero into zero, which prints as it was read.
+    // Adding zero turns negative zero into zero, so that `Display` and parsing agree.
     Ok(value + 0.0)
 }
 
