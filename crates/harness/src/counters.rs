@@ -1,4 +1,4 @@
-//! The kernel's own counters around a scenario: of the workload's control group where it has one.
+//! The kernel's counters before and after a scenario; those of the workload's control group if it has one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,13 +8,13 @@ use pagetide_record::record::{Counters, Halts};
 use pagetide_system::idle::{Timers, ticks};
 use serde::{Deserialize, Serialize};
 
-/// Texts of the whole machine, kept as they are in the folder `/proc`.
+/// Files of `/proc` whose whole text is recorded, for the whole machine.
 const TEXTS: [&str; 3] = ["zoneinfo", "buddyinfo", "swaps"];
 
-/// What is read just before and just after a scenario.
+/// The counters to read just before and just after a scenario.
 pub struct CounterSet {
     probes: Probes,
-    /// Whether the whole machine is the workload's.
+    /// True if the whole machine belongs to the workload.
     machine: bool,
 }
 
@@ -27,12 +27,12 @@ impl CounterSet {
         }
     }
 
-    /// The sources that this kernel lacks.
+    /// The sources that this kernel does not have.
     pub fn unsupported(&self) -> &[MissingSource] {
         self.probes.unsupported()
     }
 
-    /// Reads everything before the scenario, the counters last.
+    /// Reads everything before the scenario; counters last.
     pub fn before(&mut self) -> Result<Moment, ProbeError> {
         self.refresh();
         let moment = read_texts(self.machine);
@@ -40,7 +40,8 @@ impl CounterSet {
         Ok(moment)
     }
 
-    /// Reads everything after the scenario, the counters first. Counters come by source, each before and after.
+    /// Reads everything after the scenario; counters first. Returns the counters by source, each with its value before
+    /// and after.
     pub fn after(self) -> Result<(Moment, BTreeMap<String, Counters>), ProbeError> {
         self.refresh();
         let machine = self.machine;
@@ -56,7 +57,7 @@ impl CounterSet {
         Ok((moment, counters))
     }
 
-    /// Folds per-CPU differences into the machine's counters; kernels since 4.8 have it.
+    /// Adds the per-CPU differences to the machine's counters; kernels since 4.8 support it.
     fn refresh(&self) {
         if self.machine {
             let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -64,7 +65,7 @@ impl CounterSet {
     }
 }
 
-/// Reads the texts, if the machine is the workload's.
+/// Reads the texts, if the whole machine belongs to the workload.
 fn read_texts(machine: bool) -> Moment {
     let texts = TEXTS.iter().filter(|_| machine).filter_map(|name| {
         let text = fs::read_to_string(format!("/proc/{name}")).ok()?;
@@ -75,7 +76,7 @@ fn read_texts(machine: bool) -> Moment {
     }
 }
 
-/// Texts at one moment, by name.
+/// Texts at one point in time, by name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moment {
     texts: Vec<(String, String)>,
@@ -99,7 +100,7 @@ pub fn idle() -> Idle {
 }
 
 impl Moment {
-    /// The text of one source, such as `zoneinfo`.
+    /// Text of one source, such as `zoneinfo`; `None` if it was not read.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts
             .iter()
@@ -108,7 +109,7 @@ impl Moment {
     }
 }
 
-/// The texts of two moments, named `zoneinfo-before` and so on.
+/// The texts at two points in time, named `zoneinfo-before` and so on.
 pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for name in TEXTS {
@@ -121,7 +122,7 @@ pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
     all
 }
 
-/// The proof that nothing halted between two moments.
+/// Idle counters at two points in time, as evidence that the CPU never halted in between.
 pub fn halts(before: Idle, after: Idle) -> Halts {
     Halts {
         idle_calls: before.calls.zip(after.calls).map(|(a, b)| [a, b]),

@@ -1,18 +1,18 @@
-//! What can go wrong around a scenario.
+//! Errors in the environment of a scenario.
 
 use std::io;
 
-/// Why what surrounds a scenario could not be prepared or put back.
+/// Why the environment of a scenario could not be prepared or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum HarnessError {
-    /// A file, device or system call refused.
+    /// An operation on a file or device, or a system call, failed.
     #[error("{what} {on}: {source}")]
     Io {
         /// What was attempted.
         what: &'static str,
-        /// On what.
+        /// The object.
         on: String,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A device did not appear.
@@ -23,25 +23,27 @@ pub enum HarnessError {
         /// The device.
         device: String,
     },
-    /// zswap is not what was asked for.
+    /// zswap does not have the requested configuration.
     #[error(
-        "zswap took {took} for its {what} where {wanted} was asked for, so that every trial with it would be false: choose \
+        "zswap uses {took} as its {what} instead of {wanted}, so every trial with it would be wrong: choose \
          another, or a kernel that has it"
     )]
     Zswap {
-        /// Its parameter.
+        /// The parameter of zswap.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
-        /// What it says it has.
+        /// The value that zswap reports.
         took: String,
     },
     /// Settings could not be restored.
-    #[error("restoring settings: {0} kept the trial's value; write the old one by hand")]
+    #[error(
+        "restoring settings: {0} still has the value of the trial; write its old value by hand"
+    )]
     NotRestored(String),
 }
 
-/// Adds attempt and object to an I/O error.
+/// Adds the attempt and the object to an I/O error.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,

@@ -1,8 +1,8 @@
-//! What is read around a scenario, and the judgement whether the trial did what it claims.
+//! The data read before and after a scenario, and the checks whether the trial did what it claims.
 //!
-//! Reading and judging are separate. The process beside the workload only reads; everything that needs no kernel is computed later,
-//! for a guest by the controller. Code that runs once in a guest must first be translated by the emulator, which costs more than
-//! running it.
+//! Reading and checking are separate. The process next to the workload only reads. Everything that needs no kernel is
+//! computed later; for a guest, by the controller. The reason is speed: code that runs once in a guest must first be
+//! translated by the emulator, which costs more than running it.
 
 use pagetide_quantity::{Direction, MetricDef, Unit};
 use pagetide_quantity::{Metric, Nanos};
@@ -15,42 +15,42 @@ use serde::{Deserialize, Serialize};
 use crate::counters::{self, Idle, Moment};
 use crate::log;
 
-/// Name of the frame that holds a [`Report`] as JSON.
+/// Name of the frame with a [`Report`] as JSON.
 pub const REPORT: &str = "report";
-/// Name of the frame that holds the whole kernel log.
+/// Name of the frame with the whole kernel log.
 pub const LOG: &str = "log";
-/// How much of the kernel's log a record keeps, in bytes.
+/// Number of bytes of the kernel log that a record stores, from its end.
 const LOG_TAIL_BYTES: usize = 16 << 10;
 
-/// What only the process beside the workload can read.
+/// Everything that only the process next to the workload can read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Settings, facts, warnings, and the reasons why the scenario did not run or did not end.
     pub results: Results,
-    /// What was read around the scenario; `None` if it never ran.
+    /// Data read before and after the scenario; `None` if it never ran.
     pub ran: Option<Readings>,
 }
 
-/// What was read around the scenario.
+/// Data read before and after the scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Readings {
-    /// When it started, on the clock of the kernel's log.
+    /// Start of the scenario, on the clock of the kernel log.
     pub started: Nanos,
-    /// When everything after it had been read.
+    /// Time when all data after the scenario had been read.
     pub ended: Nanos,
     /// Texts before.
     pub before: Moment,
     /// Texts after.
     pub after: Moment,
-    /// Idle counters before, read last.
+    /// Idle counters before the scenario, read last.
     pub idle_before: Idle,
-    /// Idle counters after, read first.
+    /// Idle counters after the scenario, read first.
     pub idle_after: Idle,
 }
 
 impl Report {
-    /// Computes the results. Takes the scenario's `outcome` (JSON of an [`Outcome`]), and judges from the counters and the kernel's
-    /// `log` whether the trial did what it claims.
+    /// Computes the results. Takes the scenario's `outcome` (an [`Outcome`] as JSON), and checks with the counters and
+    /// the kernel `log` whether the trial did what it claims.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
         let Some(ran) = self.ran else {
@@ -68,7 +68,7 @@ impl Report {
         take(outcome, &mut results);
         judge(needs_pressure, &mut results);
         for reason in log::judge(log, ran.started) {
-            // The kernel's message says more than the number of the signal.
+            // The kernel's message is more informative than the number of the signal.
             results.invalid.retain(|known| {
                 !matches!(known, Invalid::ProcessDied { .. } | Invalid::Program { .. })
             });
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// Adds the outcome of the scenario's process to the results.
+/// Adds the outcome of the scenario to the results.
 fn take(outcome: Option<&[u8]>, results: &mut Results) {
     match outcome.and_then(|json| serde_json::from_slice::<Outcome>(json).ok()) {
         Some(outcome) => {
@@ -99,7 +99,7 @@ fn take(outcome: Option<&[u8]>, results: &mut Results) {
     }
 }
 
-/// Judges by the counters: halts, missing reclaim, and the metrics that are counters.
+/// Checks the counters for halts and missing reclaim, and adds the metrics that are kernel counters.
 fn judge(needs_pressure: bool, results: &mut Results) {
     let halted = results
         .halts

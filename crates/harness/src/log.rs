@@ -1,13 +1,13 @@
-//! The kernel's log: its tail for the record, and the lines that make a trial invalid.
+//! The kernel log: its end for the record, and the lines that make a trial invalid.
 
 use pagetide_quantity::Nanos;
 use pagetide_record::outcome::Invalid;
 
-/// Reads the whole kernel log as the system has it.
+/// Reads the whole kernel log; empty if it cannot be read.
 pub fn read() -> String {
     const READ_ALL: libc::c_int = 3;
     const SIZE: libc::c_int = 10;
-    // SAFETY: this action returns a number and does not look at the pointer.
+    // SAFETY: this action returns a number and ignores the pointer.
     let size = unsafe { libc::klogctl(SIZE, std::ptr::null_mut(), 0) };
     let Ok(length) = usize::try_from(size) else {
         return String::new();
@@ -19,12 +19,12 @@ pub fn read() -> String {
     String::from_utf8_lossy(&buffer).into_owned()
 }
 
-/// About the last `bytes` bytes of the log, from the start of a line.
+/// The last lines of the kernel log, up to `bytes` bytes.
 pub fn tail(bytes: usize) -> String {
     last(&read(), bytes).to_owned()
 }
 
-/// About the last `bytes` bytes of a text, from the start of a line.
+/// The last lines of a text, up to `bytes` bytes.
 pub fn last(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {
@@ -36,7 +36,7 @@ pub fn last(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// A line's time stamp: `<4>[    1.476988] text`.
+/// Time stamp of a line such as `<4>[    1.476988] text`.
 fn stamp(line: &str) -> Option<Nanos> {
     let (inside, _) = line.split_once('[')?.1.split_once(']')?;
     let (seconds, micros) = inside.trim().split_once('.')?;
@@ -45,7 +45,8 @@ fn stamp(line: &str) -> Option<Nanos> {
     ))
 }
 
-/// Finds the lines that make a trial invalid. Lines before `from`, on the log's own clock, are ignored.
+/// Finds the lines that make a trial invalid. Lines with a time stamp before `from`, on the clock of the log, are
+/// ignored.
 pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
     let mut found = Vec::new();
     for line in log.lines() {

@@ -11,7 +11,7 @@ use pagetide_record::setting::means;
 use crate::error::HarnessError;
 use crate::fate::MachineFate;
 
-/// Short names of folders of settings.
+/// Short names for folders of settings.
 const FOLDERS: [(&str, &str); 6] = [
     ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
     ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
@@ -21,10 +21,10 @@ const FOLDERS: [(&str, &str); 6] = [
     ("hugepages/", "/sys/kernel/mm/hugepages/"),
 ];
 
-/// First parts of dotted sysctl names that make sense in a trial.
+/// First parts of dotted sysctl names that are allowed in a trial.
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
-/// Settings people name most, for suggestions and lists.
+/// Common settings, for suggestions and lists.
 pub const KNOWN: [&str; 27] = [
     "vm.swappiness",
     "vm.page-cluster",
@@ -55,7 +55,7 @@ pub const KNOWN: [&str; 27] = [
     "zswap/max_pool_percent",
 ];
 
-/// The file of a setting; `None` if its name has no known form.
+/// Path of the file of a setting; `None` if the name has no known form.
 pub fn path(name: &str) -> Option<PathBuf> {
     if name.split('/').any(|part| part == "..") {
         return None;
@@ -79,14 +79,14 @@ pub fn path(name: &str) -> Option<PathBuf> {
     )
 }
 
-/// `min_free_kbytes` as a machine of this size would choose it.
+/// Default of `min_free_kbytes` on a machine of this size.
 /// Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes`.
 pub fn min_free_kbytes(intended: Bytes) -> u64 {
     ((intended.0 >> 10) * 16).isqrt().clamp(128, 262_144)
 }
 
-/// What the arena itself fixes, unless a variant says otherwise: watermarks of a machine of the intended size (the
-/// simulated disk's pages count as managed memory and would raise them), and no refusal of large mappings.
+/// Settings that the arena always applies unless the variant sets them: the watermarks of a machine of the intended
+/// size (pages of the simulated disk count as managed memory and would raise them), and overcommit of large mappings.
 pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
     BTreeMap::from([
@@ -99,7 +99,7 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     ])
 }
 
-/// Whether a setting is one of the watermarks.
+/// True if a setting is one of the watermarks.
 fn is_watermark(name: &str) -> bool {
     name.starts_with("vm.min_free") || name.starts_with("vm.watermark")
 }
@@ -107,30 +107,30 @@ fn is_watermark(name: &str) -> bool {
 /// The settings of a machine.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Folder below which `/proc` and `/sys` lie.
+    /// Folder that contains `/proc` and `/sys`.
     root: PathBuf,
     fate: MachineFate,
 }
 
-/// Settings that were applied. When dropped on a machine that goes on, they are restored.
+/// Applied settings. On a machine that continues, they are restored on drop.
 #[derive(Debug)]
 #[must_use = "settings are restored when this is dropped"]
 pub struct AppliedSettings {
-    /// What each setting reads now.
+    /// Value of each setting after it was applied.
     pub read: BTreeMap<String, String>,
-    /// What did not work.
+    /// Settings that could not be applied, with reasons.
     pub refused: Vec<Invalid>,
-    /// Files and what to write to them, in order; empty where the machine ends.
+    /// Files and the values to restore, in order; empty if the machine ends with the trial.
     before: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
-    /// The settings of the machine this runs on.
+    /// The settings of this machine.
     pub fn of_machine(fate: MachineFate) -> Self {
         Self::below("/", fate)
     }
 
-    /// The settings whose files lie below a folder, as in a container or a test.
+    /// The settings below another folder, as in a container or a test.
     pub fn below(root: impl Into<PathBuf>, fate: MachineFate) -> Self {
         Self {
             root: root.into(),
@@ -138,27 +138,28 @@ impl Settings {
         }
     }
 
-    /// Where a setting lies; `None` for a name of no known form.
+    /// Path of a setting's file; `None` if the name has no known form.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let path = path(name)?;
         Some(self.root.join(path.strip_prefix("/").unwrap_or(&path)))
     }
 
-    /// What a setting reads.
+    /// Current value of a setting; `None` if it cannot be read.
     fn read(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.file(name)?).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// Applies settings and reads each back. On a machine that continues, a setting that cannot be read is refused, because it
-    /// could not be restored.
+    /// Applies settings and reads each back. On a machine that continues, a setting that cannot be read is refused,
+    /// because it could not be restored.
     pub fn apply(&self, settings: &BTreeMap<String, String>) -> AppliedSettings {
         let mut applied = AppliedSettings {
             read: BTreeMap::new(),
             refused: Vec::new(),
             before: self.before(settings),
         };
-        // Writing a setting of transparent huge pages raises min_free_kbytes as a side effect, so watermarks are set last.
+        // Writing a setting of transparent huge pages raises min_free_kbytes as a side effect, so watermarks are
+        // written last.
         let order = settings
             .iter()
             .filter(|(n, _)| !is_watermark(n))
@@ -196,7 +197,7 @@ impl Settings {
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// What to write to restore these settings and those they may change.
+    /// Files and values that restore these settings and those that they may change.
     fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
         if self.fate == MachineFate::Ends {
             return Vec::new();
@@ -207,7 +208,7 @@ impl Settings {
                 || (is_watermark(name) && move_watermarks(settings.keys()))
         });
         let mut names: Vec<&str> = set.chain(neighbours).collect();
-        // Watermarks are restored last, as they are set last.
+        // Watermarks are restored last, because they are set last.
         names.sort_unstable_by_key(|name| (is_watermark(name), *name));
         names.dedup();
         names
@@ -216,7 +217,7 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the known settings that are `wanted`, for the record, whether they were set or not: they explain results.
+    /// Reads the known settings for which `wanted` returns true, for the record, whether the trial sets them or not.
     pub fn survey(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         KNOWN
             .iter()
@@ -227,17 +228,17 @@ impl Settings {
 }
 
 impl AppliedSettings {
-    /// Restores the settings, and says whether all are as before.
+    /// Restores the settings. Fails if a setting does not have its old value afterwards.
     fn put_back(&mut self) -> Result<(), HarnessError> {
         let before = std::mem::take(&mut self.before);
         let differs = |(path, value): &&(PathBuf, String)| {
             fs::read_to_string(path).map_or(true, |found| !means(&found, value))
         };
-        // Twice, because one may reset another: `vm.dirty_bytes` cannot be written to zero, but writing
-        // `vm.dirty_ratio` does it.
+        // Written twice, because one setting may reset another: `vm.dirty_bytes` cannot be set to zero directly, but
+        // writing `vm.dirty_ratio` does so.
         for _ in 0..2 {
             for (path, value) in before.iter().filter(differs) {
-                // Whether it worked is read below.
+                // The values are checked below.
                 let _ = fs::write(path, value);
             }
         }
@@ -250,12 +251,12 @@ impl AppliedSettings {
 
 impl Drop for AppliedSettings {
     fn drop(&mut self) {
-        // There is nobody to be told here.
+        // Errors cannot be reported from a drop.
         let _ = self.put_back();
     }
 }
 
-/// The part of what a file shows that can be written to it: of choices the one in brackets.
+/// The part of a setting's content that can be written to it: for a list of choices, the one in brackets.
 fn writable(found: &str) -> &str {
     found
         .split_whitespace()
@@ -263,8 +264,8 @@ fn writable(found: &str) -> &str {
         .unwrap_or(found)
 }
 
-/// Whether setting one of these moves watermarks behind our back: huge pages raise `min_free_kbytes` (kernel
-/// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages leaves less managed memory.
+/// True if one of these settings may change watermarks as a side effect: huge pages raise `min_free_kbytes` (kernel
+/// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages reduces managed memory.
 pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
     names.into_iter().any(|name| {
         is_watermark(name)
@@ -274,8 +275,8 @@ pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool 
     })
 }
 
-/// Whether setting one of these may change what `name` reads: they lie in one folder, begin with the same word
-/// (`vm.dirty_bytes` zeroes `vm.dirty_ratio`), or are watermarks.
+/// True if one of the settings in `set` may change the value of `name` as a side effect: they are in one folder, begin
+/// with the same word (`vm.dirty_bytes` zeroes `vm.dirty_ratio`), or are watermarks.
 pub fn beside<'a>(name: &str, set: impl IntoIterator<Item = &'a String>) -> bool {
     fn stem(name: &str) -> &str {
         match name.rfind('/') {
@@ -352,7 +353,7 @@ mod tests {
         );
     }
 
-    /// A tree of settings in a folder, as the kernel shows them.
+    /// A directory tree of settings, as the kernel shows them.
     fn tree() -> (tempfile::TempDir, impl Fn(&str) -> String) {
         let folder = tempfile::tempdir().unwrap();
         for (name, value) in [
@@ -394,7 +395,7 @@ mod tests {
         assert_eq!(applied.refused, []);
         assert_eq!(applied.read["vm.swappiness"], "1");
         assert_eq!(read("lru_gen/enabled"), "0");
-        // What the kernel does behind our back when huge pages are set.
+        // A side effect of the kernel when huge pages are set.
         let raised = folder.path().join("proc/sys/vm/min_free_kbytes");
         fs::write(&raised, "67584").unwrap();
         drop(applied);

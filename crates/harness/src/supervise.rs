@@ -1,4 +1,4 @@
-//! Supervises the workload from outside.
+//! Supervises the workload from another process.
 
 use std::sync::atomic::Ordering;
 
@@ -7,13 +7,13 @@ use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::Region;
 use pagetide_system::clock::monotonic as now;
 
-/// Locks the pages that the harness uses now, so that reclaim does not evict them. What a process maps later is not locked, as
-/// it may be the workload's.
+/// Locks the pages that the harness currently uses, so that reclaim does not evict them. Later mappings are not locked,
+/// because they may belong to the workload.
 pub fn lock_what_is_here() {
     lock(libc::MCL_CURRENT);
 }
 
-/// Locks the pages that the harness uses now or later. For a process that maps nothing of the workload's.
+/// Locks current and future pages of the harness. For a process that maps nothing for the workload.
 pub fn lock_everything() {
     lock(libc::MCL_CURRENT | libc::MCL_FUTURE);
 }
@@ -24,9 +24,9 @@ fn lock(what: libc::c_int) {
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
-/// Waits for the workload and renews the region's clock every second. Kills the workload if it makes no progress for `hang_after` on
-/// the named clock; before that it calls `on_hang`, which may make the kernel log the waiting tasks. Returns the reasons why the
-/// result must not be used.
+/// Waits for the workload and updates the clock in the region every second. Kills the workload if it makes no progress
+/// for `hang_after` on the named clock; before that it calls `on_hang`, which may make the kernel log the waiting
+/// tasks. Returns the reasons why the result must not be used.
 pub fn wait(
     child: libc::pid_t,
     region: &Region,
@@ -42,7 +42,7 @@ pub fn wait(
     let mut invalid = Vec::new();
     loop {
         let mut status = 0;
-        // Every child is reaped: orphans of the workload become children of PID 1.
+        // Reap every child, because orphans of the workload become children of PID 1.
         // SAFETY: `status` lives through the call.
         let ended = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
         if ended == child {
@@ -77,19 +77,19 @@ pub fn wait(
                     clock: clock.to_owned(),
                 });
                 on_hang();
-                // SAFETY: ends our own child, which was not reaped yet.
+                // SAFETY: kills our child, which has not been reaped.
                 unsafe { libc::kill(child, libc::SIGKILL) };
             }
         } else {
             (done, since) = (steps, time);
         }
-        // SAFETY: the set and the time live through the call; a child's end wakes it at once.
+        // SAFETY: the set and the time live through the call; the end of a child wakes it immediately.
         unsafe { libc::sigtimedwait(&raw const signals, std::ptr::null_mut(), &raw const second) };
     }
 }
 
-/// Blocks SIGCHLD, so that it can be waited for with a time limit. Call this before the child is started, or an early signal would
-/// be lost.
+/// Blocks SIGCHLD, so that it can be waited for with a timeout. Must be called before the child is started, or an early
+/// signal would be lost.
 pub fn block_child_signal() -> libc::sigset_t {
     // SAFETY: an all-zero set is valid input for `sigemptyset`, and all pointers live through the calls.
     unsafe {

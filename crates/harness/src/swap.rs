@@ -1,4 +1,4 @@
-//! Swap for a trial: set up on zram or a disk, with zswap before it or not, and removed afterwards.
+//! Sets up swap for a trial on zram or a disk, with or without zswap, and removes it afterwards.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -11,18 +11,18 @@ use pagetide_quantity::{Bytes, PAGE_SIZE};
 use crate::error::{HarnessError, io};
 use crate::fate::MachineFate;
 
-/// A swap area set up for a trial. When dropped on a machine that goes on, it is switched off.
+/// A swap area of a trial. On a machine that continues, it is disabled on drop.
 #[derive(Debug)]
 #[must_use = "swap is switched off when this is dropped"]
 pub struct Swap {
     device: String,
-    /// Folder of the device's own files, where it is compressed memory.
+    /// Folder in sysfs of a zram device; `None` for a disk.
     zram: Option<PathBuf>,
     fate: MachineFate,
 }
 
 impl Swap {
-    /// Gives a new, unused zram device this size and compressor, and swaps to it.
+    /// Sets size and compressor of an unused zram device, and enables swap on it.
     pub fn on_zram(
         device: &str,
         size: Bytes,
@@ -38,7 +38,7 @@ impl Swap {
         };
         set("comp_algorithm", compressor)?;
         set("disksize", &size.0.to_string())?;
-        // From here on the device must be reset, even if switching on is refused.
+        // From here on the device must be reset, even if swapon fails.
         let swap = Self {
             device: device.to_owned(),
             zram: Some(folder),
@@ -48,7 +48,8 @@ impl Swap {
         Ok(swap)
     }
 
-    /// Swaps to the first `size` bytes of a disk. The pages of a simulated one must be allocated, see [`fill`].
+    /// Enables swap on the first `size` bytes of a disk. The pages of a simulated disk must already be allocated, see
+    /// [`fill`].
     pub fn on_disk(device: &str, size: Bytes, fate: MachineFate) -> Result<Self, HarnessError> {
         present(device)?;
         let swap = Self {
@@ -60,12 +61,12 @@ impl Swap {
         Ok(swap)
     }
 
-    /// The device.
+    /// Path of the device.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// The folder of a zram device's own files.
+    /// Folder in sysfs of a zram device; `None` for a disk.
     pub fn zram(&self) -> Option<&Path> {
         self.zram.as_deref()
     }
@@ -100,10 +101,11 @@ impl Drop for Swap {
 /// Folder of zswap's parameters.
 const ZSWAP: &str = "/sys/module/zswap/parameters";
 
-/// Switches zswap on with this compressor and pool, for good: on a machine that ends with the trial.
+/// Enables zswap with this compressor and pool. It is not restored, so the machine must end with the trial.
 ///
-/// Source: kernel `mm/zswap.c`. Until it is first switched on, it takes any word for compressor and pool; then it takes its own
-/// defaults in the place of those that it lacks, and its files say so. Kernels since 6.18 have zsmalloc alone, and no file for it.
+/// Source: kernel `mm/zswap.c`. Before it is first enabled, zswap accepts any name for compressor and pool. When it is
+/// enabled, it replaces names that it does not have by its defaults, which the parameter files then show. Kernels since
+/// 6.18 have only zsmalloc, and no file for the pool.
 pub fn zswap(compressor: &str, pool: &str) -> Result<(), HarnessError> {
     zswap_in(Path::new(ZSWAP), compressor, pool)
 }
@@ -127,7 +129,7 @@ fn zswap_in(folder: &Path, compressor: &str, pool: &str) -> Result<(), HarnessEr
         wanted.remove(1);
     }
     for (what, value) in &wanted {
-        // What a kernel does not take shows when it is read.
+        // A value that the kernel does not accept is detected when it is read back.
         let _ = fs::write(folder.join(what), value);
     }
     for (what, value) in wanted {
@@ -139,7 +141,7 @@ fn zswap_in(folder: &Path, compressor: &str, pool: &str) -> Result<(), HarnessEr
     Ok(())
 }
 
-/// Checks that a device is there.
+/// Fails if a device does not exist.
 pub fn present(device: &str) -> Result<(), HarnessError> {
     if Path::new(device).exists() {
         Ok(())
@@ -150,11 +152,11 @@ pub fn present(device: &str) -> Result<(), HarnessError> {
     }
 }
 
-/// Writes the first `size` bytes of a simulated disk, so that its pages are allocated now. A disk that allocated memory during
-/// swap-out would deadlock in reclaim.
+/// Writes the first `size` bytes of a simulated disk, so that its pages are allocated now. A disk that allocates memory
+/// during swap-out would deadlock in reclaim.
 pub fn fill(device: &str, size: Bytes) -> Result<(), HarnessError> {
     const CHUNK_BYTES: usize = 1 << 20;
-    /// A page-aligned buffer, as direct I/O wants it.
+    /// A page-aligned buffer, as required for direct I/O.
     #[repr(C, align(4096))]
     struct AlignedBuffer([u8; CHUNK_BYTES]);
     let zeros: Box<AlignedBuffer> = {
@@ -210,7 +212,7 @@ mod tests {
         assert!(why.contains("/dev/no-such-device"), "{why}");
     }
 
-    /// Files as zswap has them, with what they hold.
+    /// The parameter files of zswap with this content.
     fn parameters(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, holds) in files {
@@ -232,11 +234,11 @@ mod tests {
             let path = old.path().join(name);
             assert_eq!(fs::read_to_string(path).unwrap(), holds);
         }
-        // Without a choice of pools, there is zsmalloc and nothing else.
+        // A kernel without a choice of pools has only zsmalloc.
         let new = parameters(&[("compressor", "lzo"), ("enabled", "N")]);
         zswap_in(new.path(), "zstd", "zsmalloc").unwrap();
         assert!(!new.path().join("zpool").exists());
-        // What keeps its own word, as a link to nowhere does here, is named with it.
+        // A parameter that keeps another value, here a link to nowhere, is reported with that value.
         let stubborn = parameters(&all);
         let path = stubborn.path().join("compressor");
         fs::remove_file(&path).unwrap();
@@ -247,7 +249,7 @@ mod tests {
         assert!(why.contains("compressor") && why.contains("zstd"), "{why}");
         let none = Path::new("/sys/module/no-such-module/parameters");
         let why = zswap_in(none, "zstd", "zsmalloc").unwrap_err().to_string();
-        assert!(why.contains("took nothing"), "{why}");
+        assert!(why.contains("uses nothing"), "{why}");
     }
 
     #[test]
