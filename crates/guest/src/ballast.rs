@@ -1,7 +1,7 @@
-//! The ballast: locked memory that leaves the workload exactly what it was promised.
+//! Ballast: locked memory that leaves the workload exactly the specified amount of free memory.
 //!
-//! Kernels differ in their own footprint: on the same machine 6.1, 6.12 and 7.2 leave 93, 84 and 73 MB free. A comparison on
-//! machines of one size would mix footprint and reclaim policy.
+//! Kernels differ in their own memory use: on the same machine 6.1, 6.12 and 7.2 leave 93, 84 and 73 MB free. On
+//! machines of the same size, a comparison would mix the kernels' memory use and their reclaim policy.
 
 use std::fs;
 use std::io;
@@ -12,13 +12,13 @@ use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
-/// Largest accepted difference between free memory and what was promised, in bytes.
+/// Largest accepted difference between free memory and the specified amount, in bytes.
 const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
 
-/// Free memory: free pages of the zones, and pages in per-CPU lists. The kernel counts the latter as used, and they come and go
-/// by a MiB.
+/// Free memory: free pages of the zones plus pages on the per-CPU lists. The kernel counts the latter as used, and
+/// their number varies by a MiB.
 pub fn free() -> Result<Bytes, GuestError> {
-    // Folds the per-CPU differences into the global counters; kernels since 4.8 have it.
+    // Adds the per-CPU differences to the global counters; kernels since 4.8 support it.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
     let zones = Zones::now().map_err(io("reading", ZONEINFO))?;
     zones
@@ -37,24 +37,24 @@ pub fn drop_caches() {
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }
 
-/// Locked memory that can be given back.
+/// Locked memory that can be freed.
 #[derive(Debug)]
 pub struct Ballast(Mapping);
 
-/// Address space whose pages are allocated and locked one by one. This costs a trial next to nothing: page faults, whose code the
-/// workload needs anyway.
+/// Address space whose pages are allocated and locked one by one. This costs a trial very little: only page faults,
+/// whose code the workload runs anyway.
 #[derive(Debug)]
 pub struct Reserve(Ballast);
 
 impl Reserve {
-    /// Reserves address space for `pages` pages. Their page tables are allocated, the pages are not.
+    /// Reserves address space for `pages` pages. Page tables are allocated, the pages are not.
     pub fn new(pages: u64) -> Result<Self, GuestError> {
         let reserve = Self(map(Bytes((pages + 1) * PAGE_SIZE), libc::MLOCK_ONFAULT)?);
         reserve.touch(0);
         Ok(reserve)
     }
 
-    /// Allocates `pages` pages; may be called once. Pages beyond the reserved space are ignored.
+    /// Allocates `pages` pages; must be called only once. Pages beyond the reserved space are ignored.
     pub fn take(&self, pages: u64) {
         for page in 1..=pages {
             self.touch(page);
@@ -84,7 +84,7 @@ pub fn take(size: Bytes) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// Allocates `size` bytes (not zero) and locks them.
+/// Allocates and locks `size` bytes (not zero).
 pub fn hold(size: Bytes) -> Result<Ballast, GuestError> {
     map(size, 0)
 }
@@ -94,15 +94,15 @@ fn map(size: Bytes, flags: libc::c_uint) -> Result<Ballast, GuestError> {
     let fault = || io("locking a ballast of", size.to_string());
     let length = usize::try_from(size.0).map_err(|_| fault()(io::ErrorKind::OutOfMemory.into()))?;
     let memory = Mapping::new(Source::Private, length).map_err(fault())?;
-    // Children must not inherit it, and huge pages would make its size inexact.
+    // Children must not inherit the memory, and huge pages would make its size inexact.
     memory.advise(0, length, libc::MADV_DONTFORK);
     memory.advise(0, length, libc::MADV_NOHUGEPAGE);
     memory.lock(flags).map_err(fault())?;
     Ok(Ballast(memory))
 }
 
-/// Allocates memory until only `wanted` is free. First nearly all of the excess, then half of the rest again and again, because
-/// the ballast needs page tables too.
+/// Allocates memory until only `wanted` is free. Fails if less is free at the start. It first allocates nearly all of
+/// the excess, then repeatedly half of the rest, because the ballast itself needs page tables.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
     const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {

@@ -1,12 +1,14 @@
-//! A disk with one arm, inside the guest: a block device whose requests a process of ours serves.
+//! A simulated rotating disk inside the guest: a block device whose requests are served by a process of the guest
+//! program.
 //!
-//! The kernel's own simulated disk completes every request after the same time, wherever it lies. Here the kernel's nbd driver hands
-//! each request to a process, over a pair of sockets. The process holds it until the arm is done ([`arm`]) and answers
-//! ([`server`]). The disk's content lies in that process's locked memory. Nothing of this leaves the guest, so it is as exact as the
-//! rest.
+//! The kernel's own simulated disk completes every request after the same time, regardless of its position. Here the
+//! kernel's nbd driver passes each request to a process over a socket pair. The process waits until the modelled disk
+//! is done ([`arm`]) and replies ([`server`]). The content of the disk is in the locked memory of that process.
+//! Everything stays inside the guest, so it is as exact as the rest.
 //!
-//! The kernel queues and merges as for any single disk: with the scheduler `mq-deadline`, Debian's default for one. The socket
-//! towards the process holds a few requests at most; the others wait, and are sorted, in the scheduler.
+//! The kernel queues and merges requests as for any single disk, with the scheduler `mq-deadline`, Debian's default for
+//! such a disk. The socket towards the process holds only a few requests; the others wait in the scheduler, where they
+//! are sorted.
 
 mod arm;
 mod server;
@@ -23,17 +25,18 @@ use pagetide_record::DiskSpec;
 
 use crate::error::{GuestError, io};
 
-/// How the devices' names begin.
+/// Prefix of the device names.
 pub const DEVICES: &str = "/dev/nbd";
-/// The scheduler of requests, where the kernel has it.
+/// The I/O scheduler, if the kernel has it.
 const SCHEDULER: &str = "mq-deadline";
-/// Size of a block.
+/// Block size.
 const BLOCK_BYTES: u64 = 4096;
-/// Buffer towards the process, in bytes: the least there can be, so that requests wait where they are sorted.
+/// Socket buffer towards the process, in bytes: the minimum, so that requests wait in the scheduler, where they are
+/// sorted.
 const TO_SERVER: libc::c_int = 1;
-/// Buffer towards the kernel, in bytes. It is filled from the kernel's memory.
+/// Socket buffer towards the kernel, in bytes. It is filled from kernel memory.
 const TO_KERNEL: libc::c_int = 32 << 10;
-/// How long a device may take to come up.
+/// Time limit for a device to become available.
 const PATIENCE_MS: u32 = 10_000;
 
 // Source: kernel `include/uapi/linux/nbd.h`.
@@ -42,10 +45,10 @@ const NBD_SET_BLKSIZE: libc::Ioctl = 0xab01;
 const NBD_DO_IT: libc::Ioctl = 0xab03;
 const NBD_SET_SIZE_BLOCKS: libc::Ioctl = 0xab07;
 const NBD_SET_FLAGS: libc::Ioctl = 0xab0a;
-/// The flags are meant, and the disk turns. Kernels that do not know the latter are told through sysfs.
+/// Flags: has flags, and rotational. Kernels that do not support the latter are configured through sysfs.
 const FLAGS: libc::c_ulong = 1 | 1 << 4;
 
-/// Makes the disk of this number and returns its device. It is declared as one that turns.
+/// Starts the disk with this number and returns its device. The disk is declared as rotational.
 pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, GuestError> {
     let device = format!("{DEVICES}{number}");
     present(&device)?;
@@ -62,21 +65,21 @@ pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, Guest
     drop((kernel, process));
     let queue = format!("/sys/block/nbd{number}");
     wait(&queue, size, holder).map_err(fault("connecting"))?;
-    // The kernel chooses its allocator of swap slots and its read-ahead by this, when swap is switched on.
+    // The kernel selects its swap slot allocator and read-ahead by this attribute when swap is enabled.
     let rotational = format!("{queue}/queue/rotational");
     fs::write(&rotational, "1").map_err(io("setting", rotational.as_str()))?;
     let read_back = fs::read_to_string(&rotational).unwrap_or_default();
     if read_back.trim() != "1" {
         return Err(io("reading back", rotational)(io::Error::other(
-            "the kernel does not take it for a disk that turns",
+            "the kernel does not treat it as a rotational disk",
         )));
     }
-    // A kernel without it keeps its own default, which the record's facts show.
+    // A kernel without this scheduler keeps its default, which the record's facts show.
     let _ = fs::write(format!("{queue}/queue/scheduler"), SCHEDULER);
     Ok(device)
 }
 
-/// What the kernel says of a disk's queue, for the record.
+/// Queue attributes of a disk, for the record.
 pub fn facts(device: &str) -> [(String, String); 2] {
     let name = device.rsplit('/').next().unwrap_or(device);
     ["rotational", "scheduler"].map(|file| {
@@ -86,7 +89,7 @@ pub fn facts(device: &str) -> [(String, String); 2] {
     })
 }
 
-/// Connects the device and stays in the kernel for as long as it is connected. Returns an exit status: the error's number.
+/// Connects the device and stays in the kernel while it is connected. Returns the error number as exit status.
 fn hold(device: &str, socket: RawFd, size: Bytes) -> i32 {
     let number = || io::Error::last_os_error().raw_os_error().unwrap_or(1);
     let path = CString::new(device).unwrap_or_default();
@@ -111,7 +114,7 @@ fn hold(device: &str, socket: RawFd, size: Bytes) -> i32 {
     libc::EPIPE
 }
 
-/// Waits until the device is there in its full size.
+/// Waits until the device exists with its full size. Fails if the holder exits or the time limit is reached.
 fn wait(folder: &str, size: Bytes, holder: libc::pid_t) -> io::Result<()> {
     let sectors = (size.0 / 512).to_string();
     for _ in 0..PATIENCE_MS {
@@ -129,7 +132,7 @@ fn wait(folder: &str, size: Bytes, holder: libc::pid_t) -> io::Result<()> {
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// Runs `work` in a child that the kernel does not kill for lack of memory.
+/// Runs `work` in a child process that the OOM killer does not select.
 fn child(work: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
     match unsafe { libc::fork() } {
@@ -156,10 +159,10 @@ fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])) })
 }
 
-/// Sets how much a socket holds that was sent and not yet received; the kernel has a least of its own.
+/// Sets the send buffer size of a socket; the kernel has a minimum.
 fn buffer(socket: &OwnedFd, bytes: libc::c_int) {
     let length = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or(4);
-    // SAFETY: the value lives through the call and has the length that is told.
+    // SAFETY: the value lives through the call and has the given length.
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

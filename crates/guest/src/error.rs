@@ -1,4 +1,4 @@
-//! What can go wrong while a guest is prepared.
+//! Errors while a guest is prepared.
 
 use std::io;
 
@@ -7,77 +7,77 @@ use pagetide_harness::HarnessError;
 /// Why a guest could not be prepared. Sent to the controller as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// A file or device refused.
+    /// An operation on a file or device failed.
     #[error("{what} {on}: {source}")]
     Io {
         /// What was attempted.
         what: &'static str,
-        /// On what.
+        /// The object.
         on: String,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The specification cannot be understood.
+    /// A specification cannot be parsed.
     #[error(
         "reading the {what} specification: {why}; controller and guest are of different versions, rebuild pagetide"
     )]
     Spec {
-        /// Which one.
+        /// Which specification.
         what: &'static str,
-        /// The parser's reason.
+        /// The error of the parser.
         why: String,
     },
-    /// A module was refused by the kernel.
+    /// The kernel refused a module.
     #[error("loading module {name} ({params}): {source}; {log}")]
     Module {
-        /// Its name.
+        /// Name of the module.
         name: String,
-        /// Its parameters.
+        /// Parameters of the module.
         params: String,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
-        /// The kernel's own last words.
+        /// The last lines of the kernel log.
         log: String,
     },
-    /// A simulated disk is not what was asked for.
+    /// A simulated disk does not have the requested properties.
     #[error(
-        "the simulated disk {device} {what}, so that every trial on it would be false: build the kernel with CONFIG_BLK_DEV_NULL_BLK=m, or choose another"
+        "the simulated disk {device} {what}, so every trial on it would be wrong: build the kernel with CONFIG_BLK_DEV_NULL_BLK=m, or choose another"
     )]
     FalseDisk {
         /// The device.
         device: String,
-        /// What it does.
+        /// Its actual behaviour.
         what: String,
     },
-    /// What surrounds a scenario in any arena could not be prepared.
+    /// The environment of the scenario could not be prepared.
     #[error(transparent)]
     Harness(#[from] HarnessError),
-    /// Less memory is free than the workload was promised.
+    /// Less memory is free than specified.
     #[error(
-        "the guest has {found} KiB free where {wanted} KiB were promised: raise the guest's overhead allowance"
+        "the guest has {found} KiB free instead of {wanted} KiB: raise the guest's overhead allowance"
     )]
     MemoryShort {
-        /// Free memory promised, KiB.
+        /// Specified free memory, in KiB.
         wanted: u64,
-        /// Free memory found, KiB.
+        /// Actual free memory, in KiB.
         found: u64,
     },
-    /// The process that was to run the scenario ended while the machine was made ready.
+    /// The process that should run the scenario was killed while the machine was prepared.
     #[error(
-        "the process that runs the workload was killed while memory was set aside: the kernel has too little for itself, give more memory"
+        "the process that runs the workload was killed while the ballast was allocated, because the kernel needs more memory itself: raise --memory"
     )]
     Killed,
-    /// A number in the kernel's own files was not where it was expected.
+    /// A number in a file of the kernel was not found.
     #[error("{file} has no {what}: this kernel is not supported")]
     Unexpected {
         /// The file.
         file: &'static str,
-        /// What was looked for.
+        /// The number.
         what: &'static str,
     },
 }
 
-/// Adds attempt and object to an I/O error.
+/// Adds the attempt and the object to an I/O error.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,

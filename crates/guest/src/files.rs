@@ -1,7 +1,7 @@
-//! A file system that is made here: mounted empty, and filled with the files of a program's root.
+//! A file system that is populated in the guest: mounted empty, then filled with the files of a program's root.
 //!
-//! The controller has the root as an ext4 image. For any other file system it hands over a list of what the image holds, and the
-//! bytes of its files in the trace area, which a boot does not use otherwise.
+//! The controller has the root as an ext4 image. For any other file system it passes a list of the image's content, and
+//! the file contents in the trace area, which is otherwise unused during boot.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -17,42 +17,42 @@ use crate::mount::{mount, unmount};
 use crate::root::copy;
 use crate::spec::MOUNT_POINT;
 
-/// Where the list lies in the initial file system: [`Entry`]s as JSON, folders before what they hold.
+/// Path of the list in the initial file system: [`Entry`]s as JSON, folders before their content.
 pub const LIST: &str = "/program.files";
 
-/// Every time in a root: 2026-01-01, when the guest's clock begins.
+/// Time stamp of all files in a root: 2026-01-01, the start of the guest's clock.
 const EPOCH_SECONDS: libc::time_t = 1_767_225_600;
 
-/// One name of a root.
+/// One name in a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Path inside.
+    /// Path in the root.
     pub path: String,
     /// Permission bits.
     pub mode: u32,
-    /// User and group that it belongs to.
+    /// User ID and group ID.
     pub owner: u32,
-    /// What it is.
+    /// Type of the entry.
     pub kind: Kind,
 }
 
-/// What a name stands for.
+/// Type of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A folder.
     Folder,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link, with its target.
     Link(String),
-    /// A file of this size. Its pieces follow in the trace area, one after the other: offset in the file and length, in whole
-    /// pages. What lies between them is zero.
+    /// A file of this size. Its pieces, as offset in the file and length, are stored one after the other in the trace
+    /// area, in whole pages. The rest of the file is zero.
     File(u64, Vec<(u64, u64)>),
 }
 
-/// Where a file system goes.
+/// Where a file system is created.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Which it is.
+    /// Type of the file system.
     pub system: FileSystem,
     /// Its device, if it has one.
     pub device: Option<&'a str>,
@@ -61,7 +61,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Mounts it.
+    /// Mounts the file system at [`MOUNT_POINT`].
     pub fn mount(&self) -> Result<(), GuestError> {
         let name = self.system.name();
         if let Some(device) = self.device {
@@ -71,7 +71,7 @@ impl Place<'_> {
         mount(name, MOUNT_POINT, name, &options)
     }
 
-    /// Writes everything to the device and mounts it again, so that nothing of its making is left in memory or in its log.
+    /// Unmounts and mounts the file system again, so that nothing of its creation stays in memory or in its journal.
     pub fn settle(&self) -> Result<(), GuestError> {
         if self.device.is_none() {
             return Ok(());
@@ -81,7 +81,7 @@ impl Place<'_> {
     }
 }
 
-/// Makes all files of the root; `area` is where the trace area lies in memory, and its size.
+/// Creates all files of the root. The arguments are address and size of the trace area in memory.
 pub fn fill((area, room): (u64, u64)) -> Result<(), GuestError> {
     let text = fs::read(LIST).map_err(io("reading", LIST))?;
     fs::remove_file(LIST).map_err(io("removing", LIST))?;
@@ -95,7 +95,7 @@ pub fn fill((area, room): (u64, u64)) -> Result<(), GuestError> {
         let path = format!("{MOUNT_POINT}{}", entry.path);
         make(entry, &path, &memory, (area, room), &mut from).map_err(io("making", &path))?;
     }
-    // From the deepest up: making something in a folder changes its times.
+    // Deepest entries first, because creating an entry in a folder changes the folder's times.
     for entry in entries.iter().rev() {
         let path = format!("{MOUNT_POINT}{}", entry.path);
         settle_times(&path).map_err(io("setting the times of", &path))?;
@@ -128,7 +128,7 @@ fn make(
                 }
                 let mut at = *at;
                 copy(memory, (area + *from, *length), |piece| {
-                    // The last page of a file is handed over whole.
+                    // The last page of a file is passed in full.
                     let left = usize::try_from(size.saturating_sub(at)).unwrap_or(usize::MAX);
                     file.write_all_at(&piece[..piece.len().min(left)], at)?;
                     at += piece.len() as u64;

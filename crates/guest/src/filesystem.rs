@@ -1,7 +1,7 @@
 //! The file system on a simulated disk, for scenarios that need files.
 //!
-//! The controller makes it, because the guest has no `mke2fs`, and sends the pieces that are not zero. The rest of the device
-//! reads as zeros already.
+//! The controller creates it, because the guest has no `mke2fs`, and sends the pieces that are not zero. The rest of
+//! the device is already zero.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,10 +14,10 @@ use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::MOUNT_POINT;
 
-/// Where the pieces lie in the initial file system: offset u64, length u64, bytes; little endian, repeated.
+/// Path of the pieces in the initial file system: offset u64, length u64, bytes; little endian, repeated.
 pub const PIECES: &str = "/filesystem.pieces";
 
-/// Writes the pieces to the device, whose pages are allocated already, and mounts the file system.
+/// Writes the pieces to the device, whose pages are already allocated, and mounts the file system.
 pub fn prepare(device: &str, size: Bytes) -> Result<(), GuestError> {
     present(device)?;
     let fault = |e| io("writing the file system to", device)(e);

@@ -1,29 +1,30 @@
-//! The process that keeps the CPU from halting.
+//! The spinner: a process that keeps the CPU from halting.
 //!
-//! When an emulated CPU halts, the emulator's main loop moves virtual time to the next timer. It races with the CPU's own
-//! thread, and exactness is lost. While the CPU executes, its thread runs every timer at its exact instruction. So a process of
-//! the lowest scheduling class spins whenever no other task is runnable. The emulator translates a `nop` to nothing, so a long run
-//! of them makes idle virtual time cost almost no wall time.
+//! When an emulated CPU halts, the emulator's main loop advances virtual time to the next timer. This races with the
+//! thread of the CPU, so results are no longer exact. While the CPU executes, its thread runs every timer at its exact
+//! instruction. So a process of the lowest scheduling class spins whenever no other task is runnable. The emulator
+//! translates a `nop` to nothing, so a long sequence of them makes idle virtual time cost almost no wall-clock time.
 //!
-//! Each change of address space makes the emulator forget all translations of addresses, and it looks them up again one by one: the
-//! way from a process to a spinner with an address space of its own and back cost as much as the fault that the process waited
-//! for. A real kernel's idle task has no address space. So from the ready point on the one who spins lives in the address space
-//! of the workload's main process, which in most trials is the one who waits.
+//! Each change of the address space makes the emulator discard all address translations, which it then looks up again
+//! one by one. Switching from a process to a spinner in another address space and back would cost as much as the fault
+//! that the process waits for. The idle task of a real kernel has no address space. So, from the ready point on, the
+//! spinner runs in the address space of the workload's main process, which is the one that waits in most trials.
 
 use std::arch::asm;
 use std::io;
 
 use crate::error::{GuestError, io};
 
-/// Bytes of stack for one who spins; it calls the kernel once or twice and nothing else.
+/// Stack size of a spinner in bytes; it only makes one or two system calls.
 const STACK: usize = 16 << 10;
 
-/// A process that spins.
+/// A spinning process.
 #[derive(Debug)]
 pub struct Spinner(libc::pid_t);
 
 impl Spinner {
-    /// Starts it as a child of this process. It is locked in memory with the rest of PID 1's pages and needs no memory of its own.
+    /// Starts a spinner as a child of this process. It is locked in memory with the other pages of PID 1 and needs no
+    /// additional memory.
     pub fn start() -> Result<Self, GuestError> {
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         match unsafe { libc::fork() } {
@@ -37,7 +38,8 @@ impl Spinner {
         }
     }
 
-    /// Starts it in the address space of this process, as a child of this process' parent, to whom its id must be told.
+    /// Starts a spinner in the address space of this process, as a child of this process's parent, which must be told
+    /// its ID.
     pub fn share() -> Result<Self, GuestError> {
         extern "C" fn run(_: *mut libc::c_void) -> libc::c_int {
             spin()
@@ -53,35 +55,35 @@ impl Spinner {
         }
     }
 
-    /// Its id.
+    /// Process ID of the spinner.
     pub fn id(&self) -> libc::pid_t {
         self.0
     }
 
-    /// The one with this id, a child of this process.
+    /// The spinner with this process ID, which must be a child of this process.
     pub fn child(id: libc::pid_t) -> Self {
         Self(id)
     }
 
-    /// Holds it up, for another one spins.
+    /// Stops the spinner, while another one spins.
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);
     }
 
-    /// Lets it spin again.
+    /// Continues a stopped spinner.
     pub fn resume(&self) {
         self.signal(libc::SIGCONT);
     }
 
-    /// Ends it and waits until it is gone, and its address space with it if no other process has it.
+    /// Kills the spinner and waits for its end. Its address space is freed if no other process uses it.
     pub fn end(self) {
         self.signal(libc::SIGKILL);
-        // SAFETY: waits for a child of ours; where it is gone already, and reaped, the call fails at once.
+        // SAFETY: waits for a child of ours; if it has already been reaped, the call fails immediately.
         unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
     }
 
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: plain system call. Ids are not used twice in the short life of a guest.
+        // SAFETY: plain system call. Process IDs are not reused in the short life of a guest.
         unsafe { libc::kill(self.0, signal) };
     }
 }
@@ -98,7 +100,7 @@ fn spin() -> ! {
         libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const param);
         libc::prctl(libc::PR_SET_NAME, c"pagetide-idle".as_ptr());
     }
-    // The whole loop lies in one page: the emulator goes from a block in one page to a block in another through a table.
+    // The whole loop is in one page, because the emulator needs a table lookup to jump to a block in another page.
     // SAFETY: instructions that do nothing and a jump back to them: no memory, stack or flags are touched.
     unsafe {
         asm!(

@@ -32,14 +32,14 @@ use crate::{
     tracearea,
 };
 
-/// Time for work that the kernel defers until after boot, so that it does not run beside a trial. It costs almost no wall time,
-/// because the CPU is idle.
+/// Time for work that the kernel defers until after boot, so that it does not run during a trial. It costs almost no
+/// wall-clock time, because the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Compressed memory to swap to.
+/// The zram device to swap to.
 const ZRAM: &str = "/dev/zram0";
 
-/// Runs as PID 1. Never returns and never panics.
+/// Main function of PID 1. Never returns and never panics.
 pub fn main() -> ! {
     // On a panic, print the message on the console and end the emulator.
     std::panic::set_hook(Box::new(|info| {
@@ -57,7 +57,7 @@ pub fn main() -> ! {
             port::exit(true)
         }
         Err(why) => {
-            // Shows a reader of the console where memory went.
+            // Shows a reader of the console how memory is used.
             port::say(&fs::read_to_string(meminfo::PATH).unwrap_or_default());
             port::say(&format!("pagetide: {why}\n"));
             port::exit(false)
@@ -65,7 +65,7 @@ pub fn main() -> ! {
     }
 }
 
-/// What a trial finds at the ready point.
+/// State of the guest at the ready point.
 struct ReadyGuest {
     boot: BootSpec,
     known: MachineFacts,
@@ -76,13 +76,13 @@ struct ReadyGuest {
     settings: Settings,
     swap: Option<Swap>,
     counters: CounterSet,
-    /// The idle counters: nothing may halt from here on.
+    /// Idle counters at the ready point: the CPU must not halt after it.
     idle: Idle,
-    /// Spins where the workload does not.
+    /// Spins while the workload's spinner does not.
     spinner: Spinner,
 }
 
-/// Everything up to the ready point.
+/// Prepares the guest up to the ready point.
 fn prepare() -> Result<ReadyGuest, GuestError> {
     mount::all()?;
     let text = fs::read(BOOT_SPEC).map_err(io("reading", BOOT_SPEC))?;
@@ -90,7 +90,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         what: "boot",
         why: why.to_string(),
     })?;
-    // Start it before the region is mapped, or it would inherit the region's page tables.
+    // Start it before the region is mapped, otherwise it would inherit the page tables of the region.
     let spinner = Spinner::start()?;
     let region = region::map(boot.region_at, boot.region_size)?;
     modules::load(&boot.modules)?;
@@ -105,7 +105,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         Some(spec) => ssd::start(spec)?,
         None => Vec::new(),
     };
-    // The first is the swap device if the trial swaps to one; otherwise it holds the file system.
+    // The first disk is the swap device if the trial swaps to one; otherwise it holds the file system.
     let mut ssds = ssds.into_iter();
     let swap = swap(&boot, &mut ssds)?;
     let turning = usize::from(boot.swap.has_arm());
@@ -143,7 +143,8 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         let fact = ("not-observed".to_owned(), missing.join("; "));
         known.facts.extend([fact]);
     }
-    // Including what the counters' texts will need: unlocked, 3 pages of it were swapped out among the workload's.
+    // This includes memory for the texts of the counters: without the lock, 3 pages of it were swapped out together
+    // with the workload's pages.
     supervise::lock_everything();
     let workload = Workload::stand_by(&boot, &region)?;
     spinner.pause();
@@ -151,14 +152,14 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let spare = ballast::hold(boot.spare)?;
     let jitter = Reserve::new(start::MOST_PAGES)?;
     if let Some(free) = boot.free {
-        // Each seed frees some pages beyond the promise; no seed has less than was promised.
+        // Each seed frees some pages in addition to the specified amount; no seed has less.
         ballast::leave(Bytes(
             free.0 + start::MOST_PAGES * pagetide_quantity::PAGE_SIZE,
         ))?;
     }
     ballast::drop_caches();
     workload.waits()?;
-    // The mapping survives a restore, its content does not: the restored guest has a new region.
+    // The mapping survives a restore, but its content does not: the restored guest has a new region.
     Ok(ReadyGuest {
         boot,
         known,
@@ -174,7 +175,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })
 }
 
-/// Makes the file system on its device and mounts it, with the program's root in it where there is one.
+/// Creates the file system on its device and mounts it, with the program's root if there is one.
 fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(), GuestError> {
     let area = (boot.trace_at, boot.trace_size);
     match (boot.files_on.system, device) {
@@ -202,7 +203,7 @@ fn file_system(boot: &BootSpec, device: Option<&str>, size: Bytes) -> Result<(),
     root::furnish()
 }
 
-/// Sets up the swap a trial asks for.
+/// Sets up the swap of the trial.
 fn swap(
     boot: &BootSpec,
     ssds: &mut impl Iterator<Item = String>,
@@ -214,7 +215,7 @@ fn swap(
     let Some(disk) = boot.swap.on_disk() else {
         return Ok(None);
     };
-    // Before there is anything to swap to, so that no page goes by it.
+    // Enabled before there is swap space, so that no page bypasses it.
     if let SwapSpec::Zswap(cache) = boot.swap {
         zswap(&boot.compressor, cache.pool().name())?;
     }
@@ -229,7 +230,7 @@ fn swap(
     Ok(Some(Swap::on_disk(&device, size, after)?))
 }
 
-/// The next of the simulated disks.
+/// The next simulated disk; fails if there is none.
 fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     ssds.next().ok_or_else(|| GuestError::Spec {
         what: "boot",
@@ -237,7 +238,7 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// What counts as the workload's: all of this machine.
+/// Scope of the counters: the whole machine belongs to the workload.
 fn scope(swap: Option<&Swap>) -> Scope {
     Scope {
         group: None,
@@ -245,7 +246,7 @@ fn scope(swap: Option<&Swap>) -> Scope {
     }
 }
 
-/// Managed memory of the machine.
+/// Memory managed by the page allocator (`MemTotal`).
 fn managed() -> Result<Bytes, GuestError> {
     meminfo::amount("MemTotal").ok_or(GuestError::Unexpected {
         file: meminfo::PATH,
@@ -253,7 +254,7 @@ fn managed() -> Result<Bytes, GuestError> {
     })
 }
 
-/// From the ready point to the last frame.
+/// Runs a trial, from the ready point to the last frame.
 fn trial(ready: ReadyGuest) {
     let mut report = Report::default();
     let region = ready.region;
@@ -276,12 +277,13 @@ fn trial(ready: ReadyGuest) {
     let written = region
         .write(Kind::Blob, judgement::LOG, log::read().as_bytes())
         .and_then(|()| region.write(Kind::Results, judgement::REPORT, &json));
-    // If the region is full, the phase stays below `Done`, and the controller reports that.
+    // If the region is full, the phase never reaches `Done`, and the controller reports that.
     if written.is_err() {
         return;
     }
     region.set_phase(Phase::Done);
-    // A controller that has the list ends the guest here. One that waits for it sees that the phase stays below.
+    // A controller that already has the list ends the guest here. One that waits for the list sees that the phase is
+    // not reached if listing fails.
     if is_observed && tracearea::list_functions(area.0, area.1).is_ok() {
         region.set_phase(Phase::Listed);
     }
@@ -381,7 +383,7 @@ fn run(mut ready: ReadyGuest, order: &Order, text: &[u8], report: &mut Report) {
     });
 }
 
-/// Frees the spare memory, starts the observer in its place, and leaves as much memory free as before.
+/// Frees the spare memory, starts the observer in its place, and makes the same amount of memory free as before.
 fn observer(
     boot: &BootSpec,
     region: &Region,
@@ -397,9 +399,9 @@ fn observer(
     Ok(observer)
 }
 
-/// What is known at the ready point and does not change after it.
+/// Facts that are known at the ready point and do not change later.
 struct MachineFacts {
-    /// Where the trial's specification will be.
+    /// Selector of the configuration item with the trial's specification.
     trial: u16,
     managed: Bytes,
     settings: BTreeMap<String, String>,
@@ -407,7 +409,7 @@ struct MachineFacts {
     warnings: Vec<Warning>,
 }
 
-/// What the machine is like at the ready point.
+/// Collects the facts of the machine at the ready point.
 fn facts(boot: &BootSpec, settings: &Settings) -> Result<MachineFacts, GuestError> {
     let mut known = MachineFacts {
         trial: port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {

@@ -1,4 +1,4 @@
-//! The guest's `/init`. The library does everything: see [`pagetide_guest::init`].
+//! The guest's `/init`. Everything is done by the library: see [`pagetide_guest::init`].
 
 fn main() {
     pagetide_guest::main();

@@ -1,5 +1,5 @@
-//! Makes a file system whose program comes from a package: it runs here, where the clock and all that is random are the same for
-//! every boot, so that the same device comes out each time.
+//! Creates a file system with a program from a package. The program runs in the guest, where the clock and all random
+//! numbers are the same for every boot, so that the resulting device is always the same.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::error::{GuestError, io};
 use crate::spec::{MAKER_FOLDER, MAKER_LOADER, MakerSpec};
 
-/// Makes the file system on a device, and removes the program.
+/// Creates the file system on a device, and removes the program.
 pub fn run(maker: &MakerSpec, device: &str) -> Result<(), GuestError> {
     let fault = |e| io("making the file system on", device)(e);
     let said = format!("{MAKER_FOLDER}/said");
@@ -23,7 +23,7 @@ pub fn run(maker: &MakerSpec, device: &str) -> Result<(), GuestError> {
         .args(options)
         .arg(device)
         .env_clear()
-        // mkfs.xfs wants at least 300 MB of any but a test's device; a simulated disk may be smaller.
+        // mkfs.xfs requires at least 300 MB except on a test device; a simulated disk may be smaller.
         .envs(["TEST_DIR", "TEST_DEV", "QA_CHECK_FS"].map(|name| (name, "1")))
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(fault)?)
@@ -32,7 +32,7 @@ pub fn run(maker: &MakerSpec, device: &str) -> Result<(), GuestError> {
         .map_err(fault)?;
     if !status.success() {
         let text = fs::read_to_string(&said).unwrap_or_default();
-        // What follows the first line is how to use it.
+        // The lines after the first explain the usage.
         let first = text.lines().find(|line| !line.trim().is_empty());
         let why = format!("{name} said `{}` ({status})", first.unwrap_or_default());
         return Err(fault(io::Error::other(why)));

@@ -1,4 +1,4 @@
-//! Loads kernel modules in the order the controller worked out.
+//! Loads kernel modules in the order given by the controller.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -10,7 +10,7 @@ use pagetide_harness::log;
 use crate::error::{GuestError, io};
 use crate::spec::ModuleSpec;
 
-/// Loads all modules and deletes their files, which would take memory from the workload.
+/// Loads all modules and deletes their files, which would use memory of the workload.
 pub fn load(modules: &[ModuleSpec]) -> Result<(), GuestError> {
     for module in modules {
         let file = File::open(&module.file).map_err(io("opening module", &module.file))?;

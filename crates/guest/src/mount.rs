@@ -1,4 +1,4 @@
-//! The file systems a guest needs to look at itself.
+//! Mounts the file systems that a guest needs.
 
 use std::ffi::CString;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{GuestError, io};
 
-/// Mounts a file system, making the folder first.
+/// Mounts a file system and creates the folder if needed.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<(), GuestError> {
     std::fs::create_dir_all(target).map_err(io("making folder", target))?;
     let text = |s: &str| {
@@ -33,7 +33,7 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
     }
 }
 
-/// Takes a file system away from where it is mounted.
+/// Unmounts a file system.
 pub fn unmount(target: &str) -> Result<(), GuestError> {
     let path = CString::new(target)
         .map_err(|_| io("unmounting", target)(io::Error::other("zero byte in a name")))?;
@@ -51,7 +51,7 @@ pub fn all() -> Result<(), GuestError> {
     if !Path::new("/dev/mem").exists() {
         mount("devtmpfs", "/dev", "devtmpfs", "")?;
     }
-    // Some kernels lack these file systems. A scenario that needs one reports that it is missing.
+    // Some kernels do not have these file systems. A scenario that needs one reports that it is missing.
     let _ = mount("cgroup2", "/sys/fs/cgroup", "cgroup2", "");
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", "");
     let _ = mount("tracefs", "/sys/kernel/tracing", "tracefs", "");

@@ -1,9 +1,9 @@
-//! The observer of an observed trial: a process of its own that traces and samples while the scenario runs.
+//! The observer of an observed trial: a separate process that traces and samples while the scenario runs.
 //!
-//! It is a process of its own, so the workload does not inherit what it allocates. It starts before free memory is set to what was
-//! promised, so it takes none from the workload. The kernel's ring buffer is emptied every [`INTERVAL`] of virtual time into
-//! memory of the host; nothing is formatted or compressed on the way. The observer is a real-time task, so a busy workload cannot
-//! delay it.
+//! It is a separate process, so that the workload does not inherit its memory. It starts before the amount of free
+//! memory is adjusted, so it uses no memory of the workload. The kernel's ring buffer is drained every [`INTERVAL`] of
+//! virtual time into memory of the host; nothing is formatted or compressed in the guest. The observer is a real-time
+//! task, so that a busy workload cannot delay it.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -22,16 +22,16 @@ use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
 use crate::tracearea::{self, Contents, FRAME, TraceArea};
 
-/// How often the ring buffer is emptied.
+/// Interval for draining the ring buffer.
 pub const INTERVAL: Nanos = Nanos(25_000_000);
-/// How often the text sources are read.
+/// Interval for sampling the text sources.
 pub const SAMPLE: Nanos = Nanos(50_000_000);
-/// Most samples of a series.
+/// Largest number of samples of a series.
 const SAMPLES: usize = 512;
-/// How long PID 1 waits for an answer, in milliseconds of virtual time.
+/// Time that PID 1 waits for an answer, in milliseconds of virtual time.
 const PATIENCE_MS: u32 = 60_000;
 
-// States of the observer; 0 while it sets up.
+// States of the observer; 0 during setup.
 const READY: u32 = 1;
 const GO: u32 = 2;
 const RECORDING: u32 = 3;
@@ -41,7 +41,7 @@ const WRITE: u32 = 6;
 const DONE: u32 = 7;
 const FAILED: u32 = 8;
 
-/// What PID 1 and the observer share.
+/// Memory shared by PID 1 and the observer.
 #[repr(C)]
 struct Board {
     state: AtomicU32,
@@ -49,7 +49,7 @@ struct Board {
     why: [AtomicU8; 1000],
 }
 
-/// The observer as PID 1 sees it.
+/// Handle of the observer in PID 1.
 #[derive(Debug)]
 pub struct Observer {
     /// A [`Board`].
@@ -84,7 +84,7 @@ impl Observer {
         }
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub fn begin(&self) -> Result<(), GuestError> {
         self.set(GO);
         self.reached(RECORDING)
@@ -96,8 +96,8 @@ impl Observer {
         self.reached(STOPPED)
     }
 
-    /// Returns when everything is written that was recorded. That takes memory, for which the kernel may reclaim and move pages:
-    /// the counters of the trial are to be read before.
+    /// Waits until all recorded data is written. This uses memory, so the kernel may reclaim and migrate pages: read
+    /// the counters of the trial before.
     pub fn end(self) -> Result<(), GuestError> {
         self.set(WRITE);
         self.reached(DONE)
@@ -113,7 +113,7 @@ impl Observer {
         self.board().state.store(state, Ordering::Release);
     }
 
-    /// Waits for a state, or for the observer's failure.
+    /// Waits for a state. Fails if the observer fails or does not answer.
     fn reached(&self, wanted: u32) -> Result<(), GuestError> {
         let fault = |why: String| Err(io("observing", "the trial")(io::Error::other(why)));
         for _ in 0..PATIENCE_MS {
@@ -136,14 +136,14 @@ impl Observer {
         fault("the observer does not answer".to_owned())
     }
 
-    /// Called by the observer: waits until it is told to go on.
+    /// Called by the observer: waits for a state set by PID 1.
     fn wait_for(&self, wanted: u32) {
         while self.board().state.load(Ordering::Acquire) != wanted {
             sleep(Nanos(1_000_000));
         }
     }
 
-    /// Called by the observer: reports why it cannot go on.
+    /// Called by the observer: reports why it cannot continue.
     fn fail(&self, why: &str) {
         let room = &self.board().why;
         for (place, byte) in room.iter().zip(why.bytes()) {
@@ -154,7 +154,7 @@ impl Observer {
         self.set(FAILED);
     }
 
-    /// The observer's process from start to end.
+    /// Main function of the observer process.
     fn observe(
         &self,
         boot: &BootSpec,
@@ -217,14 +217,14 @@ impl Observer {
     }
 }
 
-/// Stores a piece of the trace and remembers the first error.
+/// Stores a piece of the trace; after an error, drops all pieces and keeps the first error.
 fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, bytes: &[u8]) {
     if broken.is_ok() {
         *broken = area.append(cpu, bytes);
     }
 }
 
-/// Writes what was observed beside the trace.
+/// Writes the observed data other than the trace.
 fn store(
     region: &Region,
     contents: &Contents,

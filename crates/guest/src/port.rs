@@ -1,14 +1,14 @@
 //! Port input and output: the emulator's synchronous devices.
 //!
-//! Each access completes within the instruction that makes it, so the host's timing cannot reach the guest.
+//! Each access completes within the instruction that makes it, so the timing of the host cannot affect the guest.
 //! Sources: QEMU `docs/specs/fw_cfg.rst`, `docs/specs/pvpanic.rst`, `hw/misc/debugexit.c`.
 
 use std::arch::asm;
 
-/// Port of the debug console, for messages and for the kernel's last output before a panic. Not the usual 0x402, to which the
-/// firmware writes.
+/// Port of the debug console, for messages and for the kernel's last output before a panic. Not the usual 0x402, which
+/// the firmware uses.
 pub const CONSOLE: u16 = 0x4e0;
-/// Port of the panic device: writing 1 pauses the emulator at this very instruction.
+/// Port of the panic device: writing 1 pauses the emulator at this exact instruction.
 pub const READY: u16 = 0x505;
 /// Port of the exit device: writing `v` ends the emulator with status `2 v + 1`.
 pub const EXIT: u16 = 0x501;
@@ -18,7 +18,7 @@ const FW_CFG_SELECT: u16 = 0x510;
 const FW_CFG_DATA: u16 = 0x511;
 const FW_CFG_DIRECTORY: u16 = 0x19;
 
-/// Lets this process use ports.
+/// Allows this process to use ports.
 pub fn allow() -> std::io::Result<()> {
     // SAFETY: changes only this process' right to use ports.
     if unsafe { libc::iopl(3) } == 0 {
@@ -28,7 +28,7 @@ pub fn allow() -> std::io::Result<()> {
     }
 }
 
-/// Writes a byte to a port; needs [`allow`].
+/// Writes a byte to a port; [`allow`] must have been called.
 pub fn out(port: u16, value: u8) {
     // SAFETY: port output to the emulator's own devices touches no memory of this process.
     unsafe {
@@ -59,15 +59,15 @@ pub fn say(text: &str) {
     }
 }
 
-/// Stops the emulator at the ready point; returns when a snapshot taken there is restored.
+/// Pauses the emulator at the ready point. Returns when a snapshot taken there is restored.
 pub fn ready() {
     out(READY, 1);
 }
 
-/// Ends the emulator.
+/// Ends the emulator. `prepared` is false if the guest could not be prepared.
 pub fn exit(prepared: bool) -> ! {
     out(EXIT, if prepared { EXIT_DONE } else { EXIT_UNPREPARED });
-    // Without the exit device, as in another emulator, power off as usual.
+    // Without the exit device, as in another emulator, power off normally.
     // SAFETY: plain system calls without memory arguments.
     unsafe {
         libc::reboot(libc::RB_POWER_OFF);
@@ -77,11 +77,11 @@ pub fn exit(prepared: bool) -> ! {
     }
 }
 
-/// Finds a configuration item of the emulator by name.
+/// Selector of the configuration item with this name; `None` if there is none.
 pub fn find(name: &str) -> Option<u16> {
     let long = || u32::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
     out_word(FW_CFG_SELECT, FW_CFG_DIRECTORY);
-    // No emulator has anywhere near this many items; the bound keeps a missing device from looping for hours.
+    // The bound prevents an endless loop if the device is missing. No emulator has nearly this many items.
     for _ in 0..long().min(4096) {
         let _size = long();
         let select = u16::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
@@ -98,8 +98,8 @@ pub fn find(name: &str) -> Option<u16> {
     None
 }
 
-/// Reads the text in a configuration item. Its length may differ from that in the emulator that made the snapshot, where the item
-/// was found. Past its end the emulator returns zeros.
+/// Reads the text of a configuration item. Its length may differ from that in the emulator that made the snapshot,
+/// where the item was found. Past the end the emulator returns zeros.
 pub fn text(select: u16) -> Vec<u8> {
     out_word(FW_CFG_SELECT, select);
     std::iter::repeat_with(|| input(FW_CFG_DATA))

@@ -1,4 +1,4 @@
-//! The output region as the guest sees it: memory of a device at a physical address.
+//! The output region in the guest: memory of a device at a physical address.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
-/// Maps the output region.
+/// Maps the output region, at this physical address and of this size in bytes.
 pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
     let on = || format!("{size} bytes of physical memory at {at:#x}");
     let file = File::options()
@@ -32,7 +32,7 @@ pub fn map(at: u64, size: u64) -> Result<Region<'static>, GuestError> {
 /// Bytes of a mapped region.
 ///
 /// # Safety
-/// The range must lie within the region, and no process may write to it from now on.
+/// The range must be within the region, and no process may write to it from now on.
 pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &'static [u8] {
     let head: *const pagetide_record::wire::Head = region.head();
     // SAFETY: the head is the start of the mapping, which is never unmapped; that the range lies within it and does not
@@ -40,7 +40,7 @@ pub unsafe fn bytes(region: &Region<'static>, offset: usize, length: usize) -> &
     unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
 }
 
-/// Keeps the mapping, except its head, out of processes that are forked from now on.
+/// Excludes the mapping, except its head, from processes that are forked later.
 pub fn keep_from_children(region: &Region, size: u64) {
     let head: *const pagetide_record::wire::Head = region.head();
     let length = usize::try_from(size).unwrap_or(0).saturating_sub(HEAD);

@@ -1,4 +1,5 @@
-//! The root of a user's program: its image brought onto the simulated disk and mounted, with what programs expect beside files.
+//! The root of a user's program: its image is copied to the simulated disk and mounted, with the usual device nodes and
+//! mounts.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -13,17 +14,17 @@ use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::MOUNT_POINT;
 
-/// Where the table of pieces lies in the initial file system: offset on the disk u64, length u64; little endian, repeated. All
-/// are multiples of the page size. The pieces themselves lie one after the other in the trace area, which a boot does not use
-/// otherwise: they take none of the guest's memory.
+/// Path of the table of pieces in the initial file system: offset on the disk u64, length u64; little endian, repeated.
+/// All are multiples of the page size. The pieces themselves are stored one after the other in the trace area, which is
+/// otherwise unused during boot, so they use no memory of the guest.
 pub const PIECES: &str = "/program.pieces";
 
-/// Most that is mapped at once.
+/// Largest mapping at once.
 const WINDOW_BYTES: u64 = 4 << 20;
-/// Bytes of an entry of the table.
+/// Size of a table entry in bytes.
 const ENTRY_BYTES: usize = 16;
 
-/// Devices that programs find: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
+/// Device nodes for programs: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
 const DEVICES: [(&str, u32, u32); 6] = [
     ("null", 1, 3),
     ("zero", 1, 5),
@@ -33,7 +34,7 @@ const DEVICES: [(&str, u32, u32); 6] = [
     ("tty", 5, 0),
 ];
 
-/// Links that programs find.
+/// Symbolic links for programs.
 const LINKS: [(&str, &str); 4] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -41,17 +42,18 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Writes the image to the disk, which reads as zeros, and mounts it. `area` is where the trace area lies in memory.
+/// Writes the image to the disk, which must be zero, and mounts it. `area` is address and size of the trace area in
+/// memory.
 pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestError> {
     write(device, size, area)?;
     mount(device, MOUNT_POINT, "ext4", "")
 }
 
-/// Mounts `/proc` and `/dev` in a root that is there, and brings the loopback interface up.
+/// Mounts `/proc` and `/dev` in an existing root, and brings up the loopback interface.
 pub fn furnish() -> Result<(), GuestError> {
     mount("proc", &format!("{MOUNT_POINT}/proc"), "proc", "")?;
     devices(&format!("{MOUNT_POINT}/dev"))?;
-    // A kernel without a network stack runs all programs that need none.
+    // A kernel without a network stack can still run programs that need no network.
     let _ = loopback();
     Ok(())
 }
@@ -82,7 +84,7 @@ fn write(device: &str, size: Bytes, (area, room): (u64, u64)) -> Result<(), Gues
     Ok(())
 }
 
-/// Hands out what lies in memory at an address, a window of it at a time; both numbers are multiples of the page size.
+/// Passes the memory at an address to `take`, one window at a time. Address and length are multiples of the page size.
 pub(crate) fn copy(
     memory: &File,
     (mut at, mut left): (u64, u64),
@@ -101,7 +103,7 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Makes the devices. They lie on the file system itself and take no memory.
+/// Creates the device nodes. They are on the file system itself and use no memory.
 fn devices(folder: &str) -> Result<(), GuestError> {
     for (name, major, minor) in DEVICES {
         let path = format!("{folder}/{name}");
@@ -127,7 +129,7 @@ fn devices(folder: &str) -> Result<(), GuestError> {
         let _ = fs::remove_file(&path);
         symlink(target, &path).map_err(io("making", path))?;
     }
-    // Shared memory of POSIX; kernels without tmpfs have none.
+    // POSIX shared memory; kernels without tmpfs have none.
     let _ = mount(
         "tmpfs",
         &format!("{folder}/shm"),
@@ -137,7 +139,7 @@ fn devices(folder: &str) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// Brings the loopback interface up.
+/// Brings up the loopback interface.
 fn loopback() -> io::Result<()> {
     let check = |status: libc::c_int| {
         if status < 0 {

@@ -1,4 +1,4 @@
-//! What a guest is told, by the initial file system and by the emulator.
+//! The specifications that a guest receives, through the initial file system and from the emulator.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// Path of the [`BootSpec`] in the initial file system.
 pub const BOOT_SPEC: &str = "/pagetide.json";
-/// Name of the emulator's configuration item that holds the [`Order`].
+/// Name of the emulator's configuration item with the [`Order`].
 pub const TRIAL_ITEM: &str = "opt/pagetide/trial";
-/// Where the guest mounts the file system on the simulated disk.
+/// Mount point of the file system on the simulated disk.
 pub const MOUNT_POINT: &str = "/mnt/pagetide";
 
-/// Folder in the initial file system with the program that makes the file system.
+/// Folder in the initial file system with the program that creates the file system.
 pub const MAKER_FOLDER: &str = "/maker";
-/// Name of its loader there.
+/// Name of its dynamic loader in that folder.
 pub const MAKER_LOADER: &str = "loader";
 
 /// A kernel module to load.
@@ -23,87 +23,89 @@ pub const MAKER_LOADER: &str = "loader";
 pub struct ModuleSpec {
     /// Name of the module.
     pub name: String,
-    /// File in the initial file system.
+    /// Path in the initial file system.
     pub file: String,
     /// Parameters.
     pub params: String,
 }
 
-/// The simulated solid-state disks of a trial: the first is swapped to, if the trial does; another holds the files.
+/// The simulated solid-state disks of a trial. The first is the swap device if the trial swaps to one; another holds
+/// the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SsdSpec {
-    /// How many are alike.
+    /// Number of disks with this latency.
     pub devices: u32,
-    /// Size of each, at least.
+    /// Minimum size of each.
     pub size: Bytes,
     /// Time from a request to its completion.
     pub latency: Nanos,
-    /// The latency of one more, after them, that is not alike.
+    /// Latency of one additional disk, after the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Nanos>,
 }
 
-/// A program that makes a file system. It lies with its loader and libraries in [`MAKER_FOLDER`] of the initial file system.
+/// A program that creates a file system. It is stored with its loader and libraries in [`MAKER_FOLDER`] of the initial
+/// file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MakerSpec {
-    /// The package that it is of, with its version.
+    /// The package that contains it, with version.
     pub package: String,
-    /// Digest of the packages that it and its libraries are of.
+    /// Digest of the packages that contain it and its libraries.
     pub digest: String,
-    /// Its name and its options; the device follows.
+    /// Its name and options; the device is appended.
     pub words: Vec<String>,
 }
 
-/// What a snapshot depends on.
+/// The specification that a snapshot depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
     /// Physical address of the output region.
     pub region_at: u64,
     /// Size of the output region.
     pub region_size: u64,
-    /// Physical address of the memory that takes the trace of an observed trial.
+    /// Physical address of the trace area for an observed trial.
     pub trace_at: u64,
-    /// Its size.
+    /// Size of the trace area.
     pub trace_size: u64,
     /// Memory reserved for the observer of an observed trial.
     pub spare: Bytes,
     /// Modules in the order they are loaded.
     pub modules: Vec<ModuleSpec>,
-    /// Simulated solid-state disks.
+    /// Simulated solid-state disks; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdSpec>,
-    /// What to swap to.
+    /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
     /// Compressor of zram or zswap.
     pub compressor: String,
-    /// Size of the file system, on a simulated disk of its own, if the scenario needs one.
+    /// Size of the file system on a separate simulated disk, if the scenario needs one.
     pub filesystem: Option<Bytes>,
-    /// Which it is, and what that disk is.
+    /// Type of the file system and of that disk.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// The root of a program, by its digest: that file system is its image.
+    /// Digest of a program's root, if the file system contains one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// The program that makes the file system in the guest, where it does not come as an image: what it is of, and its words.
+    /// The program that creates the file system in the guest, if it does not come as an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<MakerSpec>,
-    /// Memory to be free at the start; `None` leaves it as it is.
+    /// Free memory at the start of the scenario; `None` to leave it unchanged.
     pub free: Option<Bytes>,
-    /// Size of the machine that watermarks are made to match.
+    /// Size of the machine whose watermarks are used.
     pub intended: Bytes,
 }
 
-/// What differs from trial to trial.
+/// The specification that differs between trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// What determines the trial, [without names](Subject::unnamed), because a longer name would take longer to read.
+    /// The subject of the trial, [without names](Subject::unnamed), because a longer name would take longer to read.
     pub subject: Subject,
     /// Settings to apply: those of the variant, and those that the scenario needs and the variant does not set.
     pub settings: BTreeMap<String, String>,
-    /// Bulk input within the output region: offset and length.
+    /// Bulk input in the output region: offset and length.
     pub data: Option<(u64, u64)>,
-    /// Give up after this much virtual time without progress.
+    /// Virtual time without progress after which the trial is given up.
     pub hang_after: Nanos,
 }

@@ -1,9 +1,9 @@
-//! Simulated solid-state disks: the kernel's null_blk, told what its disks are to be, and then proven.
+//! Simulated solid-state disks: the kernel's null_blk driver, configured and then verified.
 //!
-//! Some kernels' drivers ignore what they are told: null_blk had no parameter for memory before 5.19, and one that is built in hears
-//! only the command line. Such a disk forgets what is written to it and answers at once, and every trial on it would be
-//! false without a word. So disks that did not come up by parameters are made through configfs, and each disk must give back what
-//! was written to it, after the latency that was asked for.
+//! Some drivers ignore their parameters: null_blk had no parameter for memory before 5.19, and a built-in driver only
+//! reads the command line. Such a disk loses its data and completes at once, so every trial on it would be wrong
+//! without notice. So disks that the parameters did not configure are created through configfs. Each disk must then
+//! return the data written to it, after the configured latency.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,25 +19,25 @@ use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::SsdSpec;
 
-/// What the driver took of its parameters.
+/// Parameters of the driver in sysfs.
 const PARAMETERS: &str = "/sys/module/null_blk/parameters";
-/// Where kernel objects are made by making folders.
+/// Mount point of configfs, where creating a folder creates a kernel object.
 const CONFIGFS: &str = "/sys/kernel/config";
-/// Number of the first disk that is made so: the driver may have made one of its own, which it calls nullb0.
+/// Number of the first disk created through configfs. The driver may have created one itself, which it calls nullb0.
 const FIRST: u32 = 64;
-/// What a page is read for beside the latency, at most: the way through the kernel and back takes some 20 us.
+/// Largest time for reading a page in addition to the latency; the kernel itself needs some 20 us.
 const WAY: Nanos = Nanos::from_micros(250);
-/// The same on a kernel whose timers fire at ticks only, of which the guest warns.
+/// The same on a kernel whose timers fire only at ticks; the guest warns about those.
 const WAY_COARSE: Nanos = Nanos::from_micros(25_000);
-/// Requests that are timed; the quickest counts.
+/// Number of timed requests; the fastest counts.
 const REQUESTS: usize = 3;
-/// What is written for the proof.
+/// Byte that is written for verification.
 const MARK: u8 = 0xa5;
-/// A page, aligned as direct I/O wants it.
+/// A page, aligned as required for direct I/O.
 #[repr(C, align(4096))]
 struct Page([u8; 4096]);
 
-/// Starts the disks and returns their devices, each proven to be what was asked for.
+/// Starts the disks, verifies them and returns their devices.
 pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
     let is_told = is_told(Path::new(PARAMETERS), spec.latency);
     if !is_told || spec.other.is_some() {
@@ -74,7 +74,7 @@ pub fn start(spec: &SsdSpec) -> Result<Vec<String>, GuestError> {
     Ok(devices.into_iter().map(|(device, _)| device).collect())
 }
 
-/// Whether the driver took the parameters that it was loaded or booted with.
+/// True if the driver accepted its parameters from module loading or the command line.
 fn is_told(parameters: &Path, latency: Nanos) -> bool {
     let reads = |name: &str, value: &str| {
         fs::read_to_string(parameters.join(name)).is_ok_and(|text| text.trim() == value)
@@ -82,7 +82,7 @@ fn is_told(parameters: &Path, latency: Nanos) -> bool {
     reads("memory_backed", "Y") && reads("completion_nsec", &latency.0.to_string())
 }
 
-/// Makes a disk through configfs; its device.
+/// Creates a disk through configfs and returns its device.
 /// Source: kernel `drivers/block/null_blk/main.c`, `nullb_device_attrs`.
 fn through_configfs(number: u32, size: Bytes, latency: Nanos) -> Result<String, GuestError> {
     let name = format!("nullb{}", FIRST + number);
@@ -105,7 +105,7 @@ fn through_configfs(number: u32, size: Bytes, latency: Nanos) -> Result<String, 
         let path = format!("{folder}/{file}");
         fs::write(&path, value.to_string()).map_err(io("setting", format!("{path} to {value}")))?;
     }
-    // Later kernels call the device as the folder is called, earlier ones number it.
+    // Newer kernels name the device like the folder, older ones number it.
     let named = format!("/dev/{name}");
     if Path::new(&named).exists() {
         return Ok(named);
@@ -115,7 +115,7 @@ fn through_configfs(number: u32, size: Bytes, latency: Nanos) -> Result<String, 
     Ok(format!("/dev/nullb{}", index.trim()))
 }
 
-/// Proves that a disk gives back what was written to it, and takes `latency` for that, and `way` more at most.
+/// Fails unless a disk returns the data written to it, after at least `latency` and at most `latency + way`.
 fn prove(file: &File, device: &str, latency: Nanos, way: Nanos) -> Result<(), GuestError> {
     let fault = |error: io::Error| io("proving", device)(error);
     let is_false = |what: String| GuestError::FalseDisk {
@@ -135,7 +135,7 @@ fn prove(file: &File, device: &str, latency: Nanos, way: Nanos) -> Result<(), Gu
     }
     if quickest < latency || quickest.saturating_sub(latency) > way {
         return Err(is_false(format!(
-            "answers after {quickest} where {latency} were asked for"
+            "answers after {quickest} instead of {latency}"
         )));
     }
     Ok(())
@@ -156,10 +156,10 @@ mod tests {
         let remembers = tempfile::tempfile().unwrap();
         let long = Nanos::from_secs(60);
         prove(&remembers, "file", Nanos(0), long).unwrap();
-        // A file answers sooner than in a second, and never in no time.
+        // A file is faster than a second, and never takes zero time.
         let why = refused(&remembers, Nanos::from_secs(1), long);
         assert!(
-            why.contains("/dev/nullb0 answers after") && why.contains("where 1 s"),
+            why.contains("/dev/nullb0 answers after") && why.contains("instead of 1 s"),
             "{why}"
         );
         let why = refused(&remembers, Nanos(0), Nanos(0));

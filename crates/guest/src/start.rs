@@ -1,9 +1,10 @@
-//! The start of a trial: what a seed varies besides the references.
+//! The start of a trial: what a seed varies in addition to the references.
 //!
-//! One trajectory is not a distribution. The kernel acts at every tick of 4 ms, and the workload meets the tick in some phase. A few
-//! free pages more or less decide which page is evicted first. If all trials had the same phase and memory, an interval over seeds
-//! would not show their effect. With a ballast of `seed % 65` pages, eight consecutive seeds had nearly the same memory, and a loss
-//! of 1 % of memory was judged an improvement in one campaign of six. So each seed draws both independently.
+//! One trajectory is not a distribution. The kernel acts at every tick of 4 ms, and the workload meets the tick at some
+//! phase. A few free pages more or less decide which page is evicted first. If all trials had the same phase and
+//! memory, an interval over seeds would not show their effect. With a ballast of `seed % 65` pages, eight consecutive
+//! seeds had nearly the same memory, and a loss of 1 % of memory was judged an improvement in one campaign of six. So
+//! each seed draws both independently.
 
 use std::time::Duration;
 
@@ -11,25 +12,27 @@ use pagetide_reference::Rng;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Most pages that a seed leaves free beyond the promise.
+/// Largest number of additional free pages of a seed.
 pub const MOST_PAGES: u64 = 64;
-/// The phase is drawn from this much virtual time: 25 ticks. Longer periods, such as kcompactd's 500 ms, are not drawn from: that
-/// would cost every trial 10 ms of real time or more.
+/// The phase is drawn from this much virtual time: 25 ticks. Longer periods, such as kcompactd's 500 ms, are not
+/// covered, because that would cost every trial at least 10 ms of wall-clock time.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Virtual time between the ready point and the first step of a trial. Longer than a tick of any kernel (10 ms at 100 Hz).
+/// Virtual time between the ready point and the first step of a trial. Longer than a tick of any kernel (10 ms at 100
+/// Hz).
 ///
-/// At the ready point the emulator stops the CPU. By chance it moves the guest's clock to the next timer before it notices the
-/// stop, so two snapshots of the same guest may resume up to a tick apart. Both wait for the same moment, counted from before the
-/// ready point. From there they are equal except for nanoseconds of rounding in the kernel's clock.
+/// At the ready point the emulator stops the CPU. By chance it may move the guest's clock to the next timer before it
+/// handles the stop, so two snapshots of the same guest may resume up to a tick apart. Both then wait for the same
+/// point in time, counted from before the ready point. After that they are equal except for nanoseconds of rounding in
+/// the kernel's clock.
 const MARGIN: Duration = Duration::from_millis(12);
 
-/// The time of the guest's clock, which counts instructions.
+/// Current time of the guest's clock, which counts instructions.
 pub fn now() -> Timespec {
     clock_gettime(ClockId::Monotonic)
 }
 
-/// The moment at which every trial from a snapshot continues; `ready` is a time read before the ready point.
+/// The time at which every trial from a snapshot continues; `ready` is a time read before the ready point.
 pub fn after(ready: Timespec) -> Timespec {
     const SECOND: i64 = 1_000_000_000;
     let nanos = ready.tv_nsec + i64::from(MARGIN.subsec_nanos());
@@ -39,22 +42,22 @@ pub fn after(ready: Timespec) -> Timespec {
     }
 }
 
-/// Sleeps until `moment`. If the sleep is refused, the moment has passed.
+/// Sleeps until `moment`; returns immediately if it has passed.
 pub fn wait_until(moment: Timespec) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &moment) == Err(rustix::io::Errno::INTR) {}
 }
 
-/// What a seed decides about the start of its trial.
+/// Start conditions of a trial, determined by its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Pages free beyond what was promised, from 0 to [`MOST_PAGES`].
+    /// Number of free pages in addition to the specified amount, from 0 to [`MOST_PAGES`].
     pub pages: u64,
-    /// How long the guest waits between the ready point and the start, below a tenth of a second of virtual time.
+    /// Wait between the ready point and the start, below 100 ms of virtual time.
     pub phase: Duration,
 }
 
 impl Start {
-    /// The start that belongs to a seed.
+    /// The start conditions of a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, "start");
         let pages = rng.below(MOST_PAGES + 1);

@@ -1,12 +1,12 @@
-//! Where the trace of an observed trial leaves the guest: memory of the host behind the output region.
+//! The trace area: memory of the host, behind the output region, that receives the trace of an observed trial.
 //!
-//! It is far larger than the region. Only a window of it is mapped at a time, so that its page tables take no memory from the
-//! workload. Layout: pieces in sequence, each with the CPU (32 bits), the length (32 bits) and that many bytes of packed
-//! sub-buffers, little-endian. The frame [`FRAME`] says how much of the area is used.
+//! It is far larger than the region. Only a window of it is mapped at a time, so that its page tables use no memory of
+//! the workload. Layout: pieces one after the other, each with the CPU (32 bits), the length (32 bits) and that many
+//! bytes of packed sub-buffers, little-endian. The frame [`FRAME`] states how much of the area is used.
 //!
-//! Its last [`LIST_BYTES`] are for the list of the kernel's functions, which names those in stacks: its length (64 bits) and that many
-//! bytes. The kernel takes a second to make it and it is the same after each trial of a guest. So it comes last, and who has it
-//! already does not wait for it.
+//! The last [`LIST_BYTES`] are for the list of the kernel's functions, which gives the names in stacks: its length (64
+//! bits) and that many bytes. The kernel needs a second to generate it, and it is the same after each trial of a guest.
+//! So it is written last, and a controller that already has it does not wait for it.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -18,28 +18,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{GuestError, io};
 
-/// Name of the output region's frame that says what lies in the area, as JSON of [`Contents`].
+/// Name of the frame in the output region that describes the area: [`Contents`] as JSON.
 pub const FRAME: &str = "trace-contents";
-/// Room for the list of the kernel's functions ([`KALLSYMS`]), at the end of the area; three times what Debian's kernels need.
+/// Size reserved for the list of the kernel's functions ([`KALLSYMS`]) at the end of the area; three times what
+/// Debian's kernels need.
 pub const LIST_BYTES: u64 = 32 << 20;
-/// Size of what is mapped at once.
+/// Size of the mapped window.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// What lies in the area.
+/// Description of the area's content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
-    /// What the trace is.
+    /// Everything about the trace except its events.
     pub meta: TraceMeta,
-    /// Bytes in use.
+    /// Number of bytes used.
     pub used: u64,
 }
 
-/// Room for events in an area of `size` bytes.
+/// Size available for events in an area of `size` bytes.
 pub const fn room(size: u64) -> u64 {
     size.saturating_sub(LIST_BYTES)
 }
 
-/// The area as the guest writes it.
+/// The area from the view of the guest, which writes it.
 #[derive(Debug)]
 pub struct TraceArea {
     memory: File,
@@ -48,12 +49,12 @@ pub struct TraceArea {
     used: u64,
     /// The mapped window and its offset in the area.
     window: Option<(Mapping, u64)>,
-    /// Pieces that did not fit.
+    /// Number of pieces that did not fit.
     refused: u64,
 }
 
 impl TraceArea {
-    /// The area at a physical address.
+    /// Opens the area at a physical address.
     pub fn open(at: u64, size: u64) -> Result<Self, GuestError> {
         let memory = File::options()
             .read(true)
@@ -70,7 +71,7 @@ impl TraceArea {
         })
     }
 
-    /// Appends a piece. A piece that does not fit, and all later ones, are counted instead.
+    /// Appends a piece. A piece that does not fit, and all later ones, are only counted.
     pub fn append(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), GuestError> {
         let Ok(length) = u32::try_from(bytes.len()) else {
             self.refused += 1;
@@ -89,12 +90,12 @@ impl TraceArea {
         self.put(bytes)
     }
 
-    /// Bytes in use.
+    /// Number of bytes used.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// Pieces that did not fit.
+    /// Number of pieces that did not fit.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -112,7 +113,7 @@ impl TraceArea {
         Ok(())
     }
 
-    /// The window that the next byte lies in, and its offset.
+    /// The window that contains the next byte, and the window's offset in the area.
     fn window(&mut self) -> Result<(&Mapping, u64), GuestError> {
         let size = WINDOW_BYTES as u64;
         let from = self.used / size * size;
@@ -131,8 +132,8 @@ impl TraceArea {
     }
 }
 
-/// Lists the kernel's functions at the end of an area. The list is empty where the kernel has none (no `CONFIG_KALLSYMS`) or it does
-/// not fit, so that stacks go without names.
+/// Writes the list of the kernel's functions to the end of an area. The list is empty if the kernel does not provide it
+/// (no `CONFIG_KALLSYMS`) or it does not fit; stacks then have no names.
 pub fn list_functions(at: u64, size: u64) -> Result<(), GuestError> {
     let at = at + room(size);
     match File::open(KALLSYMS) {
@@ -142,14 +143,14 @@ pub fn list_functions(at: u64, size: u64) -> Result<(), GuestError> {
     }
 }
 
-/// Writes a list and then, through another window at its start, its length.
+/// Writes a list and then, through another window, its length at the start.
 fn write_list(
     open: impl Fn() -> Result<TraceArea, GuestError>,
     mut list: impl Read,
 ) -> Result<(), GuestError> {
     let mut area = open()?;
     area.put(&0_u64.to_le_bytes())?;
-    // The kernel gives a page at a time.
+    // The kernel returns one page per read.
     let mut part = [0; 4096];
     loop {
         let length = list.read(&mut part).map_err(io("reading", KALLSYMS))?;
@@ -170,14 +171,14 @@ fn write_list(
 pub struct Piece {
     /// The CPU that wrote it.
     pub cpu: u32,
-    /// Offset of its packed sub-buffers.
+    /// Offset in the area of its packed sub-buffers.
     pub at: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub length: u64,
 }
 
-/// The pieces in the first `used` bytes of the area, found by their heads, which `read` copies from an offset. Ends where a
-/// head contradicts what is there.
+/// The pieces in the first `used` bytes of the area. `read` copies bytes from an offset. Stops at a piece that does not
+/// fit into the used bytes.
 pub fn pieces(
     used: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
@@ -206,7 +207,7 @@ pub fn pieces(
 mod tests {
     use super::*;
 
-    /// The pieces in these bytes: CPU and content.
+    /// CPU and content of the pieces in these bytes.
     fn pieces(area: &[u8]) -> Vec<(u32, &[u8])> {
         let part = |at: u64, length: usize| {
             let at = usize::try_from(at).unwrap();
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted_and_nothing_follows_it() {
-        // A plain file stands in for the machine's memory: the same system calls map it.
+        // A plain file is used instead of the machine's memory: it is mapped with the same system calls.
         let file = tempfile::tempfile().unwrap();
         let size = 2 * WINDOW_BYTES as u64;
         file.set_len(size).unwrap();
@@ -291,7 +292,7 @@ mod tests {
             std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, at).unwrap();
             bytes
         };
-        // Longer than a window, and no multiple of what is read at a time.
+        // Longer than a window, and not a multiple of the read size.
         let list: Vec<u8> = (0..=250).cycle().take(2 * WINDOW_BYTES + 77).collect();
         write_list(|| open(LIST_BYTES), &list[..]).unwrap();
         let length = u64::try_from(list.len()).unwrap();

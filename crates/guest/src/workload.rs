@@ -1,5 +1,5 @@
-//! The process that runs the scenario. It is started before the ready point and waits for its order, so that starting it costs no
-//! trial any time.
+//! The process that runs the scenario. It is started before the ready point and waits for its order, so that starting
+//! it costs no time of a trial.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -20,16 +20,16 @@ use crate::idle::Spinner;
 use crate::region;
 use crate::spec::{BootSpec, MOUNT_POINT, Order};
 
-/// Name of the frame in which it leaves its outcome.
+/// Name of the frame with its outcome.
 pub const OUTCOME: &str = "outcome";
 
-/// A workload that waits for its work.
+/// A workload process that waits for its order.
 pub struct Workload {
     child: libc::pid_t,
-    /// Other processes hold it open too, so it has no end of file: each order starts with its length.
+    /// Other processes also have the pipe open, so there is no end of file: each order starts with its length.
     orders: PipeWriter,
     signals: libc::sigset_t,
-    /// Spins in its address space.
+    /// The spinner in its address space.
     spinner: Spinner,
 }
 
@@ -50,7 +50,7 @@ impl Workload {
                 unsafe {
                     libc::sigprocmask(libc::SIG_UNBLOCK, &raw const signals, std::ptr::null_mut())
                 };
-                // Without one, PID 1 reads no id.
+                // If there is no spinner, PID 1 reads no ID.
                 let told = Spinner::share().is_ok_and(|spinner| tell(id, &spinner).is_ok());
                 supervise::lock_what_is_here();
                 let done = told && work(theirs, boot, region);
@@ -72,7 +72,7 @@ impl Workload {
         }
     }
 
-    /// Fails where the process is gone: a guest without it must not become a snapshot.
+    /// Fails if the process has ended: a guest without it must not become a snapshot.
     pub fn waits(&self) -> Result<(), GuestError> {
         let mut status = 0;
         // SAFETY: the status lives through the call.
@@ -82,8 +82,8 @@ impl Workload {
         }
     }
 
-    /// Runs the trial specified by `text` and waits for its end, when `idle` takes over from the one who spins in it. Returns the
-    /// reasons why its result must not be used.
+    /// Runs the trial specified by `text` and waits for its end. Then `idle` replaces the spinner in the workload's
+    /// address space. Returns the reasons why its result must not be used.
     pub fn run(
         mut self,
         text: &[u8],
@@ -99,10 +99,10 @@ impl Workload {
         }
         let limit = (hang_after, "virtual");
         let invalid = supervise::wait(self.child, region, limit, self.signals, || {
-            // The kernel logs which task waits for what.
+            // Makes the kernel log which task waits for what.
             let _ = fs::write("/proc/sysrq-trigger", "w");
         });
-        // Its memory goes with the last who has it.
+        // The memory is freed when the last process that uses it ends.
         idle.resume();
         self.spinner.end();
         invalid
@@ -120,7 +120,7 @@ fn work(mut orders: PipeReader, boot: &BootSpec, region: &Region<'static>) -> bo
     region.write(Kind::Blob, OUTCOME, &outcome).is_ok()
 }
 
-/// Tells PID 1 who spins.
+/// Sends the ID of the spinner to PID 1.
 fn tell(mut to: PipeWriter, spinner: &Spinner) -> io::Result<()> {
     to.write_all(&spinner.id().to_ne_bytes())
 }
@@ -133,7 +133,7 @@ fn receive(orders: &mut PipeReader) -> io::Result<Order> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Notes when phases begin.
+/// Records when phases begin.
 struct PhaseLog(Vec<PhaseBegin>);
 
 impl pagetide_scenario::PhaseWatch for PhaseLog {
@@ -145,8 +145,8 @@ impl pagetide_scenario::PhaseWatch for PhaseLog {
     }
 }
 
-/// CPU and wait times of the workload's processes by the kernel's accounting: of the main process between two moments, of the
-/// others over their whole life. The trace has their start and end.
+/// CPU times of the workload's processes as accounted by the kernel: of the main process between two points in time, of
+/// the others over their whole life. Their start and end are in the trace.
 fn accounting(
     outcome: &pagetide_scenario::Outcome,
     begin: Nanos,
@@ -171,7 +171,7 @@ fn accounting(
 
 /// Runs the scenario and returns the encoded outcome.
 fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8> {
-    // The scenario's processes write nothing there, and each would need memory for its page tables.
+    // The scenario's processes do not write to the region, and each would need memory for its page tables.
     region::keep_from_children(region, boot.region_size);
     let mut region = *region;
     let data = order.data.map_or(&[][..], |(offset, length)| {
@@ -213,7 +213,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         let tasks = accounting(&outcome, begin, monotonic());
         let tasks = serde_json::to_vec(&tasks).unwrap_or_default();
         let phases = serde_json::to_vec(&phases.0).unwrap_or_default();
-        // The controller sees by itself that the region is full.
+        // The controller detects by itself that the region is full.
         let _ = region.write(Kind::Blob, TASKS, &tasks);
         let _ = region.write(Kind::Blob, PHASES, &phases);
     }

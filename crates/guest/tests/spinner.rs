@@ -1,4 +1,4 @@
-//! The one who spins in the workload's address space: whose memory it has, how it gives way, and that it goes when it is told to.
+//! The spinner in the workload's address space: it shares the memory, has the lowest priority, and ends on request.
 
 use std::fmt::Debug;
 use std::fs;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use pagetide_guest::idle::Spinner;
 
-/// A file of a process, such as its maps.
+/// A file in `/proc` of a process, such as its maps.
 fn of(id: libc::pid_t, what: &str) -> String {
     fs::read_to_string(format!("/proc/{id}/{what}")).unwrap_or_default()
 }
 
-/// The state letter of a process: R for running, T for stopped.
+/// State letter of a process: R for running, T for stopped.
 fn state(id: libc::pid_t) -> Option<char> {
     let stat = of(id, "stat");
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Waits until something is what it is to be.
+/// Waits until a value becomes the wanted one.
 fn becomes<T: PartialEq + Debug>(wanted: &T, what: impl Fn() -> T) {
     let since = Instant::now();
     loop {
@@ -47,7 +47,7 @@ fn it_has_the_workloads_memory_gives_way_to_all_and_outlives_the_workload_until_
         let told = Spinner::share()
             .map_err(|_| ())
             .and_then(|spinner| theirs.write_all(&spinner.id().to_ne_bytes()).map_err(drop));
-        // Until the test lets go of its end.
+        // Waits until the test closes its end.
         let _ = (&wait).read(&mut [0]);
         // SAFETY: ends the child alone.
         unsafe { libc::_exit(i32::from(told.is_err())) };
@@ -60,14 +60,14 @@ fn it_has_the_workloads_memory_gives_way_to_all_and_outlives_the_workload_until_
     let spinner = Spinner::child(id);
 
     becomes(&Some('R'), || state(id));
-    // It takes its class and its name first of all.
+    // Scheduling class and name are set first.
     becomes(&"pagetide-idle\n".to_owned(), || of(id, "comm"));
     // SAFETY: plain system call.
     let class = unsafe { libc::sched_getscheduler(id) };
     assert_eq!(class, libc::SCHED_IDLE, "whoever has work to do goes first");
     // SAFETY: plain system call; 1 is KCMP_VM, and 0 the answer where two processes have one address space.
     let same = |other: libc::pid_t| unsafe { libc::syscall(libc::SYS_kcmp, id, other, 1, 0, 0) };
-    // Where the kernel does not compare for us, equal maps must do.
+    // If the kernel does not support the comparison, compare the maps.
     match same(workload) {
         -1 => assert_eq!(of(id, "maps"), of(workload, "maps")),
         found => assert_eq!(found, 0),
@@ -93,6 +93,6 @@ fn it_has_the_workloads_memory_gives_way_to_all_and_outlives_the_workload_until_
     );
     spinner.end();
     assert_eq!(state(id), None);
-    // A second time there is nothing to end, and nothing to wait for.
+    // The second time there is nothing to end and nothing to wait for.
     Spinner::child(id).end();
 }

@@ -1,19 +1,19 @@
-//! The model: one arm, one request at a time.
+//! The model of a rotating disk: one request at a time.
 
 use pagetide_quantity::Nanos;
 use pagetide_record::DiskSpec;
 
-/// Where the arm is and when it was done. Pure: it knows no device and no clock.
+/// Position of the head, and end time of the last request. It uses no device and no clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Arm {
     spec: DiskSpec,
-    /// The byte after the last one served; nowhere before the first request.
+    /// Offset after the last byte served; `None` before the first request.
     at: Option<u64>,
     done: Nanos,
 }
 
 impl Arm {
-    /// An arm that has served nothing yet.
+    /// A disk that has not served a request.
     pub fn new(spec: DiskSpec) -> Self {
         Self {
             spec,
@@ -22,8 +22,9 @@ impl Arm {
         }
     }
 
-    /// Serves the `length` bytes from `from`, reads and writes alike, and returns the moment at which that is done. `now` is
-    /// when the request was seen; one that had waited meanwhile begins when the last one was done.
+    /// Serves a read or write of `length` bytes at offset `from`, and returns the time at which it completes. `now` is
+    /// when the request was received. If it `waited` while the previous request was served, it starts at the end of
+    /// that one.
     pub fn serve(&mut self, now: Nanos, waited: bool, from: u64, length: u64) -> Nanos {
         let begin = if waited { self.done } else { now };
         let cost = self.spec.cost(length, self.at == Some(from));
@@ -39,7 +40,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// 8 ms, and 4,096,000 bytes a second: a page takes a millisecond.
+    /// 8 ms per seek and 4,096,000 bytes per second: a page takes a millisecond.
     fn arm() -> Arm {
         Arm::new(DiskSpec {
             seek: Nanos(8 * MS),
@@ -52,7 +53,7 @@ mod tests {
         let mut arm = arm();
         assert_eq!(arm.serve(Nanos(0), false, 0, 4096), Nanos(9 * MS));
         assert_eq!(arm.serve(Nanos(9 * MS), true, 4096, 8192), Nanos(11 * MS));
-        // Back to where it just was is a seek.
+        // Seeking back to where it just was is a seek too.
         assert_eq!(arm.serve(Nanos(11 * MS), true, 8192, 4096), Nanos(20 * MS));
     }
 
@@ -60,7 +61,7 @@ mod tests {
     fn an_idle_disk_begins_when_it_is_asked_and_a_busy_one_when_it_is_done() {
         let mut arm = arm();
         assert_eq!(arm.serve(Nanos(5 * MS), false, 0, 4096), Nanos(14 * MS));
-        // Seen a little late, because the answer to the last one took time: that costs the disk nothing.
+        // The request is received a little late, because the previous reply took time: this costs the disk nothing.
         let late = Nanos(14 * MS + 30_000);
         assert_eq!(arm.serve(late, true, 4096, 4096), Nanos(15 * MS));
         assert_eq!(arm.serve(Nanos(40 * MS), false, 8192, 4096), Nanos(41 * MS));

@@ -1,8 +1,9 @@
-//! The process that is the disk: it takes requests from the kernel's nbd driver, holds each until the arm is done, and answers.
+//! The process that implements the disk: it receives requests from the kernel's nbd driver, waits until the model
+//! completes each, and replies.
 //!
-//! It stands in the way of reclaim: whoever frees memory may wait for it. So it needs no memory of its own once it has begun:
-//! all its pages are locked and present, its answers go out through a small buffer, and what the kernel takes for those may
-//! come from reserves, as the process has a real-time class and is marked as one that I/O depends on.
+//! Reclaim may wait for this process. So it needs no additional memory after its start: all its pages are locked and
+//! present, and its replies go through a small buffer. The memory that the kernel needs for those may come from
+//! reserves, because the process has a real-time class and is marked as an I/O flusher.
 //! Source of the protocol: <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>, "Transmission phase".
 
 use std::io;
@@ -22,10 +23,10 @@ const REPLY_MAGIC: u32 = 0x6744_6698;
 const REQUEST_BYTES: usize = 28;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
-/// The error of an answer: invalid argument.
+/// Error number in a reply: invalid argument.
 const INVALID: u32 = 22;
 
-/// A request as it comes over the socket, in network order: magic, flags, type, handle, offset, length.
+/// A request as received over the socket, in network byte order: magic, flags, type, handle, offset, length.
 struct Request {
     kind: u16,
     handle: [u8; 8],
@@ -51,7 +52,7 @@ impl Request {
         })
     }
 
-    /// Where in the disk it lies; `None` beyond the end.
+    /// Offset and length in the disk; `None` if it exceeds the end.
     fn range(&self, size: usize) -> Option<(usize, usize)> {
         let from = usize::try_from(self.from).ok()?;
         let length = usize::try_from(self.length).ok()?;
@@ -59,7 +60,7 @@ impl Request {
     }
 }
 
-/// Turns this process into the disk. It ends the guest if it cannot go on.
+/// Turns this process into the disk. Ends the guest if it cannot continue.
 pub(super) fn run(socket: &OwnedFd, size: usize, spec: DiskSpec) -> ! {
     let why = match begin(size) {
         Ok(memory) => match serve(socket, &memory, Arm::new(spec)) {
@@ -72,10 +73,10 @@ pub(super) fn run(socket: &OwnedFd, size: usize, spec: DiskSpec) -> ! {
     port::exit(false)
 }
 
-/// Takes the memory and becomes a process that reclaim can wait for.
+/// Allocates the memory and becomes a process that reclaim can wait for.
 fn begin(size: usize) -> io::Result<Mapping> {
     const IO_FLUSHER: libc::c_int = 57;
-    // What the program itself uses, and all that follows.
+    // Lock the memory that the program itself uses.
     // SAFETY: changes only how this process' pages are treated.
     if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
         return Err(io::Error::last_os_error());
@@ -111,7 +112,7 @@ fn serve(socket: &OwnedFd, memory: &Mapping, mut arm: Arm) -> io::Result<()> {
         }
         let now = monotonic();
         let request = Request::decode(&head)
-            .ok_or_else(|| io::Error::other("the kernel sent what is no request"))?;
+            .ok_or_else(|| io::Error::other("the kernel sent something that is not a request"))?;
         let mut reply = [0_u8; 16];
         reply[..4].copy_from_slice(&REPLY_MAGIC.to_be_bytes());
         reply[8..].copy_from_slice(&request.handle);
@@ -130,19 +131,19 @@ fn serve(socket: &OwnedFd, memory: &Mapping, mut arm: Arm) -> io::Result<()> {
                 sleep_until(done);
                 answer(socket, &reply, None)?;
             }
-            // Its data could not be told from the next request.
+            // The data could not be distinguished from the next request.
             (WRITE, None) => return Err(io::Error::other("a write beyond its end")),
             (READ, None) => {
                 reply[4..8].copy_from_slice(&INVALID.to_be_bytes());
                 answer(socket, &reply, None)?;
             }
-            // Nothing is cached, so that a flush or a discard has nothing to do.
+            // Nothing is cached, so a flush or a discard has no work to do.
             _ => answer(socket, &reply, None)?,
         }
     }
 }
 
-/// Whether a request waits already.
+/// True if a request is already waiting.
 fn is_readable(socket: RawFd) -> bool {
     let mut byte = 0_u8;
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
@@ -150,7 +151,7 @@ fn is_readable(socket: RawFd) -> bool {
     unsafe { libc::recv(socket, (&raw mut byte).cast(), 1, flags) == 1 }
 }
 
-/// Receives `length` bytes to `at`; false if the other side has closed.
+/// Receives `length` bytes to `at`. Returns false if the other side has closed the socket.
 fn receive(socket: RawFd, at: *mut u8, length: usize) -> io::Result<bool> {
     let mut done = 0;
     while done < length {
@@ -172,7 +173,7 @@ fn receive(socket: RawFd, at: *mut u8, length: usize) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Sends the head of an answer, and the data where it has some.
+/// Sends the header of a reply, and its data if it has any.
 fn answer(socket: RawFd, head: &[u8; 16], data: Option<(*mut u8, usize)>) -> io::Result<()> {
     let (at, length) = data.unwrap_or((std::ptr::null_mut(), 0));
     let all = head.len() + length;
@@ -181,7 +182,7 @@ fn answer(socket: RawFd, head: &[u8; 16], data: Option<(*mut u8, usize)>) -> io:
         let skipped = done.saturating_sub(head.len());
         let parts = [
             libc::iovec {
-                // Never written through.
+                // The buffer is only read.
                 iov_base: head[done.min(head.len())..].as_ptr().cast_mut().cast(),
                 iov_len: head.len().saturating_sub(done),
             },
@@ -200,7 +201,7 @@ fn answer(socket: RawFd, head: &[u8; 16], data: Option<(*mut u8, usize)>) -> io:
     Ok(())
 }
 
-/// Goes on after a signal; anything else is an error.
+/// Succeeds after an interruption by a signal; fails for any other error.
 fn interrupted() -> io::Result<()> {
     match io::Error::last_os_error() {
         why if why.kind() == io::ErrorKind::Interrupted => Ok(()),
@@ -208,7 +209,7 @@ fn interrupted() -> io::Result<()> {
     }
 }
 
-/// Sleeps until a moment on the monotonic clock; not at all if it is over.
+/// Sleeps until a time on the monotonic clock; returns immediately if it has passed.
 fn sleep_until(moment: Nanos) {
     let moment = Duration::from_nanos(moment.0);
     let time = libc::timespec {
