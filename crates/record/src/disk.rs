@@ -1,4 +1,4 @@
-//! A disk with one arm, as swap and files may lie on: what a request costs.
+//! A rotating disk for swap or files: the cost of a request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::subject::{exact_time, serde_as_text};
 
-/// A disk that serves one request at a time. Each costs a seek, unless it begins where the last one ended, and then its bytes.
+/// A disk that serves one request at a time. Each costs a seek, unless it begins where the last one ended, plus its
+/// transfer time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DiskSpec {
-    /// What moving the arm costs, rotation included.
+    /// Time of a seek, including rotational latency.
     pub seek: Nanos,
-    /// Bytes a second once the arm is there.
+    /// Transfer rate in bytes per second.
     pub rate: u64,
 }
 
@@ -28,14 +29,14 @@ impl Default for DiskSpec {
 }
 
 impl DiskSpec {
-    /// How long a request takes, by whether it begins where the last one ended.
+    /// Time that a request takes. `continues` is true if it begins where the last one ended.
     pub fn cost(self, length: u64, continues: bool) -> Nanos {
         let seek = if continues { 0 } else { self.seek.0 };
         let transfer = u128::from(length) * 1_000_000_000 / u128::from(self.rate.max(1));
         Nanos(seek.saturating_add(u64::try_from(transfer).unwrap_or(u64::MAX)))
     }
 
-    /// What follows the word `disk`: nothing, `:SEEK`, `:SEEK,RATE` or `,RATE`.
+    /// Parses the text after the word `disk`: nothing, `:SEEK`, `:SEEK,RATE` or `,RATE`.
     fn after_word(rest: &str) -> Result<Self, DiskError> {
         let mut spec = Self::default();
         let (seek, rate) = match rest.split_once(',') {
@@ -54,7 +55,7 @@ impl DiskSpec {
     }
 }
 
-/// Units of a rate, the largest first.
+/// Units of a rate, largest first.
 const RATES: [(&str, u64); 4] = [
     ("GB/s", 1_000_000_000),
     ("MB/s", 1_000_000),
@@ -77,7 +78,7 @@ fn bytes_a_second(text: &str) -> Result<u64, DiskError> {
 }
 
 impl fmt::Display for DiskSpec {
-    /// Exactly, in the largest units that divide: `disk:8ms,40MB/s`.
+    /// Exact text, in the largest units that divide the values: `disk:8ms,40MB/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, scale) = RATES
             .into_iter()
@@ -88,17 +89,17 @@ impl fmt::Display for DiskSpec {
     }
 }
 
-/// A text that describes no disk.
+/// Why a text is not a disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
-    /// It does not have the form.
-    #[error("a disk is written disk, disk:SEEK or disk:SEEK,RATE, such as disk:8ms,40MB/s")]
+    /// It does not have the form of a disk.
+    #[error("write a disk as disk, disk:SEEK or disk:SEEK,RATE, such as disk:8ms,40MB/s")]
     Form,
-    /// The seek is no time.
+    /// The seek is not a time.
     #[error(transparent)]
     Seek(#[from] UnitError),
-    /// The rate is no rate.
-    #[error("`{0}` is no rate of a disk: give bytes a second, such as 40MB/s or 500kB/s")]
+    /// The rate cannot be parsed.
+    #[error("`{0}` is not a rate of a disk: give bytes per second, such as 40MB/s or 500kB/s")]
     Rate(String),
 }
 

@@ -1,10 +1,11 @@
-//! The record file: how a record lies on disk.
+//! The record file: the format of a record on disk.
 //!
-//! `PTREC01\n`, then sections one after the other, then a last section `end`. A section is a head of 32 bytes, little
-//! endian (magic `SECT`, CRC-32 of the stored bytes, stored length u64, original length u64, kind u16, name length u16,
-//! CRC-32 of this head's first 28 bytes), the name, and the stored bytes, compressed with zstd. The file is written
-//! front to back, once: bulk sections first, streamed in bounded memory, then the record itself as JSON. It gets its
-//! name only when it is complete and on the disk, so that a reader never sees half a record.
+//! The file is `PTREC01\n`, then sections one after the other, then a last section `end`. A section is a head of 32
+//! bytes, little endian (magic `SECT`, CRC-32 of the stored bytes, stored length u64, original length u64, kind u16,
+//! name length u16, CRC-32 of this head's first 28 bytes), the name, and the stored bytes, compressed with zstd. The
+//! file is written once, from front to back: first the bulk sections, streamed in bounded memory, then the record
+//! itself as JSON. It gets its final name only when it is complete and on disk, so that a reader never sees an
+//! incomplete record.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -21,26 +22,26 @@ use pagetide_quantity::{Series, SeriesError};
 const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
 const SECTION_MAGIC: u32 = u32::from_le_bytes(*b"SECT");
 const HEAD_BYTES: usize = 32;
-/// Level 1: a record is written between two trials, and its bulk is already delta coded.
+/// Level 1, because a record is written between two trials and its bulk is already delta-coded.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Kinds of section, as numbered in the file.
+/// Kinds of sections, with their numbers in the file.
 const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
 
-/// What can be wrong with a record file.
+/// Errors of a record file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The file system refused.
+    /// A file operation failed.
     #[error("{what} {path}: {source}")]
     Io {
         /// What was attempted, such as "reading record".
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The bytes are not a record.
+    /// The file is not a complete record.
     #[error(
         "{path} is not a whole pagetide record ({why}): run `pagetide store rebuild` to leave it out"
     )]
@@ -50,22 +51,22 @@ pub enum FileError {
         /// What is wrong.
         why: &'static str,
     },
-    /// The record is of a later version.
+    /// The record was written by a newer version.
     #[error(
         "{path} was written by a newer pagetide (schema {found}, this one reads up to {SCHEMA}): upgrade pagetide"
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// Its schema version.
         found: u32,
     },
-    /// There is no such section.
+    /// The record has no such section.
     #[error("{path} has no {kind} `{name}`: `pagetide show` lists what it has")]
     NoSection {
         /// The file.
         path: PathBuf,
-        /// Kind of section.
+        /// Kind of the section.
         kind: &'static str,
         /// Its name.
         name: String,
@@ -84,10 +85,10 @@ fn io_at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Fi
     }
 }
 
-/// Records this process has begun.
+/// Number of records that this process has started; makes temporary names unique.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// Writes one record file, front to back.
+/// Writes one record file from front to back. If dropped before it is finished, the file is deleted.
 pub struct RecordWriter {
     file: BufWriter<File>,
     part: PathBuf,
@@ -96,12 +97,12 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Starts a record in the folder `dir`, under a temporary name.
+    /// Starts a record in the folder `dir` under a temporary name.
     pub fn create(dir: &Path) -> Result<Self, FileError> {
         let nonce = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| d.as_nanos());
-        // Threads may begin at the same moment.
+        // Several threads may start at the same time.
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
         let part = dir.join(format!("{}-{nonce:x}-{number}.part", std::process::id()));
         let file = File::options()
@@ -139,7 +140,7 @@ impl RecordWriter {
         self.stream(kind, name, bytes.len() as u64, bytes)
     }
 
-    /// Adds a bulk section of `size` bytes read from `source`, in bounded memory.
+    /// Adds a bulk section of `size` bytes read from `source`, in bounded memory. Fails if `source` ends early.
     pub fn stream(
         &mut self,
         kind: &'static str,
@@ -210,13 +211,13 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Completes the record: fills in its digest and sections, writes it, brings it to the disk and gives the file its
-    /// name, `ID.record` in its folder. Returns the path.
+    /// Completes the record: sets its digest and sections, writes it, syncs the file to disk and renames it to
+    /// `ID.record` in its folder. Returns the path.
     pub fn finish(self, record: &mut Record) -> Result<PathBuf, FileError> {
         self.complete(record, true)
     }
 
-    /// As [`RecordWriter::finish`], but leaves it to the caller to bring the file to the disk: for many records at once.
+    /// Same as [`RecordWriter::finish`], but the caller must sync the file to disk, for many records at once.
     pub fn finish_unsynced(self, record: &mut Record) -> Result<PathBuf, FileError> {
         self.complete(record, false)
     }
@@ -247,13 +248,13 @@ impl RecordWriter {
 impl Drop for RecordWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // Nothing half-written is left; what cannot be removed now is cleaned at the next start.
+            // If it cannot be removed now, it is cleaned up at the next start.
             let _ = std::fs::remove_file(&self.part);
         }
     }
 }
 
-/// Digests what is read.
+/// Computes the digest of the data read.
 struct Hashing<R> {
     inner: R,
     hash: Sha256,
@@ -267,7 +268,7 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Checksums what passes.
+/// Computes the checksum of the data written.
 struct Checksummer<W> {
     inner: W,
     crc: crc32fast::Hasher,
@@ -285,13 +286,13 @@ impl<W: Write> Write for Checksummer<W> {
     }
 }
 
-/// The schema alone, which every version's record has.
+/// The schema version, which every version's record has.
 #[derive(serde::Deserialize)]
 struct Version {
     schema: u32,
 }
 
-/// Where a section lies.
+/// Position of a section.
 #[derive(Clone, Debug)]
 struct Place {
     kind: &'static str,
@@ -302,7 +303,7 @@ struct Place {
     crc: u32,
 }
 
-/// An open record file: the record at once, its bulk sections on demand.
+/// An open record file. The record is read at once, bulk sections on demand.
 pub struct RecordReader {
     path: PathBuf,
     places: Vec<Place>,
@@ -310,7 +311,7 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// Opens a record file and reads the record itself.
+    /// Opens a record file and reads the record itself. Fails if it is damaged or was written by a newer version.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let mut file = File::open(path).map_err(io_at("reading record", path))?;
         let damaged = |why| FileError::Damaged {
@@ -339,7 +340,7 @@ impl RecordReader {
             record: Record::default(),
         };
         let json = reader.bytes("record", "")?;
-        // The schema is looked at before the rest, which may have changed shape.
+        // The schema is checked before the rest, which may have another structure.
         let version: Version =
             serde_json::from_slice(&json).map_err(|_| damaged("its record is no JSON"))?;
         if version.schema > SCHEMA {
@@ -358,17 +359,17 @@ impl RecordReader {
         &self.record
     }
 
-    /// Takes the record out.
+    /// Returns the record and closes the file.
     pub fn into_record(self) -> Record {
         self.record
     }
 
-    /// The file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads a series.
+    /// Reads the series with this name.
     pub fn series(&self, name: &str) -> Result<Series, FileError> {
         Ok(Series::decode(name, &self.bytes("series", name)?)?)
     }
@@ -381,7 +382,7 @@ impl RecordReader {
             .map(|p| p.name.as_str())
     }
 
-    /// Opens a blob for reading front to back in bounded memory. The checksum is not verified on this way; see
+    /// Opens a blob to read it from front to back in bounded memory. The checksum is not verified here; see
     /// [`RecordReader::verify`].
     pub fn blob(&self, name: &str) -> Result<Box<dyn Read>, FileError> {
         let place = self.place("blob", name)?;
@@ -396,7 +397,7 @@ impl RecordReader {
         Ok(Box::new(decoder))
     }
 
-    /// Reads every section and compares checksums and digests.
+    /// Reads every section and fails if a checksum or digest differs.
     pub fn verify(&self) -> Result<(), FileError> {
         let damaged = |why| FileError::Damaged {
             path: self.path.clone(),
@@ -464,7 +465,7 @@ impl RecordReader {
     }
 }
 
-/// Walks the section heads of a file of `length` bytes.
+/// Reads the section heads of a file of `length` bytes.
 fn places(file: &mut File, length: u64) -> Result<Vec<Place>, &'static str> {
     let mut places = Vec::new();
     let mut at = FILE_MAGIC.len() as u64;

@@ -1,4 +1,4 @@
-//! The file system of a trial: which it is, and what it lies on.
+//! The file system of a trial: its type, and the device below it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{DiskError, DiskSpec};
 use crate::subject::serde_as_text;
 
-/// Which file system.
+/// Type of the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FileSystem {
     /// ext4 without a journal.
@@ -17,17 +17,17 @@ pub enum FileSystem {
     Ext4,
     /// XFS.
     Xfs,
-    /// btrfs, one copy of everything.
+    /// btrfs, with a single copy of data and metadata.
     Btrfs,
-    /// Files in memory and swap, on no disk.
+    /// Files in memory and swap, without a disk.
     Tmpfs,
 }
 
 impl FileSystem {
-    /// All there are.
+    /// All types.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
 
-    /// Its name, as the kernel and users write it.
+    /// Its name, as used by the kernel and by users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -37,9 +37,11 @@ impl FileSystem {
         }
     }
 
-    /// Size of the device on which as much fits as on an ext4 file system of this size; nothing for one without a device.
+    /// Size of a device for this file system that has the same capacity as an ext4 file system on a device of `size`; 0
+    /// without a device.
     ///
-    /// XFS has a log of 16 MiB within one of its four groups. btrfs hands out space in large chunks, and refuses small devices.
+    /// XFS has a log of 16 MiB in one of its four groups. btrfs allocates space in large chunks, and refuses small
+    /// devices.
     pub fn device(self, size: Bytes) -> Bytes {
         const MIB: u64 = 1 << 20;
         let bytes = match self {
@@ -58,15 +60,15 @@ impl fmt::Display for FileSystem {
     }
 }
 
-/// What the file system of a trial lies on.
+/// The device below the file system of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FilesOn {
-    /// A simulated solid-state disk, with the latency of the one that is swapped to where there is one.
+    /// A simulated solid-state disk, with the latency of the swap disk if there is one.
     #[default]
     Ssd,
     /// A simulated disk that takes no time.
     Null,
-    /// A disk with an arm of its own.
+    /// A separate rotating disk.
     Disk(DiskSpec),
 }
 
@@ -92,28 +94,29 @@ impl FromStr for FilesOn {
     }
 }
 
-/// The file system of a trial. Its text names what is not usual: `ssd`, `xfs`, `disk:8ms,40MB/s`, `xfs on disk:8ms,40MB/s`.
+/// The file system of a trial. Its text names only what differs from the default: `ssd`, `xfs`, `disk:8ms,40MB/s`, `xfs
+/// on disk:8ms,40MB/s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FilesSpec {
-    /// Which it is.
+    /// Type of the file system.
     pub system: FileSystem,
-    /// What it lies on.
+    /// The device below it.
     pub on: FilesOn,
 }
 
-/// A text that describes no file system, or no place of one.
+/// Why a text is not a file system or a device for one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
-    /// There is none of this name.
-    #[error("`{0}` is no file system of a guest: take ext4, xfs, btrfs or tmpfs")]
+    /// There is no file system with this name.
+    #[error("`{0}` is not a file system for a guest: use ext4, xfs, btrfs or tmpfs")]
     System(String),
-    /// What it lies on is no disk.
+    /// The device is not a disk.
     #[error("files lie on ssd, null or a disk: {0}")]
     Disk(#[source] DiskError),
 }
 
 impl FilesSpec {
-    /// This one, but for what is named.
+    /// The same specification with the given parts replaced.
     #[must_use]
     pub fn with(self, system: Option<FileSystem>, on: Option<FilesOn>) -> Self {
         Self {
@@ -122,7 +125,8 @@ impl FilesSpec {
         }
     }
 
-    /// Whether it is what every trial had before there was a choice. Such subjects are written as they always were.
+    /// True if it is the default, which every trial had before there was a choice. It is then omitted from the subject,
+    /// so that old subjects keep their keys.
     #[allow(
         clippy::trivially_copy_pass_by_ref,
         reason = "the form that serde's attribute calls"
@@ -131,7 +135,7 @@ impl FilesSpec {
         *self == Self::default()
     }
 
-    /// The disk with an arm that it lies on, if it does.
+    /// The rotating disk below the file system; `None` if there is none.
     pub fn disk(self) -> Option<DiskSpec> {
         match (self.system, self.on) {
             (FileSystem::Tmpfs, _) | (_, FilesOn::Ssd | FilesOn::Null) => None,
@@ -139,7 +143,7 @@ impl FilesSpec {
         }
     }
 
-    /// What a label says of it after the swap; nothing where it is as ever.
+    /// Text for a label, after the swap; empty for the default.
     pub fn beside_swap(self) -> String {
         if self.is_default() {
             String::new()

@@ -1,12 +1,12 @@
-//! What a trial produced: the schema, the record file and the wire format.
+//! The result of a trial: schema, record file and wire format.
 //!
-//! A [`Record`] is all that one trial produced, immutable once written. Its [`Subject`] says what was tried, its
-//! [`Maker`] with what, its results are metrics, counters, histograms, series and blobs. Everything but [`Wall`] is
-//! under the record's digest: two exact trials of the same subject have equal digests on any machine.
+//! A [`Record`] is everything that one trial produced, immutable once written. Its [`Subject`] says what was tried, its
+//! [`Maker`] with which program, and its results are metrics, counters, histograms, series and blobs. Everything except
+//! [`Wall`] is covered by the record's digest: two exact trials of the same subject have equal digests on any machine.
 //!
-//! This crate knows nothing of arenas, statistics or reports: it is what they all share. Begin reading in
-//! [`subject`] (what determines a trial) and [`record`] (what comes out), then [`mod@file`] (how it lies on disk) and [`wire`] (how
-//! it leaves a guest).
+//! This crate does not depend on arenas, statistics or reports; all of them use it. Begin reading in [`subject`] (what
+//! determines a trial) and [`record`] (the result), then [`mod@file`] (the format on disk) and [`wire`] (the format in
+//! which a guest returns it).
 
 pub mod disk;
 #[cfg(feature = "file")]

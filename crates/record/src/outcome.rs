@@ -1,10 +1,11 @@
-//! Why a trial must not be used, and what a reader should know of one that may.
+//! Reasons why a trial must not be used, and warnings about one that may be used.
 
 use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::{Bytes, Nanos};
 
-/// Why a trial's numbers must not be used. Shown as is; the trial is kept, shown and excluded.
+/// Why a trial's numbers must not be used. The message is shown as is. Such a trial is stored and shown, but excluded
+/// from comparisons.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Invalid {
@@ -18,7 +19,7 @@ pub enum Invalid {
         /// Time from the start of the scenario.
         after: Nanos,
     },
-    /// The kernel killed a process of the workload at the limit of its memory group.
+    /// The kernel killed a process of the workload at the limit of its control group.
     #[error(
         "the kernel killed {process} after {after} at the limit of its memory group, not of the machine: raise --limit or --swap-max"
     )]
@@ -37,7 +38,7 @@ pub enum Invalid {
     /// The guest's kernel reported an oops, a warning with a stack, or a hung task.
     #[error("the guest kernel reported `{line}`: read the kernel log in the record")]
     Oops {
-        /// The line that gave it away.
+        /// The log line.
         line: String,
     },
     /// The guest stopped making progress.
@@ -45,7 +46,7 @@ pub enum Invalid {
         "the scenario made no progress for {span} of {clock} time: raise --timeout if it is only slow"
     )]
     Hang {
-        /// How long nothing moved.
+        /// Time without progress.
         span: Nanos,
         /// `virtual` or `wall`.
         clock: String,
@@ -56,19 +57,19 @@ pub enum Invalid {
         /// Exit status and the last line of its error output.
         how: String,
     },
-    /// The scenario itself gave up.
+    /// The scenario stopped with an error.
     #[error("the scenario stopped: {why}")]
     Scenario {
-        /// Its own sentence.
+        /// Its error, as a sentence.
         why: String,
     },
-    /// A program of the user's own did not end as expected.
+    /// The user's program did not end as expected.
     #[error("the program {why}")]
     Program {
-        /// What it did.
+        /// What it did, as the rest of a sentence.
         why: String,
     },
-    /// A process of the workload ended by a signal or with an error.
+    /// A process of the workload was killed by a signal or exited with an error.
     #[error("{process} of the workload ended with {how}: read the kernel log in the record")]
     ProcessDied {
         /// Which process.
@@ -76,24 +77,24 @@ pub enum Invalid {
         /// Exit status or signal.
         how: String,
     },
-    /// A setting read back differs from what was asked for.
+    /// A setting does not have the requested value when read back.
     #[error(
         "setting {name} was set to `{wanted}` but reads `{found}`: choose a value the kernel accepts"
     )]
     SettingDidNotStick {
         /// Name of the setting.
         name: String,
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
-        /// What was read back.
+        /// The value that was read back.
         found: String,
     },
-    /// A setting's file is not there or could not be written.
+    /// The file of a setting does not exist or could not be written.
     #[error("setting {name} cannot be applied on this kernel ({why}): remove it from the variant")]
     SettingRefused {
         /// Name of the setting.
         name: String,
-        /// The system's reason.
+        /// The error of the operating system.
         why: String,
     },
     /// The scenario needs reclaim, and the kernel reclaimed nothing.
@@ -106,15 +107,15 @@ pub enum Invalid {
         "at least {events} trace events were lost: shorten the trial (or raise --trace-ring or --trace-limit, where it was lowered), or it explains nothing"
     )]
     LostEvents {
-        /// How many.
+        /// Number of lost events.
         events: u64,
     },
-    /// The guest's CPU halted while it was measured, so that exactness is not proven.
+    /// The guest's CPU halted during the measurement, so the result may not be exact.
     #[error(
         "the guest's CPU went idle {times} times while it was measured: this result is not exact, please report it"
     )]
     Halted {
-        /// Number of times the idle loop ran.
+        /// How often the CPU went idle.
         times: u64,
     },
     /// The output region, a disk or a file system was full.
@@ -122,25 +123,25 @@ pub enum Invalid {
     Full {
         /// What was full.
         what: String,
-        /// How much it holds.
+        /// Its size.
         size: Bytes,
     },
-    /// A count differs from what the scenario's definition demands.
+    /// A count differs from the scenario's definition.
     #[error(
         "the scenario did {found} {what} where its definition says {expected}: please report it"
     )]
     WrongCount {
         /// What was counted.
         what: String,
-        /// What the definition says.
+        /// The count according to the definition.
         expected: u64,
-        /// What was counted.
+        /// The actual count.
         found: u64,
     },
 }
 
 impl Invalid {
-    /// Whether the machine around the arena may be to blame, so that the same trial may go well another time.
+    /// True if the host may be the cause, so that the same trial may succeed another time.
     pub fn is_accident(&self) -> bool {
         match self {
             Self::EmulatorDied { .. } => true,
@@ -150,27 +151,27 @@ impl Invalid {
     }
 }
 
-/// Something a reader of the result should know; the result stands.
+/// A warning about a result that may be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The guest has no high-resolution timers.
     #[error("the guest has no high-resolution timers: device latencies are rounded up to a tick")]
     CoarseTimers,
-    /// A feature asked for is not on this kernel.
+    /// This kernel does not have a requested feature.
     #[error("{feature} is not on this kernel")]
     NotOnThisKernel {
         /// The missing feature.
         feature: String,
     },
-    /// The access log was cut because it outgrew its region.
+    /// The access log is incomplete because it exceeded its space in the region.
     #[error(
         "the access log holds the first {kept} of {total} accesses; histogram and metrics cover all"
     )]
     LogCut {
-        /// Entries kept.
+        /// Number of entries stored.
         kept: u64,
-        /// Accesses made.
+        /// Number of accesses made.
         total: u64,
     },
     /// Free text of a scenario.

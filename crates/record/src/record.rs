@@ -1,4 +1,4 @@
-//! All that one trial produced.
+//! Everything that one trial produced.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::outcome::{Invalid, Warning};
 use crate::subject::{Subject, hex};
 use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 
-/// Newest version of the schema that this program reads; a reader refuses records of a later one. A record has the oldest that
-/// has words for it ([`Subject::schema`]).
+/// Newest schema version that this program reads; a newer record is refused. A record is written with the oldest
+/// version that can express it ([`Subject::schema`]).
 pub const SCHEMA: u32 = 4;
 
-/// With what a record was made.
+/// The program and command that made a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maker {
     /// Version of pagetide.
@@ -22,7 +22,7 @@ pub struct Maker {
     pub command: String,
 }
 
-/// The machine a trial ran on. Outside the digest: an exact trial does not depend on it.
+/// The machine that a trial ran on. Not covered by the digest, because an exact trial does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Processor model.
@@ -37,49 +37,49 @@ pub struct Machine {
     pub system: String,
 }
 
-/// Everything that depends on the machine and the moment. Outside the digest, and marked so wherever it is shown.
+/// Everything that depends on the machine and the time. Not covered by the digest, and marked wherever it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wall {
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// From starting the emulator to the scenario's first instruction.
+    /// Time from starting the emulator to the scenario's first instruction.
     pub to_first_instruction: Nanos,
-    /// From the scenario's first instruction to its end.
+    /// Time from the scenario's first instruction to its end.
     pub scenario: Nanos,
-    /// From the scenario's end to the stored record.
+    /// Time from the end of the scenario to the stored record.
     pub to_stored: Nanos,
-    /// Whole trial.
+    /// Time of the whole trial.
     pub total: Nanos,
-    /// Trials running side by side when this one started, itself included.
+    /// Number of concurrent trials when this one started, including itself.
     pub side_by_side: u32,
-    /// Campaign this trial belongs to.
+    /// Campaign that this trial belongs to.
     pub campaign: String,
-    /// Sampling unit within cell and variant: trials of one unit share a boot or a fresh arena.
+    /// Index of the sampling unit within cell and variant: trials of one unit share a boot or a fresh arena.
     #[serde(default)]
     pub unit: u32,
-    /// Repetition within the unit.
+    /// Index of the repetition within the unit.
     #[serde(default)]
     pub repetition: u32,
     /// The machine.
     pub machine: Machine,
 }
 
-/// Counters of one source before and after the scenario.
+/// Counters of one source, before and after the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// By the kernel's own name: value before, value after.
+    /// Value before and value after, by the kernel's name of the counter.
     pub values: BTreeMap<String, [u64; 2]>,
 }
 
 impl Counters {
-    /// After minus before; `None` where the kernel has no such counter.
+    /// After minus before; `None` if the kernel has no such counter.
     pub fn delta(&self, name: &str) -> Option<u64> {
         self.values
             .get(name)
             .map(|[before, after]| after.wrapping_sub(*before))
     }
 
-    /// Sum of the differences of several counters; `None` where the kernel has none of them.
+    /// Sum of the differences of several counters; `None` if the kernel has none of them.
     pub fn sum(&self, names: &[&str]) -> Option<u64> {
         names
             .iter()
@@ -88,17 +88,17 @@ impl Counters {
     }
 }
 
-/// The proof that the guest's CPU never halted while it was measured.
+/// Evidence that the guest's CPU never halted during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halts {
-    /// `idle_calls` of `/proc/timer_list` before and after; `None` where the kernel does not tell.
+    /// `idle_calls` of `/proc/timer_list` before and after; `None` if the kernel does not show it.
     pub idle_calls: Option<[u64; 2]>,
     /// Idle time of `/proc/stat` in clock ticks before and after.
     pub idle_ticks: [u64; 2],
 }
 
 impl Halts {
-    /// How often the CPU went idle, as far as the kernel tells.
+    /// How often the CPU went idle, as far as the kernel shows it.
     pub fn times(&self) -> u64 {
         let calls = self
             .idle_calls
@@ -107,18 +107,18 @@ impl Halts {
     }
 }
 
-/// What the guest (or the host arena) reports of a trial. All of it is under the digest.
+/// Everything that the guest (or the host arena) reports of a trial. All of it is covered by the digest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// Why the numbers must not be used; empty for a valid trial.
+    /// Reasons why the numbers must not be used; empty for a valid trial.
     pub invalid: Vec<Invalid>,
-    /// What a reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
-    /// Settings as read back after they were applied, and those the arena itself fixes.
+    /// Settings as read back after they were applied, including those that the arena always sets.
     pub settings: BTreeMap<String, String>,
-    /// Facts of the machine inside: release, memory totals, timer resolution, footprint.
+    /// Facts about the guest: release, memory totals, timer resolution, memory used by the kernel.
     pub facts: BTreeMap<String, String>,
-    /// What the scenario measured.
+    /// Metrics of the scenario.
     pub metrics: Vec<Metric>,
     /// Counters by source (`vmstat`, `zram`, …) before and after.
     pub counters: BTreeMap<String, Counters>,
@@ -126,32 +126,33 @@ pub struct Results {
     pub texts: BTreeMap<String, String>,
     /// Log-linear histograms by name, such as `access` in nanoseconds.
     pub histograms: BTreeMap<String, Histogram>,
-    /// From the scenario's start to its end on the trial's clock.
+    /// Time from the scenario's start to its end, on the trial's clock.
     pub elapsed: Nanos,
-    /// The proof of exactness; `None` where it is not needed.
+    /// Evidence of exactness; `None` if it is not needed.
     pub halts: Option<Halts>,
-    /// The last lines of the kernel's log.
+    /// The last lines of the kernel log.
     pub kernel_log: String,
 }
 
-/// All that one trial produced, without its bulk sections (series and blobs), which are read from the file on demand.
+/// Everything that one trial produced, except its bulk sections (series and blobs), which are read from the file on
+/// demand.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of the schema.
+    /// Schema version.
     pub schema: u32,
     /// What determined the trial.
     pub subject: Subject,
-    /// With what it was made.
+    /// The program and command that made it.
     pub maker: Maker,
-    /// What came out.
+    /// Results of the trial.
     pub results: Results,
-    /// Options that the kernel was built with and that bear on memory, without `CONFIG_`; empty where they are not known.
-    /// Outside the digest: the kernel's own speaks for them.
+    /// Memory-related build options of the kernel, without `CONFIG_`; empty if they are not known. Not covered by the
+    /// digest, because the kernel's digest already covers them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel_config: BTreeMap<String, String>,
-    /// What depends on machine and moment; outside the digest.
+    /// Everything that depends on the machine and the time; not covered by the digest.
     pub wall: Wall,
-    /// Digest over the results and every bulk section, in hex.
+    /// Digest of the results and every bulk section, in hex.
     pub digest: String,
     /// Names and sizes of the bulk sections.
     pub sections: Vec<SectionInfo>,
@@ -171,7 +172,7 @@ pub struct SectionInfo {
 }
 
 impl Record {
-    /// Identity of this very record: subject, results and moment.
+    /// Identity of this record: a hash of subject, results, machine and time.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.subject.key());
@@ -180,19 +181,19 @@ impl Record {
         hex(&hash.finalize()[..16])
     }
 
-    /// Whether the numbers may be used.
+    /// True if the numbers may be used.
     pub fn is_valid(&self) -> bool {
         self.results.invalid.is_empty()
     }
 
-    /// Why the numbers must not be used, all reasons in one sentence; `None` where they may.
+    /// The reasons why the numbers must not be used, in one sentence; `None` if they may be used.
     pub fn why_invalid(&self) -> Option<String> {
         let all = self.results.invalid.iter();
         let reasons: Vec<String> = all.map(ToString::to_string).collect();
         (!self.is_valid()).then(|| reasons.join("; "))
     }
 
-    /// The metric of this name.
+    /// The metric with this name.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.results
             .metrics
@@ -200,7 +201,7 @@ impl Record {
             .find(|metric| metric.name == name)
     }
 
-    /// Digest over results and bulk sections: equal digests mean equal trials, bit for bit.
+    /// Digest of results and bulk sections. Equal digests mean that the trials are equal bit by bit.
     pub fn digest_of(results: &Results, sections: &[SectionInfo]) -> String {
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(results).unwrap_or_default());

@@ -1,7 +1,7 @@
-//! What the value of a setting means, however a kernel spells it.
+//! Compares values of settings, whose spelling differs between kernels.
 
-/// What a word of a setting means as a number: booleans have many spellings, masks are hexadecimal, sizes have units
-/// (kernel `lib/kstrtox.c`, `kstrtobool`, and `lib/cmdline.c`, `memparse`).
+/// Numeric value of a word in a setting: booleans have many spellings, masks are hexadecimal, sizes have units (kernel
+/// `lib/kstrtox.c`, `kstrtobool`, and `lib/cmdline.c`, `memparse`). `None` if it is not a number.
 fn number(word: &str) -> Option<u64> {
     match word.to_ascii_lowercase().as_str() {
         "y" | "yes" | "true" | "on" | "enabled" => return Some(1),
@@ -25,13 +25,14 @@ fn number(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Whether two words mean the same.
+/// True if two words have the same meaning.
 fn same(wanted: &str, found: &str) -> bool {
     wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
 }
 
-/// Whether what a file shows means what was or would be written to it: files show choices in brackets, masks in hexadecimal,
-/// booleans as letters or words, sizes without their units.
+/// True if the content `found` of a setting's file has the same meaning as the value `wanted` that was or would be
+/// written to it. Files show choices in brackets, masks in hexadecimal, booleans as letters or words, and sizes without
+/// units.
 pub fn means(found: &str, wanted: &str) -> bool {
     let (wanted, found) = (wanted.trim(), found.trim());
     if wanted == found {
@@ -43,7 +44,7 @@ pub fn means(found: &str, wanted: &str) -> bool {
     {
         return same(wanted, chosen);
     }
-    // `y` to a mask of features switches all of them on (kernel `Documentation/admin-guide/mm/multigen_lru.rst`).
+    // Writing `y` to a mask of features enables all of them (kernel `Documentation/admin-guide/mm/multigen_lru.rst`).
     if wanted.eq_ignore_ascii_case("y") && found.starts_with("0x") {
         return number(found).is_some_and(|mask| mask != 0);
     }
@@ -72,7 +73,7 @@ mod tests {
         assert!(means("0x0000", "0"));
         assert!(!means("100", "60"));
         assert!(means("256\t32\t0", "256 32 0"));
-        // swap/vma_ra_enabled takes 0 and 1 and shows words.
+        // swap/vma_ra_enabled accepts 0 and 1 but shows words.
         for (yes, no) in [("1", "0"), ("true", "false"), ("Y", "N"), ("on", "off")] {
             for (shows_yes, shows_no) in [("true", "false"), ("Y", "N"), ("1", "0")] {
                 assert!(

@@ -16,36 +16,36 @@ use crate::trace_ring::TraceRing;
 /// Identity of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelId {
-    /// Where it came from, as the user named it (`debian:sid`, a path).
+    /// Origin of the kernel, as the user named it (`debian:sid`, a path).
     pub source: String,
     /// Release (`uname -r`).
     pub release: String,
-    /// Version string of the image (`uname -v` and compiler), if it says so.
+    /// Version string of the image (`uname -v` and compiler), if it contains one.
     pub version: String,
     /// GNU build id of vmlinux in hex, if it has one.
     pub build_id: Option<String>,
-    /// Digest over image, configuration and modules.
+    /// Digest of image, configuration and modules.
     pub digest: String,
 }
 
-/// What is compared: a kernel, boot arguments and settings under a short name.
+/// A variant to compare: a kernel, boot arguments and settings with a short name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
-    /// Short name, the column head in tables.
+    /// Short name; the column head in tables.
     pub name: String,
     /// The kernel.
     pub kernel: KernelId,
-    /// Boot arguments added to the arena's own.
+    /// Boot arguments, appended to those of the arena.
     pub boot: Vec<String>,
     /// Settings by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
 }
 
-/// Which kind of arena.
+/// Kind of arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArenaKind {
-    /// Emulated with counted instructions: bit for bit reproducible.
+    /// An emulator that counts instructions: reproducible bit by bit.
     #[default]
     Exact,
     /// A virtual machine in wall-clock time.
@@ -64,34 +64,34 @@ impl fmt::Display for ArenaKind {
     }
 }
 
-/// The arena as far as it determines a result.
+/// The properties of an arena that determine a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArenaSpec {
-    /// Which kind.
+    /// Kind of arena.
     pub kind: ArenaKind,
-    /// Emulator and its version, empty on the host.
+    /// Emulator and its version; empty for the host arena.
     pub emulator: String,
     /// Machine type (`pc-q35-7.2`).
     pub machine: String,
     /// CPU model.
     pub cpu: String,
-    /// Kernel command line in full.
+    /// The whole kernel command line.
     pub cmdline: String,
-    /// Digest of the guest program (the tool's own binary).
+    /// Digest of the guest program.
     pub guest: String,
 }
 
-/// How much memory the workload finds.
+/// Memory available to the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemorySpec {
-    /// Free at the start of the scenario, made equal by a locked ballast.
+    /// Free memory at the start of the scenario, made equal for all kernels by a locked ballast.
     Free(Bytes),
-    /// Total of the machine; the kernel's own footprint is left in.
+    /// Total memory of the machine, including what the kernel uses itself.
     Total(Bytes),
 }
 
 impl MemorySpec {
-    /// The number of bytes, whichever way it is meant.
+    /// The number of bytes, for both kinds.
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Free(b) | Self::Total(b) => b,
@@ -105,7 +105,7 @@ impl Default for MemorySpec {
     }
 }
 
-/// Sizes are written exactly, in the largest binary unit that divides them, so that text and value agree.
+/// Exact text of a size, in the largest binary unit that divides it, so that text and value agree.
 pub(crate) fn exact_size(bytes: Bytes) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
         if bytes.0 != 0 && bytes.0.is_multiple_of(1 << shift) {
@@ -115,7 +115,7 @@ pub(crate) fn exact_size(bytes: Bytes) -> String {
     bytes.0.to_string()
 }
 
-/// Times are written exactly, in the largest unit that divides them.
+/// Exact text of a time, in the largest unit that divides it.
 pub fn exact_time(time: Nanos) -> String {
     for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if time.0 != 0 && time.0.is_multiple_of(scale) {
@@ -137,7 +137,7 @@ impl fmt::Display for MemorySpec {
 impl FromStr for MemorySpec {
     type Err = UnitError;
 
-    /// Parses `160M` (free at start) and `total:160M`.
+    /// Parses `160M` (free at the start) and `total:160M`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         match text.strip_prefix("total:") {
             Some(rest) => rest.parse().map(Self::Total),
@@ -150,7 +150,7 @@ impl FromStr for MemorySpec {
     }
 }
 
-/// Serialises a type through its text form.
+/// Implements serde for a type through its text form.
 macro_rules! serde_as_text {
     ($type:ty) => {
         impl Serialize for $type {
@@ -172,14 +172,14 @@ pub(crate) use serde_as_text;
 
 serde_as_text!(MemorySpec);
 
-/// Which of the two passes of a trial.
+/// The two passes of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
-    /// Times are measured; nothing else observes.
+    /// Times are measured; nothing is traced.
     #[default]
     Timed,
-    /// The same trial with tracepoints and series; its times carry the observer's cost.
+    /// The same trial with tracepoints and series; its times include the cost of observing.
     Observed,
 }
 
@@ -192,39 +192,39 @@ impl fmt::Display for Pass {
     }
 }
 
-/// All that determines a trial. In the exact arena, equal subjects give equal results.
+/// Everything that determines a trial. In the exact arena, equal subjects give equal results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// Name of the scenario.
     pub scenario: String,
-    /// Whether the scenario runs as its original did, faults included.
+    /// Whether the scenario runs exactly as its original did, including the original's mistakes.
     pub as_written: bool,
-    /// Every parameter, resolved to a value in its canonical text.
+    /// Every parameter, resolved to the canonical text of its value.
     pub params: BTreeMap<String, String>,
     /// Seed of the references, the start phase and the small ballast.
     pub seed: u64,
-    /// What is compared.
+    /// The variant: what is compared.
     pub variant: Variant,
-    /// Where it runs.
+    /// The arena that it runs in.
     pub arena: ArenaSpec,
-    /// Memory the workload finds.
+    /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// What it swaps to.
+    /// Kind of swap.
     pub swap: SwapSpec,
     /// Size of the swap device.
     pub swap_size: Bytes,
-    /// Its file system and what that lies on, where it has one.
+    /// Its file system and the device below it; the default if it has none.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// Timed or observed.
     pub pass: Pass,
-    /// Where events of an observed trial wait; the default of a timed one.
+    /// Size of the trace ring of an observed trial; the default for a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
 }
 
 impl Subject {
-    /// The same without what a user calls variant and kernel, which determines nothing.
+    /// The same subject without the user's names for variant and kernel, which do not affect the result.
     #[must_use]
     pub fn unnamed(&self) -> Self {
         let mut subject = self.clone();
@@ -233,7 +233,7 @@ impl Subject {
         subject
     }
 
-    /// Identity of the trial: equal keys mean the same trial, whatever the variant is called.
+    /// Identity of the trial: equal keys mean the same trial, whatever the name of the variant.
     pub fn key(&self) -> String {
         let subject = self.unnamed();
         hex(&Sha256::digest(
@@ -241,13 +241,14 @@ impl Subject {
         ))
     }
 
-    /// Identity of the cell: what a comparison holds fixed (everything but variant, seed and command line).
+    /// Identity of the cell: everything that a comparison holds fixed, which is all except variant, seed and command
+    /// line.
     pub fn cell(&self) -> String {
         let mut subject = self.clone();
         subject.variant = Variant::default();
         subject.seed = 0;
-        // The command line carries the variant's boot arguments, and the guest program may have changed between two
-        // sides of a comparison; comparability of those is judged by the reader of the record, with a warning.
+        // The command line contains the variant's boot arguments, and the guest program may differ between the two
+        // sides of a comparison. The reader of the records decides whether those are comparable, with a warning.
         subject.arena.cmdline = String::new();
         subject.arena.guest = String::new();
         hex(&Sha256::digest(
@@ -255,7 +256,7 @@ impl Subject {
         ))
     }
 
-    /// The first schema of records that has a word for it all. A reader of an older one is told to upgrade.
+    /// The oldest schema version that can express this subject. An older program then reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
         if self.swap.names_how_it_compresses() {
             return 4;
@@ -270,10 +271,10 @@ impl Subject {
         }
     }
 
-    /// A short human label of the cell: scenario and what was chosen around it.
+    /// Short label of the cell for users: the scenario and the main choices.
     pub fn cell_label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
-        // A program is known by its own name.
+        // A program is identified by its own name.
         let command = self.params.get("command").map(|command| {
             let word = command.split(' ').next().unwrap_or_default();
             let name = word.rsplit('/').next().unwrap_or_default();
@@ -291,16 +292,16 @@ impl Subject {
         )
     }
 
-    /// Whether others measured it: nothing is known of memory, swap and causes.
+    /// True if the trial was imported from elsewhere: memory, swap and causes are then unknown.
     pub fn is_imported(&self) -> bool {
         self.arena.machine.starts_with(IMPORTED)
     }
 }
 
-/// How the machine of an imported trial begins; where it came from follows.
+/// Prefix of the machine name of an imported trial; its origin follows.
 pub const IMPORTED: &str = "imported from ";
 
-/// Lower-case hexadecimal of some bytes.
+/// Lower-case hexadecimal text of bytes.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes
@@ -369,7 +370,7 @@ mod tests {
                 .unwrap()
                 .contains(r#""swap":"zram""#)
         );
-        // As of the version before compressors had names.
+        // The key as of the version before compressors could be named.
         assert_eq!(plain.key(), KEY_OF_OLD);
     }
 

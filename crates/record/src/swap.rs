@@ -1,4 +1,4 @@
-//! What a guest swaps to: nothing, compressed memory, a simulated disk, or such a disk behind a compressed cache.
+//! What a guest swaps to: nothing, zram, a simulated disk, or such a disk with zswap.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{DiskError, DiskSpec};
 use crate::subject::{exact_time, serde_as_text};
 
-/// An algorithm that compresses pages, by the name the kernel's files and modules give it.
+/// A compression algorithm, by its name in the kernel's files and modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compressor {
-    /// Built into, or a module of, every kernel since 6.1, and cheap: what is taken where none is named.
+    /// LZ4, the default: fast, and built in or a module in every kernel since 6.1.
     #[default]
     Lz4,
-    /// LZ4 that searches longer.
+    /// LZ4 with a more thorough search.
     Lz4hc,
     /// Zstandard.
     Zstd,
@@ -25,12 +25,12 @@ pub enum Compressor {
     LzoRle,
     /// DEFLATE.
     Deflate,
-    /// 842, made for hardware.
+    /// 842, designed for hardware.
     Eight42,
 }
 
 impl Compressor {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 7] = [
         Self::Lz4,
         Self::Lz4hc,
@@ -41,7 +41,7 @@ impl Compressor {
         Self::Eight42,
     ];
 
-    /// The kernel's name of it.
+    /// Its name in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",
@@ -67,23 +67,23 @@ impl Compressor {
     }
 }
 
-/// What keeps the compressed pages of zswap.
+/// Allocator of the compressed pages of zswap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
-    /// Any number of pages in one, in every kernel and the only one since 6.18: what is taken where none is named.
+    /// The default: packs objects of any size, in every kernel, and the only one since 6.18.
     #[default]
     Zsmalloc,
-    /// Two pages in one, up to 6.14.
+    /// Two objects per page, up to 6.14.
     Zbud,
-    /// Three pages in one, up to 6.14.
+    /// Three objects per page, up to 6.14.
     Z3fold,
 }
 
 impl Pool {
-    /// All of them.
+    /// All allocators.
     pub const ALL: [Self; 3] = [Self::Zsmalloc, Self::Zbud, Self::Z3fold];
 
-    /// The kernel's name of it, which is its module's too.
+    /// Its name in the kernel, which is also the name of its module.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zsmalloc => "zsmalloc",
@@ -109,12 +109,12 @@ fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
     nearest(name, known).map_or(String::new(), |near| format!(", did you mean `{near}`?"))
 }
 
-/// A simulated disk that is swapped to.
+/// A simulated disk for swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwapDisk {
     /// A solid-state disk with this latency per request.
     Ssd(Nanos),
-    /// A disk with an arm.
+    /// A rotating disk.
     Disk(DiskSpec),
 }
 
@@ -127,24 +127,24 @@ impl fmt::Display for SwapDisk {
     }
 }
 
-/// A compressed cache in memory before a disk that is swapped to.
+/// zswap, a compressed cache in memory, with the disk behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Zswap {
-    /// What compresses, where it is named.
+    /// The compressor, if specified.
     pub compressor: Option<Compressor>,
-    /// What keeps the compressed pages, where it is named.
+    /// The allocator, if specified.
     pub pool: Option<Pool>,
-    /// The disk that it lies before.
+    /// The disk behind the cache.
     pub before: SwapDisk,
 }
 
 impl Zswap {
-    /// What keeps the compressed pages.
+    /// The allocator, or the default.
     pub fn pool(self) -> Pool {
         self.pool.unwrap_or_default()
     }
 
-    /// What follows the word `zswap`.
+    /// Parses the text after the word `zswap`.
     fn after_word(rest: &str) -> Result<Self, SwapError> {
         let (how, disk) = match rest.split_once('+') {
             Some((how, disk)) => (how, Some(disk)),
@@ -177,7 +177,7 @@ impl Zswap {
 impl fmt::Display for Zswap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = "zswap".to_owned();
-        // The pool has its place after the compressor.
+        // The pool is written after the compressor.
         if let (Some(_), _) | (None, Some(_)) = (self.compressor, self.pool) {
             text.push(':');
             text.push_str(self.compressor.unwrap_or_default().name());
@@ -190,39 +190,39 @@ impl fmt::Display for Zswap {
     }
 }
 
-/// What the guest swaps to.
+/// Kind of swap of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwapSpec {
     /// No swap.
     None,
-    /// Compressed memory, and what compresses it where that is named.
+    /// zram, with the compressor if specified.
     Zram(Option<Compressor>),
-    /// A compressed cache before a simulated disk.
+    /// zswap with a simulated disk.
     Zswap(Zswap),
     /// A simulated solid-state disk with this latency per request.
     Ssd(Nanos),
-    /// A simulated disk with an arm.
+    /// A simulated rotating disk.
     Disk(DiskSpec),
 }
 
-/// Latency of the simulated solid-state disk where none is given.
+/// Default latency of the simulated solid-state disk.
 pub const SSD_LATENCY: Nanos = Nanos::from_micros(80);
 
-/// The forms of a kind of swap, for help and messages.
+/// The text forms of swap, for help and messages.
 pub const FORMS: &str = "zram, zram:COMPRESSOR (such as zram:zstd), ssd, ssd:LATENCY (such as ssd:80us), disk, disk:SEEK,RATE \
      (such as disk:8ms,40MB/s), zswap:COMPRESSOR:POOL+DISK (such as zswap:zstd:zsmalloc+ssd:80us, the shortest is zswap) or none";
 
 impl SwapSpec {
-    /// Compressed memory with the usual compressor.
+    /// zram with the default compressor.
     pub const ZRAM: Self = Self::Zram(None);
-    /// The usual compressed cache before the usual solid-state disk.
+    /// zswap with the default compressor and the default solid-state disk.
     pub const ZSWAP: Self = Self::Zswap(Zswap {
         compressor: None,
         pool: None,
         before: SwapDisk::Ssd(SSD_LATENCY),
     });
 
-    /// What compresses pages, if anything does.
+    /// The compressor, or the default. Meaningful only for zram and zswap.
     pub fn compressor(self) -> Compressor {
         match self {
             Self::Zram(named) => named.unwrap_or_default(),
@@ -231,12 +231,12 @@ impl SwapSpec {
         }
     }
 
-    /// Whether it is memory, which nothing is written to.
+    /// True if it is zram, so that nothing is written to a disk.
     pub fn is_zram(self) -> bool {
         matches!(self, Self::Zram(_))
     }
 
-    /// The disk that is swapped to, a cache before it or not.
+    /// The swap disk, with or without zswap; `None` without a disk.
     pub fn on_disk(self) -> Option<SwapDisk> {
         match self {
             Self::None | Self::Zram(_) => None,
@@ -246,12 +246,12 @@ impl SwapSpec {
         }
     }
 
-    /// Whether that disk has an arm.
+    /// True if the swap disk is a rotating disk.
     pub fn has_arm(self) -> bool {
         matches!(self.on_disk(), Some(SwapDisk::Disk(_)))
     }
 
-    /// Whether it has words that only records of schema 4 have.
+    /// True if its text form needs schema version 4.
     pub(crate) fn names_how_it_compresses(self) -> bool {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
     }
@@ -276,41 +276,41 @@ impl fmt::Display for SwapSpec {
     }
 }
 
-/// A text that names no kind of swap.
+/// Why a text is not a kind of swap.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SwapError {
     /// The kind is unknown.
     #[error("`{0}` is no kind of swap: use {FORMS}")]
     Unknown(String),
     /// The compressor is unknown.
-    #[error("`{name}` compresses no swap: use one of {known}{suggestion}")]
+    #[error("`{name}` is not a compressor of swap: use one of {known}{suggestion}")]
     Compressor {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
-        /// The nearest of those.
+        /// The most similar of them.
         suggestion: String,
     },
     /// The pool is unknown.
-    #[error("`{name}` is no pool of zswap: use one of {known}{suggestion}")]
+    #[error("`{name}` is not a pool of zswap: use one of {known}{suggestion}")]
     Pool {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
-        /// The nearest of those.
+        /// The most similar of them.
         suggestion: String,
     },
-    /// What zswap would lie before is no disk.
+    /// zswap needs a disk, but the given kind of swap is not one.
     #[error(
-        "zswap lies before a disk, and `{0}` is none: write zswap+ssd:80us or zswap+disk:8ms,40MB/s"
+        "zswap needs a disk behind it, and `{0}` is not one: write zswap+ssd:80us or zswap+disk:8ms,40MB/s"
     )]
     Before(String),
-    /// The latency is no time.
+    /// The latency is not a time.
     #[error(transparent)]
     Latency(#[from] UnitError),
-    /// The disk is none.
+    /// The disk cannot be parsed.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -438,7 +438,7 @@ mod tests {
         ] {
             let why = why(text);
             assert!(
-                why.contains("compresses no swap: use one of lz4, lz4hc, zstd"),
+                why.contains("is not a compressor of swap: use one of lz4, lz4hc, zstd"),
                 "{text:?}: {why}"
             );
         }
@@ -451,7 +451,7 @@ mod tests {
         ] {
             let why = why(text);
             assert!(
-                why.contains("is no pool of zswap: use one of zsmalloc, zbud, z3fold"),
+                why.contains("is not a pool of zswap: use one of zsmalloc, zbud, z3fold"),
                 "{text:?}: {why}"
             );
         }
@@ -462,7 +462,7 @@ mod tests {
             "zswap:lz4+zswap+ssd",
         ] {
             assert!(
-                why(text).starts_with("zswap lies before a disk"),
+                why(text).starts_with("zswap needs a disk behind it"),
                 "{text:?}: {}",
                 why(text)
             );

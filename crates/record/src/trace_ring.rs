@@ -1,4 +1,4 @@
-//! The kernel's ring buffer in which events of an observed trial wait until they are read.
+//! The kernel's ring buffer that holds the events of an observed trial until they are read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,29 +10,30 @@ use crate::subject::{exact_size, serde_as_text};
 
 /// Size of the ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
 ///
-/// It decides what the trace loses, so it is part of what determines an observed trial; a timed one has no ring.
+/// It determines which events are lost, so it is part of the subject of an observed trial. A timed trial has no ring
+/// buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceRing(Bytes);
 
 impl TraceRing {
-    /// The smallest: the kernel's own least, two pages.
+    /// The smallest size: the kernel's minimum of two pages.
     pub const LEAST: Self = Self(Bytes(8 << 10));
-    /// The largest, and the default. More would not fit into the memory that every trial sets aside for an observer; at 80 MB
-    /// of events a second, more than any kernel writes, it is half full when it is read.
+    /// The largest size, and the default. More would not fit into the memory that every trial reserves for an observer.
+    /// At 80 MB of events per second, more than any kernel writes, it is half full when it is read.
     pub const MOST: Self = Self(Bytes(4 << 20));
 
-    /// The size.
+    /// Size in bytes.
     pub const fn bytes(self) -> Bytes {
         self.0
     }
 
-    /// Whether it is the default.
+    /// True if it is the default.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// All there are, the largest first.
+    /// All sizes, largest first.
     pub fn all() -> impl Iterator<Item = Self> {
         let smaller = |ring: &Self| (*ring > Self::LEAST).then_some(Self(Bytes(ring.0.0 / 2)));
         std::iter::successors(Some(Self::MOST), smaller)
@@ -51,9 +52,9 @@ impl fmt::Display for TraceRing {
     }
 }
 
-/// Why a text is no size of a ring.
+/// Why a text is not a size of a ring buffer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no size of a trace ring: give a power of two from 8K to 4M, as 64K")]
+#[error("`{0}` is not a size of a trace ring: give a power of two from 8K to 4M, such as 64K")]
 pub struct TraceRingError(String);
 
 impl FromStr for TraceRing {

@@ -1,13 +1,13 @@
-//! How a trial's output leaves its arena: a region of memory that both sides map.
+//! How the output of a trial leaves its arena: a memory region that both sides map.
 //!
-//! In a guest the region is the memory of a PCI device backed by a file of the host, so that writing it costs a store,
-//! takes nothing of the guest's own memory and cannot bring host timing in. On the host it is plain shared memory.
+//! In a guest the region is the memory of a PCI device backed by a file of the host. So writing costs one store, uses
+//! none of the guest's memory, and does not depend on the timing of the host. On the host it is plain shared memory.
 //!
-//! Layout, little endian: a head of one page (see the offsets below), then frames. A frame is 64 bytes of head (magic
-//! u32, kind u32, capacity u64, length u64, name of 40 bytes padded with zeros), then `capacity` bytes, the next frame
-//! 64-byte aligned. A frame is counted when its magic is written, which is the last thing the writer does.
+//! Layout, little endian: a head of one page (see [`Head`]), then frames. A frame is a head of 64 bytes (magic u32,
+//! kind u32, capacity u64, length u64, name of 40 bytes padded with zeros), then `capacity` bytes; the next frame is
+//! 64-byte aligned. A frame is complete when its magic is written, which the writer does last.
 
-// The region is page aligned and every frame 64-byte aligned, so that narrower pointers may be cast.
+// The region is page-aligned and every frame 64-byte aligned, so narrower pointers may be cast.
 #![allow(clippy::cast_ptr_alignment)]
 
 use std::io;
@@ -22,10 +22,10 @@ pub const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"FRAM");
 pub const HEAD: usize = 4096;
 /// Size of a frame's head and alignment of frames.
 pub const FRAME_HEAD: usize = 64;
-/// Longest name of a frame.
+/// Longest name of a frame in bytes.
 pub const NAME: usize = 40;
 
-/// What a frame holds.
+/// Content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of this number.
+    /// The kind with this number; `None` if it is unknown.
     pub const fn from_u32(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Results),
@@ -53,24 +53,24 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Phase {
-    /// Nothing was written yet.
+    /// Nothing has been written yet.
     Boot = 0,
-    /// At the ready point.
+    /// The guest is at the ready point.
     Ready = 1,
-    /// Applying settings, filling the ballast.
+    /// Settings are applied and the ballast is filled.
     Preparing = 2,
     /// The scenario runs.
     Running = 3,
-    /// The scenario ended; counters are read.
+    /// The scenario has ended; counters are read.
     Ended = 4,
     /// All frames are written.
     Done = 5,
-    /// The kernel's functions are listed too, after an observed trial.
+    /// The list of the kernel's functions is written too, after an observed trial.
     Listed = 6,
 }
 
 impl Phase {
-    /// The phase of this number, the last one for unknown numbers.
+    /// The phase with this number; the last phase for unknown numbers.
     pub const fn from_u32(number: u32) -> Self {
         match number {
             0 => Self::Boot,
@@ -84,28 +84,28 @@ impl Phase {
     }
 }
 
-/// The region's head, as it lies in memory.
+/// The head of the region in memory.
 #[repr(C)]
 pub struct Head {
-    /// [`MAGIC`], written by whoever makes the region.
+    /// [`MAGIC`], written by the process that creates the region.
     magic: AtomicU64,
     /// Size of the region.
     size: AtomicU64,
-    /// Offset of the first free byte. Private, because frames are exclusive only as long as it never goes back.
+    /// Offset of the first free byte. Private, because frames are exclusive only if it never decreases.
     used: AtomicU64,
-    /// The trial's clock in nanoseconds, renewed now and then: it moves as long as the arena lives.
+    /// The trial's clock in nanoseconds, updated from time to time: it advances as long as the arena runs.
     pub clock: AtomicU64,
-    /// Steps the scenario has done.
+    /// Completed steps of the scenario.
     pub done: AtomicU64,
-    /// Steps the scenario will do, zero where unknown.
+    /// Total steps of the scenario; zero if unknown.
     pub total: AtomicU64,
     /// [`Phase`].
     pub phase: AtomicU32,
-    /// Set where something did not fit.
+    /// Set if some output did not fit.
     pub full: AtomicU32,
 }
 
-/// A region that this process maps, for `'m`. Cheap to copy; several processes may write at once.
+/// A region that is mapped by this process for `'m`. Cheap to copy; several processes may write concurrently.
 #[derive(Clone, Copy, Debug)]
 pub struct Region<'m> {
     base: *mut u8,
@@ -119,17 +119,17 @@ unsafe impl Send for Region<'_> {}
 // SAFETY: as for `Send`: all that a shared reference allows goes through those atomics.
 unsafe impl Sync for Region<'_> {}
 
-/// Output does not fit the region.
+/// Output does not fit into the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the output region of {size} bytes cannot take {wanted} more: shorten the scenario")]
 pub struct RegionFull {
     /// Size of the region.
     pub size: usize,
-    /// Bytes that were asked for.
+    /// Number of bytes requested.
     pub wanted: usize,
 }
 
-/// A frame being written; counted only once [`Frame::finish`] was called. It cannot outlive the mapping.
+/// A frame being written. It is complete only after [`Frame::finish`]. It cannot outlive the mapping.
 pub struct Frame<'m> {
     head: *mut u8,
     body: *mut u8,
@@ -142,12 +142,11 @@ pub struct Frame<'m> {
 unsafe impl Send for Frame<'_> {}
 
 impl<'m> Region<'m> {
-    /// Takes a mapping of `size` bytes at `base`.
+    /// Wraps a mapping of `size` bytes at `base`.
     ///
     /// # Safety
     /// `base` must be the page-aligned start of a mapping of `size` bytes, at least two pages, that stays mapped during
-    /// `'m`. Meanwhile whoever maps it, here or in another process, must reach its head and unfinished frames through
-    /// regions alone.
+    /// `'m`. In that time every process that maps it must access its head and unfinished frames only through regions.
     pub const unsafe fn new(base: *mut u8, size: usize) -> Self {
         Self {
             base,
@@ -156,7 +155,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    /// The same region without what lies at `size` and behind it: no frame handed out by it reaches there.
+    /// The same region limited to `size` bytes: it creates no frames beyond that.
     #[must_use]
     pub fn up_to(self, size: usize) -> Self {
         Self {
@@ -172,10 +171,10 @@ impl<'m> Region<'m> {
         unsafe { &*self.base.cast::<Head>() }
     }
 
-    /// Makes an empty region of it.
+    /// Initialises the region as empty.
     ///
     /// # Safety
-    /// No frame handed out before may be used any more, by any process: its bytes are handed out again.
+    /// No existing frame may be used any more, by any process, because its bytes will be allocated again.
     pub unsafe fn format(&self) {
         let head = self.head();
         head.size.store(self.size as u64, Ordering::Relaxed);
@@ -188,23 +187,23 @@ impl<'m> Region<'m> {
         head.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Says which phase the trial is in.
+    /// Sets the phase of the trial.
     pub fn set_phase(&self, phase: Phase) {
         self.head().phase.store(phase as u32, Ordering::Release);
     }
 
-    /// Which phase the trial is in.
+    /// The phase of the trial.
     pub fn phase(&self) -> Phase {
         Phase::from_u32(self.head().phase.load(Ordering::Acquire))
     }
 
-    /// Bytes still free.
+    /// Number of free bytes for a frame.
     pub fn free(&self) -> usize {
         let used = usize::try_from(self.head().used.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         self.size.saturating_sub(used.saturating_add(FRAME_HEAD))
     }
 
-    /// Hands out a frame of `capacity` bytes.
+    /// Allocates a frame of `capacity` bytes. Fails if the region has no space for it.
     pub fn frame(&self, kind: Kind, name: &str, capacity: usize) -> Result<Frame<'m>, RegionFull> {
         let full = RegionFull {
             size: self.size,
@@ -247,7 +246,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    /// Writes a whole frame.
+    /// Writes a complete frame. Fails if the region has no space for it.
     pub fn write(&self, kind: Kind, name: &str, bytes: &[u8]) -> Result<(), RegionFull> {
         let mut frame = self.frame(kind, name, bytes.len())?;
         frame.body()[..bytes.len()].copy_from_slice(bytes);
@@ -264,12 +263,12 @@ impl Frame<'_> {
         unsafe { std::slice::from_raw_parts_mut(self.body, self.capacity) }
     }
 
-    /// Bytes that can be written.
+    /// Number of bytes that can be written.
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Counts the frame with its first `length` bytes.
+    /// Completes the frame with its first `length` bytes.
     pub fn finish(self, length: usize) {
         // SAFETY: the head was handed out with the body to this frame alone, is 64-byte aligned, and is mapped as long as
         // the frame lives. Readers look at it only after they have seen the magic, which is stored last.
@@ -283,10 +282,10 @@ impl Frame<'_> {
     }
 }
 
-/// A complete frame as the reader sees it.
+/// A complete frame from the view of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameView<'a> {
-    /// What it holds.
+    /// Content of the frame.
     pub kind: Kind,
     /// Its name.
     pub name: &'a str,
@@ -294,22 +293,21 @@ pub struct FrameView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Where a complete frame lies in its region.
+/// Position of a complete frame in its region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// What it holds.
+    /// Content of the frame.
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// Offset of its bytes.
+    /// Offset of its bytes in the region.
     pub at: u64,
     /// Number of its bytes.
     pub length: u64,
 }
 
-/// Finds the complete frames of a region of `size` bytes by their heads, which `read` copies from an offset: for a reader
-/// that does not map what another process may still write. Frames that were begun but not finished are passed over; a
-/// damaged head ends the walk.
+/// Finds the complete frames of a region of `size` bytes. `read` copies bytes from an offset, for a reader that does
+/// not map memory that another process may still write. Unfinished frames are skipped; a damaged head ends the search.
 pub fn places(
     size: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
@@ -334,8 +332,8 @@ pub fn places(
     Ok(found)
 }
 
-/// Reads a frame's head: where the next frame starts, and the frame, if it is complete and known. `None` where the head
-/// contradicts itself.
+/// Parses the head of a frame: returns the position of the next frame, and the frame if it is complete and of a known
+/// kind. `None` if the head is inconsistent.
 fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
     let word = |o: usize| head.get(o..o + 4)?.try_into().ok().map(u32::from_le_bytes);
     let long = |o: usize| head.get(o..o + 8)?.try_into().ok().map(u64::from_le_bytes);
@@ -365,7 +363,7 @@ fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<Place>)> {
     Some((next, place))
 }
 
-/// Reads the complete frames of a region's bytes, as [`places`] finds them. Never panics, whatever the bytes.
+/// Reads the complete frames of a region's bytes, like [`places`]. Never panics, whatever the bytes.
 pub fn frames(region: &[u8]) -> impl Iterator<Item = FrameView<'_>> {
     let copy = |at: u64, buffer: &mut [u8]| {
         let at = usize::try_from(at).map_err(|_| io::ErrorKind::UnexpectedEof)?;

@@ -1,4 +1,4 @@
-//! Record files and the wire format, fuzzed.
+//! Fuzzes record files and the wire format.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
