@@ -1,4 +1,4 @@
-//! Fetches the three kernels a first run compares, or those named, and prints what was found:
+//! Fetches the three kernels that a first run compares, or the named ones, and prints their details:
 //! `cargo run -p pagetide-kernel --example fetch_defaults [KERNEL…]`.
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
-//! Debian packages through the machine's own apt.
+//! Debian packages, fetched through the machine's apt.
 //!
-//! `sources.rs` asks it for the mirrors the machine already uses, `state.rs` runs apt in a folder of its own, `select.rs`
-//! chooses among what an archive offers. The archive is a trait so that choosing is tested without any network.
+//! `sources.rs` reads the machine's mirrors from its apt, `state.rs` runs apt with a private state, `select.rs` chooses
+//! among the packages of an archive. [`Archive`] is a trait, so the choice can be tested without a network.
 
 mod select;
 mod sources;
@@ -18,23 +18,25 @@ pub use select::{Choice, KernelQuery, candidates, with_parts};
 pub use sources::Sites;
 pub use state::{Apt, Programs};
 
-/// Somewhere packages can be looked up and fetched from.
+/// A source of Debian packages: lists them and fetches them.
 pub trait Archive {
-    /// Its name in messages: a suite, say.
+    /// The name of the archive in messages, such as a suite.
     fn place(&self) -> String;
 
-    /// Fetches the lists of packages anew; returns the suites that could not be had and that it can do without.
+    /// Fetches the package lists again. Returns the optional suites that could not be fetched; fails if a required one
+    /// could not.
     fn update(&mut self) -> Result<Vec<String>, KernelError>;
 
-    /// How long ago the lists were fetched, in seconds; `None` if there are none.
+    /// Age of the package lists in seconds; `None` if there are none.
     fn age(&self) -> Option<u64>;
 
-    /// Names of all packages that begin so.
+    /// Names of all packages that begin with `start`.
     fn names(&self, start: &str) -> Result<Vec<String>, KernelError>;
 
-    /// Every version of these packages; names that are not there are passed over.
+    /// The control fields of these packages, every version of each. Names that are not in the archive are ignored.
     fn show(&self, names: &[&str]) -> Result<Vec<Control>, KernelError>;
 
-    /// Fetches one package into an empty folder, checked against the archive's signature.
+    /// Downloads one package into `into`, which must be empty, and returns the file. The archive's signature is
+    /// checked.
     fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError>;
 }

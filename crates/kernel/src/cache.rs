@@ -1,11 +1,11 @@
-//! The folder where unpacked kernels are kept.
+//! The cache: the folder that holds the unpacked kernels.
 //!
 //! ```text
 //! kernels/DIGEST/   image, config, modules/, kernel.json
-//! pins/             what each reference was last resolved to
-//! apt/SUITE/        private apt state: lists and sources, nothing of the machine's own
-//! tmp/              kernels on their way in; each folder locked by its maker
-//! lock              held while a folder in tmp/ is made
+//! pins/             the kernel that each reference was last resolved to
+//! apt/SUITE/        private apt state: package lists and sources
+//! tmp/              kernels being added; each folder is locked by the process that fills it
+//! lock              held while a folder in tmp/ is created
 //! ```
 
 use std::env;
@@ -22,7 +22,8 @@ use crate::step::{Step, Watch};
 use crate::stop::Stop;
 use crate::version;
 
-/// Where the cache lies: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`.
+/// The folder of the cache: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`. Fails if none
+/// of these variables is set.
 pub fn cache_root() -> Result<PathBuf, KernelError> {
     root_from(|name| {
         env::var_os(name)
@@ -40,7 +41,7 @@ fn root_from(var: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, KernelErr
         .ok_or(KernelError::NoCacheRoot)
 }
 
-/// The kernels kept on this machine.
+/// The cache of kernels on this machine.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
@@ -48,10 +49,10 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache at `root`, creating it if needed, and removes what interrupted runs left half-written.
+    /// Opens the cache at `root`, creating it if needed. Removes what interrupted runs left half written.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, KernelError> {
         let root = root.into();
-        // apt runs in other folders, where a relative root would mean another place.
+        // apt runs in another working directory, where a relative path would point elsewhere.
         let root = std::path::absolute(&root).map_err(KernelError::cache("making", &root))?;
         for folder in ["kernels", "pins", "tmp"] {
             let path = root.join(folder);
@@ -62,18 +63,18 @@ impl Cache {
         Ok(Self { root, stop })
     }
 
-    /// The same cache, in which fetching and unpacking end when `stop` is set.
+    /// The same cache, but fetching and unpacking fail with [`KernelError::Stopped`] once `stop` is set.
     #[must_use]
     pub fn stopping_by(self, stop: Stop) -> Self {
         Self { stop, ..self }
     }
 
-    /// What ends fetching and unpacking.
+    /// The flag that stops fetching and unpacking.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }
 
-    /// The folder of the cache.
+    /// The root folder of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -82,7 +83,7 @@ impl Cache {
         Pins::of(&self.root)
     }
 
-    /// The kernel of this digest.
+    /// The kernel with this digest; fails if it is not in the cache or its folder is damaged.
     pub fn get(&self, digest: &Digest) -> Result<Kernel, KernelError> {
         Kernel::open(&self.folder_of(digest))
     }
@@ -91,7 +92,7 @@ impl Cache {
         self.root.join("kernels").join(digest.as_str())
     }
 
-    /// All kernels, oldest release first. A damaged one is left out.
+    /// All kernels in the cache, oldest release first. Damaged ones are left out.
     pub fn list(&self) -> Result<Vec<Kernel>, KernelError> {
         let folder = self.root.join("kernels");
         let entries = fs::read_dir(&folder).map_err(KernelError::cache("reading", &folder))?;
@@ -105,9 +106,9 @@ impl Cache {
         Ok(kernels)
     }
 
-    /// The kernel with this release, label, series, or digest (or its first 6 digits or more).
+    /// The kernel with this release, label, series or digest (6 or more leading digits are enough).
     ///
-    /// `None` if there is none; an error if there are several.
+    /// Returns `None` if no kernel matches and an error if several do.
     pub fn find(&self, name: &str) -> Result<Option<Kernel>, KernelError> {
         let kernels = self.list()?;
         let by_digest = name.len() >= 6 && name.bytes().all(|c| c.is_ascii_hexdigit());
@@ -136,7 +137,7 @@ impl Cache {
         Ok(None)
     }
 
-    /// References that stand for this kernel.
+    /// References that are pinned to this kernel, sorted.
     pub fn references_to(&self, digest: &Digest) -> Vec<String> {
         let mut references: Vec<String> = self
             .pins()
@@ -149,38 +150,39 @@ impl Cache {
         references
     }
 
-    /// Removes a kernel and every reference to it.
+    /// Removes a kernel and all references pinned to it.
     pub fn remove(&self, digest: &Digest) -> Result<(), KernelError> {
         self.put_away(digest)?;
         self.pins().forget(digest)
     }
 
-    /// Removes a kernel's files; references to it stay, as it may come back.
+    /// Removes a kernel's files. References stay pinned, because the kernel may be fetched again.
     fn put_away(&self, digest: &Digest) -> Result<(), KernelError> {
         let folder = self.folder_of(digest);
-        // Out of sight in one step; what an interruption leaves behind is cleared at the next start.
+        // One rename hides the kernel at once. If the removal is interrupted, the next start removes the rest.
         let stage = Stage::new(self, &folder)?;
         let gone = stage.folder().join("removed");
         fs::rename(&folder, &gone).map_err(KernelError::cache("removing", &folder))?;
         fs::remove_dir_all(&gone).map_err(KernelError::cache("removing", &folder))
     }
 
-    /// Bytes everything in the cache takes, apt's lists included.
+    /// Size of everything in the cache in bytes, package lists included.
     pub fn size(&self) -> Result<u64, KernelError> {
         let mut bytes = 0;
         for path in files_under(&self.root)? {
-            // Others may remove files meanwhile.
+            // Other processes may remove files at the same time.
             bytes += fs::metadata(&path).map_or(0, |data| data.len());
         }
         Ok(bytes)
     }
 
-    /// Reads all of a kernel again and compares it with its digest.
+    /// Reads all files of a kernel and compares them with its digest; a difference is [`KernelError::CacheDamaged`].
     pub fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
         kernel.verify()
     }
 
-    /// The kernel of this digest, after comparing it with its digest. A damaged one is removed, and that is reported.
+    /// The kernel with this digest, after its files were compared with the digest. A damaged kernel is reported to
+    /// `watch` and removed; the result is then `None`.
     pub(crate) fn proven(&self, digest: &Digest, watch: &mut Watch) -> Option<Kernel> {
         if !self.folder_of(digest).exists() {
             return None;
@@ -197,7 +199,7 @@ impl Cache {
                     other => other.to_string(),
                 };
                 watch(&Step::Damaged { kernel: name, why });
-                // If it cannot be removed, nothing can be put in its place either, and that will be the error.
+                // If the removal fails, adding the kernel again fails too and reports the error.
                 let _ = self.put_away(digest);
                 None
             }

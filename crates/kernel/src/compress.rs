@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-/// A compression, known by its magic number.
+/// A compression format, recognised by its magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// RFC 1952.
@@ -15,16 +15,16 @@ pub enum Compression {
     Zstd,
     /// LZ4's legacy frame, the one kernel images use.
     Lz4,
-    /// Bzip2, which is recognised but not read.
+    /// Bzip2: recognised, but not decompressed.
     Bzip2,
-    /// LZO, which is recognised but not read.
+    /// LZO: recognised, but not decompressed.
     Lzo,
 }
 
 impl Compression {
-    /// The compression whose magic number these bytes start with.
+    /// The compression format whose magic number `start` begins with.
     ///
-    /// The list is the one in the kernel's `lib/decompress.c`.
+    /// The list is that of the kernel's `lib/decompress.c`.
     pub fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b | 0x9e, ..] => Some(Self::Gzip),
@@ -38,7 +38,8 @@ impl Compression {
         }
     }
 
-    /// A reader of what `from` holds; memory is bounded by the format's own window, at most 256 MiB.
+    /// A reader that decompresses `from`. It uses at most 256 MiB of memory. Fails for formats that cannot be
+    /// decompressed here.
     pub fn reader<'a>(self, from: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         match self {
             Self::Gzip => Ok(Box::new(flate2::read::GzDecoder::new(from))),
@@ -52,7 +53,8 @@ impl Compression {
             }
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::new(from)?;
-                // The kernel's own images are packed with `--ultra -22`, which the default window limit refuses.
+                // The kernel's images are compressed with `--ultra -22`, which needs more than the default window
+                // limit.
                 decoder.window_log_max(WINDOW_BITS)?;
                 Ok(Box::new(decoder))
             }
@@ -65,13 +67,13 @@ impl Compression {
     }
 }
 
-/// What a decoder may allocate, in bytes.
+/// Most memory that a decoder may allocate, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
-/// The same as a power of two.
+/// The same limit as a power of two.
 const WINDOW_BITS: u32 = 28;
 
-/// Reads at most `limit` bytes of what `bytes` holds, compressed or not; more is an error, so that a small file cannot
-/// fill memory.
+/// Returns `bytes` decompressed, or unchanged if they are not compressed. More than `limit` bytes of output are an
+/// error, so a small file cannot fill the memory.
 pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     let Some(compression) = Compression::of(bytes) else {
         return Ok(bytes.to_vec());
@@ -90,11 +92,12 @@ pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// Block size of the legacy frame, in bytes uncompressed.
+/// Size of a block in LZ4's legacy frame before compression, in bytes.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
-/// Reads LZ4's legacy frame: a magic number, then blocks of up to 8 MiB, each after its compressed length (little
-/// endian). The kernel's build appends the uncompressed length, four bytes too few to be a block; reading ends there.
+/// Decompresses LZ4's legacy frame: a magic number, then blocks of up to 8 MiB, each preceded by its compressed length
+/// (little endian). The kernel's build appends the uncompressed length; these four bytes are no block and end the
+/// reading.
 struct Lz4Legacy<R> {
     from: R,
     started: bool,
@@ -128,7 +131,7 @@ impl<R: Read> Lz4Legacy<R> {
             Err(e) => return Err(e),
         }
         let length = u32::from_le_bytes(word);
-        // Incompressible data grows by less than one part in 255 (LZ4's own bound).
+        // Incompressible data grows by less than 1/255 (LZ4's documented bound).
         let most = LZ4_BLOCK_BYTES + LZ4_BLOCK_BYTES / 255 + 16;
         let mut packed = Vec::new();
         self.from

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-/// What a configuration says of one option.
+/// The value of one option in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
     /// `=y`: built in.
     Yes,
     /// `=m`: built as a module.
     Module,
-    /// `is not set`, or not mentioned at all.
+    /// `is not set`, or not mentioned.
     No,
-    /// A number or a text; texts without their quotes.
+    /// A number or a string, without quotes.
     Value(String),
 }
 
 impl Setting {
-    /// Whether the option is there, built in or as a module (or has a value).
+    /// Whether the option is built in, built as a module, or has a value.
     pub fn is_on(&self) -> bool {
         *self != Self::No
     }
 }
 
-/// Options that can change what reclaim does or what it costs: for what was built in, and for what debugging takes.
+/// Options that can change what reclaim does or costs: features that are built in, and debugging options.
 const OF_MEMORY: [&str; 63] = [
     "LRU_GEN",
     "LRU_GEN_ENABLED",
@@ -89,14 +89,14 @@ const OF_MEMORY: [&str; 63] = [
     "FUNCTION_TRACER",
 ];
 
-/// A `.config`: the options that are set.
+/// A parsed `.config`: the options that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     options: BTreeMap<String, Setting>,
 }
 
 impl Config {
-    /// Reads the lines of a `.config`; anything that is no `CONFIG_X=…` line is passed over.
+    /// Parses a `.config`; lines that are not `CONFIG_X=…` are ignored.
     pub fn parse(text: &str) -> Self {
         let options = text
             .lines()
@@ -106,13 +106,13 @@ impl Config {
         Self { options }
     }
 
-    /// The setting of an option, named with or without `CONFIG_`.
+    /// The setting of an option; the prefix `CONFIG_` may be omitted.
     pub fn get(&self, option: &str) -> Setting {
         let name = option.strip_prefix("CONFIG_").unwrap_or(option);
         self.options.get(name).cloned().unwrap_or(Setting::No)
     }
 
-    /// The options that bear on memory, as far as they are set, with their values: `y`, `m`, a number or a text.
+    /// Values of the memory-related options that are set: `y`, `m`, a number or a string.
     pub fn of_memory(&self) -> BTreeMap<String, String> {
         let shown = |setting: &Setting| match setting {
             Setting::Yes => Some("y".to_owned()),
@@ -126,12 +126,12 @@ impl Config {
             .collect()
     }
 
-    /// Whether no option at all is set, as in a file that is no configuration.
+    /// Whether no option is set, as in a file that is not a configuration.
     pub fn is_empty(&self) -> bool {
         self.options.is_empty()
     }
 
-    /// Options set differently here and there: name without `CONFIG_`, here, there.
+    /// Options whose settings differ: name without `CONFIG_`, setting in `self`, setting in `other`.
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<(&'a str, Setting, Setting)> {
         let names: std::collections::BTreeSet<&str> = self
             .options

@@ -1,4 +1,5 @@
-//! Debian packages, unpacked in process: an `ar` archive of a version, a control archive and a data archive (deb(5)).
+//! Debian packages, unpacked without dpkg: an `ar` archive that holds a version, a control archive and a data archive
+//! (deb(5)).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -9,16 +10,16 @@ use crate::error::KernelError;
 use crate::modules::module_name;
 use crate::stage::{Stage, names};
 
-/// A package file whose outline was read.
+/// A package file whose list of members and control fields were read.
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,
     members: Vec<Member>,
-    /// What its control file says.
+    /// The fields of its control file.
     pub control: Control,
 }
 
-/// The fields of a control paragraph that matter here.
+/// The fields of a control paragraph that are used here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Control {
     /// `Package`.
@@ -29,12 +30,12 @@ pub struct Control {
     pub architecture: String,
     /// `Depends`.
     pub depends: String,
-    /// `Size`: bytes of the package file; only lists of packages have it.
+    /// `Size`: bytes of the package file. Only package lists have this field.
     pub size: Option<u64>,
 }
 
 impl Control {
-    /// Reads one paragraph (deb822(5)); continuation lines are joined.
+    /// Parses one paragraph (deb822(5)); continuation lines are joined.
     pub fn parse(paragraph: &str) -> Self {
         let mut control = Self::default();
         let mut field: Option<&mut String> = None;
@@ -70,7 +71,7 @@ impl Control {
         format!("{}={}", self.package, self.version)
     }
 
-    /// Packages split off from this one: the `linux-*` dependencies on exactly this version.
+    /// Names of the packages split off from this one: its dependencies on `linux-*` in exactly this version.
     pub fn parts(&self) -> Vec<String> {
         let exactly = format!("(= {})", self.version);
         self.depends
@@ -90,11 +91,12 @@ struct Member {
     length: u64,
 }
 
-/// A control archive is a few kilobytes; this bounds a hostile one.
+/// Most bytes read from a control archive, which is usually a few kilobytes; a limit against hostile packages.
 const MOST_CONTROL_BYTES: u64 = 16 << 20;
 
 impl Package {
-    /// Reads the outline of the package at `path`, and refuses one that is cut short or of another architecture.
+    /// Opens the package at `path` and reads its control fields. Fails if the file is truncated or built for another
+    /// architecture.
     pub fn open(path: &Path) -> Result<Self, KernelError> {
         let members = members(path)?;
         let mut package = Self {
@@ -119,7 +121,7 @@ impl Package {
         }
     }
 
-    /// A reader of the first member whose name begins so, uncompressed.
+    /// A reader of the decompressed contents of the first member whose name begins with `start`.
     pub(crate) fn member(&self, start: &str) -> Result<Box<dyn Read>, KernelError> {
         let member = self
             .members
@@ -165,7 +167,7 @@ impl Package {
         Err(self.not_a_package("it has no control file"))
     }
 
-    /// Stores what belongs to a kernel: image, configuration and modules.
+    /// Stores the files of a kernel in `stage`: image, configuration and modules.
     pub fn unpack(&self, stage: &mut Stage) -> Result<(), KernelError> {
         let wrong = |e| KernelError::decode(&self.path, "data.tar", e);
         let mut data = self.member("data.tar")?;
@@ -185,22 +187,22 @@ impl Package {
                     member,
                 });
             }
-            // Links are not followed or stored: nothing a kernel needs is one.
+            // Links are ignored: no file that a kernel needs is a link.
             if entry.header().entry_type().is_file()
                 && let Some(name) = place(inner)
             {
                 stage.put(&name, &mut entry, &member)?;
             }
         }
-        // To the very end, so that the compression's checksums are compared.
+        // Read to the end, so that the checksums of the compression format are checked.
         io::copy(&mut data, &mut io::sink()).map_err(wrong)?;
         Ok(())
     }
 }
 
-/// Where a file of a package goes in a kernel's folder, if it goes there at all.
+/// The name of a package's file in a kernel's folder; `None` if the file is not needed.
 ///
-/// Debian 12 and 13 ship `/boot/vmlinuz-RELEASE` and `/lib/modules/RELEASE/`; later ones put all of it into
+/// Debian 12 and 13 ship `/boot/vmlinuz-RELEASE` and `/lib/modules/RELEASE/`; later releases put everything into
 /// `/usr/lib/modules/RELEASE/`.
 fn place(path: &str) -> Option<String> {
     if let Some(file) = path
@@ -223,9 +225,9 @@ fn top(kind: &str) -> Option<String> {
     }
 }
 
-/// Whether a file under `/lib/modules/RELEASE` is worth keeping: modules, and the lists a kernel's build makes.
+/// Whether a file under `/lib/modules/RELEASE` is stored: modules, and the lists that the kernel's build creates.
 ///
-/// What depmod makes on the machine it runs on is left out, so that the digest is of the kernel alone.
+/// Files that depmod creates on a machine are left out, so the digest depends on the kernel alone.
 pub fn is_module_file(inner: &str) -> bool {
     let file = inner.rsplit('/').next().unwrap_or(inner);
     module_name(file).is_some()
@@ -237,7 +239,7 @@ pub fn is_module_file(inner: &str) -> bool {
         .contains(&inner)
 }
 
-/// The members of an `ar` archive (the common format: a 60-byte header of space-padded text each, even offsets).
+/// The members of an `ar` archive (common format: 60-byte headers of space-padded text, members at even offsets).
 fn members(path: &Path) -> Result<Vec<Member>, KernelError> {
     let mut file = File::open(path).map_err(KernelError::read(path))?;
     let total = file.metadata().map_err(KernelError::read(path))?.len();
@@ -300,7 +302,7 @@ fn members(path: &Path) -> Result<Vec<Member>, KernelError> {
         Some(first) if first.name == "debian-binary" => {}
         _ => return Err(not_a_package("its first member is not debian-binary")),
     }
-    // A file cut exactly between members is told by what is missing.
+    // If a file was cut exactly between two members, only the missing member shows it.
     if members
         .iter()
         .any(|member| member.name.starts_with("data.tar"))

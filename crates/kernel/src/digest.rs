@@ -1,4 +1,4 @@
-//! Digests, by which kernels are named.
+//! SHA-256 digests, which name kernels.
 
 use std::fmt::{self, Display, Write as _};
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 in lower-case hexadecimal: of a kernel's image, configuration and modules.
+/// A SHA-256 in lower-case hexadecimal. The digest of a kernel covers its image, configuration and modules.
 ///
-/// It is the digest of what `sha256sum` prints for these files sorted by path, so it can be checked by hand, in the
+/// It is the digest of the output of `sha256sum` for these files, sorted by path. To check it by hand, run this in the
 /// kernel's folder:
 /// `find image config modules -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Digest(String);
 
-/// Text that is not 64 hexadecimal digits.
+/// Error for a string that is not 64 lower-case hexadecimal digits.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no digest: give 64 hexadecimal digits")]
 pub struct NoDigest(String);
@@ -26,7 +26,7 @@ impl Digest {
         Self(hex(&Sha256::digest(bytes)))
     }
 
-    /// The digest of files given as (path, SHA-256 in hexadecimal), in any order.
+    /// The digest of files given as (path, SHA-256 in hexadecimal), independent of their order.
     pub(crate) fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
         files.sort_unstable();

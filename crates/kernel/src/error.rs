@@ -1,4 +1,4 @@
-//! What can go wrong between a kernel argument and a kernel. Each message is one sentence: attempt, object, remedy.
+//! Errors of finding, fetching and adding kernels. Each message is one sentence: attempt, object, remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub enum KernelError {
     UnknownReference {
         /// What the user typed.
         text: String,
-        /// The nearest known form, as advice.
+        /// The nearest known form, as a hint.
         hint: String,
     },
     /// No kernel of this name is in the cache.
@@ -27,7 +27,7 @@ pub enum KernelError {
         /// The name.
         name: String,
     },
-    /// Several kernels in the cache answer to the same name.
+    /// Several kernels in the cache match the same name.
     #[error(
         "`{name}` names several kernels in the cache ({candidates}): give the release or the start of a digest"
     )]
@@ -42,10 +42,10 @@ pub enum KernelError {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A file ends before what it announces.
+    /// A file ends earlier than its headers say.
     #[error("{} is truncated ({what}): fetch or copy it again", path.display())]
     Truncated {
         /// The file.
@@ -53,12 +53,12 @@ pub enum KernelError {
         /// What was being read when it ended.
         what: String,
     },
-    /// A file's content contradicts its format.
+    /// A file's content violates its format.
     #[error("{} is damaged ({what}): fetch or copy it again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What contradicts the format.
+        /// The violation.
         what: String,
     },
     /// A file given as a Debian package is not one.
@@ -77,15 +77,15 @@ pub enum KernelError {
         /// The architecture it names.
         architecture: String,
     },
-    /// A package holds no kernel image, and neither do those it depends on.
+    /// Neither a package nor the packages it depends on contain a kernel image.
     #[error("{} holds no kernel image: choose a linux-image package{}", path.display(), parts_beside(beside))]
     NoKernelInside {
         /// The package file.
         path: PathBuf,
-        /// Split-off packages it depends on which do not lie beside it.
+        /// Split-off packages that it depends on and that are not in the same folder.
         beside: Vec<String>,
     },
-    /// A member of an archive would land outside its folder.
+    /// A member of an archive would be written outside its folder.
     #[error("{} was refused because its member `{member}` leads outside the package: do not trust this file", path.display())]
     UnsafeMember {
         /// The package file.
@@ -101,7 +101,7 @@ pub enum KernelError {
         /// What is missing.
         why: String,
     },
-    /// A kernel image comes without its configuration.
+    /// A kernel image without a configuration, built in or as a file.
     #[error("no configuration was found for {}: add `,config:FILE`, or build the kernel with CONFIG_IKCONFIG", path.display())]
     NoConfig {
         /// The image file.
@@ -115,7 +115,7 @@ pub enum KernelError {
         /// The first file looked for.
         wanted: String,
     },
-    /// Modules and image come from different builds.
+    /// The modules and the image come from different builds.
     #[error("the modules from {} are for {modules} but the image is {image}: give those built with it", path.display())]
     OtherRelease {
         /// Where the modules come from.
@@ -125,7 +125,7 @@ pub enum KernelError {
         /// The modules' release.
         modules: String,
     },
-    /// A module is neither built in nor there to load.
+    /// A module is neither compiled in nor available as a file.
     #[error("{release} has no module {module}: choose a kernel built with {option}")]
     NoModule {
         /// The kernel's release.
@@ -135,12 +135,12 @@ pub enum KernelError {
         /// The option that builds it.
         option: String,
     },
-    /// A kernel's zram or zswap does not know a compressor.
+    /// The kernel's zram or zswap does not support a compressor.
     #[error(
         "{of} of {release} cannot compress with {compressor}: choose a kernel built with {option}, or another compressor"
     )]
     NoCompressor {
-        /// Whose: zram or zswap.
+        /// `zram` or `zswap`.
         of: &'static str,
         /// The kernel's release.
         release: String,
@@ -149,7 +149,7 @@ pub enum KernelError {
         /// The option that builds it in.
         option: String,
     },
-    /// A kernel's zswap does not know a pool.
+    /// The kernel's zswap does not support a pool.
     #[error(
         "zswap of {release} cannot keep pages in {pool}: choose a kernel built with {option}, or another pool"
     )]
@@ -161,42 +161,42 @@ pub enum KernelError {
         /// The option that builds it.
         option: String,
     },
-    /// A kernel lacks options something needs.
+    /// The kernel lacks options that are needed.
     #[error(transparent)]
     Missing(#[from] MissingOptions),
-    /// The cache could not be used.
+    /// Reading or writing the cache failed.
     #[error("{attempt} {} stopped ({cause}): {}", path.display(), remedy(cause))]
     Cache {
-        /// What was being done.
+        /// The attempted operation.
         attempt: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Neither a cache folder nor a home folder is known.
+    /// Neither a cache folder nor a home folder is set.
     #[error("no place for the kernel cache is known: set PAGETIDE_CACHE or HOME")]
     NoCacheRoot,
-    /// A kernel in the cache is not what its folder name says.
+    /// The content of a kernel in the cache does not match its digest.
     #[error("{} in the kernel cache is damaged ({what}): run again, and it is removed and fetched again", path.display())]
     CacheDamaged {
         /// The kernel's folder or a file in it.
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch.
         what: String,
     },
-    /// A kernel in the cache was damaged and is removed, and it cannot be fetched again from where it came from.
+    /// A damaged kernel was removed from the cache and cannot be fetched again from its origin.
     #[error(
         "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} cannot provide it again ({cause}): add another with `pagetide kernel add`"
     )]
     Lost {
         /// The kernel's release.
         release: String,
-        /// What did not fit.
+        /// The mismatch.
         why: String,
-        /// Where it came from.
+        /// The reference it came from.
         reference: String,
-        /// Why it is not available there.
+        /// Why it could not be fetched again.
         cause: String,
     },
     /// A kernel that was built from source is no longer in the cache.
@@ -207,13 +207,13 @@ pub enum KernelError {
         /// Its digest and what it was built from.
         what: String,
     },
-    /// A source package holds no source.
+    /// A source package contains no kernel source.
     #[error("{} holds no kernel source (no usr/src/linux-source-*.tar.xz): name another package", path.display())]
     NoSourceInside {
         /// The package file.
         path: PathBuf,
     },
-    /// It was told to stop; what was half fetched or unpacked is gone.
+    /// Fetching or unpacking was stopped; partial files are removed.
     #[error("fetching the kernel was stopped: the same command begins it again")]
     Stopped,
     /// The machine has no apt.
@@ -221,21 +221,21 @@ pub enum KernelError {
         "fetching {package} needs apt, and {program} could not be started ({cause}): give a .deb, an image or a built tree instead"
     )]
     NoApt {
-        /// What was to be fetched.
+        /// The package to be fetched.
         package: String,
         /// The program that could not be started.
         program: String,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// apt ran and did not do it.
+    /// apt failed.
     #[error(
         "apt could not {attempt} ({said}): check the network and the mirror, or give a .deb file"
     )]
     Apt {
-        /// What it was asked to do.
+        /// The attempted operation.
         attempt: String,
-        /// Its own words.
+        /// apt's error message.
         said: String,
     },
     /// Debian's archive keys are not installed.
@@ -243,22 +243,22 @@ pub enum KernelError {
         "Debian's archive keys were not found in {looked}: install debian-archive-keyring, so that apt can check what it fetches"
     )]
     NoKeyring {
-        /// Where they were looked for.
+        /// The paths that were searched.
         looked: String,
     },
-    /// No package of that name, version or series is available.
+    /// No package with this name, version or series is available.
     #[error("{wanted} is not available from {place}: {hint}")]
     NoPackage {
         /// The package, version or series.
         wanted: String,
-        /// The suite or mirror asked.
+        /// The suite or mirror that was asked.
         place: String,
         /// What is available instead.
         hint: String,
     },
 }
 
-/// Advice on a split package whose other parts are not beside it.
+/// The part of a message that asks for the missing parts of a split package; empty if there are none.
 fn parts_beside(names: &[String]) -> String {
     if names.is_empty() {
         String::new()
@@ -267,7 +267,7 @@ fn parts_beside(names: &[String]) -> String {
     }
 }
 
-/// What to do about a cache that does not take what is written.
+/// The remedy for an error of writing to the cache.
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -284,18 +284,18 @@ fn remedy(source: &io::Error) -> &'static str {
 }
 
 impl KernelError {
-    /// Whether a user's words were wrong, rather than that the machine could not.
+    /// Whether the user's input was wrong, as opposed to a failure of the machine.
     pub fn is_by_words(&self) -> bool {
         matches!(self, Self::UnknownReference { .. } | Self::Absent { .. })
     }
 
-    /// Wraps an error from reading `path`.
+    /// Wraps an error of reading `path`.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Read { path, cause }
     }
 
-    /// Wraps an error from doing `attempt` on `path` inside the cache.
+    /// Wraps an error of the operation `attempt` on `path` inside the cache.
     pub(crate) fn cache(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Cache {
@@ -305,9 +305,9 @@ impl KernelError {
         }
     }
 
-    /// Sorts an error that came up while decoding `path` into truncated, damaged or unreadable.
+    /// Turns an error of decoding `path` into [`Self::Truncated`], [`Self::Damaged`] or [`Self::Read`], by its kind.
     pub(crate) fn decode(path: &Path, what: &str, source: io::Error) -> Self {
-        // What a decoder says may quote the file: control characters would break the one line of the message.
+        // A decoder's message may quote the file; control characters would break the one-line message.
         let what: String = format!("{what}: {source}")
             .chars()
             .map(|c| if c.is_control() { '\u{fffd}' } else { c })

@@ -1,4 +1,4 @@
-//! The boot image (bzImage): what its header says, and the build id of the kernel packed inside it.
+//! The boot image (bzImage): the fields of its header, and the build id of the compressed kernel in it.
 //!
 //! Layout: the kernel's Documentation/arch/x86/boot.rst. The payload is a compressed `vmlinux`, an ELF file.
 
@@ -12,11 +12,11 @@ use crate::compress::Compression;
 use crate::digest::hex;
 use crate::error::KernelError;
 
-/// The GNU build id of a kernel, or why it is not known.
+/// The GNU build id of a kernel, or the reason why it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildId {
-    /// Lower-case hexadecimal, as `file vmlinux` and `/sys/kernel/notes` have it.
+    /// Lower-case hexadecimal, as in `file vmlinux` and `/sys/kernel/notes`.
     Known(String),
     /// The reason it could not be read.
     Unknown(String),
@@ -32,11 +32,11 @@ impl BuildId {
     }
 }
 
-/// A boot image whose header was found to be that of an x86-64 Linux kernel.
+/// A boot image whose header was checked to be that of an x86-64 Linux kernel.
 #[derive(Debug, Clone)]
 pub struct Image {
     path: PathBuf,
-    /// The version line, as `/proc/version` has it without its `Linux version`.
+    /// The version line of `/proc/version` without `Linux version`.
     pub banner: String,
     payload_at: u64,
     payload_length: u64,
@@ -44,11 +44,11 @@ pub struct Image {
 
 /// The header fields used here end at 0x250.
 const HEADER_BYTES: usize = 0x250;
-/// Where version strings may point at most: the setup code is at most 64 sectors of 512 bytes.
+/// The highest offset that version strings can have: the setup code is at most 64 sectors of 512 bytes.
 const SETUP_BYTES: usize = 0x8200;
 
 impl Image {
-    /// Reads the header of the image at `path`.
+    /// Reads the header of the image at `path`. Fails if it is not an x86-64 Linux kernel or the file is truncated.
     pub fn open(path: &Path) -> Result<Self, KernelError> {
         let mut file = File::open(path).map_err(KernelError::read(path))?;
         let length = file.metadata().map_err(KernelError::read(path))?.len();
@@ -79,12 +79,12 @@ impl Image {
         })
     }
 
-    /// The release: the banner's first word, as `uname -r` prints it.
+    /// The release, as `uname -r` prints it: the first word of the banner.
     pub fn release(&self) -> &str {
         self.banner.split_whitespace().next().unwrap_or_default()
     }
 
-    /// A stream of the `vmlinux` inside.
+    /// A reader of the decompressed `vmlinux`.
     fn vmlinux(&self) -> io::Result<Box<dyn Read>> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.payload_at))?;
@@ -102,7 +102,7 @@ impl Image {
         }
     }
 
-    /// The GNU build id in the notes of the `vmlinux` inside. Only as much is unpacked as lies before the notes.
+    /// The GNU build id from the notes of the `vmlinux`. Decompression stops after the notes.
     pub fn build_id(&self) -> BuildId {
         match self.vmlinux().and_then(build_id) {
             Ok(id) => BuildId::Known(id),
@@ -110,11 +110,11 @@ impl Image {
         }
     }
 
-    /// The configuration built into the kernel (CONFIG_IKCONFIG), if there is one.
+    /// The configuration compiled into the kernel (CONFIG_IKCONFIG); `None` if there is none.
     pub fn built_in_config(&self) -> Option<String> {
         let mut vmlinux = self.vmlinux().ok()?;
         let mut window = Vec::new();
-        // The marker is looked for in windows that overlap by its length, so that memory stays bounded.
+        // The marker is searched in windows that overlap by its length, so that memory use is bounded.
         loop {
             let before = window.len();
             vmlinux
@@ -142,7 +142,7 @@ impl Image {
     }
 }
 
-/// What stands before the gzipped configuration (kernel/configs.c).
+/// The marker before the gzipped configuration (kernel/configs.c).
 const IKCONFIG: &[u8] = b"IKCFG_ST";
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -151,7 +151,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
         .position(|window| window == needle)
 }
 
-/// Banner, and start and length of the payload in bytes; or what is wrong.
+/// Returns the banner, and offset and length of the payload in bytes; the error says what is wrong with the header.
 fn header(start: &[u8]) -> Result<(String, u64, u64), &'static str> {
     if start.get(0x202..0x206) != Some(b"HdrS") {
         return Err(match start {
@@ -165,14 +165,14 @@ fn header(start: &[u8]) -> Result<(String, u64, u64), &'static str> {
     if start.len() < HEADER_BYTES {
         return Err("its boot header is cut short");
     }
-    // Protocol 2.12 brought xloadflags, whose lowest bit says the kernel is 64-bit.
+    // Protocol 2.12 added xloadflags, whose lowest bit marks a 64-bit kernel.
     if u16_at(start, 0x206) < 0x020c {
         return Err("its boot protocol is older than 2.12");
     }
     if u16_at(start, 0x236) & 1 == 0 {
         return Err("it is a 32-bit kernel");
     }
-    // Zero stands for four, for the sake of very old loaders.
+    // Zero means four, for compatibility with very old boot loaders.
     let sectors = match start[0x1f1] {
         0 => 4,
         sectors => u64::from(sectors),
@@ -210,7 +210,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// Walks an ELF stream: header, program headers, then on to each note segment in file order.
+/// Reads an ELF stream up to the build id: header, program headers, then each note segment in file order.
 fn build_id(mut elf: impl Read) -> io::Result<String> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut head = [0; 64];
@@ -252,10 +252,11 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
 
 /// Program header type of note segments.
 const PT_NOTE: u32 = 4;
-/// Kernel notes are a few hundred bytes.
+/// Most bytes read of a note segment; kernel notes have a few hundred.
 const MOST_NOTE_BYTES: u64 = 1 << 20;
 
-/// Finds the build id among ELF notes: name length, description length, type, then both padded to four bytes.
+/// The build id in a sequence of ELF notes (name length, description length, type, then name and description, both
+/// padded to four bytes).
 fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
     const NT_GNU_BUILD_ID: u32 = 3;
     while notes.len() >= 12 {

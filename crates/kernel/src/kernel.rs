@@ -1,4 +1,4 @@
-//! A kernel in the cache: what it is, where its files lie, what it can do.
+//! A kernel in the cache: its description, its files, and the features and modules it provides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::modules::{Module, Modules, files_under};
 use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
 use crate::stage::names;
 
-/// Where a kernel came from.
+/// The origin of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The reference it was first added by, as the user would type it.
+    /// The reference it was first added with, as the user would type it.
     pub reference: String,
     /// Debian packages it was unpacked from, as `NAME=VERSION`; empty for images and trees.
     pub packages: Vec<String>,
@@ -27,25 +27,25 @@ pub struct Origin {
 /// A kernel in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Its name: the digest of image, configuration and modules.
+    /// The digest of image, configuration and modules, which names the kernel.
     pub digest: Digest,
-    /// What `uname -r` prints when it runs.
+    /// The release, as `uname -r` prints it.
     pub release: String,
-    /// The whole version line of its image, with builder and build date.
+    /// The complete version line of its image, with builder and build date.
     pub banner: String,
     /// The GNU build id.
     pub build_id: BuildId,
-    /// Where it came from.
+    /// The origin.
     pub origin: Origin,
-    /// When it was added, in seconds since 1970.
+    /// Time at which it was added, in seconds since 1970.
     pub added: u64,
-    /// How many modules there are to load.
+    /// Number of loadable modules.
     pub modules: usize,
     #[serde(skip)]
     folder: PathBuf,
 }
 
-/// The file of facts: they lie outside the kernel's digest, so they have one of their own.
+/// The file with the kernel's description. The kernel's digest does not cover this file, so it has its own.
 #[derive(Serialize, Deserialize)]
 struct Facts {
     kernel: Kernel,
@@ -73,7 +73,8 @@ impl Kernel {
         }
     }
 
-    /// Opens the kernel in this folder of the cache.
+    /// Opens the kernel in this folder of the cache. Fails if the description or the image is missing or damaged; the
+    /// other files are not read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
         let text = fs::read(&facts).map_err(KernelError::cache("reading", &facts))?;
@@ -84,7 +85,7 @@ impl Kernel {
         let mut kernel = match serde_json::from_slice::<Facts>(&text) {
             Ok(facts) if facts.sum == facts.kernel.sum() => facts.kernel,
             Ok(_) => return Err(damaged(format!("{} was changed", names::FACTS))),
-            // Caches of earlier builds hold the facts alone.
+            // Caches of earlier versions hold the description without a digest.
             Err(why) => serde_json::from_slice::<Self>(&text)
                 .map_err(|_| damaged(format!("{}: {why}", names::FACTS)))?,
         };
@@ -108,44 +109,44 @@ impl Kernel {
         serde_json::to_string_pretty(&facts).unwrap_or_default() + "\n"
     }
 
-    /// What proves that the facts are those that were written.
+    /// The digest of the description, which shows later changes.
     fn sum(&self) -> Digest {
         Digest::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// The boot image, to be given to a boot loader or emulator.
+    /// The path of the boot image, for a boot loader or emulator.
     pub fn image(&self) -> PathBuf {
         self.folder.join(names::IMAGE)
     }
 
-    /// The folder in the cache with all its files.
+    /// The kernel's folder in the cache, with all its files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A short name for tables: the release without architecture, flavour and distribution, `6.12.117` say.
+    /// A short name for tables: the release without architecture, flavour and distribution, such as `6.12.117`.
     pub fn label(&self) -> &str {
         label(&self.release)
     }
 
-    /// The series: the first two numbers of the release, `6.12` say.
+    /// The series: the first two numbers of the release, such as `6.12`.
     pub fn series(&self) -> &str {
         series(&self.release)
     }
 
-    /// The build configuration.
+    /// The build configuration; fails if the file cannot be read.
     pub fn config(&self) -> Result<Config, KernelError> {
         let path = self.folder.join(names::CONFIG);
         let bytes = fs::read(&path).map_err(KernelError::cache("reading", &path))?;
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Whether the kernel provides what is needed; if not, the error is [`KernelError::Missing`] and names the option.
+    /// Checks that the kernel provides a feature; if not, the error is [`KernelError::Missing`] and names the option.
     pub fn require(&self, need: Need) -> Result<(), KernelError> {
         self.require_all(&[need])
     }
 
-    /// Checks several needs at once; the error, [`KernelError::Missing`], names all that are missing.
+    /// Checks several features; the error, [`KernelError::Missing`], names all missing options.
     pub fn require_all(&self, needs: &[Need]) -> Result<(), KernelError> {
         let lacks = self.lacks(needs)?;
         if lacks.is_empty() {
@@ -154,7 +155,7 @@ impl Kernel {
         Err(MissingOptions(lacks).into())
     }
 
-    /// All that is missing of what is needed; empty if nothing is.
+    /// The options that are missing for these needs; empty if the kernel provides all of them.
     pub fn lacks(&self, needs: &[Need]) -> Result<Vec<MissingOption>, KernelError> {
         let config = self.config()?;
         Ok(needs
@@ -163,14 +164,14 @@ impl Kernel {
             .collect())
     }
 
-    /// The modules of these names and all they depend on, uncompressed, in an order in which they can be loaded.
+    /// The named modules and all their dependencies, uncompressed, in an order in which they can be loaded.
     ///
-    /// Names are taken with `-` or `_`. What is compiled in needs no loading and is left out; a name that is neither is
-    /// [`KernelError::NoModule`].
+    /// `-` and `_` in names are equivalent. Modules that are compiled in are left out. A name that is neither a module
+    /// nor compiled in is [`KernelError::NoModule`].
     pub fn modules_for(&self, wanted: &[&str]) -> Result<Vec<Module>, KernelError> {
         let modules = Modules::scan(&self.folder.join(names::MODULES))?;
         let config = self.config()?;
-        // Without a list of what is compiled in, the configuration knows it too.
+        // If the list of built-in modules is missing, the configuration answers instead.
         let built_in = |name: &str| config.get(&option_of_module(name)) == Setting::Yes;
         let wanted: Vec<&str> = wanted
             .iter()
@@ -184,10 +185,9 @@ impl Kernel {
         })
     }
 
-    /// Refuses a kernel whose zram cannot compress so.
+    /// Checks that the kernel's zram supports a compressor; if not, the error names the option.
     ///
-    /// Up to 6.11 zram compresses through the crypto API; from 6.12 on it brings its own compressors
-    /// (CONFIG_ZRAM_BACKEND_*).
+    /// Up to 6.11 zram uses the crypto API; from 6.12 on it has its own compressors (CONFIG_ZRAM_BACKEND_*).
     pub fn require_of_zram(&self, compressor: &str) -> Result<(), KernelError> {
         self.require(Need::Zram)?;
         let config = self.config()?;
@@ -199,7 +199,8 @@ impl Kernel {
         self.compresses("zram", compressor, &config, option)
     }
 
-    /// Refuses a kernel whose zswap cannot compress so, or keep pages so. It compresses through the crypto API.
+    /// Checks that the kernel's zswap, which uses the crypto API, supports a compressor and a pool; if not, the error
+    /// names the option.
     pub fn require_of_zswap(&self, compressor: &str, pool: &str) -> Result<(), KernelError> {
         self.require(Need::Zswap)?;
         let config = self.config()?;
@@ -233,8 +234,8 @@ impl Kernel {
         })
     }
 
-    /// The modules a zram device with this compressor needs, in loading order; `None` stands for the kernel's default. Nothing
-    /// in zram's own dependencies names those of the crypto API.
+    /// The modules needed for a zram device with this compressor, in loading order; `None` means the kernel's default.
+    /// The modules of the crypto API are added here, because zram does not declare them as dependencies.
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
         match compressor {
@@ -257,7 +258,8 @@ impl Kernel {
         self.modules_for(&[compressor, pool])
     }
 
-    /// Reads all of its files again and compares them with its digest, on all processors.
+    /// Reads all files of the kernel in parallel and compares them with the digest; a difference is
+    /// [`KernelError::CacheDamaged`].
     pub fn verify(&self) -> Result<(), KernelError> {
         let damaged = |what: String| KernelError::CacheDamaged {
             path: self.folder.clone(),
@@ -270,7 +272,7 @@ impl Kernel {
                 (inner.to_string_lossy().into_owned(), path)
             })
             .collect();
-        // Earlier versions also kept the addresses of symbols, outside the digest.
+        // Earlier versions also stored symbol addresses, which the digest does not cover.
         files.retain(|(name, _)| name != names::FACTS && name != "System.map");
         let sums = Mutex::new(Vec::with_capacity(files.len()));
         let next = AtomicUsize::new(0);
@@ -302,7 +304,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes its files take.
+    /// Size of its files in bytes.
     pub fn size(&self) -> Result<u64, KernelError> {
         let mut bytes = 0;
         for path in files_under(&self.folder)? {
@@ -312,17 +314,17 @@ impl Kernel {
     }
 }
 
-/// Compressors zram brings itself from 6.12 on (drivers/block/zram/Kconfig), as sysfs names them.
+/// Compressors that zram contains from 6.12 on (drivers/block/zram/Kconfig), named as in sysfs.
 const BACKENDS: [&str; 6] = ["lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
 
-/// Whether zram compresses by itself.
+/// Whether zram contains compressors, as from 6.12 on.
 fn brings_its_own(config: &Config) -> bool {
     BACKENDS
         .iter()
         .any(|name| config.get(&backend_option(name)).is_on())
 }
 
-/// The option that builds a compressor into zram; two of them share LZO's.
+/// The option that builds a compressor into zram; `lzo` and `lzo-rle` have the same one.
 fn backend_option(compressor: &str) -> String {
     let name = if compressor == "lzo-rle" {
         "lzo"
@@ -344,7 +346,7 @@ pub fn series(release: &str) -> &str {
         .unwrap_or(release)
 }
 
-/// A release without what is the same for all kernels of a distribution.
+/// A release without the suffixes that all kernels of a distribution have.
 fn label(release: &str) -> &str {
     let mut label = release;
     for ending in ["-amd64", "-cloud"] {

@@ -1,4 +1,4 @@
-//! What a user may type after `--kernel`.
+//! The values a user may type after `--kernel`.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::KernelError;
 use pagetide_quantity::nearest;
 
-/// The forms of a kernel argument and what each stands for: the source of help, man page and guide.
+/// The forms of a kernel argument with their meanings. Help, man page and guide are generated from them.
 pub const FORMS: [(&str, &str); 8] = [
     (
         "debian:SUITE",
@@ -42,7 +42,7 @@ pub const FORMS: [(&str, &str); 8] = [
     ),
 ];
 
-/// The forms of a kernel argument, for help.
+/// The forms of a kernel argument as lines of a help text.
 pub fn forms() -> String {
     let form = |(form, meaning): (&str, &str)| format!("  {form}\n      {meaning}\n");
     FORMS.map(form).concat()
@@ -52,23 +52,23 @@ pub fn forms() -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum KernelRef {
-    /// The newest cloud kernel of a suite, or of one series in it.
+    /// The newest cloud kernel of a suite or of one series in a suite.
     Debian {
         /// The suite.
         suite: Suite,
-        /// A series (`6.12`) or a release; the suite's own series without it.
+        /// A series (`6.12`) or a release; `None` means the suite's default series.
         series: Option<String>,
     },
     /// A package by name.
     Package {
         /// Its name.
         name: String,
-        /// Its exact version; the newest without it.
+        /// The exact version; `None` means the newest.
         version: Option<String>,
-        /// The suite to look in; the machine's own without it.
+        /// The suite to search; `None` means the suites that the machine uses.
         suite: Option<Suite>,
     },
-    /// A boot image with what belongs to it.
+    /// A boot image with its modules and configuration.
     Image {
         /// The bzImage.
         image: PathBuf,
@@ -77,11 +77,12 @@ pub enum KernelRef {
         /// The `.config` it was built with.
         config: Option<PathBuf>,
     },
-    /// A package file, an image or a built tree; which of them shows when it is opened.
+    /// A package file, an image or a built tree; opening it tells which.
     Path(PathBuf),
-    /// A kernel already in the cache.
+    /// A kernel in the cache, by name.
     Cached(String),
-    /// A kernel that was built here from source: the start of its digest, then words that say from what.
+    /// A kernel that was built here from source: the first digits of its digest, then a description of what it was
+    /// built from.
     Built(String),
 }
 
@@ -89,7 +90,7 @@ pub enum KernelRef {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Suite(String);
 
-/// Known suites, for suggestions and to tell Debian's archives from others; other names are accepted too.
+/// Known suites. They serve for suggestions and to recognise Debian's archives; other names are accepted too.
 pub(crate) const SUITES: [&str; 15] = [
     "bookworm",
     "trixie",
@@ -109,12 +110,12 @@ pub(crate) const SUITES: [&str; 15] = [
 ];
 
 impl Suite {
-    /// A suite of this name.
+    /// The suite with this name; the name is not checked.
     pub fn new(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    /// Its name.
+    /// The name of the suite.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -151,10 +152,10 @@ fn unknown(text: &str, hint: &str) -> KernelError {
     }
 }
 
-/// What the forms with a prefix look like, for suggestions.
+/// The prefixes of the forms, for suggestions.
 const PREFIXES: [&str; 3] = ["debian", "deb", "image"];
 
-/// References worth suggesting to someone who mistyped one.
+/// Example references, for suggestions.
 pub const EXAMPLES: [&str; 4] = [
     "debian:bookworm",
     "debian:bookworm/6.12",
@@ -229,7 +230,8 @@ fn debian(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     })
 }
 
-/// Package and version characters (Debian Policy 5.6.1, 5.6.12); nothing apt could take for an option gets through.
+/// Parses `PACKAGE[=VERSION][/SUITE]`. Only the characters of Debian Policy 5.6.1 and 5.6.12 are accepted, so apt
+/// cannot take the name for an option.
 fn package(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     let (rest, suite) = match rest.rsplit_once('/') {
         Some((rest, suite)) => (rest, Some(Suite::parse(suite, whole)?)),
@@ -270,7 +272,7 @@ fn built(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
 }
 
 fn image(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
-    // Paths may hold commas, so parts are told apart by comma and keyword together.
+    // Paths may contain commas, so the parts are separated by comma and keyword together.
     let mut marks: Vec<(usize, &str)> = [",modules:", ",config:"]
         .into_iter()
         .filter_map(|mark| rest.find(mark).map(|at| (at, mark)))

@@ -1,13 +1,14 @@
-//! Kernels: where they come from, how they are kept, and which modules they need.
+//! Kernels: where they come from, how they are stored, and which modules they need.
 //!
-//! A [`KernelRef`] is what a user types after `--kernel`; [`Cache::resolve`] turns it into a [`Kernel`]: a boot image,
-//! its configuration and its modules, unpacked under a folder named after their content. Debian's kernels are fetched
-//! with the machine's own apt in a private state, so nothing is installed and apt itself checks every signature.
+//! A [`KernelRef`] is what a user types after `--kernel`. [`Cache::resolve`] turns it into a [`Kernel`]: a boot image,
+//! its configuration and its modules, unpacked into a folder named by their digest. Debian's kernels are fetched by the
+//! machine's apt with a private state. Nothing is installed, and apt checks every signature.
 //!
-//! This crate knows nothing of emulators, guests, trials or records. It hands out paths, bytes and facts.
+//! Emulators, guests, trials and records are not part of this crate. It returns paths, bytes and descriptions of
+//! kernels.
 //!
-//! Begin with [`KernelRef`] (the forms a user may type), then `resolve.rs` (the way from one to a kernel), then
-//! [`Kernel`] (what comes out).
+//! Begin with [`KernelRef`] (the forms a user may type), then `resolve.rs` (from a reference to a kernel), then
+//! [`Kernel`] (the result).
 //!
 //! ```no_run
 //! use pagetide_kernel::{Cache, Freshness, KernelRef, Need, cache_root};
@@ -70,9 +71,9 @@ pub use source_package::SourcePackage;
 pub use step::{Step, Watch};
 pub use stop::Stop;
 
-/// The three kernels a first run compares: Debian 12's 6.1, the same Debian's 6.12, and the newest in sid.
+/// The three kernels that a first run compares: Debian 12's 6.1, Debian 12's 6.12, and the newest in sid.
 ///
-/// Suites are always addressed through a private apt state, so they mean the same on every Debian host.
+/// Suites are always fetched through a private apt state, so they mean the same on every Debian host.
 pub fn defaults() -> [KernelRef; 3] {
     [
         KernelRef::Debian {
@@ -90,7 +91,8 @@ pub fn defaults() -> [KernelRef; 3] {
     ]
 }
 
-/// Names of kernels for a shell to complete: the defaults, and the releases in the cache of this folder, which is not made.
+/// Kernel names for shell completion: the defaults, and the releases in the cache at `cache`. A missing cache is not
+/// created.
 pub fn names(cache: &std::path::Path) -> Result<std::collections::BTreeSet<String>, KernelError> {
     let mut names: std::collections::BTreeSet<String> =
         defaults().iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! Kernels of the cache as lists show them, and all there is to say of one.
+//! Kernels of the cache as list entries, and all details of one kernel.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display};
@@ -13,7 +13,7 @@ use crate::kernel_ref::KernelRef;
 use crate::need::Need;
 use crate::version;
 
-/// What a scenario or variant may need of a kernel, in the order shown.
+/// Features that scenarios or variants may need, in display order.
 const NEEDS: [Need; 18] = [
     Need::Initramfs,
     Need::Devtmpfs,
@@ -35,41 +35,42 @@ const NEEDS: [Need; 18] = [
     Need::Packet,
 ];
 
-/// A kernel of the cache in a list.
+/// A kernel of the cache as a list entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelListing {
-    /// What `uname -r` prints when it runs.
+    /// The release, as `uname -r` prints it.
     pub release: String,
     /// Its digest.
     pub digest: String,
-    /// References that stand for it; the one it was added by where there are none.
+    /// References pinned to it; if there are none, the reference it was added with.
     pub names: Vec<String>,
     /// Debian packages it was unpacked from.
     pub packages: Vec<String>,
-    /// How many modules there are to load.
+    /// Number of loadable modules.
     pub modules: usize,
-    /// What it takes in the cache.
+    /// Size of its files.
     pub size: Bytes,
 }
 
-/// All there is to say of a kernel of the cache.
+/// All details of a kernel of the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct KernelPortrait {
-    /// The whole version line of its image.
+    /// The complete version line of its image.
     pub banner: String,
     /// The GNU build id, if known.
     pub build_id: Option<String>,
-    /// What lists say of it.
+    /// The list entry of the kernel.
     pub kernel: KernelListing,
-    /// What a scenario or variant may need and it lacks.
+    /// Options that scenarios or variants may need and that the kernel lacks.
     pub lacks: Vec<String>,
-    /// Whether all of it was read again and agrees with its digest.
+    /// Whether its files were read and match its digest.
     pub verified: bool,
 }
 
 impl Cache {
-    /// The kernel of a name, which must be in the cache already.
+    /// The kernel with this name or reference. It is never fetched: if it is not in the cache, the error is
+    /// [`KernelError::Absent`].
     pub fn present(&self, name: &str) -> Result<Kernel, KernelError> {
         if let Some(kernel) = self.find(name)? {
             return Ok(kernel);
@@ -80,9 +81,9 @@ impl Cache {
         })
     }
 
-    /// The kernels of the cache from one to another, both included, by their releases; the other way round where the first is
-    /// the later one. What was built here from source is left out unless it is one of the two: the releases of one source with
-    /// this and that patch are all the same.
+    /// The kernels of the cache from `first` to `last`, both included, ordered by release; in descending order if
+    /// `first` is the later release. Kernels built here from source are left out unless they are one of the two,
+    /// because all builds of one source have the same release.
     pub fn between(&self, first: &Kernel, last: &Kernel) -> Result<Vec<Kernel>, KernelError> {
         let (order, is_end) = (
             version::compare(&first.release, &last.release),
@@ -107,7 +108,7 @@ impl Cache {
         Ok(all)
     }
 
-    /// A kernel as lists show it.
+    /// The list entry of a kernel.
     pub fn listing(&self, kernel: &Kernel) -> Result<KernelListing, KernelError> {
         let mut names = self.references_to(&kernel.digest);
         if names.is_empty() {
@@ -123,7 +124,7 @@ impl Cache {
         })
     }
 
-    /// All there is to say of a kernel; with `verify` all of it is read again first and compared with its digest.
+    /// All details of a kernel. With `verify` its files are read first and compared with its digest.
     pub fn portrait(&self, kernel: &Kernel, verify: bool) -> Result<KernelPortrait, KernelError> {
         if verify {
             self.verify(kernel)?;
@@ -140,7 +141,7 @@ impl Cache {
 }
 
 impl Display for KernelPortrait {
-    /// A line for each thing, the last without its end.
+    /// One line per detail, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = &self.kernel;
         let build_id = self.build_id.as_deref().unwrap_or("not in the image");

@@ -15,14 +15,14 @@ use crate::stage::{Stage, names};
 use crate::step::{Step, Watch};
 use crate::tree::{TreeFiles, stamp_of};
 
-/// What the files are.
+/// The kind of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A package file, with those split off from it beside it.
+    /// A package file; the packages split off from it are expected in the same folder.
     Package(PathBuf),
     /// A built kernel tree.
     Tree(PathBuf),
-    /// An image with its modules and configuration, stated or found beside it.
+    /// An image with its modules and configuration, given by the user or found next to it.
     Image {
         /// The bzImage.
         image: PathBuf,
@@ -34,9 +34,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// What lies at this path.
+    /// The kind of source at this path; fails if the path does not exist.
     pub fn at(path: &Path) -> Result<Self, KernelError> {
-        // The same file is the same reference from wherever it is named.
+        // The canonical path makes the reference the same, however the file is named.
         let path = fs::canonicalize(path).map_err(KernelError::read(path))?;
         Ok(if path.is_dir() {
             Self::Tree(path)
@@ -54,7 +54,7 @@ impl Source {
         })
     }
 
-    /// The reference it is pinned under.
+    /// The reference that the kernel is pinned under.
     fn reference(&self) -> String {
         match self {
             Self::Package(path) | Self::Tree(path) => path.display().to_string(),
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// The file or folder to be named in messages.
+    /// The file or folder that messages name.
     fn path(&self) -> &Path {
         match self {
             Self::Package(path) | Self::Tree(path) | Self::Image { image: path, .. } => path,
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// The files of a source, found but not read.
+/// The files of a source, which are not read yet.
 enum SourceFiles {
     Packages {
         files: Vec<PathBuf>,
@@ -110,7 +110,7 @@ impl SourceFiles {
         }
     }
 
-    /// Fingerprint by which a change is noticed without reading everything.
+    /// Fingerprint that shows a change of the files without reading their contents.
     fn stamp(&self) -> Result<String, KernelError> {
         match self {
             Self::Packages { files, .. } => {
@@ -174,7 +174,7 @@ impl Cache {
 }
 
 impl Cache {
-    /// Takes the kernel that was built in `tree` into the cache; `made_from` says in words what it was built from.
+    /// Adds the kernel built in `tree` to the cache. `made_from` describes what it was built from.
     pub fn take_built(
         &self,
         tree: &Path,
@@ -194,7 +194,7 @@ impl Cache {
     }
 }
 
-/// Unpacks package files, and gives them as `NAME=VERSION`.
+/// Unpacks package files into `stage` and returns them as `NAME=VERSION`.
 pub fn unpack_all(
     files: &[PathBuf],
     stage: &mut Stage,
@@ -213,7 +213,8 @@ pub fn unpack_all(
     Ok(ids)
 }
 
-/// A package file and those split off from it that lie in the same folder; and the names of those that do not.
+/// A package file together with the packages split off from it that are in the same folder; then the names of those
+/// that are missing.
 fn with_parts_beside(path: &Path) -> Result<(Vec<PathBuf>, Vec<String>), KernelError> {
     let control = Package::open(path)?.control;
     let mut files = vec![path.to_owned()];
@@ -232,7 +233,7 @@ fn with_parts_beside(path: &Path) -> Result<(Vec<PathBuf>, Vec<String>), KernelE
     let mut at = 0;
     while let Some(part) = wanted.get(at).cloned() {
         at += 1;
-        // Epochs are left out of file names, and colons are escaped there.
+        // File names omit the epoch of a version and escape colons.
         let version = control
             .version
             .split_once(':')

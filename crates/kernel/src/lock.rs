@@ -1,5 +1,4 @@
-//! Locks that end with their holder: `flock` on an open file or folder, which the kernel releases however the holder
-//! ends.
+//! Locks on files and folders (`flock`). The kernel releases a lock when its holder dies.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,14 +7,14 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// A held lock; dropping it (or dying) releases it.
+/// A held lock; it is released on drop and when the process dies.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Waits for the lock on the file at `path`, which is created if needed.
+    /// Waits for the lock on the file at `path`, creating the file if needed.
     pub fn wait(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .create(true)
@@ -32,12 +31,12 @@ impl Lock {
         }
     }
 
-    /// The locked file itself, for a child that keeps holding the lock if this process dies first.
+    /// A second handle of the locked file. A child process that inherits it keeps the lock if this process dies first.
     pub fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Takes the lock on an existing file or folder if nobody holds it.
+    /// Takes the lock on an existing file or folder; `None` if another process holds it.
     pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -50,7 +49,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone would leave it locked while a child just forked still has the file, until it executes its program.
+        // Closing the file is not enough: a child that was just forked has it open until it calls exec.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

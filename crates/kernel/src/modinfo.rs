@@ -1,22 +1,22 @@
-//! Facts in a kernel module: the `.modinfo` section of its ELF file, `key=value` strings ended by zeros.
+//! The `.modinfo` section of a kernel module's ELF file: `key=value` strings, each terminated by a zero byte.
 
 use object::{Object, ObjectSection};
 
-/// Facts that a module states about itself.
+/// The parsed `.modinfo` of a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modinfo {
     /// Modules that must be loaded before it.
     pub depends: Vec<String>,
-    /// Modules that should be loaded before it if they are there (`softdep=pre:`).
+    /// Modules that should be loaded before it if they exist (`softdep=pre:`).
     pub before: Vec<String>,
-    /// Modules that should be loaded after it if they are there (`softdep=post:`).
+    /// Modules that should be loaded after it if they exist (`softdep=post:`).
     pub after: Vec<String>,
     /// The release it was built for, the first word of `vermagic`.
     pub release: Option<String>,
 }
 
 impl Modinfo {
-    /// Reads the statements of an uncompressed module; the error says what is wrong with it.
+    /// Parses the `.modinfo` of an uncompressed module; the error says what is wrong with the file.
     pub fn parse(module: &[u8]) -> Result<Self, String> {
         let elf = object::File::parse(module).map_err(|e| e.to_string())?;
         let section = elf
@@ -50,7 +50,7 @@ impl Modinfo {
         info
     }
 
-    /// `pre: a b post: c`, as modprobe.d(5) describes it.
+    /// Parses `pre: a b post: c` (format: modprobe.d(5)).
     fn add_softdep(&mut self, order: &str) {
         let mut list = None;
         for word in order.split_whitespace() {

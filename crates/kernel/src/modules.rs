@@ -1,4 +1,4 @@
-//! A folder of kernel modules: finding one by name, and the order in which several must be loaded.
+//! A folder of kernel modules: lookup by name, and the order in which modules are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,29 +8,29 @@ use crate::compress;
 use crate::error::KernelError;
 use crate::modinfo::Modinfo;
 
-/// A module ready to be loaded: `init_module` takes its bytes as they are.
+/// A module to be loaded: `init_module` takes its bytes unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Its name with `_` for `-`, as `/proc/modules` shows it.
+    /// The name with `_` instead of `-`, as in `/proc/modules`.
     pub name: String,
-    /// Where it lies in the cache.
+    /// Its file in the cache.
     pub path: PathBuf,
     /// The ELF file, uncompressed.
     pub bytes: Vec<u8>,
 }
 
-/// Modules of a kernel by name, and what is built into it.
+/// The modules of a kernel by name, and the names of those that are built in.
 #[derive(Debug, Clone, Default)]
 pub struct Modules {
     files: BTreeMap<String, PathBuf>,
     built_in: BTreeSet<String>,
 }
 
-/// More than the largest module with debug information, in bytes.
+/// Most bytes of a decompressed module: more than the largest one with debug information.
 const MOST_BYTES: u64 = 512 << 20;
 
 impl Modules {
-    /// Reads a folder as `/lib/modules/RELEASE` is laid out; one that does not exist holds no modules.
+    /// Reads a folder with the layout of `/lib/modules/RELEASE`; a folder that does not exist holds no modules.
     pub fn scan(folder: &Path) -> Result<Self, KernelError> {
         let mut modules = Self::default();
         for path in files_under(folder)? {
@@ -45,7 +45,7 @@ impl Modules {
                 std::collections::btree_map::Entry::Vacant(slot) => {
                     slot.insert(path);
                 }
-                // `updates` and the like override what came with the kernel, as depmod does.
+                // As in depmod, modules in `updates` and similar folders override those in `kernel`.
                 std::collections::btree_map::Entry::Occupied(mut slot)
                     if !relative.starts_with("kernel") =>
                 {
@@ -65,30 +65,32 @@ impl Modules {
         Ok(modules)
     }
 
-    /// How many modules there are to load.
+    /// Number of loadable modules.
     pub fn count(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether a module of this name can be loaded.
+    /// Whether a loadable module has this name.
     pub fn contains(&self, name: &str) -> bool {
         self.files.contains_key(&normal(name))
     }
 
-    /// Whether what the module carries is compiled in.
+    /// Whether the module of this name is compiled in.
     pub fn is_built_in(&self, name: &str) -> bool {
         self.built_in.contains(&normal(name))
     }
 
-    /// The release the modules were built for, read from one of them.
+    /// The release that the modules were built for, read from one of them; `None` without modules or if that one is
+    /// damaged.
     pub fn release(&self) -> Option<String> {
         let path = self.files.values().next()?;
         read(path).ok()?.1.release
     }
 
-    /// The modules of these names and all they depend on, each after what it depends on.
+    /// The named modules and all their dependencies, each after its dependencies.
     ///
-    /// What is compiled in needs no loading and is left out. `missing` makes the error for a name that is neither.
+    /// Modules that are compiled in are left out. `missing` creates the error for a name that is neither a module nor
+    /// compiled in.
     pub fn in_order(
         &self,
         names: &[&str],
@@ -108,7 +110,7 @@ impl Modules {
     }
 }
 
-/// Depth-first walk over dependencies; a ring of soft ones ends where it began.
+/// Depth-first traversal of dependencies. Modules already visited are skipped, so cycles of soft dependencies end.
 struct Order<'a> {
     modules: &'a Modules,
     seen: BTreeSet<String>,
@@ -116,7 +118,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Adds a module after its dependencies; false if there is none of that name.
+    /// Adds a module after its dependencies; false if no module has this name.
     fn add(&mut self, name: &str) -> Result<bool, KernelError> {
         let name = normal(name);
         if self.seen.contains(&name) {
@@ -161,7 +163,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
     Ok((bytes, info))
 }
 
-/// The name of the module in a file of this name, if it is one.
+/// The module name for a file name; `None` if the file is not a module.
 pub fn module_name(file: &str) -> Option<String> {
     let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()
@@ -169,7 +171,7 @@ pub fn module_name(file: &str) -> Option<String> {
     Some(normal(stem))
 }
 
-/// Names differ between files and lists only in `-` and `_`.
+/// Replaces `-` by `_`: file names and module lists differ in this alone.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -178,7 +180,7 @@ fn file_name(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line).trim()
 }
 
-/// All regular files under a folder, sorted; symbolic links are not followed.
+/// All regular files under a folder, sorted by path. Symbolic links are not followed.
 pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

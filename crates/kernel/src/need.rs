@@ -1,4 +1,4 @@
-//! What a trial may need of a kernel, and the option that gives it.
+//! Kernel features that a trial may need, and the options that enable them.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display};
@@ -9,17 +9,17 @@ use thiserror::Error;
 use crate::config::Config;
 use crate::version;
 
-/// Something a scenario, a swap device or a probe needs of the kernel.
+/// A kernel feature that a scenario, a swap device or a probe needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// Swapping at all.
+    /// Swap.
     Swap,
     /// The modelled SSD.
     NullBlk,
-    /// The modelled disk with an arm, which a process of ours serves.
+    /// The modelled rotating disk, served by a process in the guest.
     Nbd,
-    /// Devices set up through configfs, as the modelled SSD may be.
+    /// Devices configured through configfs, such as the modelled SSD.
     Configfs,
     /// Swap on compressed memory.
     Zram,
@@ -29,7 +29,7 @@ pub enum Need {
     LruGen,
     /// Transparent huge pages.
     Thp,
-    /// The pool of explicit huge pages.
+    /// Explicit huge pages (hugetlb).
     Hugetlb,
     /// Memory compaction.
     Compaction,
@@ -43,38 +43,38 @@ pub enum Need {
     Xfs,
     /// The btrfs filesystem.
     Btrfs,
-    /// Packet sockets, whose rings allocate blocks of any order.
+    /// Packet sockets; their rings allocate blocks of any order.
     Packet,
     /// Tracepoints.
     Tracing,
     /// `/proc/PID/pagemap` and `/proc/kpageflags`.
     PageMonitor,
-    /// Memory filesystems.
+    /// Filesystems in memory.
     Tmpfs,
-    /// Device nodes made by the kernel.
+    /// Device nodes created by the kernel.
     Devtmpfs,
-    /// Booting from an archive in memory, without any disk.
+    /// Booting from an initramfs, without a disk.
     Initramfs,
-    /// Port access from user space, by which trials go in and results come out.
+    /// I/O port access from user space, which transfers trials into the guest and results out of it.
     PortAccess,
     /// Timers finer than the tick.
     HighResTimers,
     /// Loading modules.
     Modules,
-    /// `/proc`, where nearly all is read and set.
+    /// `/proc`, for reading counters and changing settings.
     Proc,
-    /// `/dev/mem`, through which a guest's results leave it.
+    /// `/dev/mem`, through which results leave the guest.
     Devmem,
-    /// The counters of `/proc/vmstat` beyond those of zones.
+    /// The event counters of `/proc/vmstat`.
     VmEvents,
-    /// A console from the first moment on, by which one learns why a guest died in boot.
+    /// A console that works from the start of booting, so that messages of a failed boot are seen.
     EarlyPrintk,
     /// LZ4 in zram.
     ZramLz4,
 }
 
 impl Need {
-    /// Everything that can be asked for.
+    /// All needs.
     pub const ALL: [Self; 29] = [
         Self::Swap,
         Self::NullBlk,
@@ -107,7 +107,7 @@ impl Need {
         Self::ZramLz4,
     ];
 
-    /// The kernel option that gives it.
+    /// The kernel option that enables the feature. See [`Self::option_in`] for the option of a certain release.
     pub fn option(self) -> &'static str {
         match self {
             Self::Swap => "CONFIG_SWAP",
@@ -142,7 +142,7 @@ impl Need {
         }
     }
 
-    /// What cannot be done without it, as the subject of a sentence.
+    /// What does not work without the feature, as the subject of a sentence.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Swap => "swapping",
@@ -177,7 +177,7 @@ impl Need {
         }
     }
 
-    /// The module that carries it where it is built as one, as `modprobe` would name it.
+    /// The name of the feature's module (as for `modprobe`), which must be loaded if the feature is not built in.
     pub fn module(self) -> Option<&'static str> {
         match self {
             Self::NullBlk => Some("null_blk"),
@@ -192,7 +192,8 @@ impl Need {
         }
     }
 
-    /// The option that gives it to a kernel of this release. Before 6.12 zram compressed through the kernel's ciphers.
+    /// The kernel option that enables the feature in this release. Before 6.12 zram used the compressors of the crypto
+    /// API.
     pub fn option_in(self, release: &str) -> &'static str {
         match self {
             Self::ZramLz4 if version::compare(release, ZRAM_BRINGS_ITS_OWN) == Ordering::Less => {
@@ -202,7 +203,7 @@ impl Need {
         }
     }
 
-    /// Whether a kernel of this release and configuration provides it.
+    /// Checks that a kernel of this release and configuration has the feature.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
         if config.get(self.option_in(release)).is_on() {
             Ok(())
@@ -215,7 +216,7 @@ impl Need {
     }
 }
 
-/// The first release whose zram brings its own compressors (drivers/block/zram/Kconfig).
+/// The first release whose zram contains compressors (drivers/block/zram/Kconfig).
 const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
 
 impl Display for Need {
@@ -224,17 +225,17 @@ impl Display for Need {
     }
 }
 
-/// A kernel lacks an option something needs.
+/// The kernel lacks an option that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{} needs {}, which {release} was built without: choose another kernel, or build this one with it", need.purpose(), need.option_in(release))]
 pub struct MissingOption {
-    /// What is needed.
+    /// The missing feature.
     pub need: Need,
-    /// The release of the kernel that lacks it.
+    /// The kernel's release.
     pub release: String,
 }
 
-/// All the options a kernel lacks of those that something needs; never empty.
+/// All options that a kernel lacks; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingOptions(pub Vec<MissingOption>);
 
@@ -260,7 +261,7 @@ impl Display for MissingOptions {
 
 impl std::error::Error for MissingOptions {}
 
-/// The option that builds a module, for the modules a trial may ask for; a guess by name for others.
+/// The option that builds a module. For modules that no trial loads it is guessed from the name, and the text says so.
 pub fn option_of_module(name: &str) -> String {
     let name = name.replace('-', "_");
     if let Some(need) = Need::ALL
@@ -327,7 +328,7 @@ mod tests {
             "6.12.3-mine was built without CONFIG_DEVMEM (the guest's results), CONFIG_PROC_FS (the guest's own view of itself) \
              and CONFIG_ZRAM_BACKEND_LZ4 (compressing in zram): choose another kernel, or build this one with them"
         );
-        // Up to 6.11 zram's compressors are the kernel's.
+        // Up to 6.11 zram uses the compressors of the crypto API.
         let text = missing("6.1.0", &[Need::ZramLz4, Need::EarlyPrintk]);
         assert!(
             text.starts_with("the last words of a guest that dies needs CONFIG_EARLY_PRINTK"),

@@ -1,5 +1,5 @@
-//! Debian packages of programs: found with all that they depend on and fetched by apt, unpacked by us. Nothing is installed, and no
-//! script of a package runs.
+//! Debian packages of programs. apt finds and fetches them with all their dependencies; they are unpacked here. Nothing
+//! is installed, and no script of a package runs.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -20,25 +20,25 @@ use crate::resolve::Freshness;
 use crate::step::{Step, Watch};
 use pagetide_quantity::nearest;
 
-/// How a set of packages is named: `deb:PACKAGE[,PACKAGE…][/SUITE]`.
+/// The prefix of a package set: `deb:PACKAGE[,PACKAGE…][/SUITE]`.
 const SCHEME: &str = "deb:";
 
-/// Packages of a suite, or of the machine's own.
+/// A set of packages from one suite, or from the suites that the machine uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSet {
     /// Names, or `NAME=VERSION`.
     pub names: Vec<String>,
-    /// The suite.
+    /// The suite; `None` means the suites that the machine uses.
     pub suite: Option<Suite>,
 }
 
 impl PackageSet {
-    /// Whether a text is meant to name packages.
+    /// Whether a string has the prefix of a package set.
     pub fn is_one(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
 
-    /// Reads `deb:PACKAGE[,PACKAGE…][/SUITE]`.
+    /// Parses `deb:PACKAGE[,PACKAGE…][/SUITE]`; fails if a name or the suite is not valid.
     pub fn parse(text: &str) -> Result<Self, KernelError> {
         let wrong = |hint: &str| KernelError::UnknownReference {
             text: text.to_owned(),
@@ -59,7 +59,7 @@ impl PackageSet {
         Ok(Self { names, suite })
     }
 
-    /// The folder of the set in the cache: the same packages of the same suite have one.
+    /// The name of the set's folder in the cache; the same for the same packages of the same suite.
     fn key(&self) -> String {
         let suite = self.suite.as_ref().map_or("", Suite::as_str);
         let text = format!("{suite}\n{}", self.names.join("\n"));
@@ -67,7 +67,8 @@ impl PackageSet {
     }
 }
 
-/// A name as Debian has them (Policy 5.6.1), with a version behind it perhaps. A `-` at the end would ask apt to remove it.
+/// Whether a string is a Debian package name (Policy 5.6.1), optionally with a version. A trailing `-` is refused: apt
+/// would remove the package.
 fn is_name(text: &str) -> bool {
     let (name, version) = text.split_once('=').unwrap_or((text, "0"));
     let of = |text: &str, more: &str| {
@@ -80,8 +81,8 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Cache {
-    /// The contents of packages and of all that they depend on, a plain tar archive each, in a fixed order. What was fetched once
-    /// stays as it is until newer ones are asked for.
+    /// The contents of the packages and of all their dependencies: one uncompressed tar archive per package, sorted by
+    /// file name. They are fetched only once, unless `freshness` asks for newer ones.
     pub fn packages(
         &self,
         set: &PackageSet,
@@ -94,7 +95,7 @@ impl Cache {
         let _gate = Lock::wait(&gate).map_err(KernelError::cache("locking", &gate))?;
         let folder = all.join(set.key());
         if freshness == Freshness::Pinned && folder.is_dir() {
-            // The time of its last use decides when it is removed.
+            // The time of the last use decides when the folder is removed.
             if let Ok(opened) = File::open(&folder) {
                 let _ = opened.set_modified(SystemTime::now());
             }
@@ -122,14 +123,15 @@ impl Cache {
             let _ = fs::remove_dir_all(&folder);
             fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))
         });
-        // Whatever became of it.
+        // Removed in any case, also after an error.
         let _ = fs::remove_dir_all(&fresh);
         done?;
         contents(&folder)
     }
 }
 
-/// Has apt fetch packages with all that they depend on; says which is not there where it does not know one.
+/// Lets apt fetch packages with all their dependencies. If apt does not know one of them, the error names it and
+/// suggests a similar name.
 fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), KernelError> {
     apt.fetch_with_dependencies(names, into).map_err(|why| {
         let KernelError::Apt { said, .. } = &why else {
@@ -156,7 +158,7 @@ fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), KernelError> {
     })
 }
 
-/// Files of a folder with this ending, by name.
+/// Files of a folder with this extension, sorted by name.
 fn sorted(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(KernelError::cache("reading", folder))? {
@@ -173,11 +175,12 @@ fn contents(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     sorted(folder, "tar")
 }
 
-/// The most that a package may hold once unpacked, in bytes: four times what fits into a guest, and far less than what a small
-/// package can be made to unpack to.
+/// Most bytes of an unpacked package. It is four times what fits into a guest, and far less than a small malicious
+/// package can unpack to.
 const MOST_DATA: u64 = 4 << 30;
 
-/// Writes what a package installs as a plain tar archive of at most `most` bytes. Names in it are used for nothing here.
+/// Writes the files of a package as an uncompressed tar archive of at most `most` bytes. Paths inside the archive are
+/// not used here.
 fn take_out(package: &Path, folder: &Path, most: u64) -> Result<(), KernelError> {
     let opened = Package::open(package)?;
     let name = package.file_stem().unwrap_or_default();
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
     use crate::sample::Deb;
 
-    /// Takes a package of these bytes out into a folder of its own; gives what became of it, and what lies there.
+    /// Unpacks a package with these bytes into a temporary folder. Returns the result, and the files in the folder.
     fn taken(bytes: &[u8], most: u64) -> (Result<(), KernelError>, Vec<PathBuf>) {
         let folder = tempfile::tempdir().unwrap();
         let package = folder.path().join("hostile_1_amd64.deb");
@@ -225,7 +228,8 @@ mod tests {
             let whole = hostile(ending).build();
             let (done, found) = taken(&whole, MOST_DATA);
             done.unwrap();
-            // Names of its own are not looked at before the root is put together, which refuses them.
+            // The names inside an archive are not checked here; they are checked when the guest's root is built, which
+            // refuses bad ones.
             assert_eq!(found.len(), 1);
             assert!(found[0].ends_with("hostile_1_amd64.tar"), "{found:?}");
             for length in (0..whole.len() - 1).step_by(41) {

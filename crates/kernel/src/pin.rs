@@ -1,4 +1,4 @@
-//! What a reference was last resolved to, so that a second run needs neither network nor apt.
+//! Pins: the kernel that each reference was last resolved to. With a pin, a second run needs neither network nor apt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::KernelError;
 
-/// A reference and the kernel it stands for.
+/// A reference and the kernel it was resolved to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// The reference in its canonical form.
     pub reference: String,
-    /// The kernel.
+    /// The kernel's digest.
     pub digest: Digest,
-    /// Fingerprint of the local files it was made from; empty for what apt fetched.
+    /// Fingerprint of the local files it was made from; empty if apt fetched it.
     pub stamp: String,
-    /// When it was resolved, in seconds since 1970.
+    /// Time at which it was resolved, in seconds since 1970.
     pub at: u64,
 }
 
-/// The folder of pins, one small file each.
+/// The folder of pins, one small file per reference.
 #[derive(Debug, Clone)]
 pub struct Pins {
     folder: PathBuf,
 }
 
 impl Pins {
-    /// Pins of the cache at `root`.
+    /// The pins of the cache at `root`.
     pub fn of(root: &Path) -> Self {
         Self {
             folder: root.join("pins"),
@@ -41,13 +41,13 @@ impl Pins {
             .join(format!("{}.json", Digest::of(reference.as_bytes()).short()))
     }
 
-    /// The pin of a reference; one that cannot be read counts as none.
+    /// The pin of a reference; `None` if there is none or it cannot be read.
     pub fn get(&self, reference: &str) -> Option<Pin> {
         let pin: Pin = serde_json::from_slice(&fs::read(self.path(reference)).ok()?).ok()?;
         (pin.reference == reference).then_some(pin)
     }
 
-    /// Pins a reference, replacing what it stood for.
+    /// Pins a reference to a kernel, replacing its previous pin.
     pub fn set(&self, reference: &str, digest: &Digest, stamp: &str) -> Result<(), KernelError> {
         let at = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -68,7 +68,7 @@ impl Pins {
         fs::rename(&fresh, &path).map_err(KernelError::cache("writing", &path))
     }
 
-    /// All pins, in no particular order.
+    /// All pins, unordered.
     pub fn all(&self) -> Vec<Pin> {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Vec::new();
@@ -79,7 +79,7 @@ impl Pins {
             .collect()
     }
 
-    /// Removes half-written pins, which take their writers a moment and so are abandoned after an hour.
+    /// Removes half-written pins older than an hour. Writing a pin takes a moment, so their writers are gone.
     pub fn clean(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
@@ -98,7 +98,7 @@ impl Pins {
         }
     }
 
-    /// Forgets every reference that stands for this kernel.
+    /// Removes all pins to this kernel.
     pub fn forget(&self, digest: &Digest) -> Result<(), KernelError> {
         for pin in self.all().iter().filter(|pin| pin.digest == *digest) {
             let path = self.path(&pin.reference);

@@ -12,25 +12,25 @@ use crate::resolve::Freshness;
 use crate::stage::{Stage, names};
 use crate::step::{Step, Watch};
 
-/// What is asked of the archive.
+/// A request to the archive.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The reference, under which the answer is pinned.
+    /// The reference that the result is pinned under.
     pub reference: String,
-    /// What to look for.
+    /// The kernel to look for.
     pub wanted: KernelQuery,
-    /// Whether last time's answer will do.
+    /// Whether the kernel of the last resolution is accepted.
     pub freshness: Freshness,
 }
 
-/// Lists older than this many seconds are fetched again before they are asked.
+/// Package lists older than this many seconds are fetched again before use.
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// How many packages are tried when a mirror lists what it does not have.
+/// Number of packages that are tried if the mirror lacks files that it lists.
 const TRIES: usize = 4;
 
 impl Cache {
-    /// apt for a suite, or for the machine's own.
+    /// The private apt state for a suite, or for the suites that the machine uses.
     pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut Watch) -> Result<Apt, KernelError> {
         let programs = Programs::stopping_by(self.stop().clone());
         let sites = Sites::of_machine(&programs, None)?;
@@ -51,7 +51,7 @@ impl Cache {
         Apt::open(&folder, &place, &sources, programs)
     }
 
-    /// The kernel a request stands for; `open` opens the archive, if it must be asked at all.
+    /// The kernel for a request. `open` opens the archive; it is not called if the pinned kernel is used.
     pub(crate) fn resolve_remote<A: Archive>(
         &self,
         request: &Request,
@@ -63,7 +63,7 @@ impl Cache {
             return Ok(kernel.clone());
         }
         let fetched = open(watch).and_then(|mut archive| {
-            // While the archive was busy, another process may have fetched the same.
+            // Another process may have fetched the kernel while this one waited for the archive.
             let meanwhile = self.pinned_as(&request.reference, watch);
             match meanwhile.filter(|_| request.freshness == Freshness::Pinned) {
                 Some(kernel) => Ok(kernel),
@@ -94,10 +94,11 @@ impl Cache {
         if stale {
             update(archive, watch)?;
         } else {
-            // A name that lists of today do not have is probably a wrong one: it is answered at once.
+            // A name that is not in lists of the last day is probably wrong, so it is refused without fetching newer
+            // lists.
             candidates(archive, &request.wanted).map_err(of_today)?;
         }
-        // Lists that are some hours old may name packages that the mirror has replaced since; newer lists show that.
+        // Lists that are some hours old may name packages that the mirror has replaced since. Newer lists show that.
         match self.take_best(archive, request, if stale { TRIES } else { 1 }, watch) {
             Err(KernelError::NoPackage { .. } | KernelError::Apt { .. }) if !stale => {
                 update(archive, watch)?;
@@ -107,8 +108,9 @@ impl Cache {
         }
     }
 
-    /// Takes the best of the packages that fit. A mirror in the middle of a change may list what it does not have; then
-    /// the next best is taken, which is reported and stands in the kernel's origin.
+    /// Adds the best matching package that can be downloaded. During an update a mirror may list packages that it does
+    /// not have yet; then the next best is used. This is reported to `watch`, and the kernel's origin names the package
+    /// used.
     fn take_best(
         &self,
         archive: &dyn Archive,
@@ -138,7 +140,7 @@ impl Cache {
         }))
     }
 
-    /// Takes a choice unless a kernel from just these packages is here already.
+    /// Adds the chosen packages, unless a kernel from the same packages is in the cache.
     fn take_once(
         &self,
         archive: &dyn Archive,
@@ -172,7 +174,7 @@ impl Cache {
                 package: package.package.clone(),
                 bytes: package.size,
             });
-            // Each in a folder of its own, removed as soon as it is unpacked.
+            // Each package has its own folder, which is removed as soon as it is unpacked.
             let folder = stage.folder().join("download");
             fs::create_dir_all(&folder).map_err(KernelError::cache("making", &folder))?;
             let file = archive.download(package, &folder)?;
@@ -193,12 +195,12 @@ impl Cache {
     }
 }
 
-/// Whether the lists are to be fetched anew: that was asked for, or they are older than a day.
+/// Whether package lists must be fetched: the user asked for it, or they are older than a day.
 pub(crate) fn is_stale(archive: &dyn Archive, freshness: Freshness) -> bool {
     freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY_SECONDS)
 }
 
-/// Fetches the lists anew, and says which suites are not among them.
+/// Fetches the package lists, and reports the suites that could not be fetched.
 pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(), KernelError> {
     watch(&Step::Updating {
         place: archive.place(),
@@ -210,7 +212,7 @@ pub(crate) fn update(archive: &mut dyn Archive, watch: &mut Watch) -> Result<(),
     Ok(())
 }
 
-/// An answer from lists that were not fetched for it says so.
+/// Adds to an error that the package lists were not fetched for this request.
 fn of_today(error: KernelError) -> KernelError {
     match error {
         KernelError::NoPackage {
@@ -226,7 +228,7 @@ fn of_today(error: KernelError) -> KernelError {
     }
 }
 
-/// Whether a package is listed but not there.
+/// Whether the error means that a package is listed but cannot be downloaded.
 fn is_gone(error: &KernelError) -> bool {
     match error {
         KernelError::Apt { said, .. } => said.contains("404"),
@@ -235,7 +237,7 @@ fn is_gone(error: &KernelError) -> bool {
     }
 }
 
-/// Whether the archive could not be reached, rather than having no such kernel.
+/// Whether the error means that the archive could not be reached, as opposed to having no such kernel.
 fn is_archive_trouble(error: &KernelError) -> bool {
     matches!(
         error,

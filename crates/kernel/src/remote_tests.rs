@@ -1,4 +1,4 @@
-//! Resolving against an archive that is a folder of sample packages.
+//! Resolving references against an archive that is a folder of sample packages.
 
 use super::*;
 use crate::apt::double::{Shelf, package};
@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// An archive whose only kernel is of this version, its file in the pool.
+    /// An archive with one kernel of this version, whose file exists.
     fn shelf(&self, version: &str) -> Shelf {
         let deb = Deb::kernel(RELEASE, version);
         deb.write(&self.files);
@@ -205,7 +205,7 @@ fn a_name_that_lists_of_today_do_not_have_is_refused_without_fetching_them_again
         "{text}"
     );
     assert_eq!(updates, 0);
-    // Asked to, it fetches them.
+    // An explicit refresh fetches them.
     let (text, updates) = asked(Freshness::Refresh);
     assert!(!text.contains("--refresh"), "{text}");
     assert_eq!(updates, 1);

@@ -1,5 +1,5 @@
-//! The way from a reference to a kernel: what it stood for last time, else from files (`local.rs`) or from an archive
-//! (`remote.rs`).
+//! Resolving a reference to a kernel: the pinned kernel if there is one, else a kernel from files (`local.rs`) or from
+//! an archive (`remote.rs`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,27 +14,27 @@ use crate::remote::Request;
 use crate::step::{Step, Watch};
 use pagetide_quantity::{choices, nearest};
 
-/// Whether the kernel that a reference stood for last time is good enough.
+/// Whether the kernel of the last resolution may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// The kernel it stood for last time, if it is still there; no network is needed then.
+    /// Use the kernel of the last resolution if it is still in the cache; this needs no network.
     Pinned,
-    /// Ask the archive again, or read the files again.
+    /// Ask the archive or read the files again.
     Refresh,
 }
 
 impl Freshness {
-    /// Whether the archive is asked for newer kernels.
+    /// `Refresh` if `refresh` is set, else `Pinned`.
     pub const fn new(refresh: bool) -> Self {
         if refresh { Self::Refresh } else { Self::Pinned }
     }
 }
 
 impl Cache {
-    /// The kernel a reference stands for, fetched and unpacked if it is not here yet.
+    /// The kernel for a reference, which is fetched and unpacked if it is not in the cache.
     ///
-    /// The result is pinned: next time the same reference gives the same kernel at once, without network or apt, until
-    /// it is refreshed, or the local files it was made from change.
+    /// The result is pinned: the next call with the same reference returns the same kernel without network or apt,
+    /// until a refresh is requested or the local files it was made from change.
     pub fn resolve(
         &self,
         reference: &KernelRef,
@@ -87,19 +87,20 @@ impl Cache {
         }
     }
 
-    /// The kernel a reference was pinned to, if both are still here.
+    /// The kernel that a reference is pinned to, if both exist. Its files are not verified.
     pub fn pinned(&self, reference: &KernelRef) -> Option<Kernel> {
         let pin = self.pins().get(&reference.to_string())?;
         self.get(&pin.digest).ok()
     }
 
-    /// The kernel a reference was pinned to, if it is here and whole.
+    /// The kernel that a reference is pinned to, if it is in the cache and its files match its digest.
     pub(crate) fn pinned_as(&self, reference: &str, watch: &mut Watch) -> Option<Kernel> {
         let pin = self.pins().get(reference)?;
         self.proven(&pin.digest, watch)
     }
 
-    /// The kernel of this name in the cache, verified; a damaged one is fetched or unpacked again.
+    /// A kernel of the cache after verification. A damaged one is fetched or unpacked again; [`KernelError::Lost`] if
+    /// that fails.
     fn named(&self, kernel: Kernel, watch: &mut Watch) -> Result<Kernel, KernelError> {
         let mut why = String::new();
         let proven = self.proven(&kernel.digest, &mut |step| {
@@ -113,7 +114,7 @@ impl Cache {
         }
         let reference = kernel.origin.reference;
         let again = match reference.parse::<KernelRef>() {
-            // A name in the cache, which stands for nothing now.
+            // The reference is the name of a kernel in the cache, which no longer exists.
             Ok(KernelRef::Cached(name)) if !Path::new(&name).exists() => {
                 Err("it is no longer known".to_owned())
             }
@@ -135,7 +136,7 @@ impl Cache {
         })
     }
 
-    /// A kernel that was built here is there, or is built again.
+    /// The kernel for a `built:` reference, from the cache; [`KernelError::NotKept`] if it is not there.
     fn resolve_built(&self, rest: &str, watch: &mut Watch) -> Result<Kernel, KernelError> {
         let digest = rest.split(' ').next().unwrap_or_default();
         match self.find(digest)? {

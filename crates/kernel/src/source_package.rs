@@ -1,4 +1,5 @@
-//! Debian's packages of kernel sources and of their configurations: found and fetched through apt, unpacked beside the kernels.
+//! Debian's packages of kernel sources and of kernel configurations, fetched through apt and unpacked outside the
+//! kernel cache.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use crate::remote::{is_stale, update};
 use crate::resolve::Freshness;
 use crate::step::{Step, Watch};
 
-/// A package of kernel sources that was fetched; its signature holds.
+/// A fetched package of kernel sources; apt has checked its signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePackage {
     /// The package file.
@@ -21,17 +22,17 @@ pub struct SourcePackage {
     pub version: String,
 }
 
-/// How a package of sources begins; its series follows.
+/// Prefix of the names of source packages; the series follows.
 const START: &str = "linux-source-";
-/// How a package of configurations begins; its series follows.
+/// Prefix of the names of configuration packages; the series follows.
 const CONFIG_START: &str = "linux-config-";
-/// The configuration of the cloud kernels, which other commands run on by default; its series stands in the folder's name.
+/// The configuration of the cloud kernels, which other commands use by default.
 const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
-/// A configuration is a few hundred kilobytes; this bounds a hostile one.
+/// Most bytes read of a configuration, which is usually a few hundred kilobytes; a limit against hostile packages.
 const MOST_CONFIG_BYTES: u64 = 16 << 20;
 
 impl Cache {
-    /// The version of the newest source package of this series in a suite. Nothing is fetched but lists of packages.
+    /// The version of the newest source package of this series in a suite. Only package lists are fetched.
     pub fn source_version(
         &self,
         suite: &str,
@@ -44,7 +45,7 @@ impl Cache {
         Ok(newest(&archive, START, series)?.version)
     }
 
-    /// Fetches the newest source package of this series into an empty folder.
+    /// Fetches the newest source package of this series into `into`, which must be empty.
     pub fn fetch_source(
         &self,
         suite: &str,
@@ -65,8 +66,8 @@ impl Cache {
         })
     }
 
-    /// Fetches the configuration of a suite's newest cloud kernel of this series into an empty folder; gives the package's version
-    /// and the text.
+    /// Fetches the configuration of the newest cloud kernel of this series in a suite into `into`, which must be empty.
+    /// Returns the version of the package and the text of the configuration.
     pub fn fetch_config(
         &self,
         suite: &str,
@@ -86,7 +87,7 @@ impl Cache {
         Ok((package.version, config_in(&file)?))
     }
 
-    /// Unpacks a source package into an empty folder, and returns the top of the source.
+    /// Unpacks a source package into `into`, which must be empty. Returns the top folder of the source.
     pub fn unpack_source(
         &self,
         package: &Path,
@@ -124,7 +125,7 @@ impl Cache {
                 self.stop().check()?;
                 let mut entry = entry.map_err(wrong(&member))?;
                 let path = entry.path().map_err(wrong(&member))?.into_owned();
-                // `unpack_in` writes nothing outside of its folder, whatever the names say.
+                // `unpack_in` never writes outside its folder, whatever the names in the archive are.
                 entry
                     .unpack_in(into)
                     .map_err(KernelError::cache("writing", into))?;
@@ -151,7 +152,7 @@ fn refreshed(
     Ok(())
 }
 
-/// The text of the configuration in a package of configurations.
+/// The text of the cloud kernel's configuration in a configuration package.
 fn config_in(package: &Path) -> Result<String, KernelError> {
     let opened = Package::open(package)?;
     let wrong = |cause| KernelError::decode(package, CONFIG_FILE, cause);
@@ -175,7 +176,7 @@ fn config_in(package: &Path) -> Result<String, KernelError> {
     })
 }
 
-/// The newest package of a series, whose name begins so.
+/// The newest package of a series; the name of the package is `start` followed by the series.
 fn newest(
     archive: &dyn Archive,
     start: &str,

@@ -1,5 +1,6 @@
-//! A kernel on its way into the cache: files are written to a locked temporary folder and digested as they pass, then
-//! the whole folder is renamed to its digest. A folder whose maker died is unlocked, so the next start can remove it.
+//! A kernel being added to the cache. Files are written to a locked temporary folder and digested at the same time;
+//! then the folder is renamed to the kernel's digest. If the process dies, the folder is no longer locked, and the next
+//! start removes it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,38 +22,38 @@ use crate::modules::Modules;
 use crate::pin::Pins;
 use crate::stop::Stop;
 
-/// Names of what a kernel's folder holds.
+/// Names of the files in a kernel's folder.
 pub mod names {
     /// The boot image.
     pub const IMAGE: &str = "image";
     /// The build configuration.
     pub const CONFIG: &str = "config";
-    /// The folder of modules, laid out as `/lib/modules/RELEASE`.
+    /// The folder of modules, with the layout of `/lib/modules/RELEASE`.
     pub const MODULES: &str = "modules";
-    /// What is known of the kernel; not part of the digest.
+    /// The kernel's description; not part of the digest.
     pub const FACTS: &str = "kernel.json";
 }
 
-/// A temporary folder in the cache being filled.
+/// A temporary folder of the cache that is being filled.
 #[derive(Debug)]
 pub struct Stage {
     folder: PathBuf,
     kernels: PathBuf,
     _lock: Lock,
     sums: BTreeMap<String, String>,
-    /// Where the files come from, for messages.
+    /// The source of the files, for messages.
     origin: PathBuf,
     stop: Stop,
 }
 
 impl Stage {
-    /// Makes an empty one inside a cache, for files from `origin`.
+    /// Creates an empty temporary folder inside `cache`. Messages name `origin` as the source of the files.
     pub fn new(cache: &Cache, origin: &Path) -> Result<Self, KernelError> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let root = cache.root();
         let tmp = root.join("tmp");
         let gate_path = root.join("lock");
-        // Held while a folder exists that is not locked yet, so that no cleaner takes it for abandoned.
+        // Held until the new folder is locked, so that no cleanup takes it for abandoned.
         let gate = Lock::wait(&gate_path).map_err(KernelError::cache("locking", &gate_path))?;
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -83,7 +84,7 @@ impl Stage {
         })
     }
 
-    /// Removes folders whose makers died. Errors are ignored here: the next write meets them.
+    /// Removes temporary folders of processes that died. Errors are ignored: the next write reports them.
     pub fn clean(root: &Path) {
         let Ok(Some(_gate)) = Lock::try_existing(&root.join("lock")) else {
             return;
@@ -99,7 +100,7 @@ impl Stage {
         }
     }
 
-    /// The folder, for scratch files that are removed before it is finished.
+    /// The path of the folder. Scratch files in it must be removed before [`Self::finish`].
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -109,12 +110,12 @@ impl Stage {
         origin.clone_into(&mut self.origin);
     }
 
-    /// Whether a file of this name was stored.
+    /// Whether a file with this name was stored.
     pub fn has(&self, name: &str) -> bool {
         self.sums.contains_key(name)
     }
 
-    /// Stores what `from` yields under `name`; `what` says for messages what was being read from the origin.
+    /// Stores the contents of `from` as the file `name`; `what` describes it in messages.
     pub fn put(&mut self, name: &str, from: &mut dyn Read, what: &str) -> Result<(), KernelError> {
         let path = self.folder.join(name);
         let write_error = |e| KernelError::cache("writing", &path)(e);
@@ -141,15 +142,15 @@ impl Stage {
         Ok(())
     }
 
-    /// Stores a copy of a file.
+    /// Stores a copy of the file `from` as the file `name`.
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
         let mut file = File::open(from).map_err(KernelError::read(from))?;
         self.put(name, &mut file, name)
     }
 
-    /// Checks that image, configuration and modules belong together, and moves the folder to its place.
+    /// Checks that image, configuration and modules belong together, and moves the folder into the cache.
     ///
-    /// If the same kernel is there already, that one is kept.
+    /// If the cache already has this kernel and it is undamaged, that one is returned and the new folder is removed.
     pub fn finish(mut self, origin: Origin) -> Result<Kernel, KernelError> {
         let image =
             Image::open(&self.folder.join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;
@@ -205,20 +206,21 @@ impl Stage {
         Ok(kernel)
     }
 
-    /// Writes everything to disk before the folder gets its name, so that a power cut cannot leave an incomplete kernel.
+    /// Flushes all files to disk before the folder is renamed, so that a power failure cannot leave an incomplete
+    /// kernel.
     fn sync(&self) -> Result<(), KernelError> {
         let synced = File::open(&self.folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
         synced.map_err(KernelError::cache("writing", &self.folder))
     }
 
-    /// Renames the folder; whoever comes second keeps the first one's.
+    /// Renames the folder to `target`. If another process has added the same kernel, that one stays.
     fn place(self, target: &Path) -> Result<(), KernelError> {
         fs::create_dir_all(&self.kernels).map_err(KernelError::cache("making", &self.kernels))?;
         match fs::rename(&self.folder, target) {
             Ok(()) => Ok(()),
             Err(_) if whole(target).is_ok() => Ok(()),
             Err(_) if target.exists() => {
-                // There is an incomplete kernel, which a rename never leaves behind: replace it.
+                // The existing kernel is incomplete, which a rename never causes: replace it.
                 fs::remove_dir_all(target).map_err(KernelError::cache("removing", target))?;
                 fs::rename(&self.folder, target).map_err(KernelError::cache("making", target))
             }
@@ -226,7 +228,7 @@ impl Stage {
         }
     }
 
-    /// Lets an error about the stored image name the file it came from.
+    /// Replaces the path of the stored image in an error by that of the file it came from.
     fn blame_origin(&self, error: KernelError) -> KernelError {
         let path = self.origin.clone();
         match error {
@@ -243,7 +245,7 @@ impl Stage {
     }
 }
 
-/// The kernel in this folder of the cache, if all of it is what its digest says.
+/// The kernel in this folder of the cache, if its files match its digest.
 fn whole(folder: &Path) -> Result<Kernel, KernelError> {
     let kernel = Kernel::open(folder)?;
     kernel.verify()?;
@@ -252,7 +254,7 @@ fn whole(folder: &Path) -> Result<Kernel, KernelError> {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // After a rename there is nothing left here to remove.
+        // After the rename the folder no longer exists, and this does nothing.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,59 +1,59 @@
-//! What is being done on the way to a kernel, for a progress display.
+//! Steps of resolving a reference to a kernel, for a progress display.
 
 use std::fmt::{self, Display};
 
-/// One step, as it begins; [`Display`] makes a line of it.
+/// A step, reported when it begins; [`Display`] formats it as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Another process uses the same apt state; it is waited for.
+    /// Waiting for another process that uses the same apt state.
     Waiting {
         /// The suite.
         place: String,
     },
-    /// The list of packages is being fetched.
+    /// Fetching the package lists.
     Updating {
         /// The suite.
         place: String,
     },
-    /// Suites that could not be had, and are done without.
+    /// Continuing without suites that could not be fetched.
     Without {
         /// The suites.
         suites: Vec<String>,
     },
-    /// A package is being fetched.
+    /// Fetching a package.
     Fetching {
         /// Its name.
         package: String,
         /// Its size in bytes, if known.
         bytes: Option<u64>,
     },
-    /// A package is listed but not there; the next best is tried.
+    /// Trying the next best package, because one is listed but cannot be downloaded.
     Passed {
         /// Its name.
         package: String,
     },
-    /// A package or other source is being unpacked or copied.
+    /// Unpacking or copying a package or another source.
     Unpacking {
         /// Its name.
         name: String,
     },
-    /// A kernel in the cache is not what it was when it was added; it is removed, and had again.
+    /// A damaged kernel was found in the cache; it is removed and added again.
     Damaged {
-        /// The kernel's release, or the start of its digest where not even that can be read.
+        /// The kernel's release, or the first digits of its digest if the release cannot be read.
         kernel: String,
-        /// What does not fit.
+        /// What is damaged.
         why: String,
     },
-    /// The archive could not be asked, so the kernel of last time is used.
+    /// Using the pinned kernel, because the archive could not be reached.
     KeptPinned {
         /// The kernel's release.
         release: String,
-        /// Why the archive could not be asked.
+        /// Why the archive could not be reached.
         reason: String,
     },
 }
 
-/// Told of each step as it begins.
+/// Receives each step when it begins.
 pub type Watch<'a> = dyn FnMut(&Step) + 'a;
 
 impl Display for Step {

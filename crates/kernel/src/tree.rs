@@ -1,4 +1,4 @@
-//! Kernels that lie about as files: a built tree, or an image with its modules and configuration.
+//! Kernels given as files: a built tree, or an image with its modules and configuration.
 
 use std::fmt::Write as _;
 use std::fs::{self, Metadata};
@@ -12,14 +12,15 @@ use crate::image::Image;
 use crate::modules::files_under;
 use crate::stage::{Stage, names};
 
-/// Files to be taken into the cache: the name there, the file here.
+/// Files to be added to the cache: name in the cache, path of the file.
 #[derive(Debug, Default)]
 pub struct TreeFiles {
     files: Vec<(String, PathBuf)>,
 }
 
 impl TreeFiles {
-    /// The files of a built kernel tree (or of a build folder made with `O=`).
+    /// The files of a built kernel tree (or of a build folder of `make O=`). Fails if the tree is not built, or its
+    /// configuration has changed since.
     pub fn from_tree(tree: &Path) -> Result<Self, KernelError> {
         const IMAGE: &str = "arch/x86/boot/bzImage";
         let need = |relative: &str| {
@@ -36,7 +37,7 @@ impl TreeFiles {
         };
         let image = need(IMAGE)?;
         let mut gathered = Self::default();
-        // A tree reconfigured after its last build would give an image and a configuration that do not match.
+        // If a tree was reconfigured after its last build, image and configuration do not match.
         let release_path = need("include/config/kernel.release")?;
         let release =
             fs::read_to_string(&release_path).map_err(KernelError::read(&release_path))?;
@@ -80,7 +81,8 @@ impl TreeFiles {
         Ok(gathered)
     }
 
-    /// An image and what belongs to it; what is not stated is looked for where distributions put it.
+    /// An image with its modules and configuration. If `modules` or `config` is `None`, the usual paths of
+    /// distributions are searched.
     pub fn from_image(
         image: &Path,
         modules: Option<&Path>,
@@ -94,7 +96,7 @@ impl TreeFiles {
             .unwrap_or(Path::new("."));
         let mut gathered = Self::default();
         gathered.add(names::IMAGE, image.to_owned());
-        // Beside it as in /boot, beside it as in /usr/lib/modules/RELEASE, or in the folder of its modules.
+        // Next to it as in /boot, next to it as in /usr/lib/modules/RELEASE, or in the folder of its modules.
         let beside = [
             Some(folder.join(format!("config-{release}"))),
             Some(folder.join("config")),
@@ -143,7 +145,7 @@ impl TreeFiles {
         }
     }
 
-    /// Fingerprint of the files: changes when any of them does, as far as size, time and inode tell.
+    /// Fingerprint of the files: it changes if the size, time or inode of any file changes.
     pub fn stamp(&self) -> Result<String, KernelError> {
         let mut text = String::new();
         for (name, path) in &self.files {
@@ -154,7 +156,7 @@ impl TreeFiles {
         Ok(Digest::of(text.as_bytes()).to_string())
     }
 
-    /// Copies them into the cache's stage.
+    /// Copies the files into `stage`.
     pub fn store(&self, stage: &mut Stage) -> Result<(), KernelError> {
         self.files
             .iter()
@@ -162,7 +164,7 @@ impl TreeFiles {
     }
 }
 
-/// What tells a changed file from an unchanged one without reading it.
+/// Size, time, device and inode of a file: a change shows without reading the file.
 pub fn stamp_of(data: &Metadata) -> String {
     format!(
         "{} {}.{} {} {}",
@@ -174,7 +176,8 @@ pub fn stamp_of(data: &Metadata) -> String {
     )
 }
 
-/// A line of `modules.order` as a path in the tree: older kernels prefix `kernel/`, newer ones list objects.
+/// A line of `modules.order` as a path in the tree. Older kernels prefix lines with `kernel/`; newer ones list object
+/// files.
 fn in_tree(line: &str) -> String {
     match (line.strip_suffix(".ko"), line.strip_suffix(".o")) {
         (Some(stem), _) => format!("{}.ko", stem.strip_prefix("kernel/").unwrap_or(stem)),
@@ -183,7 +186,8 @@ fn in_tree(line: &str) -> String {
     }
 }
 
-/// The folder of this release inside what `make modules_install` with INSTALL_MOD_PATH made, or the folder itself.
+/// The folder of this release below the output of `make modules_install` with INSTALL_MOD_PATH; if there is none,
+/// `stated` itself.
 fn within(stated: &Path, release: &str) -> PathBuf {
     ["lib/modules", "usr/lib/modules", ""]
         .into_iter()

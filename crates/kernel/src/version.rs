@@ -1,4 +1,4 @@
-//! Debian's order of versions (Debian Policy 5.6.12, and `deb-version(7)`).
+//! Comparison of Debian versions (Debian Policy 5.6.12, and `deb-version(7)`).
 
 use std::cmp::Ordering;
 
@@ -17,13 +17,13 @@ fn epoch(version: &str) -> (&str, &str) {
     version.split_once(':').unwrap_or(("0", version))
 }
 
-/// Digits compared as a number of any length.
+/// Compares strings of digits as numbers of any length.
 fn number(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// Alternates between runs of non-digits (in Debian's character order) and runs of digits (as numbers).
+/// Compares by turns a run of non-digits (in Debian's character order) and a run of digits (as a number).
 fn part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let (a_word, a_rest) = split(a, |c| !c.is_ascii_digit());
@@ -43,7 +43,8 @@ fn split(text: &str, accept: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !accept(c)).unwrap_or(text.len()))
 }
 
-/// `~` sorts before everything, even the end; the end before letters; letters before all else.
+/// Compares runs of non-digits: `~` sorts before everything, even the end; the end before letters; letters before other
+/// characters.
 fn words(a: &str, b: &str) -> Ordering {
     let rank = |c: Option<char>| match c {
         Some('~') => (0, '~'),

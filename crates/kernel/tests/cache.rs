@@ -1,4 +1,4 @@
-//! The cache under several processes, kills, and folders that take nothing.
+//! The cache with several processes, killed processes, and folders that cannot be written.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn resolve(cache: &Cache, reference: &str) -> Result<Kernel, KernelError> {
     )
 }
 
-/// What this program does when another test starts it again as a second process.
+/// The second process, which other tests start.
 #[test]
 #[ignore = "started by other tests"]
 fn second_process() {
@@ -90,7 +90,7 @@ fn what_a_killed_process_left_is_cleared_but_not_what_a_living_one_works_on() {
         crate::sample::bzimage(RELEASE, &crate::sample::vmlinux(&[1; 20])),
     )
     .unwrap();
-    // A pipe nobody writes to holds the second process in the middle of its work.
+    // A pipe without a writer stops the second process in the middle of its work.
     let pipe = folder.path().join("pipe");
     assert!(
         Command::new("mkfifo")
@@ -192,12 +192,12 @@ fn a_flipped_bit_in_any_file_of_a_kernel_is_found_said_and_mended_from_where_it_
         kernel.folder().join("kernel.json"),
     ];
     for (path, name) in files.iter().flat_map(|path| {
-        // By where it came from, and by what it is called in the cache.
+        // By its reference and by its name in the cache.
         [(path, deb.as_str()), (path, RELEASE)]
     }) {
         let is_facts = path.ends_with("kernel.json");
         if is_facts && name == RELEASE {
-            // What a kernel is called stands in that very file.
+            // The name of the kernel is in that file.
             continue;
         }
         let good = fs::read(path).unwrap();
@@ -246,7 +246,7 @@ fn a_kernel_already_here_is_resolved_within_twenty_milliseconds() {
         .display()
         .to_string();
     resolve(&cache, &deb).unwrap();
-    // The fastest of several, since the machine may be busy with other things.
+    // The fastest of several runs, because the machine may be busy.
     let fastest = (0..10).map(|_| {
         let start = Instant::now();
         resolve(&Cache::open(cache.root()).unwrap(), &deb).unwrap();
@@ -256,7 +256,7 @@ fn a_kernel_already_here_is_resolved_within_twenty_milliseconds() {
     assert!(fastest < Duration::from_millis(20), "{fastest:?}");
 }
 
-/// A small filesystem in memory, unmounted when dropped; or why there can be none.
+/// A small filesystem in memory, unmounted on drop; an error says why it cannot be mounted.
 struct Small {
     folder: tempfile::TempDir,
 }
@@ -316,7 +316,7 @@ fn a_full_cache_folder_is_named_with_a_remedy_and_left_clean() {
     assert_eq!(entries(&cache.root().join("kernels")), 0);
 }
 
-/// Takes write permission from every folder under `root`, which stops everyone but root.
+/// Removes write permission from every folder under `root`, which affects every user but root.
 fn forbid_writing(root: &Path) {
     for entry in fs::read_dir(root).unwrap().flatten() {
         if entry.path().is_dir() {
@@ -326,7 +326,7 @@ fn forbid_writing(root: &Path) {
     fs::set_permissions(root, fs::Permissions::from_mode(0o555)).unwrap();
 }
 
-/// Gives it back, so that the folder can be removed.
+/// Restores write permission, so that the folder can be removed.
 fn allow_writing(root: &Path) {
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
     for entry in fs::read_dir(root).unwrap().flatten() {
@@ -354,7 +354,7 @@ fn a_read_only_cache_serves_what_it_has_and_says_why_it_takes_nothing_new() {
     let kernel = resolve(&Cache::open(&root).unwrap(), &deb("1-1")).unwrap();
     match &small {
         Ok(small) => small.remount_read_only(),
-        // Whoever may not mount is not root, and is stopped by permissions.
+        // A user who cannot mount is not root, so permissions apply.
         Err(_) => forbid_writing(&root),
     }
     let served = Cache::open(&root).and_then(|cache| resolve(&cache, RELEASE));

@@ -1,4 +1,4 @@
-//! What kernels come in, fuzzed: packages (ar, tar, compression), images and their ELF, modules, configurations.
+//! Fuzzes the input formats of kernels: packages (ar, tar, compression), images and their ELF, modules, configurations.
 
 #![allow(dead_code, reason = "not every sample is used here")]
 

@@ -1,4 +1,4 @@
-//! Kernels from packages and files, and the cache they lie in.
+//! Tests of kernels from packages and files, and of the cache.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,4 +1,4 @@
-//! Fetching from Debian's archive for real. Set `PAGETIDE_TEST_NETWORK=1` to run it: about 27 MB are fetched.
+//! Fetches from Debian's archive. Set `PAGETIDE_TEST_NETWORK=1` to run it; it fetches about 27 MB.
 
 use pagetide_kernel::{Cache, Freshness, KernelRef, Need, Step};
 

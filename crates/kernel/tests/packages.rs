@@ -1,4 +1,4 @@
-//! Packages given as files: what is taken from them, and what is refused.
+//! Packages given as files: which files are unpacked, and which packages are refused.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn resolve(cache: &Cache, path: &Path) -> Result<Kernel, KernelError> {
     )
 }
 
-/// Nothing of a refused package may stay behind.
+/// Asserts that no file of a refused package is left in the cache.
 fn assert_clean(cache: &Cache) {
     for folder in ["kernels", "tmp", "pins"] {
         let left: Vec<_> = std::fs::read_dir(cache.root().join(folder))
@@ -269,7 +269,7 @@ fn files_that_are_no_packages_say_so() {
     assert!(absent.contains("absent.deb"), "{absent}");
 }
 
-/// Sid's way: the image package is empty and depends on the rest.
+/// A kernel split as in sid: the image package is empty and depends on the other packages.
 fn split(folder: &Path) -> std::path::PathBuf {
     let release = "7.2.1+deb14-cloud-amd64";
     let place = format!("./usr/lib/modules/{release}");

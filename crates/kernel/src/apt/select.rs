@@ -1,4 +1,4 @@
-//! Which packages make up the kernel that was asked for.
+//! Selection of the packages that make up a requested kernel.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use crate::kernel::series;
 use crate::version;
 use pagetide_quantity::nearest;
 
-/// What to look for in an archive.
+/// A query to an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelQuery {
-    /// The newest cloud kernel of the suite's own series.
+    /// The newest cloud kernel of the suite's default series.
     Default,
-    /// The newest cloud kernel of a series, or of a release that begins so.
+    /// The newest cloud kernel of a series, or of the releases that begin with this string.
     Series(String),
-    /// A package, in an exact version or the newest.
+    /// A package, and its exact version; `None` means the newest.
     Package(String, Option<String>),
 }
 
-/// The packages to fetch: the one asked for first, then those split off from it.
+/// The packages to fetch: the requested one first, then those split off from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// In the order in which they were found.
@@ -34,13 +34,15 @@ impl Choice {
     }
 }
 
-/// The package that always depends on a suite's newest cloud kernel.
+/// The meta-package that depends on a suite's newest cloud kernel.
 const META: &str = "linux-image-cloud-amd64";
-/// Between these two stands the release. Unsigned ones lack only Secure Boot's signature, and come out first.
+/// Prefix and suffixes of cloud kernel packages; the release is in between. Unsigned packages lack only the Secure Boot
+/// signature, and are published first.
 const START: &str = "linux-image-";
 const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
 
-/// The packages that fit, best first: newest, and unsigned before signed; at least one. Nothing is fetched.
+/// Packages that match the query, best first: newest version first, unsigned before signed. Never empty: no match is an
+/// error. Nothing is fetched.
 pub fn candidates(
     archive: &dyn Archive,
     wanted: &KernelQuery,
@@ -55,7 +57,7 @@ pub fn candidates(
     }
 }
 
-/// A package together with those split off from it.
+/// A package together with the packages split off from it.
 pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, KernelError> {
     let mut names: BTreeSet<String> = BTreeSet::from([first.package.clone()]);
     let mut packages = vec![first];
@@ -75,7 +77,8 @@ pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, Kerne
     Ok(Choice { packages })
 }
 
-/// The release in the name of a cloud kernel's package: three numbers at least, else it is a meta-package.
+/// The release in the name of a cloud kernel's package; `None` for meta-packages, whose names have fewer than three
+/// numbers.
 fn release_of(package: &str) -> Option<&str> {
     let rest = package.strip_prefix(START)?;
     let release = ENDINGS
@@ -87,7 +90,8 @@ fn release_of(package: &str) -> Option<&str> {
     (numbers.split('.').filter(|part| !part.is_empty()).count() >= 3).then_some(release)
 }
 
-/// The series the suite's meta-package stands for. Backports are another suite's kernels.
+/// The series of the suite's meta-package; `None` if there is no meta-package. Backports are ignored, because their
+/// kernels come from another suite.
 fn default_series(archive: &dyn Archive) -> Result<Option<String>, KernelError> {
     let mut metas = archive.show(&[META])?;
     metas.retain(|meta| !is_backport(meta));
@@ -103,8 +107,8 @@ fn is_backport(package: &Control) -> bool {
     package.version.contains("~bpo")
 }
 
-/// The cloud kernels whose release belongs to the series, newest first; unsigned before signed in the same version, and
-/// backports after the suite's own, so that the same kernel is found as long as the suite itself has one.
+/// The cloud kernels of the series, newest first. Unsigned packages come before signed ones of the same version.
+/// Backports come last, so that they are used only if the suite itself has no matching kernel.
 fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, KernelError> {
     let names = archive.names(START)?;
     let all: BTreeSet<&str> = names.iter().filter_map(|name| release_of(name)).collect();
@@ -150,7 +154,7 @@ fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, K
     Ok(candidates)
 }
 
-/// Whether a release is of the series, or begins with it at a boundary: `6.1` takes 6.1.0-56 but not 6.12.1.
+/// Whether `series` is a prefix of the release that ends at a number boundary: `6.1` matches 6.1.0-56 but not 6.12.1.
 fn belongs(release: &str, series: &str) -> bool {
     release
         .strip_prefix(series)
@@ -191,13 +195,13 @@ fn exact(archive: &dyn Archive, name: &str, wanted: Option<&str>) -> Result<Cont
 
 #[cfg(test)]
 pub mod double {
-    //! An archive that is a list.
+    //! An archive for tests, which is a list of packages.
 
     use std::path::{Path, PathBuf};
 
     use super::*;
 
-    /// Offers what it was given; fetches by copying from `files`, if the file is there.
+    /// Offers the listed packages. A download copies the file from `files` and fails if it is not there.
     #[derive(Default)]
     pub struct Shelf {
         pub packages: Vec<Control>,
@@ -205,7 +209,7 @@ pub mod double {
         pub updates: u32,
         pub age: Option<u64>,
         pub offline: bool,
-        /// What the next update brings.
+        /// The package list after the next update.
         pub news: Option<Vec<Control>>,
     }
 
@@ -254,7 +258,7 @@ pub mod double {
         }
     }
 
-    /// A package of this name and version, depending on these.
+    /// A package with this name, version and dependencies.
     pub fn package(name: &str, version: &str, depends: &str) -> Control {
         Control {
             package: name.into(),

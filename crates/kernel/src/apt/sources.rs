@@ -1,4 +1,4 @@
-//! The Debian mirrors this machine already uses, as its own apt names them.
+//! The Debian mirrors that this machine uses, as its apt reports them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use super::Programs;
 use crate::error::KernelError;
 use crate::kernel_ref::SUITES;
 
-/// Debian's sites as the machine names them.
+/// Debian mirrors and archive keys of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sites {
-    /// The machine's own Debian suites, each with its mirror.
+    /// The machine's Debian suites, each as (mirror, suite).
     own: Vec<(String, String)>,
-    /// Debian's archive keys.
+    /// The file with Debian's archive keys.
     keyring: PathBuf,
 }
 
-/// The mirror of a machine that names none.
+/// The mirror for a machine that has no Debian mirror.
 const DEFAULT_MAIN: &str = "http://deb.debian.org/debian";
-/// The security archive of a machine that names none.
+/// The security archive for a machine that has none.
 const DEFAULT_SECURITY: &str = "http://deb.debian.org/debian-security";
 
-/// Where Debian's archive keys lie, whatever the release.
+/// Paths of Debian's archive keys in different releases.
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// Suites that stand alone, without updates, security and backports of their own.
+/// Suites without separate suites for updates, security and backports.
 const ALONE: [&str; 4] = ["sid", "unstable", "experimental", "rc-buggy"];
 
-/// What follows a release's name in the suites that belong to it.
+/// Suffixes of the suites that belong to a release.
 const PARTS: [&str; 6] = [
     "",
     "updates",
@@ -42,10 +42,11 @@ const PARTS: [&str; 6] = [
 ];
 
 impl Sites {
-    /// Asks the machine's apt, or one with the configuration file `config`, for its sources.
+    /// Reads the sources of the machine's apt, or of an apt with the configuration file `config`. Fails if Debian's
+    /// archive keys are not installed.
     ///
-    /// `apt-get indextargets` would list them more plainly, but lists nothing before the first `apt-get update`, and
-    /// minimal images come without lists.
+    /// `apt-get indextargets` has a clearer output, but prints nothing before the first `apt-get update`, and minimal
+    /// images come without lists.
     pub fn of_machine(programs: &Programs, config: Option<&Path>) -> Result<Self, KernelError> {
         let output = programs.run(
             "apt-get",
@@ -54,7 +55,7 @@ impl Sites {
             Path::new("/"),
             Stdio::null(),
         )?;
-        // An apt that cannot read its own sources names none, and Debian's own mirror serves.
+        // If apt cannot read its sources it prints none, and Debian's default mirror is used.
         let own = own_suites(&String::from_utf8_lossy(&output.stdout));
         Self::new(own, &KEYRINGS.map(PathBuf::from))
     }
@@ -75,8 +76,8 @@ impl Sites {
         }
     }
 
-    /// Lines for a private sources.list with one suite, and the updates, security and backports of that release, whether
-    /// or not the machine's own list has those.
+    /// Lines of a private sources.list: the suite, and the updates, security and backports of its release, whether or
+    /// not the machine uses them.
     pub fn list_of(&self, suite: &str) -> String {
         let main = self
             .mirror(|suite| !suite.ends_with("-security"))
@@ -90,7 +91,7 @@ impl Sites {
         if let Some(own) = self.mirror(|suite| suite.ends_with("-security")) {
             list += &self.line(own, &security);
         } else {
-            // Some mirrors carry the security archive beside the main one.
+            // Some mirrors have the security archive next to the main one.
             let beside = format!("{main}-security");
             if main.ends_with("/debian") && beside != DEFAULT_SECURITY {
                 list += &self.line(&beside, &security);
@@ -103,7 +104,8 @@ impl Sites {
         list
     }
 
-    /// Lines with the machine's own Debian suites, or those of Debian's stable release if it has none.
+    /// Lines of a private sources.list: the machine's Debian suites, or those of Debian's stable release if it has
+    /// none.
     pub fn list_of_machine(&self) -> String {
         if self.own.is_empty() {
             return self.list_of("stable");
@@ -114,7 +116,8 @@ impl Sites {
             .collect()
     }
 
-    /// The site most surely Debian's among those with a suite that fits; the machine's first if several are alike.
+    /// The mirror that is most likely Debian's, among those with a matching suite; the first one if several are equally
+    /// likely.
     fn mirror(&self, fits: impl Fn(&str) -> bool) -> Option<&str> {
         self.own
             .iter()
@@ -136,7 +139,7 @@ impl Sites {
     }
 }
 
-/// The Debian suites among what `apt-get --print-uris update` would fetch, each with its site.
+/// The Debian suites in the output of `apt-get --print-uris update`, each as (mirror, suite).
 fn own_suites(printed: &str) -> Vec<(String, String)> {
     let mut own = Vec::new();
     for line in printed.lines() {
@@ -152,13 +155,14 @@ fn own_suites(printed: &str) -> Vec<(String, String)> {
     own
 }
 
-/// Whether a suite bears one of Debian's names.
+/// Whether a suite has one of Debian's names.
 fn is_debian(suite: &str) -> bool {
     let (release, part) = suite.split_once('-').unwrap_or((suite, ""));
     SUITES.contains(&suite) || SUITES.contains(&release) && PARTS.contains(&part)
 }
 
-/// How surely a site is Debian's: others use its suites' names too. apt checks the signature either way.
+/// How likely a mirror is Debian's; higher is likelier. Other vendors use the names of Debian's suites too. apt checks
+/// the signature in any case.
 fn likeness(uri: &str) -> usize {
     let path = uri.ends_with("/debian") || uri.ends_with("/debian-security");
     2 * usize::from(uri.contains("debian.org")) + usize::from(path)
@@ -170,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// What apt prints for these entries of a sources.list, in a private state that has fetched nothing yet.
+    /// Parses apt's output for these entries of a sources.list; the private apt state has no lists yet.
     fn sites(entries: &str) -> Sites {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
@@ -226,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Set `PAGETIDE_TEST_NETWORK=1` to run it: about 20 MB of lists are fetched.
+    /// Set `PAGETIDE_TEST_NETWORK=1` to run it; it fetches about 20 MB of package lists.
     #[test]
     fn a_cloud_kernel_of_the_security_suite_is_found_from_a_list_that_names_only_the_main_archive()
     {

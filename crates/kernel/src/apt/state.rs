@@ -1,4 +1,4 @@
-//! apt in a folder of its own: its lists, caches and downloads are apart from the machine's, and nothing is installed.
+//! apt with a private state: its lists, caches and downloads are separate from the machine's, and nothing is installed.
 
 use std::fs;
 use std::io::{self, Read};
@@ -13,17 +13,17 @@ use crate::error::KernelError;
 use crate::lock::Lock;
 use crate::stop::Stop;
 
-/// Where apt's programs are found.
+/// How apt's programs are started.
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
-    /// The folder they lie in; empty for the usual search path.
+    /// The folder of the programs; empty means the usual search path.
     pub folder: PathBuf,
-    /// Ends them.
+    /// Kills running programs when set.
     pub stop: Stop,
 }
 
 impl Programs {
-    /// The usual ones, which end when `stop` is set.
+    /// Programs from the usual search path, which are killed when `stop` is set.
     pub fn stopping_by(stop: Stop) -> Self {
         Self {
             folder: PathBuf::new(),
@@ -66,7 +66,7 @@ impl Programs {
         self.finished(child)?.map_err(fault)
     }
 
-    /// What a program printed until its end; it is killed when it should stop.
+    /// Waits for a program and returns its output. The program is killed if the stop flag is set.
     fn finished(&self, mut child: Child) -> Result<io::Result<Output>, KernelError> {
         fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
             std::thread::spawn(move || {
@@ -86,7 +86,7 @@ impl Programs {
                 Err(cause) => return Ok(Err(cause)),
             }
             if let Err(stopped) = self.stop.check() {
-                // Its own children end when they find their pipes closed; nobody waits for them here.
+                // Its child processes end when they find their pipes closed; they are not waited for.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(stopped);
@@ -102,24 +102,24 @@ impl Programs {
     }
 }
 
-/// A private apt state for one list of sources; held by one process at a time.
+/// A private apt state for one list of sources; one process at a time uses it.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
     place: String,
-    /// The lines of sources asked for; `sources.list` has those of them that could be had.
+    /// The requested lines of sources; `sources.list` has those that could be fetched.
     asked: String,
     programs: Programs,
     lock: Lock,
 }
 
-/// The file whose lock says that a state is in use.
+/// The file whose lock marks a state as in use.
 const HELD: &str = "held";
-/// The file with the sources asked for.
+/// The file with the requested sources.
 const ASKED: &str = "asked.list";
 
-/// Settings of the machine that apply to fetching (proxies, time-outs, validity checks) are taken over; these are not:
-/// they would fetch more than lists of packages, or belong to other commands.
+/// The machine's settings for fetching (proxies, time-outs, validity checks) are adopted, except these: they would
+/// fetch more than package lists, or belong to other commands.
 const NOT_TAKEN: [&str; 3] = [
     "Acquire::IndexTargets",
     "Acquire::Languages",
@@ -127,12 +127,13 @@ const NOT_TAKEN: [&str; 3] = [
 ];
 
 impl Apt {
-    /// Whether another process holds the state in `folder` just now.
+    /// Whether another process uses the state in `folder` now.
     pub fn is_held(folder: &Path) -> bool {
         matches!(Lock::try_existing(&folder.join(HELD)), Ok(None))
     }
 
-    /// Opens, or makes, the state in `folder` for these sources; `place` is its name in messages.
+    /// Opens or creates the state in `folder` for these sources, waiting for other processes that use it; `place` is
+    /// its name in messages.
     pub fn open(
         folder: &Path,
         place: &str,
@@ -160,7 +161,7 @@ impl Apt {
             lock,
         };
         if fs::read_to_string(apt.path(ASKED)).ok().as_deref() != Some(sources) {
-            // Lists of other sources are worth nothing.
+            // The lists belong to other sources, so they are not used.
             apt.forget_lists()?;
             apt.write("sources.list", sources)?;
             apt.write(ASKED, sources)?;
@@ -189,7 +190,7 @@ impl Apt {
         }
     }
 
-    /// The machine's own settings for fetching, as lines of an apt.conf.
+    /// The machine's settings for fetching, as lines of an apt.conf.
     fn machine_settings(&self) -> Result<String, KernelError> {
         let output = self.programs.run(
             "apt-config",
@@ -209,9 +210,9 @@ impl Apt {
         Ok(taken.fold(String::new(), |all, line| all + line + "\n"))
     }
 
-    /// The private configuration. The machine's own is not read, so that its hooks (which clean up or tell others after
-    /// an update) do not run for ours. What the machine sets for fetching wins over our patience, but never over the
-    /// demand for signatures.
+    /// The private configuration. The machine's configuration file is not used, so its hooks (which clean up or notify
+    /// others after an update) do not run. The machine's settings for fetching override our time-outs and retries, but
+    /// never the demand for signatures.
     fn config(&self, machine: &str) -> String {
         let folder = self.folder.display();
         format!(
@@ -243,7 +244,7 @@ impl Apt {
         )
     }
 
-    /// Runs an apt program and gives what it printed, or its own words on why not.
+    /// Runs an apt program and returns its output; the error contains apt's message.
     fn run(
         &self,
         attempt: &str,
@@ -259,7 +260,8 @@ impl Apt {
     }
 
     fn output(&self, program: &str, arguments: &[&str], at: &Path) -> Result<Output, KernelError> {
-        // Should this process be killed, apt goes on for a while; the lock, handed to it as its input, stays held till then.
+        // If this process is killed, apt continues for a while. It inherits the lock as its standard input, so the lock
+        // stays held until apt ends.
         let lock = self
             .lock
             .share()
@@ -269,8 +271,8 @@ impl Apt {
             .run(program, Some(&config), arguments, at, lock.into())
     }
 
-    /// Fetches packages and all that they depend on into a folder (with a folder `partial` in it), checked against the archive's
-    /// signature, as if nothing were installed. Nothing is installed.
+    /// Fetches packages and all their dependencies into a folder, which must contain the folder `partial`. Signatures
+    /// are checked. Packages installed on the machine are ignored, and nothing is installed.
     pub fn fetch_with_dependencies(
         &self,
         names: &[String],
@@ -293,7 +295,7 @@ impl Apt {
         Ok(())
     }
 
-    /// The suites asked for that no site had at the last update.
+    /// The requested suites that no mirror had at the last update.
     fn without(&self) -> Vec<String> {
         let had = fs::read_to_string(self.path("sources.list")).unwrap_or_default();
         let had: Vec<&str> = had.lines().map(|line| uri_and_suite(line).1).collect();
@@ -309,7 +311,7 @@ impl Apt {
     }
 }
 
-/// apt's refusal in its own words.
+/// An error with apt's message.
 fn refusal(attempt: &str, output: &Output) -> KernelError {
     let errors = String::from_utf8_lossy(&output.stderr);
     KernelError::Apt {
@@ -318,7 +320,7 @@ fn refusal(attempt: &str, output: &Output) -> KernelError {
     }
 }
 
-/// What a line of sources names.
+/// The mirror and suite of a line of sources.
 fn uri_and_suite(line: &str) -> (&str, &str) {
     let rest = line.split_once("] ").map_or(line, |(_, rest)| rest);
     let mut words = rest.split_whitespace();
@@ -328,8 +330,8 @@ fn uri_and_suite(line: &str) -> (&str, &str) {
     )
 }
 
-/// The sources without those that apt could not reach or find, if it can go on without them: the suite that stands first is
-/// needed, and a signature that does not hold is never passed over.
+/// The sources without those that apt could not reach or find; `None` if apt cannot continue without them. The first
+/// suite is required, and a source whose signature is wrong is never left out.
 fn reachable(sources: &str, errors: &str) -> Option<String> {
     let first = uri_and_suite(sources).1;
     if ["GPG error", "not signed", "expired"]
@@ -355,14 +357,14 @@ fn reachable(sources: &str, errors: &str) -> Option<String> {
 
 impl Drop for Apt {
     fn drop(&mut self) {
-        // apt's binary caches are large and made anew in a second.
+        // apt's binary caches are large and take a second to create.
         for name in ["cache/pkgcache.bin", "cache/srcpkgcache.bin"] {
             let _ = fs::remove_file(self.path(name));
         }
     }
 }
 
-/// The first errors apt printed, else its last line, without markers and line ends.
+/// The first two errors that apt printed, else its last line, without prefixes and newlines.
 fn its_words(errors: &str, status: &str) -> String {
     let marked: Vec<&str> = errors
         .lines()
@@ -415,7 +417,7 @@ impl Archive for Apt {
 
     fn age(&self) -> Option<u64> {
         let updated = fs::metadata(self.path("updated")).ok()?.modified().ok()?;
-        // A clock set back makes lists of the future; they count as fresh.
+        // After the clock was set back, lists may have a time in the future; they count as fresh.
         Some(
             SystemTime::now()
                 .duration_since(updated)
@@ -425,7 +427,7 @@ impl Archive for Apt {
     }
 
     fn names(&self, start: &str) -> Result<Vec<String>, KernelError> {
-        // `search` rather than `pkgnames`, which also lists what others merely depend on.
+        // `search` instead of `pkgnames`: the latter also lists names that packages only depend on.
         let pattern = format!("^{}", start.replace('.', "\\.").replace('+', "\\+"));
         let text = self.run(
             "list packages",
@@ -486,7 +488,7 @@ mod tests {
 
     use super::*;
 
-    /// Stand-ins for apt's programs: shell scripts.
+    /// Shell scripts that stand in for apt's programs.
     fn programs(folder: &Path, scripts: &[(&str, &str)]) -> Programs {
         for (name, script) in scripts {
             let path = folder.join(name);
@@ -544,7 +546,7 @@ mod tests {
         assert!(error.to_string().contains("Debian quokka"), "{error}");
     }
 
-    /// An apt that knows no `sid-backports` and cannot resolve the host of `sid-security`.
+    /// An apt whose mirror has no `sid-backports` and that cannot resolve the host of `sid-security`.
     const PARTLY: &str = "list=$(dirname $APT_CONFIG)/sources.list\n\
         grep -q sid-backports $list && { echo \"E: The repository 'http://m/debian sid-backports Release' does not have a Release file.\" >&2; exit 100; }\n\
         grep -q sid-security $list && { echo 'W: Failed to fetch http://s/debian-security/dists/sid-security/InRelease  Could not resolve' >&2; exit 100; }\n\
@@ -562,7 +564,7 @@ mod tests {
         assert_eq!(apt.place(), "Debian sid");
         assert_eq!(apt.update().unwrap(), ["sid-security", "sid-backports"]);
         drop(apt);
-        // What was asked for is the same, so the lists stay fresh, and what they lack is not forgotten.
+        // The requested sources are the same, so the lists stay fresh and the missing suites stay known.
         let apt = open();
         assert!(apt.age().is_some());
         assert_eq!(

@@ -1,12 +1,12 @@
-//! Small images, modules and packages, made here so that tests need neither network nor a real kernel.
+//! Small images, modules and packages, created here so that tests need neither network nor a real kernel.
 
-// Each test binary uses a part of this.
+// Each test binary uses some of these.
 #![allow(dead_code)]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A vmlinux of nothing but a build id note, preceded by another note.
+/// A vmlinux that contains only a build id note, preceded by another note.
 pub fn vmlinux(id: &[u8]) -> Vec<u8> {
     let mut notes = Vec::new();
     for (name, kind, value) in [(&b"Xen\0"[..], 6_u32, &b"linux"[..]), (b"GNU\0", 3, id)] {
@@ -29,7 +29,7 @@ pub fn vmlinux(id: &[u8]) -> Vec<u8> {
     elf
 }
 
-/// A bzImage of `release` around `payload`.
+/// A bzImage with this release that contains `payload`.
 pub fn bzimage(release: &str, payload: &[u8]) -> Vec<u8> {
     let mut image = vec![0; 1024];
     image[0x1f1] = 1;
@@ -85,7 +85,7 @@ pub fn module(statements: &[&str]) -> Vec<u8> {
 pub const CONFIG: &str =
     "CONFIG_MODULES=y\nCONFIG_SWAP=y\nCONFIG_BLK_DEV_NULL_BLK=m\n# CONFIG_ZRAM is not set\n";
 
-/// A package to be built.
+/// A sample package.
 pub struct Deb {
     /// `Package`.
     pub name: String,
@@ -95,9 +95,9 @@ pub struct Deb {
     pub architecture: String,
     /// `Depends`.
     pub depends: String,
-    /// Members of the data archive: path as it stands there, content.
+    /// Members of the data archive: (path as stored, content).
     pub files: Vec<(String, Vec<u8>)>,
-    /// Ending of the archives' names: `.xz`, `.zst`, `.gz` or none.
+    /// Suffix of the archives' names: `.xz`, `.zst`, `.gz` or empty.
     pub ending: &'static str,
 }
 
@@ -114,7 +114,7 @@ impl Deb {
         }
     }
 
-    /// A whole kernel in one package, laid out as Debian 12 does, with `null_blk` and `configfs` as modules.
+    /// A complete kernel in one package with the layout of Debian 12, with `null_blk` and `configfs` as modules.
     pub fn kernel(release: &str, version: &str) -> Self {
         let vermagic = format!("vermagic={release} SMP");
         let modules = format!("./lib/modules/{release}/kernel");
@@ -126,7 +126,7 @@ impl Deb {
             ),
             (
                 format!("./boot/config-{release}"),
-                // As in Debian's own, so that no two builds have the same content.
+                // As in Debian's packages, so that no two builds have the same content.
                 format!("{CONFIG}CONFIG_BUILD_SALT=\"{version}\"\n").into_bytes(),
             ),
             (
@@ -191,7 +191,7 @@ impl Deb {
     }
 }
 
-/// `bytes` compressed as a file with this ending is.
+/// `bytes` compressed by the format of this suffix.
 pub fn packed(ending: &str, bytes: &[u8]) -> Vec<u8> {
     match ending {
         ".xz" => {
@@ -210,7 +210,7 @@ pub fn packed(ending: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A tar archive; names go in as they are, even those a well-meaning archiver would refuse.
+/// A tar archive; names are stored unchanged, even those that common archivers refuse.
 fn archive(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
