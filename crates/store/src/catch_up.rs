@@ -1,7 +1,7 @@
-//! Bringing the index up to what lies in the store's folders: records deleted, added or copied in by hand.
+//! Updates the index after records were deleted from, added to or copied into the store's folders by hand.
 //!
-//! A folder whose time of change is the one that was noted when it was last looked into is passed over, so that opening a
-//! large store again costs one look at each of its 256 folders.
+//! A folder is skipped if its modification time is the one noted at the last check. So opening a large store again
+//! costs one `stat` for each of its 256 folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -14,18 +14,18 @@ use crate::error::Trouble;
 use crate::row;
 use crate::store::{enter, entries};
 
-/// A folder that changed this recently may change once more without its time of change telling.
+/// A folder that changed this recently may change again without a new modification time.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A folder that is not as it was when it was last looked into.
+/// A folder that has changed since the last check.
 pub(crate) struct Folder {
     name: String,
     path: PathBuf,
-    /// When it changed, in nanoseconds since 1970; `None` where it is gone.
+    /// Modification time in nanoseconds since 1970; `None` if the folder no longer exists.
     changed: Option<i64>,
 }
 
-/// When a folder changed, in nanoseconds since 1970.
+/// Modification time of a folder in nanoseconds since 1970; `None` if it does not exist.
 fn changed(path: &Path) -> Option<i64> {
     let data = std::fs::metadata(path)
         .ok()
@@ -37,7 +37,7 @@ fn changed(path: &Path) -> Option<i64> {
     )
 }
 
-/// The folders of records that are not as the index knows them.
+/// The folders of records whose modification times differ from those in the index, and those that no longer exist.
 pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Trouble> {
     let mut there = BTreeMap::new();
     for path in entries(&root.join("records"))? {
@@ -69,7 +69,8 @@ pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Tr
     Ok(other.chain(gone).collect())
 }
 
-/// Identities of records that the index has and the folder has not, and files of which it is the other way round.
+/// Returns identities of records that are in the index but not in the folder, then files that are in the folder but not
+/// in the index.
 pub(crate) fn differences(
     index: &Connection,
     folder: &Folder,
@@ -84,7 +85,7 @@ pub(crate) fn differences(
             }
         }
     }
-    // Identities are hexadecimal: every one that begins so lies before the beginning followed by `g`.
+    // Identities are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
     let ids = index
         .prepare_cached("SELECT id FROM record WHERE id >= ?1 AND id < ?1 || 'g'")?
         .query_map([&folder.name], |row| row.get(0))?
@@ -95,8 +96,8 @@ pub(crate) fn differences(
     Ok((gone, files.into_values().collect()))
 }
 
-/// Enters what is new and forgets what is gone. `is_there` says whether a record's file is anywhere in the store. Belongs
-/// into a transaction.
+/// Adds new records to the index and removes missing ones, unless `is_there` finds the record's file elsewhere in the
+/// store. The caller must have opened a transaction.
 pub(crate) fn bring(
     index: &Connection,
     root: &Path,
@@ -116,7 +117,7 @@ pub(crate) fn bring(
     Ok(())
 }
 
-/// Notes when a folder was looked into, unless it may change again within the same tick of the clock.
+/// Notes a folder's modification time, unless the folder may change again within the same tick of the clock.
 fn note(index: &Connection, folder: &Folder) -> rusqlite::Result<()> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -126,7 +127,7 @@ fn note(index: &Connection, folder: &Folder) -> rusqlite::Result<()> {
         Some(changed) if changed < settled => index
             .prepare_cached("INSERT OR REPLACE INTO folder (name, changed) VALUES (?1, ?2)")?
             .execute(params![folder.name, changed]),
-        // A time that no folder has: it is looked into again, and missed when it goes.
+        // No folder has the time 0, so this one is checked again next time, and noticed if it disappears.
         Some(_) => index
             .prepare_cached("INSERT OR REPLACE INTO folder (name, changed) VALUES (?1, 0)")?
             .execute([&folder.name]),

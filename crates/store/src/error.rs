@@ -1,4 +1,4 @@
-//! What the store refuses, and what to do about it.
+//! Errors of the store, with remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,106 +8,106 @@ use pagetide_record::FileError;
 use crate::proof::Disagreement;
 use crate::store::FORMAT;
 
-/// Why the store could not do what was asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No folder is named and none can be derived.
+    /// No folder was given and none can be derived from the environment.
     #[error(
         "the store has no folder, because neither PAGETIDE_STORE, XDG_DATA_HOME nor HOME is set: set one of them"
     )]
     NoHome,
-    /// The folder cannot be read or written: read-only, full, or not a folder.
+    /// A file or folder cannot be read or written: it is read-only, full, or not a folder.
     #[error(
         "{what} {path}: {source}; free space there, or name a writable folder with PAGETIDE_STORE"
     )]
     Folder {
-        /// What was attempted, such as "creating".
+        /// The attempted operation, such as "creating".
         what: &'static str,
-        /// File or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// A later version of pagetide wrote the store.
+    /// The store was written by a later version of pagetide.
     #[error(
         "the store {path} was written by a newer pagetide (format {found}, this one knows {FORMAT}): upgrade pagetide, or name another folder with PAGETIDE_STORE"
     )]
     Newer {
         /// The store's folder.
         path: PathBuf,
-        /// Its format.
+        /// The format it has.
         found: String,
     },
-    /// The index cannot take more.
+    /// The index cannot be written.
     #[error(
         "writing the index {path}: {source}; free space there, or name a writable folder with PAGETIDE_STORE"
     )]
     IndexFull {
         /// The index.
         path: PathBuf,
-        /// SQLite's reason.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// Another process holds the index for too long.
+    /// Another process has locked the index for too long.
     #[error(
         "another pagetide has kept the index {path} locked for {seconds} s: wait for it to end, then try again"
     )]
     Busy {
         /// The index.
         path: PathBuf,
-        /// How long was waited, in seconds.
+        /// The time waited, in seconds.
         seconds: u64,
     },
-    /// The index is damaged or not what it should be.
+    /// The index is damaged or not a database of this program.
     #[error("reading the index {path}: {source}; run `pagetide store rebuild`")]
     Index {
         /// The index.
         path: PathBuf,
-        /// SQLite's reason.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// A row of the index does not say what its record said.
+    /// A row of the index differs from its record.
     #[error(
         "the index {path} does not agree with record {id}: run `pagetide store rebuild`, which asks the records"
     )]
     Disagrees {
         /// The index.
         path: PathBuf,
-        /// The record, as far as it is known.
+        /// Identity of the record, or its row number if the identity cannot be read.
         id: String,
     },
-    /// The file of a record is gone.
+    /// The file of a record is missing.
     #[error("the file {path} of record {id} is gone, deleted by hand: it is left out from now on")]
     Gone {
         /// The record.
         id: String,
-        /// Where it lay.
+        /// The path at which the file was expected.
         path: PathBuf,
     },
-    /// The store can only be read.
+    /// The store is read-only.
     #[error("the store {path} can be read but not written: free space there, or make it writable")]
     ReadOnly {
         /// The store's folder.
         path: PathBuf,
     },
-    /// The file that says of which format a store is says nothing.
+    /// The file `format`, which states the version of the store, is empty or not text.
     #[error("{path} is {what}: remove it, the store's records are kept and it is made anew")]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// What is wrong with its content.
         what: &'static str,
     },
     /// A record file cannot be read or written.
     #[error(transparent)]
     Record(#[from] FileError),
-    /// No record has an identity that begins so.
+    /// No record has an identity with this prefix.
     #[error("no record's id begins with `{prefix}`: `pagetide list records` shows them")]
     Unknown {
-        /// What was given.
+        /// The prefix given.
         prefix: String,
     },
-    /// A name is neither a campaign's nor a record's.
+    /// A name is neither that of a campaign nor a prefix of a record's identity.
     #[error(
         "neither a campaign nor a record is called `{name}`: {}",
         nearest.as_ref().map_or_else(
@@ -116,19 +116,19 @@ pub enum StoreError {
         )
     )]
     Neither {
-        /// What was given.
+        /// The name given.
         name: String,
-        /// The nearest campaign.
+        /// The most similar campaign name.
         nearest: Option<String>,
     },
-    /// Several records' identities begin so.
+    /// Several records have identities with this prefix.
     #[error("`{prefix}` is the beginning of {count} record ids ({some}): give more of it")]
     Ambiguous {
-        /// What was given.
+        /// The prefix given.
         prefix: String,
-        /// How many there are.
+        /// Number of these records.
         count: u64,
-        /// The first of them, each with its trial.
+        /// The first of these records, each with its trial.
         some: String,
     },
     /// Another process runs this campaign.
@@ -138,10 +138,10 @@ pub enum StoreError {
     Running {
         /// Name of the campaign.
         name: String,
-        /// Process id, as far as known.
+        /// Process id; empty if unknown.
         process: String,
     },
-    /// What is known of a campaign cannot be understood.
+    /// The file that describes a campaign cannot be parsed.
     #[error(
         "{path} does not say what campaign it was ({why}): remove it and run the campaign again, its records are kept"
     )]
@@ -154,12 +154,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether a user's words were wrong, rather than that the store could not answer.
+    /// Whether the user's input was wrong, as opposed to a failure of the store.
     pub fn is_by_words(&self) -> bool {
         matches!(self, Self::Neither { .. })
     }
 
-    /// Says of a record that could not be written what the user can do about the store.
+    /// Turns an error of writing a record into one of the store whose message names a remedy.
     pub fn writing(error: FileError) -> Self {
         match error {
             FileError::Io { what, path, source } => Self::Folder { what, path, source },
@@ -168,11 +168,11 @@ impl StoreError {
     }
 }
 
-/// What can go wrong within a transaction.
+/// An error inside a transaction.
 pub(crate) enum Trouble {
-    /// SQLite refused.
+    /// SQLite failed.
     Index(rusqlite::Error),
-    /// Something beside it.
+    /// Something else failed.
     Store(StoreError),
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn at<'a>(
     }
 }
 
-/// Sorts SQLite's reasons by what the user can do.
+/// Turns SQLite's error into the variant with the right remedy.
 pub(crate) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
     use rusqlite::ErrorCode as Code;
     move |source| {

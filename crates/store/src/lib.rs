@@ -1,23 +1,23 @@
-//! The store: where records live.
+//! The store: the folder that holds all records.
 //!
 //! ```text
 //! STORE/format                  version of this layout
-//! STORE/incoming/               records being written (PID-….part) and complete ones not yet in their place
-//! STORE/records/ab/ID.record    records, by the first two digits of their identity
-//! STORE/campaigns/ID.json       which trials a campaign consists of
-//! STORE/runs/NAME.json          how the last run of a campaign stands
-//! STORE/index.sqlite            index over the records; can be made anew from them
+//! STORE/incoming/               records being written (PID-….part), and complete ones to be moved to `records`
+//! STORE/records/ab/ID.record    records, in folders named by the first two digits of their identities
+//! STORE/campaigns/ID.json       the trials that a campaign consists of
+//! STORE/runs/NAME.json          progress or result of a campaign's last run
+//! STORE/index.sqlite            index of the records; can be rebuilt from them
 //! ```
 //!
-//! A record is written in `incoming`, entered into the index, then moved to its place. Whoever is killed in between
-//! leaves at most a file in `incoming`, which is nearly always empty: the next process to open the store looks there
-//! alone, enters and moves what is complete, and removes what is not and whose writer is gone.
+//! A record is written to `incoming`, added to the index, then moved to `records`. If the process is killed in between,
+//! at most one file remains in `incoming`, which is otherwise empty. The next process that opens the store adds and
+//! moves the complete records in it. It removes the incomplete ones whose writers no longer run.
 //!
-//! [`whole_file`] writes what leaves the store, such as pages, so that no half of it is ever there.
+//! [`whole_file`] writes files outside the store, such as web pages, so that they are never incomplete.
 //!
-//! Any number of processes may use a store at once; SQLite's write-ahead log and a busy timeout order them.
+//! Several processes may use a store at the same time. SQLite's write-ahead log and a busy timeout serialise them.
 //!
-//! This crate knows nothing of arenas, statistics or reports. Begin reading at [`Store`].
+//! Arenas, statistics and reports are not part of this crate. Begin reading at [`Store`].
 
 mod catch_up;
 mod error;

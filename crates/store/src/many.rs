@@ -1,5 +1,5 @@
-//! Many records at once: files are written, rows worked out and files moved on all processors. The index, which takes one
-//! writer, gets the rows when all are on the disk.
+//! Adding many records together. Threads on all processors write the files, compute the rows and move the files. The
+//! index, which takes one writer, gets the rows once all files are on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use crate::error::StoreError;
 use crate::row::Row;
 use crate::store;
 
-/// Fewer records than this are not worth a thread.
+/// Fewer records than this do not justify a thread.
 const WORTH_A_THREAD: usize = 64;
 
-/// A record's complete file, and its row.
+/// The path of a record's complete file, and its row in the index.
 pub(crate) type WrittenRecord = (PathBuf, Row);
 
-/// Writes records to this folder, in their order; what is written is not on the disk yet.
+/// Writes records to `folder` and returns their files in the same order. The files are not flushed to disk yet.
 pub(crate) fn write(
     folder: &Path,
     records: &mut [Record],
@@ -44,7 +44,7 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// Moves the files to where they lie for good.
+/// Moves the files to their final paths.
 pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), StoreError> {
     let one = |(path, row): &WrittenRecord| store::settle(root, path, &row.id).map(drop);
     std::thread::scope(|scope| {
@@ -56,13 +56,13 @@ pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), Store
     })
 }
 
-/// How many of so many things each thread gets.
+/// Number of items for each thread, of `all` items.
 fn share_of(all: usize) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     all.div_ceil(cpus).max(WORTH_A_THREAD)
 }
 
-/// What a thread gave; its panic goes on here.
+/// Waits for a thread and returns its result; a panic of the thread is propagated.
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()

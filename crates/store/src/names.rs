@@ -1,28 +1,28 @@
-//! Names that a store holds, for a shell to complete.
+//! Names in a store, for shell completion.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::{Filter, Store, StoreError};
 
-/// Newest records that are looked at.
+/// Number of newest records considered.
 const NEWEST: u32 = 500;
-/// Digits of a record's identity that tell it from others.
+/// Number of leading digits of a record's identity that are enough to identify it.
 const DIGITS: usize = 12;
 
 /// Names in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Campaigns.
+    /// Names of campaigns.
     pub campaigns: BTreeSet<String>,
-    /// Variants of the newest records.
+    /// Names of the variants of the newest records.
     pub variants: BTreeSet<String>,
-    /// First digits of the newest records.
+    /// Identities of the newest records, first digits only.
     pub records: BTreeSet<String>,
 }
 
 impl Names {
-    /// Those of the store in this folder; none where there is no such folder, which is not made.
+    /// The names in the store at `folder`; empty if there is no such folder, which is not created.
     pub fn of(folder: &Path) -> Result<Self, StoreError> {
         if folder.exists() {
             Store::open(folder)?.names()
@@ -31,7 +31,7 @@ impl Names {
         }
     }
 
-    /// All of them, in one set.
+    /// All names in one set.
     pub fn all(self) -> BTreeSet<String> {
         let of_records = self.variants.into_iter().chain(self.records);
         self.campaigns.into_iter().chain(of_records).collect()
@@ -39,11 +39,11 @@ impl Names {
 }
 
 impl Store {
-    /// What campaigns, variants and records are called.
+    /// The names of campaigns, and of the variants and records among the newest records.
     pub fn names(&self) -> Result<Names, StoreError> {
         let mut names = Names::default();
         for id in self.campaigns()? {
-            // A damaged note has no name.
+            // A campaign whose file is damaged is left out.
             names
                 .campaigns
                 .extend(self.campaign(&id).ok().flatten().map(|note| note.name));

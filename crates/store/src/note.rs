@@ -1,8 +1,7 @@
-//! What the store keeps of a campaign: which trials belong to it, under which variant and cell.
+//! The file that describes a campaign: its trials, each with variant and cell.
 //!
-//! A record may serve several campaigns, for a trial that was run once is not run again. So the campaign's own file
-//! `campaigns/ID.json` says which trials it consists of; it is written before they run and again when sampling adds
-//! some.
+//! A record may belong to several campaigns, because a trial that has a record is not run again. So `campaigns/ID.json`
+//! lists the trials of the campaign. It is written before the trials run, and again when sampling adds trials.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -17,22 +16,22 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{StoreError, at};
 
-/// A campaign as the store remembers it.
+/// The description of a campaign in the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CampaignNote {
     /// Name.
     pub name: String,
-    /// 1 for the first run of that name, one more each time it was run afresh.
+    /// 1 for the first run with this name, one more each time the campaign is run afresh.
     pub generation: u32,
-    /// Whether it was run afresh: only records of its own count for it, not those made before.
+    /// Whether it was run afresh: only records made for this run count, not earlier ones.
     #[serde(default)]
     pub fresh: bool,
-    /// The command line that ran it last, for a shell; empty where it was not kept.
+    /// The command line of the last run, quoted for a shell; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// First start, nanoseconds since 1970.
+    /// Time of the first start, nanoseconds since 1970.
     pub started: Nanos,
-    /// Where its trials run.
+    /// The arena in which its trials run.
     pub arena: ArenaKind,
     /// Names of the variants; the first is the baseline.
     pub variants: Vec<String>,
@@ -40,49 +39,51 @@ pub struct CampaignNote {
     pub cells: Vec<CellNote>,
     /// Its trials, in the order they were planned.
     pub entries: Vec<Entry>,
-    /// Numbers of sampling units at which it looks at its results, where it samples until it is sure; else empty.
+    /// Numbers of sampling units at which results are evaluated, for sequential sampling; else empty.
     #[serde(default)]
     pub looks: Vec<u64>,
-    /// What may differ between its variants beside what it asks for: kinds such as `huge-pages`, or names of settings.
+    /// Differences between variants, other than the intended ones, that are accepted: kinds such as `huge-pages`, or
+    /// names of settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<String>,
-    /// How its trials belong together, where they were recorded by others.
+    /// How trials are paired, if they were imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Pairing>,
 }
 
-/// How trials that were recorded by others belong together. Their units are equal where they make a pair.
+/// How imported trials are paired. Trials with equal units form a pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pairing {
-    /// What pairs trials of different variants, such as `seed`; `None` where nothing does.
+    /// The quantity by which trials of different variants are paired, such as `seed`; `None` if they are not paired.
     pub paired_by: Option<String>,
-    /// Whether that makes pairs of trials recorded apart as well: a seed does, the number of an iteration does not.
+    /// Whether trials recorded at different times can be paired too: by a seed yes, by an iteration number no.
     pub lasting: bool,
-    /// Whether the user said that the variants took turns. Otherwise the starts of the trials tell, where they are known.
+    /// Whether the user stated that trials of the variants alternated. Otherwise this is derived from the trials' start
+    /// times, if known.
     pub interleaved: bool,
     /// Why the first variant is the baseline, such as "the first by time".
     pub baseline: String,
 }
 
-/// How a campaign judges a cell.
+/// How a cell of a campaign is evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellNote {
-    /// A short human label.
+    /// A short label for display.
     pub label: String,
-    /// Metrics that decide, where they are not the scenario's own primary ones.
+    /// Primary metrics of this cell; `None` means those of the scenario.
     pub primary: Option<Vec<String>>,
-    /// Equivalence margins by metric, as a share of the baseline.
+    /// Equivalence margins by metric, as a fraction of the baseline.
     pub margins: BTreeMap<String, f64>,
 }
 
-/// A trial's part in a campaign.
+/// One trial of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Identity of the trial.
+    /// Identity of the trial ([`pagetide_record::Subject::key`]).
     pub key: String,
-    /// Which cell, by its place in the note.
+    /// Index of the cell in [`CampaignNote::cells`].
     pub cell: usize,
-    /// Which variant, by its place in the note.
+    /// Index of the variant in [`CampaignNote::variants`].
     pub variant: usize,
     /// Sampling unit within cell and variant.
     pub unit: u32,
@@ -91,7 +92,7 @@ pub struct Entry {
 }
 
 impl CampaignNote {
-    /// Identity of this run of the campaign: `NAME`, or `NAME.2` and so on once it was run afresh.
+    /// Identity of this run of the campaign: `NAME`, or `NAME.2` and so on if it was run afresh.
     pub fn id(&self) -> String {
         if self.generation <= 1 {
             self.name.clone()
@@ -101,7 +102,8 @@ impl CampaignNote {
     }
 }
 
-/// Whether a text may be a campaign's name: it becomes a file name, and `NAME:VARIANT` and `NAME.2` on command lines.
+/// Whether a string is a valid campaign name. The name becomes a file name, and part of `NAME:VARIANT` and `NAME.2` on
+/// command lines.
 pub fn is_campaign_name(name: &str) -> bool {
     let first = name
         .chars()
@@ -114,7 +116,8 @@ pub fn is_campaign_name(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
-/// Keeps other processes from running the same campaign; released on drop, and by the kernel when the process dies.
+/// Prevents other processes from running the same campaign. Released on drop; the kernel releases it when the process
+/// dies.
 #[derive(Debug)]
 pub struct CampaignLock {
     path: PathBuf,
@@ -123,29 +126,30 @@ pub struct CampaignLock {
 
 impl Drop for CampaignLock {
     fn drop(&mut self) {
-        // Removed while still held: whoever opened it meanwhile sees that it is gone and makes a new one.
+        // Removed while still locked. A process that has opened the file in the meantime notices the removal and
+        // creates a new one.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Removes locks that nobody holds any more: their holders were killed.
+/// Removes lock files whose holders were killed.
 pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
     for entry in std::fs::read_dir(folder).map_err(at("reading", folder))? {
         let path = entry.map_err(at("reading", folder))?.path();
         let name = path.file_stem().and_then(|name| name.to_str());
         if let (Some(name), Some("lock")) = (name, path.extension().and_then(|e| e.to_str())) {
-            // Taking the lock and letting it go removes it; who holds it keeps it.
+            // Taking and dropping a free lock removes its file. A lock that is held is left alone.
             drop(lock(folder, name));
         }
     }
     Ok(())
 }
 
-/// Takes the lock of a campaign's name.
+/// Takes the lock on a campaign's name; [`StoreError::Running`] if another process holds it for more than 50 ms.
 pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
-    // Somebody may hold it for a moment only, to see whether its holder is gone.
+    // Another process may hold it for a moment, to check whether its holder has died.
     let mut patience = 5;
     loop {
         let file = std::fs::File::options()
@@ -172,7 +176,7 @@ pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError
         }
         let number = |data: std::io::Result<std::fs::Metadata>| data.map(|d| d.ino()).ok();
         if number(file.metadata()) == number(std::fs::metadata(&path)) {
-            // For the message of whoever comes second; the lock itself is the kernel's.
+            // For the error message of another process. The lock itself is the `flock`, not this text.
             std::fs::write(&path, std::process::id().to_string()).map_err(at("writing", &path))?;
             return Ok(CampaignLock { path, _file: file });
         }
@@ -183,28 +187,28 @@ fn file(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.json"))
 }
 
-/// Takes a note away.
+/// Removes a campaign's file; no error if it does not exist.
 pub(crate) fn remove(folder: &Path, id: &str) -> Result<(), StoreError> {
     crate::store::take_away(&file(folder, id))
 }
 
-/// Writes a note so that a reader sees the old one or the new one, never half of one.
+/// Writes a campaign's file atomically: a reader sees the old or the new contents.
 pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError> {
     let path = file(folder, &note.id());
     let mut json = serde_json::to_vec(note).unwrap_or_default();
     let check = check(&json);
-    // The last member is the check of all that stands before it, so that rot is told from a note.
+    // The last member is a checksum of all preceding ones, so that damage is detected.
     json.pop();
     json.extend_from_slice(check.as_bytes());
     crate::store::replace(&path, &json)
 }
 
-/// The member that ends a note: a check over the note without it.
+/// The last member of the file: a checksum of the JSON without this member.
 fn check(json: &[u8]) -> String {
     format!(r#","check":"{}"}}"#, &hex(&Sha256::digest(json))[..16])
 }
 
-/// Whether a note is what was written. Notes of before there was a check have none.
+/// Whether the checksum of a campaign's file is right. Files of earlier versions have none and are accepted.
 fn is_whole(bytes: &[u8]) -> bool {
     let length = check(b"").len();
     let Some(at) = bytes.len().checked_sub(length) else {
@@ -217,7 +221,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     check(&[note, b"}"].concat()).as_bytes() == tail
 }
 
-/// Reads a note; `None` where there is none.
+/// Reads a campaign's file; `None` if it does not exist.
 pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
     let path = file(folder, id);
     let bytes = match std::fs::read(&path) {
@@ -243,7 +247,7 @@ pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, Stor
     Ok(Some(note))
 }
 
-/// Identities of all campaigns, the one that was last written first.
+/// Identities of all campaigns, the most recently written first.
 pub(crate) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     let entries = match std::fs::read_dir(folder) {

@@ -1,29 +1,29 @@
-//! What proves that a row of the index still says what its record said.
+//! Checksums of the rows of the index.
 //!
-//! Every row carries a number worked out from all it says, by steps that lose nothing: whichever single value changes,
-//! the number changes too. It guards against rot and careless hands, not against forgery: for that there are the records
-//! themselves, each under a digest, and `pagetide store verify`, which compares both.
+//! Each row stores a checksum of all its values. Every step of the computation is reversible, so a change of a single
+//! value always changes the checksum. It detects damage and accidental changes, not forgery. Against forgery each
+//! record has a digest, and `pagetide store verify` compares records and index.
 
 use crate::row::Row;
 
-/// A proof in the making.
+/// A checksum being computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Proof(u64);
 
 impl Proof {
-    /// Nothing yet.
+    /// The initial state.
     pub(crate) const fn new() -> Self {
         Self(0x7061_6765_7469_6465)
     }
 
-    /// Takes in a number. For a given state different numbers lead to different states.
+    /// Adds a number. From the same state, different numbers lead to different states.
     pub(crate) const fn number(self, number: u64) -> Self {
         // The multiplier of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
         let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(mixed ^ (mixed >> 32))
     }
 
-    /// Takes in a text.
+    /// Adds a string.
     pub(crate) fn text(self, text: &str) -> Self {
         let (words, rest) = text.as_bytes().as_chunks::<8>();
         let mut proof = self.number(text.len() as u64);
@@ -35,13 +35,13 @@ impl Proof {
         proof.number(u64::from_le_bytes(last))
     }
 
-    /// As the index keeps it.
+    /// The checksum as stored in the index.
     pub(crate) const fn kept(self) -> i64 {
         self.0.cast_signed()
     }
 }
 
-/// The proof of a row; `cell` and `variant` are the proofs of the texts in which these two are kept.
+/// The checksum of a row; `cell` and `variant` are the checksums of the texts of the cell and the variant.
 pub(crate) fn of_row(row: &Row, cell: u64, variant: u64) -> i64 {
     let mut proof = Proof::new();
     for text in [
@@ -73,7 +73,7 @@ pub(crate) fn of_row(row: &Row, cell: u64, variant: u64) -> i64 {
     proof.text(invalid.unwrap_or_default()).kept()
 }
 
-/// The proof of texts that are kept once.
+/// The checksum of texts that are stored once and shared by rows.
 pub(crate) fn of_texts(texts: &[&str]) -> u64 {
     texts
         .iter()
@@ -81,23 +81,23 @@ pub(crate) fn of_texts(texts: &[&str]) -> u64 {
         .0
 }
 
-/// The proof of a metric's value in a row; `definition` is the proof of scenario, name and head.
+/// The checksum of a metric's value in a row; `definition` is the checksum of scenario, name and head.
 pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Option<&str>) -> i64 {
     Proof::new()
         .number(row.cast_unsigned())
         .number(definition)
         .number(u64::from(value.is_some()))
-        // SQLite keeps no sign of zero.
+        // SQLite does not store the sign of zero.
         .number((value.unwrap_or_default() + 0.0).to_bits())
         .text(absent.unwrap_or_default())
         .kept()
 }
 
-/// A row of the index does not say what its record said.
+/// A row of the index does not match its checksum.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("what it says of record {id} is not what it was told")]
 pub(crate) struct Disagreement {
-    /// The record, as far as it is known.
+    /// Identity of the record, or its row number if the identity cannot be read.
     pub(crate) id: String,
 }
 

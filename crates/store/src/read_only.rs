@@ -1,7 +1,6 @@
-//! A store that cannot be written (read-only, or full to the last byte) can still be read.
+//! Opens a store that cannot be written (read-only or full) for reading.
 //!
-//! Its index is opened as a file that nobody changes. Where it lags behind the records, or is not there, one is made in
-//! memory.
+//! The index file is opened as immutable. If it is missing or not up to date, an index is built in memory.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use crate::error::{StoreError, Trouble, index};
 use crate::schema;
 use crate::store::fill;
 
-/// An index to read from, for a store whose own cannot be opened for writing.
+/// An index for reading, of a store whose index cannot be opened for writing.
 pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreError> {
     if let Ok(Some(kept)) = as_it_lies(root, database) {
         return Ok(kept);
@@ -25,11 +24,11 @@ pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreE
     }
 }
 
-/// The index as it lies on the disk, if it says what the folders hold.
+/// The index file, opened as immutable; `None` if it does not match the records in the folders.
 fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, Trouble> {
     let log = database.with_extension("sqlite-wal");
     if std::fs::metadata(log).is_ok_and(|data| data.len() > 0) {
-        // What stands in the log would not be seen.
+        // Changes in the write-ahead log would be missed.
         return Ok(None);
     }
     let path = database.to_string_lossy();

@@ -1,7 +1,8 @@
-//! Taking campaigns and records out of the store.
+//! Removes campaigns and records from the store.
 //!
-//! A campaign's notes go first, then the files of its records, then the index learns of it. Whoever is killed in between leaves
-//! records that belong to no campaign: nothing wrong, and a second attempt at the records themselves takes them away.
+//! The campaigns' files are removed first, then the files of their records, then the rows of the index. If the process
+//! is killed in between, some records belong to no campaign. That is valid, and they can be removed by naming the
+//! records themselves.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,21 +15,21 @@ use crate::note::{self, CampaignNote};
 use crate::running;
 use crate::store::{Store, take_away};
 
-/// What is, or would be, taken out.
+/// Campaigns and records that are, or would be, removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Removal {
-    /// Campaigns, each run of them.
+    /// Identities of campaigns, every run included.
     pub campaigns: Vec<String>,
     /// Identities of records.
     pub records: Vec<String>,
-    /// Size of their files.
+    /// Total size of the records' files.
     pub size: Bytes,
-    /// Records of these campaigns that stay, because other campaigns have them too.
+    /// Number of records of these campaigns that stay, because other campaigns use them too.
     pub shared: usize,
 }
 
 impl Removal {
-    /// What was removed, or would be.
+    /// The result as text: "removed …" if `is_done`, else "would remove …".
     pub fn text(&self, is_done: bool) -> String {
         let campaigns = match self.campaigns.as_slice() {
             [] => String::new(),
@@ -47,11 +48,11 @@ impl Removal {
 }
 
 impl Store {
-    /// What taking these out of the store means: campaigns by name, with every run of them and the records that no other campaign
-    /// has, and records by the first digits of their identity.
+    /// Lists what [`Self::remove`] would remove. A campaign's name stands for all its runs and the records that no
+    /// other campaign uses. A record is named by the first digits of its identity.
     ///
     /// # Errors
-    /// A name that is neither, several records that begin so, and a store that cannot be read.
+    /// Fails if a name is neither, if several records have this prefix, or if the store cannot be read.
     pub fn removal(&self, names: &[String]) -> Result<Removal, StoreError> {
         let mut notes: BTreeMap<String, CampaignNote> = BTreeMap::new();
         for id in self.campaigns()? {
@@ -102,10 +103,10 @@ impl Store {
         Ok(removal)
     }
 
-    /// Takes it out. A campaign that runs is refused before anything is removed.
+    /// Removes the listed campaigns and records. If one of the campaigns is running, nothing is removed.
     ///
     /// # Errors
-    /// [`StoreError::Running`], and files that cannot be removed.
+    /// [`StoreError::Running`] for a running campaign, [`StoreError::ReadOnly`], and errors of removing files.
     pub fn remove(&mut self, removal: &Removal) -> Result<(), StoreError> {
         if self.is_read_only() {
             let path = self.folder().to_owned();
@@ -120,7 +121,7 @@ impl Store {
             .iter()
             .map(|name| self.lock_campaign(name))
             .collect::<Result<Vec<_>, _>>()?;
-        // The last run first: a later run without the one before it would be found by nobody.
+        // The last run first: a later run without its predecessor could not be found.
         let mut last_first: Vec<&CampaignNote> = runs.iter().collect();
         last_first.sort_by_key(|note| Reverse(note.generation));
         for note in last_first {

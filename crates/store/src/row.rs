@@ -1,4 +1,4 @@
-//! A record as the index knows it: enough to list, pair and resume without opening its file.
+//! A row of the index: enough to list, pair and resume trials without opening record files.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use pagetide_record::Invalid;
 use pagetide_record::Record;
 use pagetide_record::{Subject, Variant};
 
-/// What the index knows of a record.
+/// The data that the index stores for a record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Place in the index; means nothing outside this store and until the next rebuild.
+    /// Row number in the index; valid only in this store and until the next rebuild.
     #[serde(skip)]
     pub row: i64,
     /// Identity of the record.
@@ -25,9 +25,9 @@ pub struct Row {
     pub key: String,
     /// Digest over results and bulk sections.
     pub digest: String,
-    /// Identity of the cell, [`Subject::cell`], and what it holds fixed.
+    /// Identity of the cell ([`Subject::cell`]), and the properties that are the same for all its trials.
     pub cell: Arc<CellInfo>,
-    /// What was compared.
+    /// The variant: the part of the subject that a campaign compares.
     pub variant: Arc<Variant>,
     /// Kernel command line in full.
     pub cmdline: Arc<str>,
@@ -43,19 +43,19 @@ pub struct Row {
     pub repetition: u32,
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Whole trial in wall-clock time.
+    /// Duration of the whole trial in wall-clock time.
     pub wall: Nanos,
-    /// From the scenario's start to its end on the trial's clock.
+    /// Time from the scenario's start to its end on the trial's clock.
     pub elapsed: Nanos,
-    /// Why the numbers must not be used, in one line; `None` for a valid trial.
+    /// Why the results are invalid, in one line; `None` for a valid trial.
     pub invalid: Option<Arc<str>>,
-    /// Whether it is invalid for reasons outside the trial alone, so that it may go well another time.
+    /// Whether the causes are outside the trial, so that another attempt may succeed.
     pub accident: bool,
     /// Number of warnings.
     pub warnings: u32,
 }
 
-/// What a cell holds fixed.
+/// The properties that are the same for all trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellInfo {
     /// Its identity, [`Subject::cell`].
@@ -64,7 +64,7 @@ pub struct CellInfo {
     pub subject: Subject,
 }
 
-/// Head of a metric as the index keeps it.
+/// The head of a metric: all its properties except name and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) unit: Unit,
@@ -73,12 +73,12 @@ pub(crate) struct Head {
 }
 
 impl Row {
-    /// Whether the numbers may be used.
+    /// Whether the results are valid.
     pub fn is_valid(&self) -> bool {
         self.invalid.is_none()
     }
 
-    /// The whole subject of the trial.
+    /// The complete subject of the trial.
     pub fn subject(&self) -> Subject {
         let mut subject = self.cell.subject.clone();
         subject.variant = (*self.variant).clone();
@@ -89,7 +89,7 @@ impl Row {
     }
 }
 
-/// What a cell's hash stands for: the subject without all that [`Subject::cell`] leaves out.
+/// The subject that a cell's hash covers: without the properties that [`Subject::cell`] leaves out.
 fn cell_subject(subject: &Subject) -> Subject {
     let mut cell = subject.clone();
     cell.variant = Variant::default();
@@ -99,7 +99,7 @@ fn cell_subject(subject: &Subject) -> Subject {
     cell
 }
 
-/// Id of the row of a table of things that are kept once, adding it where it is new.
+/// Id of a row in a table of shared values; the row is inserted if it does not exist.
 fn once(
     index: &Connection,
     find: &str,
@@ -130,7 +130,7 @@ fn json<T: Serialize>(value: &T) -> String {
 }
 
 impl Row {
-    /// The row of a record; its place is not known yet.
+    /// The row of a record; its row number is not known yet and is 0.
     pub(crate) fn of(record: &Record) -> Self {
         let subject = &record.subject;
         let (wall, reasons) = (&record.wall, &record.results.invalid);
@@ -160,7 +160,8 @@ impl Row {
     }
 }
 
-/// The metrics of a record as the index keeps them: of a name that stands twice the first; the record has both.
+/// The metrics of a record that the index stores. If a name occurs twice with the same head, only the first is stored;
+/// the record has both.
 pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
     let mut kept: Vec<&Metric> = Vec::new();
     let head = |metric: &Metric| (metric.unit, metric.direction, metric.primary);
@@ -173,7 +174,7 @@ pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
     kept
 }
 
-/// Id of the cell's row, adding it where it is new, and the proof of its texts.
+/// Id of the cell's row, which is inserted if it does not exist, and the checksum of its texts.
 fn cell(index: &Connection, cell: &CellInfo) -> rusqlite::Result<(i64, u64)> {
     let known: Option<(i64, String)> = index
         .prepare_cached("SELECT id, subject FROM cell WHERE hash = ?1")?
@@ -189,12 +190,12 @@ fn cell(index: &Connection, cell: &CellInfo) -> rusqlite::Result<(i64, u64)> {
     Ok((id, proof::of_texts(&[&cell.hash, &subject])))
 }
 
-/// Adds a record; a record that is there already is left as it is. Belongs into a transaction.
+/// Inserts a record; a record that exists is left unchanged. The caller must have opened a transaction.
 pub(crate) fn insert(index: &Connection, record: &Record) -> rusqlite::Result<()> {
     insert_row(index, record, &Row::of(record))
 }
 
-/// As [`insert`], with the row of the record worked out already.
+/// Like [`insert`], for a row computed in advance.
 pub(crate) fn insert_row(index: &Connection, record: &Record, row: &Row) -> rusqlite::Result<()> {
     let (cell, cell_proof) = cell(index, &row.cell)?;
     let spec = json(&*row.variant);
@@ -265,7 +266,7 @@ fn insert_metric(
         &[&scenario, &metric.name, &head],
     )?;
     let (value, why) = match &metric.value {
-        // The index keeps what is no number as no value at all.
+        // NaN is stored as NULL.
         Value::Number(value) if value.is_nan() => (None, None),
         Value::Number(value) => (Some(*value), None),
         Value::Absent(why) => (None, Some(why.as_str())),
@@ -286,7 +287,7 @@ fn insert_metric(
     Ok(())
 }
 
-/// Forgets a record. Belongs into a transaction.
+/// Removes a record from the index. The caller must have opened a transaction.
 pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
     let row: Option<i64> = index
         .prepare_cached("SELECT row FROM record WHERE id = ?1")?

@@ -1,8 +1,8 @@
-//! How a run of a campaign stands, for whoever watches from another process.
+//! Progress of a campaign's run, for other processes.
 //!
-//! `runs/NAME.json` is written by the process that runs a campaign, a few times a second at most, and says how far it is
-//! and with which words it was started. That the process still lives is not taken from the file: it holds the campaign's
-//! lock, which the kernel takes back when it dies.
+//! The process that runs a campaign writes `runs/NAME.json` at most a few times a second. The file contains the
+//! progress and the command line. It does not tell whether the process is alive: for that, the process holds the
+//! campaign's lock, which the kernel releases when it dies.
 
 use std::path::{Path, PathBuf};
 
@@ -12,53 +12,53 @@ use pagetide_quantity::Nanos;
 
 use crate::error::{StoreError, at};
 
-/// How a run stands.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
     /// Name of the campaign.
     pub name: String,
-    /// Number of the process.
+    /// Process id.
     pub process: u32,
-    /// The words of its command line, without the program's own name.
+    /// The arguments of its command line, without the program name.
     pub arguments: Vec<String>,
-    /// Folder in which it was started.
+    /// Working directory in which it was started.
     pub folder: PathBuf,
-    /// When it was started, nanoseconds since 1970.
+    /// Time of the start, nanoseconds since 1970.
     pub started: Nanos,
-    /// When this was written, nanoseconds since 1970.
+    /// Time of this update, nanoseconds since 1970.
     pub updated: Nanos,
-    /// Whether it goes on, or how it ended.
+    /// Whether it is running, or how it ended.
     pub end: RunEnd,
-    /// Trials of the campaign as far as planned.
+    /// Number of trials planned so far.
     pub total: usize,
-    /// Trials that have a record.
+    /// Number of trials that have a record.
     pub done: usize,
-    /// Of those this run has stored, how many are invalid.
+    /// Number of invalid trials among those stored by this run.
     pub invalid: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,
-    /// Trials that run now.
+    /// Trials that are running now.
     pub trials: Vec<RunningTrial>,
-    /// What was said last, such as why a trial is invalid.
+    /// The latest messages, such as the reason why a trial is invalid.
     pub said: Vec<String>,
 }
 
-/// Whether a run goes on, or how it ended.
+/// Whether a run is going on, or how it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
-    /// It goes on, or was killed: the campaign's lock tells which.
+    /// Running, or killed: the campaign's lock tells which.
     #[default]
     Open,
-    /// All planned trials have their records.
+    /// All planned trials have records.
     Whole,
-    /// It was told to stop.
+    /// Stopped on request.
     Stopped,
-    /// It could not go on, and why.
+    /// Aborted, with the reason.
     Unable(String),
 }
 
-/// A trial that runs now.
+/// A trial that is running now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningTrial {
     /// Number of the trial in this run.
@@ -69,13 +69,13 @@ pub struct RunningTrial {
     pub variant: String,
     /// Seed.
     pub seed: u64,
-    /// Phase of the trial, in a word.
+    /// Phase of the trial, one word.
     pub phase: String,
-    /// Steps of the scenario done.
+    /// Number of completed steps of the scenario.
     pub done: u64,
-    /// Steps in all; zero where unknown.
+    /// Total number of steps; zero if unknown.
     pub total: u64,
-    /// Time on the trial's own clock (virtual in the exact arena).
+    /// Time on the trial's clock (virtual time in the exact arena).
     #[serde(default)]
     pub clock: Nanos,
 }
@@ -84,24 +84,24 @@ fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
 
-/// Writes how a run stands, at once.
+/// Writes the progress of a run atomically.
 pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
     let json = serde_json::to_vec(state).unwrap_or_default();
     crate::store::replace(&file(folder, &state.name), &json)
 }
 
-/// Forgets how a run stood.
+/// Removes the progress file of a run; no error if it does not exist.
 pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     crate::store::take_away(&file(folder, name))
 }
 
-/// Reads how the last run of a campaign stands; `None` where none was noted, or what is there cannot be read.
+/// The progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
     let bytes = std::fs::read(file(folder, name)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The process that holds the lock of a campaign; `None` where nobody does.
+/// The id of the process that holds the lock of a campaign; `None` if no process does.
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
@@ -110,7 +110,7 @@ pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreErro
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("opening", &path)(error)),
     };
-    // Shared, so that two who look do not take each other for a holder.
+    // A shared lock, so that two processes that check do not take each other for the holder.
     match flock(&lock, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(None),
         Err(rustix::io::Errno::WOULDBLOCK) => {

@@ -1,14 +1,15 @@
-//! The index: which tables there are and why.
+//! The tables of the index.
 //!
-//! The index holds nothing that the record files do not say, so that it can be thrown away. What repeats is kept once:
-//! the cell (a [`Subject`](pagetide_record::Subject) without variant and seed), the variant, and long texts. A metric's
-//! definition belongs to a scenario, and values are ordered by definition first: a history is one walk over
-//! neighbouring rows, and a comparison looks up a few definitions for a few hundred records. Rows and values carry a proof
-//! ([`crate::proof`]), and folders of records when they were last looked into ([`crate::catch_up`]).
+//! The index contains only data that the record files contain too, so it can be deleted. Values that repeat are stored
+//! once: the cell (a [`Subject`](pagetide_record::Subject) without variant and seed), the variant, and long texts.
+//!
+//! A metric's definition belongs to a scenario, and values are ordered by definition first. So a history reads adjacent
+//! rows, and a comparison reads a few definitions for a few hundred records. Rows and values have checksums
+//! ([`crate::proof`]). Folders of records have the time of their last check ([`crate::catch_up`]).
 
 use rusqlite::Connection;
 
-/// Version of the tables; an index of another version is made anew from the files.
+/// Version of the tables. An index of another version is rebuilt from the record files.
 pub(crate) const VERSION: i64 = 2;
 
 const TABLES: &str = "
@@ -69,7 +70,7 @@ CREATE TABLE damaged (path TEXT PRIMARY KEY, why TEXT NOT NULL);
 CREATE TABLE folder (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
 ";
 
-/// All tables, in an order in which they can be emptied.
+/// All tables, in an order in which they can be dropped.
 const NAMES: [&str; 8] = [
     "metric",
     "definition",
@@ -86,7 +87,7 @@ pub(crate) fn version(index: &Connection) -> rusqlite::Result<i64> {
     index.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Makes all tables anew, empty. Belongs into a transaction.
+/// Drops all tables and creates them empty. The caller must have opened a transaction.
 pub(crate) fn create(index: &Connection) -> rusqlite::Result<()> {
     for name in NAMES {
         index.execute_batch(&format!("DROP TABLE IF EXISTS {name}"))?;

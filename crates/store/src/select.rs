@@ -1,4 +1,4 @@
-//! Questions to the index.
+//! Queries to the index.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -14,7 +14,7 @@ use pagetide_record::{ArenaKind, Pass, Subject, Variant};
 use crate::proof::{self, Disagreement};
 use crate::row::{CellInfo, Head, Row};
 
-/// Which records are wanted; everything that is `None` does not matter.
+/// Conditions on records; `None` means any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Name of the scenario.
@@ -33,11 +33,11 @@ pub struct Filter {
     pub pass: Option<Pass>,
     /// Valid or invalid.
     pub valid: Option<bool>,
-    /// At most so many, the newest.
+    /// Maximum number of records; the newest ones are returned.
     pub limit: Option<u32>,
 }
 
-/// A value of one metric in the course of time.
+/// A value of a metric at one point in time.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Point {
     /// The record it comes from.
@@ -49,16 +49,16 @@ pub struct Point {
 const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
                        wall, elapsed, invalid, accident, warnings, record.proof";
 
-/// What is kept once, as far as it was met in one answer.
+/// Shared values (cells, variants, texts) of the rows read by one query, each read from the index once.
 struct Lookups<'a> {
     index: &'a Connection,
-    /// With the proofs of the texts in which they are kept.
+    /// Each with the checksum of its texts.
     cells: HashMap<i64, (Arc<CellInfo>, u64)>,
     variants: HashMap<i64, (Arc<Variant>, u64)>,
     texts: HashMap<i64, Arc<str>>,
 }
 
-/// What `map` has for `key`, asking for it the first time.
+/// The value of `key` in `map`; `ask` provides it the first time.
 fn shared<K: Hash + Eq + Copy, V: Clone>(
     map: &mut HashMap<K, V>,
     key: K,
@@ -72,7 +72,7 @@ fn shared<K: Hash + Eq + Copy, V: Clone>(
     Ok(value)
 }
 
-/// JSON that the index itself wrote.
+/// Parses JSON that was written by the index itself.
 fn parse<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(
@@ -123,7 +123,7 @@ impl<'a> Lookups<'a> {
         })
     }
 
-    /// A row whose first columns are [`COLUMNS`].
+    /// Converts a row whose first columns are [`COLUMNS`], and verifies its checksum.
     fn row(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         let time = |column| row.get(column).map(|t: i64| Nanos(t.cast_unsigned()));
         let (cell, cell_proof) = self.cell(row.get(4)?)?;
@@ -169,7 +169,7 @@ impl<'a> Lookups<'a> {
 }
 
 impl Filter {
-    /// Conditions and their values.
+    /// The conditions as SQL, and the values of their parameters.
     fn conditions(&self) -> (String, Vec<Sql>) {
         let mut sql = String::from("1");
         let mut values = Vec::new();
@@ -180,7 +180,7 @@ impl Filter {
                 sql.push_str(&condition.replace('?', &format!("?{}", values.len())));
             }
         };
-        // Cells, variants and texts are few: they are chosen first, and records found through them.
+        // Cells, variants and texts are few: they are selected first, and the records by them.
         also(
             "cell IN (SELECT id FROM cell WHERE scenario = ?)",
             self.scenario.clone(),
@@ -218,7 +218,7 @@ impl Filter {
     }
 }
 
-/// Records that fit, newest first.
+/// Records that match the filter, newest first.
 pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
     let (conditions, values) = filter.conditions();
     let limit = filter
@@ -232,7 +232,7 @@ pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Ve
     )
 }
 
-/// Number of records that fit.
+/// Number of records that match the filter.
 pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64> {
     let (conditions, values) = filter.conditions();
     index
@@ -253,13 +253,13 @@ pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<V
     )
 }
 
-/// The first `limit` records whose identity begins with `prefix`, by identity.
+/// The first `limit` records whose identities begin with `prefix`, ordered by identity.
 pub(crate) fn by_prefix(
     index: &Connection,
     prefix: &str,
     limit: u32,
 ) -> rusqlite::Result<Vec<Row>> {
-    // Identities are hexadecimal, so that every one that begins so lies before `prefix` followed by `g`.
+    // Identities are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
     Lookups::new(index).rows(
         &format!(
             "SELECT {COLUMNS} FROM record WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT {limit}"
@@ -271,7 +271,7 @@ pub(crate) fn by_prefix(
     )
 }
 
-/// Identities of all records, in no order.
+/// Identities of all records, unordered.
 pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
     index
         .prepare_cached("SELECT id FROM record")?
@@ -287,7 +287,7 @@ pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String
         .collect()
 }
 
-/// Number of records whose identity begins with `prefix`.
+/// Number of records whose identities begin with `prefix`.
 pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
     index
         .prepare_cached("SELECT count(*) FROM record WHERE id >= ?1 AND id < ?2")?
@@ -295,7 +295,8 @@ pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result
         .map(i64::cast_unsigned)
 }
 
-/// Metrics of some records of one scenario: for each metric, in the order it was first met, its values by record row.
+/// Metrics of the given records of one scenario, as (row number, metric), ordered by metric. Fails if a checksum is
+/// wrong or a metric is missing.
 pub(crate) fn metrics(
     index: &Connection,
     scenario: &str,
@@ -322,7 +323,7 @@ pub(crate) fn metrics(
             all.push((of, definition.metric(value)));
         }
     }
-    // None must be missing either.
+    // Check that no metric is missing.
     let mut statement = index.prepare_cached(
         "SELECT row, metrics FROM json_each(?1) AS wanted CROSS JOIN record ON row = wanted.value",
     )?;
@@ -336,7 +337,7 @@ pub(crate) fn metrics(
     Ok(all)
 }
 
-/// A metric over all valid records that fit, oldest first.
+/// The values of a metric in all records that match the filter, oldest first; the limit keeps the newest.
 pub(crate) fn history(
     index: &Connection,
     name: &str,
@@ -345,7 +346,7 @@ pub(crate) fn history(
     let (conditions, mut values) = filter.conditions();
     let definition = values.len() + 1;
     let columns = COLUMNS.replace("row,", "record.row,");
-    // Without a limit the order is made below, once for all definitions.
+    // Without a limit, all definitions are sorted together below.
     let order = filter.limit.map_or_else(String::new, |limit| {
         format!(" ORDER BY started DESC, record.row DESC LIMIT {limit}")
     });
@@ -379,9 +380,9 @@ pub(crate) fn history(
             }
         }
     }
-    // Each definition's points come nearly in order, which a stable sort makes use of.
+    // The points of each definition are nearly sorted, which makes a stable sort fast.
     points.sort_by_key(|point| (point.record.started, point.record.row));
-    // Every definition gave its newest: of all of them the newest are wanted.
+    // Each definition returned its newest points; keep the newest of all.
     let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
     if let Some(more) = limit.and_then(|limit| points.len().checked_sub(limit)) {
         points.drain(..more);
@@ -389,12 +390,12 @@ pub(crate) fn history(
     Ok(points)
 }
 
-/// A metric's definition.
+/// The definition of a metric.
 struct Definition {
     id: i64,
     name: String,
     head: Head,
-    /// Proof of its texts.
+    /// Checksum of its texts.
     proof: u64,
 }
 
@@ -409,7 +410,7 @@ impl Definition {
         }
     }
 
-    /// The proof that this value in this row must have.
+    /// The checksum that this value must have in this row.
     fn proof_of(&self, row: i64, value: &Value) -> i64 {
         let (number, absent) = match value {
             Value::Number(number) => (Some(*number), None),
@@ -419,7 +420,7 @@ impl Definition {
     }
 }
 
-/// What is wrong about a row whose metrics are not what they were.
+/// The error for a row whose metrics do not match their checksums.
 fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
     let id = index
         .prepare_cached("SELECT id FROM record WHERE row = ?1")
@@ -428,7 +429,7 @@ fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
     Disagreement { id }.into()
 }
 
-/// Definitions of a scenario's metrics, all or those of one name.
+/// The definitions of a scenario's metrics; if `name` is given, only those with this name.
 fn definitions(
     index: &Connection,
     scenario: &str,
@@ -462,7 +463,8 @@ fn value(
     })
 }
 
-/// Median wall-clock time of the newest valid trials of a cell, or of a scenario where the cell is new.
+/// Median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none; `None` if
+/// the scenario has none either.
 pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,

@@ -1,6 +1,6 @@
-//! Command lines as notes, records and messages show them.
+//! Quoting of command lines in campaign files, records and messages.
 
-/// Words as one line for a shell: quoted where it would split or obey them.
+/// Joins words to one line for a shell. Words that the shell would split or interpret are quoted.
 pub fn shell<T: AsRef<str>>(words: &[T]) -> String {
     let quoted: Vec<String> = words
         .iter()

@@ -1,4 +1,4 @@
-//! An open store: records are written, admitted, found and loaded.
+//! An open store: writing, adding, finding and loading records.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -19,13 +19,13 @@ use crate::running::RunState;
 use crate::select::{Filter, Point};
 use crate::{catch_up, many, note, read_only, row, running, schema, select};
 
-/// Version of the layout; a store of a later one is refused.
+/// Version of the layout; a store of a later version is refused.
 pub const FORMAT: u32 = 1;
-/// How long a process waits for another to finish writing the index.
+/// How long a process waits for another one that writes the index.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Records that are added together: each time waits for the disk once.
+/// Number of records that are added together, so that the disk is flushed once for all of them.
 const AT_ONCE: usize = 16_384;
-/// Names of records shown where a prefix fits several.
+/// Number of records listed in a message if a prefix matches several.
 const SOME: u32 = 4;
 
 /// An open store.
@@ -36,32 +36,32 @@ pub struct Store {
     is_read_only: bool,
 }
 
-/// A record file that cannot be used.
+/// A record file or index entry that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DamagedFile {
-    /// The file.
+    /// The damaged file.
     pub path: PathBuf,
-    /// Why, in one sentence.
+    /// The damage, in one sentence.
     pub why: String,
-    /// Whether it is the index, which `rebuild` mends; a record is whole then.
+    /// Whether the index is damaged, which `rebuild` repairs; the record itself is then undamaged.
     pub index: bool,
 }
 
-/// What rebuilding or verifying a store found.
+/// The result of rebuilding or verifying a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StoreReport {
-    /// Records that are whole.
+    /// Number of undamaged records.
     pub records: u64,
-    /// Files that cannot be used; they stay where they are.
+    /// Damaged files; they are neither moved nor changed.
     pub damaged: Vec<DamagedFile>,
 }
 
 impl StoreReport {
-    /// What was found, a line each; `done` says what the records are now, such as "whole".
+    /// The result as text, one line per finding; `done` describes the undamaged records, such as "whole".
     pub fn text(&self, done: &str) -> String {
         let mut text = format!("{} records are {done}\n", self.records);
         for damaged in &self.damaged {
-            // A record is whole where only the index disagrees with it, and must not be moved away.
+            // If only the index is damaged, the record is fine and must not be moved away.
             let remedy = if damaged.index { "" } else { "; move it away" };
             let (path, why) = (damaged.path.display(), &damaged.why);
             let _ = writeln!(text, "damaged: {path} ({why}){remedy}");
@@ -70,7 +70,7 @@ impl StoreReport {
     }
 }
 
-/// Gives a file new contents at once: a reader sees the old or the new ones.
+/// Replaces the contents of a file atomically: a reader sees the old or the new contents.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let part = path.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&part, bytes).map_err(|error| {
@@ -80,7 +80,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     std::fs::rename(&part, path).map_err(at("writing", path))
 }
 
-/// Removes a file; one that is gone already is as good.
+/// Removes a file; no error if it does not exist.
 pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
@@ -89,8 +89,8 @@ pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
 }
 
 impl Store {
-    /// The folder that is used where none is named: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else below
-    /// `~/.local/share`.
+    /// The default folder: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else below `~/.local/share`.
+    /// [`StoreError::NoHome`] if none of these variables and no `HOME` is set.
     pub fn default_folder() -> Result<PathBuf, StoreError> {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(folder) = var("PAGETIDE_STORE") {
@@ -103,8 +103,8 @@ impl Store {
         Ok(data.join("pagetide"))
     }
 
-    /// Opens a store, making it where there is none, takes in what a killed process left behind, and brings the index up to
-    /// what lies in its folders. A store that cannot be written is opened to be read.
+    /// Opens a store, creating it if needed. Adds or removes the files that a killed process left behind, and updates
+    /// the index to the files in the folders. If the store cannot be written, it is opened for reading.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_format(root)?;
         match Self::open_to_write(root) {
@@ -142,7 +142,7 @@ impl Store {
         let mut store = match connect(&database) {
             Ok(connection) => open(connection),
             Err(StoreError::Index { .. }) => {
-                // A damaged index holds nothing that the files do not: make it anew.
+                // A damaged index holds only data that the files hold too: rebuild it.
                 remove_index(&database)?;
                 open(connect(&database)?)
             }
@@ -150,7 +150,7 @@ impl Store {
         };
         if schema::version(&store.index).map_err(index(&store.database))? != schema::VERSION {
             store.transaction(|index| {
-                // Another process may have done so meanwhile.
+                // Another process may have rebuilt the index in the meantime.
                 if schema::version(index)? == schema::VERSION {
                     return Ok(());
                 }
@@ -162,7 +162,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Brings the index up to what lies in the folders of records.
+    /// Updates the index to the files in the folders of records.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         let sorted = |trouble| match trouble {
             Trouble::Index(error) => index(&self.database)(error),
@@ -188,12 +188,12 @@ impl Store {
         &self.root
     }
 
-    /// Begins a record in this store. Needs no lock and may go on in any thread; see [`Store::admit`].
+    /// Starts a record in this store. Needs no lock and may be used in any thread; see [`Store::admit`].
     pub fn writer(&self) -> Result<RecordWriter, StoreError> {
         RecordWriter::create(&self.root.join("incoming")).map_err(StoreError::writing)
     }
 
-    /// Completes a record and adds it.
+    /// Completes a record and adds it; returns its file.
     pub fn add(
         &mut self,
         writer: RecordWriter,
@@ -203,7 +203,7 @@ impl Store {
         self.admit(&path, record)
     }
 
-    /// Adds many records without bulk sections, [`AT_ONCE`] in one transaction, and brings them to the disk together.
+    /// Adds many records without bulk sections, [`AT_ONCE`] per transaction, and flushes them to disk together.
     pub fn add_all(&mut self, records: &mut [Record]) -> Result<(), StoreError> {
         let incoming = self.root.join("incoming");
         for some in records.chunks_mut(AT_ONCE) {
@@ -222,14 +222,15 @@ impl Store {
         Ok(())
     }
 
-    /// Adds a record that [`RecordWriter::finish`] left at `path`, which lies in this store's `incoming`. Returns where
-    /// it lies for good.
+    /// Adds a record whose complete file at `path` was written by [`RecordWriter::finish`] in this store's `incoming`.
+    /// Returns its final path.
     pub fn admit(&mut self, path: &Path, record: &Record) -> Result<PathBuf, StoreError> {
         self.transaction(|index| Ok(row::insert(index, record)?))?;
         settle(&self.root, path, &record.id())
     }
 
-    /// Makes the index anew from the files. Every section of every record is read: damaged files are listed and left out.
+    /// Rebuilds the index from the record files. All sections of all records are read. Damaged files are listed and
+    /// left out.
     pub fn rebuild(&mut self) -> Result<StoreReport, StoreError> {
         if self.is_read_only {
             return Err(StoreError::ReadOnly {
@@ -245,7 +246,7 @@ impl Store {
         })
     }
 
-    /// Reads every record whole and compares it with what the index says of it.
+    /// Reads all sections of all records and compares them with the index.
     pub fn verify(&self) -> Result<StoreReport, StoreError> {
         self.catch_up()?;
         let mut found = StoreReport {
@@ -295,7 +296,7 @@ impl Store {
             .ok_or_else(disagrees)
     }
 
-    /// Files that cannot be used and are still there.
+    /// Damaged files that still exist.
     pub fn damaged(&self) -> Result<Vec<DamagedFile>, StoreError> {
         let damaged = || -> rusqlite::Result<Vec<DamagedFile>> {
             self.index
@@ -314,18 +315,18 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Records that fit, newest first.
+    /// Records that match the filter, newest first.
     pub fn select(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         select::select(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// Number of records that fit, whatever the filter's limit.
+    /// Number of records that match the filter; its limit is ignored.
     pub fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
         select::count(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// The record whose identity begins with `prefix`. Where the index has none, the folders are looked into once more: it may
-    /// have been copied in by hand.
+    /// The record whose identity begins with `prefix`; fails if none or several do. If the index has none, the folders
+    /// are checked once more, because the record may have been copied in by hand.
     pub fn find(&self, prefix: &str) -> Result<Row, StoreError> {
         match self.find_known(prefix) {
             Err(StoreError::Unknown { .. }) => {
@@ -368,23 +369,24 @@ impl Store {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
     }
 
-    /// Identities of all cells there are records of, [`Subject::cell`](pagetide_record::Subject::cell).
+    /// Identities of all cells that have records ([`Subject::cell`](pagetide_record::Subject::cell)).
     pub fn cell_hashes(&self) -> Result<HashSet<String>, StoreError> {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
 
-    /// Metrics of some records of one scenario, each with the [`Row::row`] it belongs to, metric by metric.
+    /// Metrics of the given records of one scenario, each with the [`Row::row`] it belongs to, ordered by metric.
     pub fn metrics(&self, scenario: &str, rows: &[i64]) -> Result<Vec<(i64, Metric)>, StoreError> {
         select::metrics(&self.index, scenario, rows).map_err(index(&self.database))
     }
 
-    /// A metric over all records that fit and have it, oldest first. Invalid records are in it unless the filter leaves
-    /// them out; the limit keeps the newest.
+    /// The values of a metric in all records that match the filter, oldest first; the limit keeps the newest. Invalid
+    /// records are included unless the filter excludes them.
     pub fn history(&self, metric: &str, filter: &Filter) -> Result<Vec<Point>, StoreError> {
         select::history(&self.index, metric, filter).map_err(index(&self.database))
     }
 
-    /// Median wall-clock time of the newest valid trials of a cell, or of its scenario where the cell is new.
+    /// Median wall-clock time of the newest valid trials of a cell, or of its scenario if the cell has none; `None` if
+    /// neither has any.
     pub fn typical_wall(
         &self,
         cell: Option<&str>,
@@ -393,27 +395,27 @@ impl Store {
         select::typical_wall(&self.index, cell, scenario).map_err(index(&self.database))
     }
 
-    /// Where the file of a record lies.
+    /// The path of a record's file.
     pub fn path(&self, id: &str) -> PathBuf {
         let place = self.place(id);
         if place.exists() {
             return place;
         }
-        // In the moment between index and place the record is still where it was written.
+        // After a record is added to the index and before its file is moved, the file is still in `incoming`.
         let waiting = self.root.join("incoming").join(format!("{id}.record"));
         if waiting.exists() { waiting } else { place }
     }
 
-    /// Whether it can only be read.
+    /// Whether the store is open for reading only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.is_read_only
     }
 
-    /// Opens a record.
+    /// Opens the file of a record; [`StoreError::Gone`] if it was deleted.
     pub fn load(&self, id: &str) -> Result<RecordReader, StoreError> {
         match RecordReader::open(&self.path(id)) {
             Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                // It was moved between the look and the opening, or it is gone.
+                // The file was moved in between, or it was deleted.
                 let path = self.path(id);
                 if path.exists() {
                     return Ok(RecordReader::open(&path)?);
@@ -426,42 +428,43 @@ impl Store {
         }
     }
 
-    /// Remembers a campaign, or what it has become.
+    /// Writes the file that describes a campaign, replacing an older one.
     pub fn note(&self, note: &CampaignNote) -> Result<(), StoreError> {
         note::write(&self.root.join("campaigns"), note)
     }
 
-    /// Keeps other processes from running the campaign of this name until the value is dropped.
+    /// Prevents other processes from running the campaign with this name until the returned value is dropped.
+    /// [`StoreError::Running`] if another process runs it.
     pub fn lock_campaign(&self, name: &str) -> Result<CampaignLock, StoreError> {
         note::lock(&self.root.join("campaigns"), name)
     }
 
-    /// The campaign of this identity; `None` where there is none.
+    /// The campaign with this identity; `None` if there is none.
     pub fn campaign(&self, id: &str) -> Result<Option<CampaignNote>, StoreError> {
         note::read(&self.root.join("campaigns"), id)
     }
 
-    /// Remembers how a run of a campaign stands.
+    /// Writes the progress of a campaign's run, replacing older progress.
     pub fn note_run(&self, state: &RunState) -> Result<(), StoreError> {
         running::write(&self.root.join("runs"), state)
     }
 
-    /// How the last run of the campaign of this name stands; `None` where none was noted.
+    /// The progress of the last run of the campaign with this name; `None` if there is none.
     pub fn run_of(&self, name: &str) -> Option<RunState> {
         running::read(&self.root.join("runs"), name)
     }
 
-    /// The process that runs the campaign of this name now; `None` where none does.
+    /// The id of the process that runs the campaign with this name now; `None` if no process does.
     pub fn runner(&self, name: &str) -> Result<Option<u32>, StoreError> {
         running::holder(&self.root.join("campaigns"), name)
     }
 
-    /// Identities of all campaigns, the one run last first.
+    /// Identities of all campaigns, the most recently run first.
     pub fn campaigns(&self) -> Result<Vec<String>, StoreError> {
         note::ids(&self.root.join("campaigns"))
     }
 
-    /// The latest run of the campaign of this name; `None` where there is none.
+    /// The latest run of the campaign with this name; `None` if there is none.
     pub fn latest_of(&self, name: &str) -> Result<Option<CampaignNote>, StoreError> {
         let mut latest = self.campaign(name)?;
         while let Some(note) = &latest {
@@ -500,13 +503,13 @@ impl Store {
         })
     }
 
-    /// Takes in what lies in `incoming`: complete records are entered and moved, parts of dead writers removed.
+    /// Adds the complete records in `incoming` and moves them. Removes incomplete files whose writers no longer run.
     fn take_in(&mut self) -> Result<(), StoreError> {
         for path in entries(&self.root.join("incoming"))? {
             match path.extension().and_then(|e| e.to_str()) {
                 Some("record") => self.take(&path)?,
                 Some("part") if !has_writer(&path) => {
-                    // Another process may be cleaning up as well.
+                    // Another process may be cleaning up at the same time.
                     let _ = std::fs::remove_file(&path);
                 }
                 _ => {}
@@ -528,7 +531,7 @@ impl Store {
         if let Ok(reader) = RecordReader::open(path) {
             let record = reader.into_record();
             match self.admit(path, &record) {
-                // Its own writer moved it in between; that is as good.
+                // The writer itself has moved the file in the meantime; that is fine.
                 Err(StoreError::Folder { .. }) if !path.exists() => return Ok(()),
                 other => return other.map(drop),
             }
@@ -541,7 +544,8 @@ impl Store {
     }
 }
 
-/// Makes an index anew from all files; `whole` reads every section of each. Belongs into a transaction.
+/// Rebuilds an index from all record files; with `whole` all their sections are read. The caller must have opened a
+/// transaction.
 pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), Trouble> {
     schema::create(index)?;
     for path in all_files(root)? {
@@ -550,15 +554,15 @@ pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), T
     Ok(())
 }
 
-/// Whether two metrics are the same; what is no number equals itself.
+/// Whether two metrics are equal; NaN equals NaN and an absent value.
 fn same(kept: &Metric, metric: &Metric) -> bool {
     let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
     let head = |m: &Metric| (m.name.clone(), m.unit, m.direction, m.primary);
     kept == metric || (head(kept) == head(metric) && is_no_number(kept) && is_no_number(metric))
 }
 
-/// Enters one file into the index, or into the list of damaged ones; `whole` reads every section of it. Belongs into a
-/// transaction.
+/// Adds a file to the index, or to the list of damaged files; with `whole` all its sections are read. The caller must
+/// have opened a transaction.
 pub(crate) fn enter(
     index: &Connection,
     root: &Path,
@@ -583,7 +587,7 @@ pub(crate) fn enter(
                 .execute([path.to_string_lossy()])?;
             row::insert(index, reader.record())
         }
-        // It was moved to its place, where it is found as well.
+        // The file was moved to its final path, where it is found too.
         Err(_) if !path.exists() => Ok(()),
         Err(why) => {
             index
@@ -594,26 +598,26 @@ pub(crate) fn enter(
     }
 }
 
-/// Moves a record that is in the index to where it lies for good.
+/// Moves the file of a record in the index to its final path, and returns that path.
 pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
     let place = place(root, id);
     let mut moved = std::fs::rename(path, &place);
     if moved.is_err()
         && let Some(folder) = place.parent()
     {
-        // The first record of its folder, or another process has moved it.
+        // The folder does not exist yet, or another process has moved the file.
         std::fs::create_dir_all(folder).map_err(at("creating", folder))?;
         moved = std::fs::rename(path, &place);
     }
     match moved {
         Ok(()) => Ok(place),
-        // Another process opened the store in between and has moved it already.
+        // Another process has opened the store in the meantime and moved the file.
         Err(_) if place.exists() => Ok(place),
         Err(error) => Err(at("moving a record to", &place)(error)),
     }
 }
 
-/// Where a record lies for good.
+/// The final path of a record's file.
 fn place(root: &Path, id: &str) -> PathBuf {
     let folder = id.get(..2).unwrap_or("xx");
     root.join("records")
@@ -621,7 +625,8 @@ fn place(root: &Path, id: &str) -> PathBuf {
         .join(format!("{id}.record"))
 }
 
-/// All complete record files. `incoming` is looked at first: what is moved meanwhile is then found in its place.
+/// All complete record files. `incoming` is listed first, so that files moved in the meantime are found at their final
+/// path.
 fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = entries(&root.join("incoming"))?;
     for folder in entries(&root.join("records"))? {
@@ -634,7 +639,7 @@ fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(files)
 }
 
-/// What a folder holds, in no order.
+/// The entries of a folder, unordered.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     std::fs::read_dir(folder)
         .map_err(at("reading", folder))?
@@ -646,8 +651,8 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// Whether the process that writes a temporary file still runs. The last number before the extension, or else the first
-/// in the name, is its process id: `quick.PID.new`, `PID-….part`.
+/// Whether the process that writes a temporary file is still running. Its process id is the last number before the
+/// extension, or else the first number in the name: `quick.PID.new`, `PID-….part`.
 fn has_writer(file: &Path) -> bool {
     let stem = file
         .file_stem()
@@ -658,7 +663,7 @@ fn has_writer(file: &Path) -> bool {
     pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// Refuses a store of a later format.
+/// Fails for a store of a later format.
 fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
     match std::fs::read_to_string(&path) {
@@ -680,13 +685,13 @@ fn check_format(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Opens the index in the mode that lets others read while one writes.
+/// Opens the index in write-ahead mode, in which others can read while one process writes.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
-        // Switching to the write-ahead log does not wait for others by itself.
+        // The switch to the write-ahead log does not wait for locks of other processes, so it is repeated.
         let mut tries = 0;
         loop {
             let mode = connection
@@ -706,7 +711,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
                 Ok(_) => break,
             }
         }
-        // The files are the truth; the index need not survive a power failure to the last row.
+        // The record files are authoritative, so the index may lose its last rows in a power failure.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "cache_size", -32_768)?;
         schema::version(&connection)?;
@@ -715,7 +720,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(index(path))
 }
 
-/// Removes a damaged index.
+/// Removes a damaged index and SQLite's files next to it.
 fn remove_index(path: &Path) -> Result<(), StoreError> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -731,7 +736,7 @@ fn remove_index(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A record in a few words, for choosing among several.
+/// A short description of a record, for a choice among several.
 fn describe(row: &Row) -> String {
     format!(
         "{} is {} {} seed {}",

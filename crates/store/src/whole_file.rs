@@ -1,8 +1,8 @@
-//! Files that are either whole or not there, however the program ends.
+//! Writes files that are complete or do not exist, even if the process is killed.
 //!
-//! A file in the making has no name (`O_TMPFILE`), so that it vanishes with the process, whatever ends that. It is named
-//! when it is whole. Where the file system has no such files, a `.part` beside the target is renamed instead, and a
-//! process that is killed leaves that behind.
+//! A file being written has no name (`O_TMPFILE`), so the kernel removes it if the process dies. It gets its name when
+//! it is complete. If the file system does not support this, a `.part` file next to the target is renamed instead; a
+//! killed process leaves that one behind.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-/// A file could not be written.
+/// Error of writing a file.
 #[derive(Debug, thiserror::Error)]
 #[error("writing {}", .path.display())]
 pub struct WriteError {
     /// The file.
     pub path: PathBuf,
-    /// The system's reason.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Has `fill` write the contents of the file. A regular file in its place is replaced at the end; what is no regular
-/// file (a device, a pipe) is written to as it is.
+/// Writes a file whose contents `fill` provides. An existing regular file is replaced at the end. Other files (devices,
+/// pipes) are written to directly.
 pub fn write<T, E: From<WriteError>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -32,7 +32,7 @@ pub fn write<T, E: From<WriteError>>(
         path: path.to_owned(),
         source,
     };
-    // A link is followed, as by everything that writes in place.
+    // Symbolic links are followed, as when writing in place.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if target.exists() && !target.is_file() {
         let file = File::options().write(true).open(&target);
@@ -50,10 +50,10 @@ pub fn write<T, E: From<WriteError>>(
     Ok(filled)
 }
 
-/// A file in the making; dropped before it is named, it is gone.
+/// A file being written. If dropped before [`Self::name`], it is deleted.
 struct Part {
     file: File,
-    /// Its name, where the file system has no files without one.
+    /// Its path, if the file system does not support files without a name.
     path: Option<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ impl Part {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        // The mode that `File::create` asks for; the user's mask takes from it.
+        // The mode that `File::create` uses; the umask applies.
         let mode = Mode::from_raw_mode(0o666);
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         match rustix::fs::open(folder, flags, mode) {
@@ -71,7 +71,7 @@ impl Part {
                 file: file.into(),
                 path: None,
             }),
-            // Source: open(2), `O_TMPFILE`: what file systems and kernels answer that do not have it.
+            // Errors of file systems and kernels without support, see open(2), `O_TMPFILE`.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 let path = part_of(target);
                 Ok(Self {
@@ -83,7 +83,7 @@ impl Part {
         }
     }
 
-    /// Gives it its name, in place of what has that now.
+    /// Gives the file its final name, replacing an existing file.
     fn name(mut self, target: &Path) -> io::Result<()> {
         if let Some(part) = &self.path {
             fs::rename(part, target)?;
@@ -94,7 +94,7 @@ impl Part {
             Err(Errno::EXIST) => {}
             other => return Ok(other?),
         }
-        // Nothing replaces a file by one without a name: it has one for this moment, and is whole.
+        // A file without a name cannot replace another. It gets a temporary name first; it is complete by then.
         let part = part_of(target);
         self.link(&part)?;
         fs::rename(&part, target).inspect_err(|_| {
@@ -103,7 +103,7 @@ impl Part {
     }
 
     fn link(&self, name: &Path) -> rustix::io::Result<()> {
-        // Source: open(2), `O_TMPFILE`, the way that needs no privilege.
+        // The method in open(2), `O_TMPFILE`, that needs no privileges.
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         rustix::fs::linkat(CWD, own, CWD, name, AtFlags::SYMLINK_FOLLOW)
     }
@@ -117,7 +117,7 @@ impl Drop for Part {
     }
 }
 
-/// A name beside the target that is this process's own.
+/// A name next to the target that only this process uses.
 fn part_of(target: &Path) -> PathBuf {
     let mut part = target.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));

@@ -1,5 +1,5 @@
-//! What the store does when its files are changed by hand, by bit rot, or cannot be written: nothing wrong is ever given
-//! out as a record's word.
+//! Tests of a store whose files are changed by hand, damaged, or not writable: wrong data is never returned as a
+//! record's.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use pagetide_quantity::Metric;
 use pagetide_record::Record;
 use pagetide_store::{CampaignNote, Filter, Store, StoreError};
 
-/// A store with some records; each has a bulk section.
+/// Creates a store with some records; each has a bulk section.
 fn filled(at: &Path, seeds: u64) -> Vec<Record> {
     let mut store = Store::open(at).unwrap();
     (1..=seeds)
@@ -25,14 +25,14 @@ fn filled(at: &Path, seeds: u64) -> Vec<Record> {
         .collect()
 }
 
-/// Changes the index behind the store's back.
+/// Changes the index directly with SQL.
 fn tamper(at: &Path, sql: &str) {
     let index = rusqlite::Connection::open(at.join("index.sqlite")).unwrap();
     let changed = index.execute(sql, []).unwrap();
     assert!(changed > 0, "{sql}");
 }
 
-/// Times of directories are only as fine as the kernel's tick.
+/// Waits for the next tick: modification times of directories are no finer.
 fn a_moment_later() {
     std::thread::sleep(std::time::Duration::from_millis(30));
 }
@@ -49,7 +49,7 @@ fn a_record_deleted_by_hand_is_forgotten_at_the_next_opening() {
     assert_eq!(store.count(&Filter::default()).unwrap(), 3);
     assert!(store.by_keys(&[all[1].subject.key()]).unwrap().is_empty());
     assert!(store.find(&all[0].id()).is_ok());
-    // A whole folder, while the store is open: the first miss is what tells.
+    // A whole folder, while the store is open: the first failed lookup notices it.
     let folder = store.path(&all[0].id()).parent().unwrap().to_owned();
     std::fs::remove_dir_all(folder).unwrap();
     let error = store.load(&all[0].id()).err().unwrap();
@@ -74,7 +74,7 @@ fn a_record_copied_in_by_hand_is_found_at_the_next_opening_and_at_the_first_miss
     a_moment_later();
     let again = Store::open(there.path()).unwrap();
     assert_eq!(again.count(&Filter::default()).unwrap(), 2);
-    // Under a wrong name it is no record of this store.
+    // A file with a wrong name is not a record of this store.
     let wrong = to.path(&all[0].id()).with_file_name("00ff.record");
     std::fs::copy(from.path(&all[2].id()), &wrong).unwrap();
     a_moment_later();
@@ -166,7 +166,7 @@ fn rot_anywhere_in_a_record_is_never_taken_for_the_record() {
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&path, &bytes).unwrap();
         match store.load(&id) {
-            // The head is whole: its bulk is what is damaged, and reading that must fail.
+            // The head is intact, so the bulk section is damaged, and reading it must fail.
             Ok(reader) => {
                 opened += 1;
                 assert_eq!(reader.record(), &all[0], "byte {at}");
@@ -200,7 +200,7 @@ fn rot_anywhere_in_the_index_gives_the_records_word_or_an_error() {
             let store = Store::open(dir.path())?;
             let mut rows = store.select(&Filter::default())?;
             rows.sort_by_key(|row| row.seed);
-            // Rows may be missing where the rot took them from a list; what is there must be right.
+            // Rows may be missing if the damage removed them from a list; the remaining ones must be right.
             for row in &rows {
                 let record = &all[usize::try_from(row.seed - 1).unwrap()];
                 assert_eq!(row.id, record.id(), "byte {at}");
@@ -238,7 +238,7 @@ fn rot_in_a_campaigns_note_is_refused_or_changes_nothing() {
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&path, &bytes).unwrap();
         match store.campaign("quick") {
-            // Rot in the name of the check alone leaves the note what it was.
+            // Damage to the name of the checksum member alone leaves the description unchanged.
             Ok(read) => assert_eq!(read, Some(note.clone()), "byte {at}"),
             Err(error) => assert!(matches!(error, StoreError::Note { .. }), "{error}"),
         }
@@ -279,7 +279,8 @@ fn root_a_store_that_cannot_be_written_can_be_read() {
     let done = with_small_disk(at, c"size=1m", || {
         let mut known: Vec<String> = filled(at, 4).iter().map(Record::id).collect();
         known.sort_unstable();
-        // What a killed run leaves: a lock, a file half written, and no folder that later versions brought.
+        // The files that a killed run leaves: a lock and a half-written file. A folder that later versions added is
+        // missing.
         std::fs::write(at.join("campaigns/gone.lock"), b"9999999").unwrap();
         std::fs::write(at.join("campaigns/gone.9999999.new"), b"{").unwrap();
         std::fs::remove_dir(at.join("runs")).unwrap();
@@ -288,7 +289,7 @@ fn root_a_store_that_cannot_be_written_can_be_read() {
                 mount_remount(at, MountFlags::empty(), c"").unwrap();
                 std::fs::remove_file(at.join("index.sqlite")).unwrap();
             }
-            // Full to the last byte.
+            // Fill the disk to the last byte.
             let mut size = 1 << 20;
             let filler = std::fs::File::create(at.join("filler")).unwrap();
             while size > 0 {

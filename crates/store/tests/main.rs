@@ -1,4 +1,4 @@
-//! The store: kept, damaged and killed.
+//! Tests of the store: normal use, damage, and killed processes.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -1,4 +1,4 @@
-//! The store from outside: what is added is found again, also after the worst.
+//! Tests of the store's public interface: added records are found again, also after crashes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn a_prefix_of_several_records_is_refused_with_a_list_of_them() {
     let all: Vec<Record> = (0..40)
         .map(|seed| add(&mut store, record("linear", "off", seed, 0)))
         .collect();
-    // Of 40 hexadecimal identities some share their first digit.
+    // Some of 40 hexadecimal identities share their first digit.
     let mut by_digit: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in &all {
         by_digit
@@ -134,7 +134,7 @@ fn a_history_is_in_order_of_time_and_leaves_out_what_its_filter_leaves_out() {
     );
 }
 
-/// A complete record in `incoming`, as a writer leaves it that is killed before it enters it.
+/// A complete record in `incoming`, as left by a writer that is killed before it adds it to the index.
 fn finished_only(store: &Store, mut record: Record) -> PathBuf {
     store.writer().unwrap().finish(&mut record).unwrap()
 }
@@ -143,19 +143,19 @@ fn finished_only(store: &Store, mut record: Record) -> PathBuf {
 fn whatever_a_killed_writer_left_is_taken_in_or_removed_at_the_next_opening() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(dir.path()).unwrap();
-    // Killed between finishing and entering.
+    // Killed after completing the file, before adding it to the index.
     let not_entered = finished_only(&store, record("linear", "a", 1, 0));
-    // Killed between entering and moving.
+    // Killed after adding it to the index, before moving it.
     let entered = finished_only(&store, record("linear", "b", 1, 0));
     let known = RecordReader::open(&entered).unwrap().into_record();
     let place = store.admit(&entered, &known).unwrap();
     std::fs::rename(place, &entered).unwrap();
-    // Killed while writing, by a process that is gone: this system's process ids end at 2^22.
+    // Killed while writing. The process does not exist: process ids of this system end at 2^22.
     let incoming = dir.path().join("incoming");
     std::fs::write(incoming.join("9999999-1-1.part"), b"PTREC01\n").unwrap();
     // Still being written, by this process.
     let writer = store.writer().unwrap();
-    // Killed while running a campaign, and while writing down what it is.
+    // Killed while running a campaign, and while writing its description.
     let campaigns = dir.path().join("campaigns");
     std::fs::write(campaigns.join("gone.lock"), b"9999999").unwrap();
     std::fs::write(campaigns.join("gone.9999999.new"), b"{").unwrap();
@@ -284,7 +284,7 @@ fn root_a_full_disk_and_a_read_only_folder_are_one_clear_error_and_lose_nothing(
         let error = loop {
             let mut next = record("linear", "a", added.len() as u64, 0);
             let tried = store.writer().and_then(|mut writer| {
-                // Noise does not compress, so that the disk is full soon.
+                // Random data does not compress, so the disk is soon full.
                 let mut state = 1_u64;
                 let noise: Vec<u8> = (0..40_000)
                     .map(|_| {
@@ -315,7 +315,7 @@ fn root_a_full_disk_and_a_read_only_folder_are_one_clear_error_and_lose_nothing(
         drop(store);
 
         mount_remount(at, MountFlags::RDONLY, c"").unwrap();
-        // What is there can still be read; what would write is refused.
+        // Records can still be read; writing is refused.
         let store = Store::open(at).unwrap();
         assert!(added.iter().all(|id| store.find(id).is_ok()));
         let Err(error) = store.writer() else {
@@ -401,7 +401,7 @@ fn a_campaign_is_removed_with_the_records_that_no_other_has() {
     );
     assert!(removal.size.0 > 0);
 
-    // While it runs, nothing is taken from it.
+    // Nothing is removed while the campaign is running.
     let lock = store.lock_campaign("quick").unwrap();
     let refused = Store::open(dir.path()).unwrap().remove(&removal);
     assert!(matches!(refused, Err(StoreError::Running { .. })));
@@ -517,7 +517,7 @@ fn many_records_added_together_are_all_in_the_index_and_in_their_places() {
         .map(|seed| record("linear", "a", seed, seed))
         .collect();
     store.add_all(&mut records).unwrap();
-    // Once more is no error and adds nothing.
+    // Adding them again is no error and adds nothing.
     store.add_all(&mut records).unwrap();
     let mut wanted: Vec<String> = records.iter().map(pagetide_record::Record::id).collect();
     wanted.sort_unstable();

@@ -1,4 +1,4 @@
-//! Processes that are killed while they write, and processes that write side by side.
+//! Tests of processes that are killed while writing, and of processes that write at the same time.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::common::{add, ids, record};
 use pagetide_store::Store;
 
-/// What the child processes below run.
+/// The body of the child processes below.
 #[test]
 #[ignore = "run as a child by other tests"]
 fn child_writes_records() {
@@ -37,7 +37,7 @@ fn child(folder: &Path, from: u64, count: u64) -> Child {
         .unwrap()
 }
 
-/// The identities a child said it added.
+/// The identities that a child reported as added.
 fn told(child: &mut Child) -> Vec<String> {
     BufReader::new(child.stdout.take().unwrap())
         .lines()
@@ -95,7 +95,7 @@ fn processes_side_by_side_lose_nothing() {
     for child in &mut children {
         assert!(child.wait().unwrap().success());
     }
-    // One that rebuilds while others write is tried here too.
+    // One process that rebuilds the index while others write is tried here too.
     let mut writer = child(dir.path(), 9000, 60);
     for _ in 0..10 {
         Store::open(dir.path()).unwrap().rebuild().unwrap();

@@ -1,6 +1,6 @@
-//! Small records, and what a store holds of them.
+//! Small records for tests, and the identities in a store.
 
-// Every test file uses a part of this; helpers may unwrap as tests do.
+// Each test file uses some of these. Helpers may unwrap, as tests do.
 
 use std::ffi::CStr;
 use std::path::Path;
@@ -10,12 +10,12 @@ use pagetide_record::Record;
 use pagetide_store::Filter;
 use pagetide_store::Store;
 
-/// A time, measured.
+/// A time metric; every record has a value.
 pub const TIME: MetricDef = MetricDef::time("run", "whole run");
-/// A count, never measured.
+/// A count metric; no record has a value.
 pub const SCANNED: MetricDef = MetricDef::count("scanned", Direction::Neutral, "pages scanned");
 
-/// A small record; `moment` makes it another record of the same trial.
+/// A small record; another `moment` makes another record of the same trial.
 pub fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
     let mut record = Record::default();
     record.subject.scenario = scenario.into();
@@ -33,7 +33,7 @@ pub fn record(scenario: &str, variant: &str, seed: u64, moment: u64) -> Record {
     record
 }
 
-/// Adds a record, and sees to it that it lies where the store says.
+/// Adds a record, and asserts that its file is where the store says.
 pub fn add(store: &mut Store, mut record: Record) -> Record {
     let writer = store.writer().unwrap();
     let path = store.add(writer, &mut record).unwrap();
@@ -41,7 +41,7 @@ pub fn add(store: &mut Store, mut record: Record) -> Record {
     record
 }
 
-/// Identities of all records, ordered.
+/// Identities of all records, sorted.
 pub fn ids(store: &Store) -> Vec<String> {
     let mut ids: Vec<String> = store
         .select(&Filter::default())
@@ -53,7 +53,8 @@ pub fn ids(store: &Store) -> Vec<String> {
     ids
 }
 
-/// Runs `test` in a thread whose mounts are its own, with a file system of `size` (`size=1m`) at `at`. False where that is not allowed.
+/// Runs `test` in a thread with its own mounts, with a file system of `size` (`size=1m`) at `at`. Returns false if
+/// mounting is not permitted.
 pub fn with_small_disk(at: &Path, size: &CStr, test: impl FnOnce() + Send) -> bool {
     use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
     use rustix::thread::{UnshareFlags, unshare_unsafe};
