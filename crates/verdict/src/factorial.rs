@@ -238,7 +238,7 @@ pub fn worth_choosing(
     kept
 }
 
-/// What the second level of a factor does, against the first.
+/// Effect of a factor's second level against its first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Effect {
     /// Effect for each seed with all runs, as a log ratio.
