@@ -96,7 +96,7 @@ bench:
 	example patch_time $(call few,warm); \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
-# Makes the outputs in the documents again that are stale; `make docs DOCS=all` every one, `DOCS=WORD` those whose command has it.
+# Makes the outputs in README and docs again that are stale; `make docs DOCS=all` every one, `DOCS=WORD` those whose command has it.
 DOCS ?=
 docs:
 	$(CARGO) build --quiet --workspace --bins --examples

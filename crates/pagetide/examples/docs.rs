@@ -1,5 +1,5 @@
-//! Makes the outputs in README and GUIDE again: those that are stale or were changed by hand, with `all` every one, and with any
-//! other word those whose command has it.
+//! Makes the outputs in README.md and below `docs` again: those that are stale or were changed by hand, with `all` every one, and
+//! with any other word those whose command has it.
 //!
 //! Those that take long find what earlier runs left in the store that `PAGETIDE_DOCS_STORE` names, so that they can be interrupted.
 //!
@@ -11,7 +11,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pagetide_testing::output::{self, Block, DOCUMENTS};
+use pagetide_testing::documents;
+use pagetide_testing::output::{self, Block};
 
 /// Columns of the documents' tables.
 const COLUMNS: &str = "100";
@@ -22,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .join("../..")
         .canonicalize()?;
     let sources = output::sources(&repository)?;
-    for document in DOCUMENTS {
-        let path = repository.join(document);
+    for document in documents::all(&repository)? {
+        let path = repository.join(&document);
         let count = read(&path)?.1.len();
         for place in 0..count {
             // Read again each time, for it may take minutes, and somebody may have written in between.

@@ -1,7 +1,8 @@
 //! What a user can type: the one definition that help, man page and completions come from.
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pagetide_report::{Look, words};
 
 use crate::command;
 use crate::completion::with_names;
@@ -42,32 +43,41 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The commands, in the order help shows them.
+/// The headings of help with their commands; the six that matter first come first.
+const GROUPS: [(&str, &str); 5] = [
+    ("Most used", "run squeeze compare explain report doctor"),
+    ("More experiments", "matrix bisect plan power calibrate"),
+    ("Results", "show list history repeat serve import store"),
+    ("References and policies", "ideal references atlas model"),
+    ("The tool itself", "kernel words man completions"),
+];
+
+/// The commands, in the order of [`GROUPS`].
 #[derive(Subcommand, Debug)]
 pub enum Command {
     Run(Box<command::run::Args>),
     Squeeze(Box<command::squeeze::Args>),
-    Bisect(Box<command::bisect::Args>),
-    Matrix(Box<command::matrix::Args>),
     Compare(command::compare::Args),
     Explain(command::explain::Args),
     Report(command::report::Args),
-    Serve(command::serve::Args),
-    Show(command::show::Args),
-    Repeat(command::repeat::Args),
-    Plan(Box<command::plan::Args>),
-    List(command::list::Args),
-    Kernel(command::kernel::Args),
     Doctor(command::doctor::Args),
-    References(command::references::Args),
-    Ideal(Box<command::ideal::Args>),
-    Atlas(command::atlas::Args),
-    Model(command::model::Args),
-    History(command::history::Args),
+    Matrix(Box<command::matrix::Args>),
+    Bisect(Box<command::bisect::Args>),
+    Plan(Box<command::plan::Args>),
     Power(command::power::Args),
     Calibrate(Box<command::calibrate::Args>),
+    Show(command::show::Args),
+    List(command::list::Args),
+    History(command::history::Args),
+    Repeat(command::repeat::Args),
+    Serve(command::serve::Args),
     Import(command::import::Args),
     Store(command::store::Args),
+    Ideal(Box<command::ideal::Args>),
+    References(command::references::Args),
+    Atlas(command::atlas::Args),
+    Model(command::model::Args),
+    Kernel(command::kernel::Args),
     Words(command::manual::WordsArgs),
     Man(command::manual::ManArgs),
     Completions(command::manual::CompletionArgs),
@@ -75,7 +85,7 @@ pub enum Command {
 
 /// Reads the command line.
 pub fn parse() -> Result<Cli> {
-    Ok(Cli::try_parse()?)
+    Ok(Cli::from_arg_matches(&with_headings().try_get_matches()?)?)
 }
 
 /// The definition itself, for man page and completions.
@@ -83,12 +93,19 @@ pub fn definition() -> clap::Command {
     with_names(Cli::command())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_definition_contradicts_itself_nowhere() {
-        definition().debug_assert();
-    }
+/// The definition with help that lists the commands under [`GROUPS`]; clap has headings for options only.
+fn with_headings() -> clap::Command {
+    let (command, look) = (Cli::command(), Look::of_stdout(false));
+    let about = |name: &str| {
+        let about = command.find_subcommand(name).map(clap::Command::get_about);
+        about.flatten().map(ToString::to_string).unwrap_or_default()
+    };
+    let list = words::under_headings(&GROUPS, about, look.width);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
+    ))
 }
+
+#[cfg(test)]
+#[path = "../tests/definition.rs"]
+mod tests;

@@ -1,12 +1,12 @@
-//! The example commands of the help texts, README, GUIDE and docs: each is understood, each run can be planned, and the short ones
-//! end alive at their defaults.
+//! The example commands of the help texts, README and docs: each run can be planned, and the short ones end alive at their
+//! defaults. That each is understood: `definition.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Lab, text};
-use pagetide_testing::output::{self, Block, DOCUMENTS};
-use pagetide_testing::{Need, skip};
+use pagetide_testing::output::{self, Block};
+use pagetide_testing::{Need, documents, skip};
 
 /// What examples speak of and a test has not: a kernel tree, a root, a Python of another release.
 const NOT_HERE: [&str; 4] = ["~/", ".tar", "/usr/lib/python", "https://"];
@@ -21,38 +21,14 @@ fn repository() -> PathBuf {
         .unwrap()
 }
 
-/// The words of a command line, quotes taken off and a comment left out.
-fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for c in line.chars() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '\'' | '"') => {
-                word.get_or_insert_default();
-                quote = Some(c);
-            }
-            (None, '#') if word.is_none() => break,
-            (None, ' ') => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
-}
-
 /// Every example, once, without the program's name: from the help of every command, and from blocks of commands in the documents.
 fn examples(lab: &Lab) -> Vec<Vec<String>> {
     let (help, _) = lab.ends(0, ["--help"]);
-    let commands = help
-        .lines()
-        .skip_while(|line| !line.starts_with("Commands:"))
-        .skip(1)
-        .take_while(|line| line.starts_with(' '))
-        // What a command is for may go on in lines of its own.
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next());
+    // A command's line is indented by two; what it is for may go on in lines of its own.
+    let lines = help.lines().take_while(|line| *line != "Options:");
+    let commands = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let mut lines: Vec<String> = Vec::new();
-    for command in commands.filter(|command| *command != "help") {
+    for command in commands.filter(|command| !command.is_empty()) {
         let (help, _) = lab.ends(0, [command, "--help"]);
         let examples = help
             .lines()
@@ -61,46 +37,27 @@ fn examples(lab: &Lab) -> Vec<Vec<String>> {
         lines.extend(examples.map(|line| line.trim().to_owned()));
     }
     let root = repository();
-    let documents = [
-        "README.md",
-        "GUIDE.md",
-        "docs/scenarios.md",
-        "docs/campaigns.md",
-    ];
-    for document in documents {
+    for document in documents::all(&root).unwrap() {
         let text = fs::read_to_string(root.join(document)).unwrap();
-        let mut is_code = false;
-        for line in text.replace("\\\n", " ").lines() {
-            if line.starts_with("```") {
-                is_code = line == "```sh";
-            } else if is_code {
-                lines.push(line.to_owned());
-            }
-        }
+        let shown = documents::shell_lines(&text).into_iter();
+        lines.extend(shown.map(|(_, line)| line));
     }
     lines.extend(blocks().into_iter().flat_map(|(_, block)| block.commands));
     let mut all: Vec<Vec<String>> = lines
         .iter()
         .filter_map(|line| line.strip_prefix("pagetide "))
-        // The pipe's other end and where output goes are the shell's.
-        .map(|line| {
-            line.split([' '])
-                .take_while(|word| !["|", ">", "&&"].contains(word))
-                .collect::<Vec<_>>()
-                .join(" ")
-        })
-        .map(|line| words(&line))
+        .map(documents::words)
         .collect();
     all.sort();
     all.dedup();
     all
 }
 
-/// The blocks of output of README and GUIDE, each with its place.
+/// The blocks of output in the documents, each with its place.
 fn blocks() -> Vec<(String, Block)> {
     let mut all = Vec::new();
-    for document in DOCUMENTS {
-        let text = fs::read_to_string(repository().join(document)).unwrap();
+    for document in documents::all(&repository()).unwrap() {
+        let text = fs::read_to_string(repository().join(&document)).unwrap();
         let found = output::blocks(&text);
         let found = found.unwrap_or_else(|faults| panic!("{document}:{}", faults.join("\n")));
         all.extend(
@@ -156,22 +113,6 @@ fn prepared() -> Lab {
 }
 
 #[test]
-fn every_example_is_a_command_with_options_that_there_are() {
-    let lab = prepared();
-    let examples = examples(&lab);
-    assert!(examples.len() > 60, "only {}", examples.len());
-    for example in &examples {
-        // After everything else was read, help is told; a word that is no option is told before.
-        let output = lab.pagetide(with(example, &["--help"])).output().unwrap();
-        assert!(
-            output.status.success(),
-            "{example:?}: {}",
-            text(&output.stderr)
-        );
-    }
-}
-
-#[test]
 fn every_output_in_the_documents_is_what_its_command_wrote_with_the_guest_of_these_sources() {
     let sources = output::sources(&repository()).unwrap();
     let mut faults = Vec::new();
@@ -195,7 +136,7 @@ fn outputs_that_need_no_guest_are_what_the_program_writes_today() {
     for (place, block) in here.filter(|(_, block)| block.sources == output::NO_GUEST) {
         let mut out = String::new();
         for command in &block.commands {
-            out = lab.ends(0, &words(command)[1..]).0;
+            out = lab.ends(0, &documents::words(command)[1..]).0;
         }
         assert_eq!(
             block.shown(&out),

@@ -82,16 +82,39 @@ pub const WORDS: &[(&str, &str)] = &[
 /// All of them as text, a line each or more, no wider than `width` columns.
 pub fn text(width: usize) -> String {
     let longest = WORDS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
-    let room = width.saturating_sub(longest + 2).max(20);
+    let rows = WORDS
+        .iter()
+        .map(|(word, meaning)| columns(word, meaning, longest, width));
+    rows.collect()
+}
+
+/// Names under headings, each with its meaning; `groups` are headings with the names under them, separated by spaces.
+pub fn under_headings(
+    groups: &[(&str, &str)],
+    meaning: impl Fn(&str) -> String,
+    width: usize,
+) -> String {
+    let names = groups.iter().flat_map(|(_, names)| names.split(' '));
+    let first = names.map(str::len).max().unwrap_or(0) + 2;
     let mut out = String::new();
-    for (word, meaning) in WORDS {
-        for (nth, line) in crate::draw::clean::wrap(meaning, room, false)
-            .iter()
-            .enumerate()
-        {
-            let head = if nth == 0 { word } else { "" };
-            put!(out, "{head:longest$}  {line}\n");
+    for (heading, names) in groups {
+        put!(out, "{heading}:\n");
+        for name in names.split(' ') {
+            out += &columns(&format!("  {name}"), &meaning(name), first, width);
         }
+        out.push('\n');
+    }
+    out
+}
+
+/// A name and its meaning in two columns: the first is `first` wide, the second is wrapped so that lines are at most `width` wide.
+fn columns(name: &str, meaning: &str, first: usize, width: usize) -> String {
+    let room = width.saturating_sub(first + 2).max(20);
+    let mut out = String::new();
+    let lines = crate::draw::clean::wrap(meaning, room, false);
+    for (nth, line) in lines.iter().enumerate() {
+        let head = if nth == 0 { name } else { "" };
+        put!(out, "{head:first$}  {line}\n");
     }
     out
 }

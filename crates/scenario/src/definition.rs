@@ -1,4 +1,4 @@
-//! Definition of a scenario: the single source for help, man page, GUIDE, campaign checker and record.
+//! A scenario's definition: the one source of help, man page, `docs/scenarios.md`, campaign checker and record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

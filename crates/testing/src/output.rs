@@ -29,8 +29,6 @@ use sha2::{Digest, Sha256};
 pub const LONG_MINUTES: u32 = 1;
 /// Placeholder for the sources if the output does not depend on a guest.
 pub const NO_GUEST: &str = "none";
-/// The documents that contain such blocks.
-pub const DOCUMENTS: [&str; 2] = ["README.md", "GUIDE.md"];
 /// The crates that are compiled into the guest program. They determine every exact trial.
 const GUEST: [&str; 8] = [
     "guest",

@@ -1,6 +1,6 @@
 //! The single definition of every pattern's name, description, origin, formula and parameters.
 //!
-//! Used by the parser, bounds, help, the man page and GUIDE's table.
+//! Used by the parser, bounds, help, the man page and the table in `docs/scenarios.md`.
 
 use std::fmt::{self, Display};
 

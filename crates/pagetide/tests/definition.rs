@@ -1,0 +1,101 @@
+//! What a user can type, as it is parsed: help, and every command of the documents. A part of the binary's own tests
+//! (`src/cli.rs`), for the definition is private to it.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be read fails the test")]
+
+use std::fs;
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use pagetide_testing::{documents, output};
+
+use super::*;
+
+#[test]
+fn the_definition_contradicts_itself_nowhere() {
+    definition().debug_assert();
+    with_headings().debug_assert();
+}
+
+#[test]
+fn every_command_stands_under_exactly_one_heading_of_help_in_this_order() {
+    let grouped = GROUPS.iter().flat_map(|(_, names)| names.split(' '));
+    let grouped: Vec<String> = grouped.map(str::to_owned).collect();
+    let there = Cli::command();
+    let there: Vec<&str> = there
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .collect();
+    assert_eq!(grouped, there);
+    assert_eq!(GROUPS[0].1.split(' ').count(), 6);
+    let help = with_headings().render_help().to_string();
+    for (heading, names) in GROUPS {
+        assert!(
+            help.contains(&format!(
+                "\n\n{heading}:\n  {}",
+                names.split(' ').next().unwrap()
+            )),
+            "{help}"
+        );
+    }
+    for part in [
+        "\nUsage: pagetide ",
+        "\nOptions:\n",
+        "--store",
+        "\nExit codes:\n",
+    ] {
+        assert_eq!(help.matches(part).count(), 1, "{part}: {help}");
+    }
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 100),
+        "{help}"
+    );
+}
+
+/// The examples in the help of a command and of those below it.
+fn examples(command: &clap::Command) -> Vec<String> {
+    let help = command.get_after_long_help().or(command.get_after_help());
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    let lines = help.lines().map(str::trim);
+    let own = lines.filter(|line| line.starts_with("pagetide "));
+    let below = command.get_subcommands().flat_map(examples);
+    own.map(str::to_owned).chain(below).collect()
+}
+
+#[test]
+fn every_command_in_help_and_documents_is_understood() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for line in examples(&Cli::command()) {
+        lines.push(("help".to_owned(), line));
+    }
+    for document in documents::all(&repository).unwrap() {
+        let text = fs::read_to_string(repository.join(&document)).unwrap();
+        let blocks = output::blocks(&text).unwrap();
+        let sealed = blocks
+            .into_iter()
+            .flat_map(|block| block.commands)
+            .map(|line| (0, line));
+        let shown = [documents::shell_lines(&text), documents::code_spans(&text)].concat();
+        for (nth, line) in sealed.chain(shown) {
+            lines.push((format!("{document}:{nth}"), line));
+        }
+    }
+    let mut seen = 0;
+    for (place, line) in lines {
+        let words = documents::words(&line);
+        // What the program is called, without a command, is no command line.
+        if words.len() < 2 || words[0] != "pagetide" {
+            continue;
+        }
+        seen += 1;
+        if let Err(error) = Cli::command().try_get_matches_from(&words) {
+            let is_answer = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
+            assert!(
+                is_answer.contains(&error.kind()),
+                "{place}: {line}: {error}"
+            );
+        }
+    }
+    assert!(seen > 150, "only {seen}");
+}
