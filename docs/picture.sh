@@ -11,6 +11,6 @@ PAGETIDE_STORE=${PAGETIDE_STORE:-$folder/store}
 export PAGETIDE_STORE
 "$program" run campaigns/quick.toml --exit-zero >"$folder/verdicts"
 "$program" report quick -o "$folder/page.html"
-"${CHROMIUM:-chromium}" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,700 --virtual-time-budget=3000 \
+"${CHROMIUM:-chromium}" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,790 --virtual-time-budget=3000 \
   --screenshot="$folder/page.png" "file://$folder/page.html" 2>"$folder/said"
 mv "$folder/page.png" docs/page.png
