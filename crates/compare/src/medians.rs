@@ -3,12 +3,12 @@
 use std::fmt;
 
 use pagetide_quantity::Unit;
-use pagetide_record::Pass;
-use pagetide_store::{CampaignNote, Store};
+use pagetide_store::{CampaignNote, Row, Store};
 use pagetide_verdict::number;
 use serde::Serialize;
 
 use crate::error::CompareError;
+use crate::input::Input;
 
 /// A metric over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,28 +50,25 @@ impl fmt::Display for InvalidSeed {
     }
 }
 
-/// The primary metrics of every cell of a campaign, and its invalid trials.
+/// The primary metrics of every cell of a campaign, and its invalid trials. Each planned trial counts once, with the record
+/// that a comparison would take: one that a later record of the same trial supersedes decides nothing.
 pub fn medians(
     store: &Store,
     note: &CampaignNote,
 ) -> Result<(Vec<MetricMedian>, Vec<InvalidSeed>), CompareError> {
     let (mut medians, mut all_invalid) = (Vec::new(), Vec::new());
-    for (place, cell) in note.cells.iter().enumerate() {
-        let mut keys: Vec<String> = note
-            .entries
-            .iter()
-            .filter(|entry| entry.cell == place)
-            .map(|entry| entry.key.clone())
-            .collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let mut rows = store.by_keys(&keys)?;
-        // Observed trials explain; tracing is part of their times.
-        rows.retain(|row| row.cell.subject.pass == Pass::Timed);
+    let input = Input::of_campaign(store, note, None)?;
+    let trials = input.columns.into_iter().flat_map(|column| column.trials);
+    let mut by_cell: Vec<Vec<Row>> = note.cells.iter().map(|_| Vec::new()).collect();
+    for trial in trials {
+        if let Some(rows) = by_cell.get_mut(trial.cell) {
+            rows.push(trial.row);
+        }
+    }
+    for (cell, rows) in note.cells.iter().zip(by_cell) {
         let Some(first) = rows.first() else { continue };
         let scenario = first.cell.subject.scenario.clone();
-        let (valid, invalid): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(pagetide_store::Row::is_valid);
+        let (valid, invalid): (Vec<_>, Vec<_>) = rows.into_iter().partition(Row::is_valid);
         all_invalid.extend(invalid.into_iter().map(|row| InvalidSeed {
             cell: cell.label.clone(),
             seed: row.seed,

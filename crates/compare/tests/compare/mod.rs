@@ -2,6 +2,7 @@
 
 mod bench;
 mod history;
+mod medians;
 mod noise;
 mod origins;
 mod sides;
