@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial};
 use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
+use pagetide_quantity::command::told;
 use pagetide_record::{ArenaKind, Maker, Record, Subject};
 use pagetide_store::{Store, StoreError};
 use serde::Serialize;
@@ -24,7 +25,8 @@ pub enum RepeatError {
     },
     /// The name of the kernel stands for another one today.
     #[error(
-        "{name} stands for another kernel today than the {release} of the record: add that one with `pagetide kernel add`"
+        "{name} stands for another kernel today than the {release} of the record: add that one with {}",
+        told("kernel add KERNEL")
     )]
     OtherKernel {
         /// The name.

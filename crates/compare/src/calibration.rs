@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pagetide_quantity::Nanos;
+use pagetide_quantity::command::told;
 use pagetide_record::ArenaKind;
 use pagetide_store::Store;
 use pagetide_verdict::calibrate::{Calibration, calibrate, split};
@@ -32,7 +33,10 @@ pub struct CalibrationNote {
 
 /// The note of a calibration cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("{attempt} {path}: {source}; `pagetide calibrate` makes a new one")]
+#[error(
+    "{attempt} {path}: {source}; {} makes a new one",
+    told("calibrate SCENARIO")
+)]
 pub struct CalibrationError {
     /// What was tried.
     attempt: &'static str,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pagetide_quantity::command::told;
 use pagetide_quantity::{Direction, Unit};
 use pagetide_record::{Subject, Variant};
 use pagetide_verdict::{Judgement, Verdict};
@@ -279,7 +280,7 @@ pub enum Caution {
     },
     /// The same exact trial gave different results.
     #[error(
-        "records {a} and {b} are of the same exact trial but differ: run `pagetide repeat {a}` and report it"
+        "records {a} and {b} are of the same exact trial but differ: run {} and report it", told(&format!("repeat {a}"))
     )]
     NotExact {
         /// One record.

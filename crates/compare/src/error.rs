@@ -1,5 +1,6 @@
 //! What a comparison refuses, and what to do about it.
 
+use pagetide_quantity::command::told;
 use pagetide_store::StoreError;
 use pagetide_verdict::StatError;
 
@@ -27,8 +28,8 @@ pub enum CompareError {
     /// A name that stands for nothing.
     #[error(
         "`{given}` is no variant of the last campaign, no CAMPAIGN:VARIANT, no kernel release and no record in the store{}: \
-         `pagetide list records` shows what is there",
-        also(.nearest.as_deref())
+         {} shows what is there",
+        also(.nearest.as_deref()), told("list records")
     )]
     Unknown {
         /// What was given.
@@ -37,7 +38,7 @@ pub enum CompareError {
         nearest: Option<String>,
     },
     /// A campaign that never ran.
-    #[error("no campaign `{name}` is in the store{}: `pagetide list campaigns` shows what is there", also(.nearest.as_deref()))]
+    #[error("no campaign `{name}` is in the store{}: {} shows what is there", also(.nearest.as_deref()), told("list campaigns"))]
     NoCampaign {
         /// What was given.
         name: String,
@@ -75,7 +76,10 @@ pub enum CompareError {
         what: String,
     },
     /// The store has no campaign at all.
-    #[error("no campaign has run yet: `pagetide run` runs one")]
+    #[error(
+        "no campaign has run yet: {} runs one",
+        told("run campaigns/quick.toml")
+    )]
     NothingRan,
     /// The statistics refused.
     #[error(transparent)]

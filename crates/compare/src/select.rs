@@ -2,7 +2,7 @@
 
 use pagetide_quantity::nearest;
 use pagetide_record::Pass;
-use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError, shell};
+use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 
 use crate::beside::Intent;
 use crate::comparison::Comparison;
@@ -118,7 +118,7 @@ impl Names {
 
     /// `pagetide COMMAND` with these names.
     pub fn words(&self, command: &str) -> String {
-        let mut words = vec!["pagetide", command];
+        let mut words = vec![command];
         words.extend(self.a.iter().chain(&self.b).map(String::as_str));
         if self.allowed.anyway {
             words.push("--anyway");
@@ -126,7 +126,7 @@ impl Names {
         for accepted in &self.allowed.accepted {
             words.extend(["--accept", accepted]);
         }
-        shell(&words)
+        pagetide_quantity::command::command(&words)
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pagetide_arena::doctor::{self, Diagnosis, Piece, State};
 use pagetide_kernel::Cache;
+use pagetide_quantity::command::{command, told};
 use pagetide_record::ArenaKind;
 
 use crate::emulator::Emulator;
@@ -70,7 +71,14 @@ fn version(text: &str) -> Option<(u32, u32)> {
 
 fn kernels(cache: &Path) -> Diagnosis {
     let name = "kernels";
-    let limits = |found: String| Diagnosis::new(name, State::Limits, found, "pagetide kernel add");
+    let limits = |found: String| {
+        Diagnosis::new(
+            name,
+            State::Limits,
+            found,
+            &command(&["kernel", "add", "debian:bookworm"]),
+        )
+    };
     match Cache::open(cache).and_then(|cache| cache.list()) {
         Err(why) => limits(why.to_string()),
         Ok(list) if list.is_empty() => {
@@ -114,7 +122,10 @@ pub fn kvm(cache: &Path) -> String {
         (Err(why), _) => format!("KVM does not work: {why}"),
         (Ok(()), Some(kernel)) => format!("KVM works ({} booted)", kernel.release),
         (Ok(()), None) => {
-            "KVM runs three instructions; `pagetide kernel add`, then ask again".to_owned()
+            format!(
+                "KVM runs three instructions; {}, then ask again",
+                told("kernel add debian:bookworm")
+            )
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pagetide_quantity::command::{command, told};
 use thiserror::Error;
 
 use crate::need::MissingOptions;
@@ -20,8 +21,8 @@ pub enum KernelError {
     },
     /// No kernel of this name is in the cache.
     #[error(
-        "kernel `{name}` is not in the cache: `pagetide kernel list` shows those that are, `pagetide kernel add {name}` \
-         fetches it"
+        "kernel `{name}` is not in the cache: {} shows those that are, `{}` fetches it",
+        told("kernel list"), command(&["kernel", "add", name])
     )]
     Absent {
         /// The name.
@@ -187,7 +188,8 @@ pub enum KernelError {
     },
     /// A damaged kernel was removed from the cache and cannot be fetched again from its origin.
     #[error(
-        "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} cannot provide it again ({cause}): add another with `pagetide kernel add`"
+        "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} cannot provide it again ({cause}): add another with {}",
+        told("kernel add KERNEL")
     )]
     Lost {
         /// The kernel's release.

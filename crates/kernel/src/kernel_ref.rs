@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::KernelError;
+use pagetide_quantity::command::told;
 use pagetide_quantity::nearest;
 
 /// The forms of a kernel argument with their meanings. Help, man page and guide are generated from them.
@@ -185,7 +186,10 @@ impl FromStr for KernelRef {
                 "built" => built(rest, trimmed),
                 "source" => Err(unknown(
                     trimmed,
-                    "it is to be built first: `pagetide run` does so with --source and --patch, and in campaign files",
+                    &format!(
+                        "it is to be built first: {} does so with --source and --patch, and in campaign files",
+                        told("run SCENARIO")
+                    ),
                 )),
                 other => Err(unknown(
                     trimmed,
@@ -265,7 +269,10 @@ fn built(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
     if digest.len() < 6 || !digest.bytes().all(|c| c.is_ascii_hexdigit()) {
         return Err(unknown(
             whole,
-            "a kernel that was built here is named by its digest, as `pagetide kernel list` shows it",
+            &format!(
+                "a kernel that was built here is named by its digest, as {} shows it",
+                told("kernel list")
+            ),
         ));
     }
     Ok(KernelRef::Built(rest.to_owned()))

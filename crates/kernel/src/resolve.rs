@@ -12,6 +12,7 @@ use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
 use crate::remote::Request;
 use crate::step::{Step, Watch};
+use pagetide_quantity::command::told;
 use pagetide_quantity::{choices, nearest};
 
 /// Whether the kernel of the last resolution may be used.
@@ -175,7 +176,7 @@ impl Cache {
             let labels: BTreeSet<&str> = kernels.iter().map(Kernel::label).collect();
             format!(
                 "{}; or try {}",
-                choices(name, labels, "`pagetide kernel list` shows all"),
+                choices(name, labels, &format!("{} shows all", told("kernel list"))),
                 EXAMPLES.join(", ")
             )
         };

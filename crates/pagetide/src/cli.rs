@@ -83,6 +83,23 @@ pub enum Command {
     Completions(command::manual::CompletionArgs),
 }
 
+impl Cli {
+    /// The options that every command carries which is told to the user: where the store and the cache are, and how to draw.
+    pub fn carried(&self) -> Vec<String> {
+        let places = [
+            ("--store", &self.places.store),
+            ("--cache", &self.places.cache),
+        ];
+        let places = places.into_iter().filter_map(|(option, folder)| {
+            let folder = folder.as_ref()?.display().to_string();
+            Some([option.to_owned(), folder])
+        });
+        let mut all: Vec<String> = places.flatten().collect();
+        all.extend(self.ascii.then(|| "--ascii".to_owned()));
+        all
+    }
+}
+
 /// Reads the command line.
 pub fn parse() -> Result<Cli> {
     Ok(Cli::from_arg_matches(&with_headings().try_get_matches()?)?)

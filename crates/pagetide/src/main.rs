@@ -27,10 +27,13 @@ mod session;
 
 use std::process::ExitCode;
 
+use pagetide_quantity::command::carry;
+
 fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(cli::definition).complete();
     exit::of(|| {
         let cli = cli::parse()?;
+        carry(cli.carried());
         command::run(cli)
     })
 }

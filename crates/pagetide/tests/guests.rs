@@ -6,6 +6,7 @@
 
 mod bisect;
 mod causes;
+mod commands;
 #[allow(dead_code, reason = "tests without a guest use the rest")]
 mod common;
 mod damage;

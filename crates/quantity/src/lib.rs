@@ -4,6 +4,7 @@
 //! [`Series`] holds rows over time, a [`Sampler`] collects one in bounded memory while the clock runs, and a
 //! [`Histogram`] holds a distribution.
 
+pub mod command;
 mod histogram;
 mod metric;
 mod nearest;
@@ -14,7 +15,7 @@ mod series;
 mod units;
 
 pub use histogram::{Histogram, HistogramSummary};
-pub use metric::{Direction, Metric, MetricDef, Unit, Value};
+pub use metric::{Direction, Metric, MetricDef, Unit, Value, multiple_of, multiples};
 pub use nearest::{choices, hint, nearest, slip};
 pub use number::floor;
 pub use roff::roff;

@@ -111,6 +111,24 @@ impl MetricDef {
     }
 }
 
+/// Metrics that are a fixed multiple of another of the same trial, with that other: what one is divided by to give the other is
+/// the same in every trial of a workload. Both have one effect, so a comparison judges it once.
+const MULTIPLES: [(&str, &str); 2] = [
+    ("access-mean", "access-time"),
+    ("throughput-mean", "throughput"),
+];
+
+/// The metric of the same trial of which the one with this name is a fixed multiple; `None` where it is a measure of its own.
+pub fn multiple_of(name: &str) -> Option<&'static str> {
+    let found = MULTIPLES.iter().find(|(multiple, _)| *multiple == name);
+    found.map(|(_, of)| *of)
+}
+
+/// Names of all metrics that are a fixed multiple of another, each with that other's.
+pub fn multiples() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MULTIPLES.into_iter()
+}
+
 /// A measured value, or the reason why it is missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

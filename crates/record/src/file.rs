@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::record::{Record, SCHEMA, SectionInfo};
 use crate::subject::hex;
 use pagetide_quantity::Bytes;
+use pagetide_quantity::command::told;
 use pagetide_quantity::{Series, SeriesError};
 
 const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
@@ -43,7 +44,8 @@ pub enum FileError {
     },
     /// The file is not a complete record.
     #[error(
-        "{path} is not a whole pagetide record ({why}): run `pagetide store rebuild` to leave it out"
+        "{path} is not a whole pagetide record ({why}): run {} to leave it out",
+        told("store rebuild")
     )]
     Damaged {
         /// The file.
@@ -62,7 +64,10 @@ pub enum FileError {
         found: u32,
     },
     /// The record has no such section.
-    #[error("{path} has no {kind} `{name}`: `pagetide show` lists what it has")]
+    #[error(
+        "{path} has no {kind} `{name}`: {} lists what it has",
+        told("show RECORD")
+    )]
     NoSection {
         /// The file.
         path: PathBuf,

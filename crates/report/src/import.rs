@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
 use pagetide_quantity::Nanos;
+use pagetide_quantity::command::command;
 use pagetide_record::subject::IMPORTED;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
@@ -165,7 +166,9 @@ impl Display for ImportSummary {
         let campaign = &self.campaign;
         write!(
             f,
-            "\nNext:\n  pagetide compare {campaign}\n  pagetide list records --campaign {campaign}"
+            "\nNext:\n  {}\n  {}",
+            command(&["compare", campaign.as_str()]),
+            command(&["list", "records", "--campaign", campaign.as_str()])
         )
     }
 }

@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use pagetide_compare::show_campaign;
 use pagetide_quantity::Nanos;
+use pagetide_quantity::command::shell;
 use pagetide_report::date;
 use pagetide_report::draw::clean;
 use pagetide_report::html::card;
@@ -258,7 +259,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
     }
     if state.end != RunEnd::Whole {
         row.resume = clean(
-            &format!("pagetide {}", state.arguments.join(" ")),
+            &format!("pagetide {}", shell(&state.arguments)),
             LINE_CHARS,
             false,
         );

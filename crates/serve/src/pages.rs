@@ -7,7 +7,8 @@ use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use pagetide_compare::comparison::Comparison;
-use pagetide_compare::{compare_two, show_campaign};
+use pagetide_compare::{Names, compare_two, show_campaign};
+use pagetide_quantity::command::command;
 use pagetide_report::About;
 use pagetide_report::draw::clean;
 use pagetide_report::html::{Assets, LIVE, SCRIPT, STYLE, of_store, single, title, with_names};
@@ -136,11 +137,7 @@ pub(crate) async fn compare(
             .map_err(|error| error.to_string())?;
         let about = About {
             title: with_names(&mut comparison),
-            command: format!(
-                "pagetide compare {} {}",
-                clean(&a, NAME_CHARS, false),
-                clean(&b, NAME_CHARS, false)
-            ),
+            command: command(&["compare", &a, &b]),
             ..About::default()
         };
         report(store, &comparison, &about)
@@ -151,10 +148,17 @@ pub(crate) async fn compare(
 pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<String>) -> Response {
     answer(shared, move |store| {
         let comparison = show_campaign(store, Some(&id)).map_err(|error| error.to_string())?;
+        let names = Names {
+            a: Some(id.clone()),
+            ..Names::default()
+        };
+        let command = names
+            .origin(store, &comparison, "report")
+            .map_err(|error| error.to_string())?;
         let id = clean(&id, NAME_CHARS, false);
         let about = About {
             title: format!("Campaign {id}"),
-            command: format!("pagetide report {id}"),
+            command,
             ..About::default()
         };
         report(store, &comparison, &about)

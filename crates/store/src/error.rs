@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pagetide_quantity::command::told;
 use pagetide_record::FileError;
 
 use crate::proof::Disagreement;
@@ -59,7 +60,7 @@ pub enum StoreError {
         seconds: u64,
     },
     /// The index is damaged or not a database of this program.
-    #[error("reading the index {path}: {source}; run `pagetide store rebuild`")]
+    #[error("reading the index {path}: {source}; run {}", told("store rebuild"))]
     Index {
         /// The index.
         path: PathBuf,
@@ -68,7 +69,8 @@ pub enum StoreError {
     },
     /// A row of the index differs from its record.
     #[error(
-        "the index {path} does not agree with record {id}: run `pagetide store rebuild`, which asks the records"
+        "the index {path} does not agree with record {id}: run {}, which asks the records",
+        told("store rebuild")
     )]
     Disagrees {
         /// The index.
@@ -102,7 +104,10 @@ pub enum StoreError {
     #[error(transparent)]
     Record(#[from] FileError),
     /// No record has an identity with this prefix.
-    #[error("no record's id begins with `{prefix}`: `pagetide list records` shows them")]
+    #[error(
+        "no record's id begins with `{prefix}`: {} shows them",
+        told("list records")
+    )]
     Unknown {
         /// The prefix given.
         prefix: String,
@@ -111,7 +116,7 @@ pub enum StoreError {
     #[error(
         "neither a campaign nor a record is called `{name}`: {}",
         nearest.as_ref().map_or_else(
-            || "`pagetide list campaigns` and `pagetide list records` show what there is".to_owned(),
+            || format!("{} and {} show what there is", told("list campaigns"), told("list records")),
             |near| format!("did you mean `{near}`?")
         )
     )]

@@ -31,16 +31,15 @@ mod row;
 mod running;
 mod schema;
 mod select;
-mod shell;
 mod store;
 pub mod whole_file;
 
 pub use error::StoreError;
 pub use names::Names;
 pub use note::{CampaignLock, CampaignNote, CellNote, Entry, Pairing, is_campaign_name};
+pub use pagetide_quantity::command::shell;
 pub use remove::Removal;
 pub use row::{CellInfo, Row};
 pub use running::{RunEnd, RunState, RunningTrial};
 pub use select::{Filter, Point};
-pub use shell::shell;
 pub use store::{DamagedFile, FORMAT, Store, StoreReport};

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use pagetide_quantity::command::told;
+
 /// Why a campaign file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
     #[error(
-        "reading campaign {path}: {source}; `pagetide list campaigns` shows those that are there"
+        "reading campaign {path}: {source}; {} shows those that are there",
+        told("list campaigns")
     )]
     Unreadable {
         /// The file.

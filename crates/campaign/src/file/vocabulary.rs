@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pagetide_quantity::command::told;
 use pagetide_quantity::{Bytes, hint, slip};
 use pagetide_record::ArenaKind;
 
@@ -56,7 +57,8 @@ impl Vocabulary {
             .collect();
         if known.contains(metric) {
             return format!(
-                "no valid record that fits has metric `{metric}`: `pagetide list records` shows what is there"
+                "no valid record that fits has metric `{metric}`: {} shows what is there",
+                told("list records")
             );
         }
         let hint = hint(

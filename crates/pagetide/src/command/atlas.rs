@@ -1,7 +1,7 @@
 //! `pagetide atlas`: how far each kernel is from the best possible, workload by workload, size by size.
 
 use anyhow::{Context, Result};
-use pagetide_report::terminal::atlas::{NOTHING, draw, places_of};
+use pagetide_report::terminal::atlas::{draw, nothing, places_of};
 
 use crate::exit::End;
 use crate::lab::StoreArgs;
@@ -31,7 +31,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if out.json {
         out.json(&all)?;
     } else if args.svg {
-        out.text(&pagetide_report::html::atlas(&all).context(NOTHING)?)?;
+        out.text(&pagetide_report::html::atlas(&all).with_context(nothing)?)?;
     } else {
         out.text(&draw(&all, &out.look))?;
     }

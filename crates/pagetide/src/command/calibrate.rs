@@ -4,6 +4,7 @@ use anyhow::Result;
 use pagetide_campaign::run as run_campaign;
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_lab::vocabulary;
+use pagetide_quantity::command::told;
 use pagetide_record::ArenaKind;
 use pagetide_report::terminal::calibration;
 
@@ -45,9 +46,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut store = places.store()?;
     if args.show {
         let Some(note) = CalibrationNote::read(&store, ArenaKind::default())? else {
-            return Err(Usage::error(
-                "nothing was calibrated in this store: `pagetide calibrate SCENARIO` does it",
-            ));
+            return Err(Usage::error(format!(
+                "nothing was calibrated in this store: {} does it for a scenario",
+                told("calibrate swapbench")
+            )));
         };
         return show(&note, out);
     }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
 use pagetide_lab::arenas::examine;
+use pagetide_quantity::command::told;
 use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
 
@@ -52,10 +53,13 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
         for PieceRow(piece) in pieces.iter().filter(|piece| !piece.0.remedy.is_empty()) {
             put!(text, "to mend {}: {}\n", piece.name, piece.remedy);
         }
-        text.push_str(if works {
-            "The exact arena works: `pagetide run campaigns/quick.toml` is a first campaign.\n"
+        text.push_str(&if works {
+            format!(
+                "The exact arena works: {} is a first campaign.\n",
+                told("run campaigns/quick.toml")
+            )
         } else {
-            "The exact arena does not work until what is missing is mended.\n"
+            "The exact arena does not work until what is missing is mended.\n".to_owned()
         });
         out.text(&text)?;
     }

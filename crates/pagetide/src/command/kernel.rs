@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use pagetide_kernel::{Freshness, KernelListing, KernelRef, forms};
+use pagetide_quantity::command::told;
 use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
 
@@ -135,5 +136,11 @@ pub fn list(places: &StoreArgs, out: Output) -> Result<()> {
         .iter()
         .map(|kernel| Ok(KernelRow(cache.listing(kernel)?)))
         .collect::<Result<Vec<_>>>()?;
-    out.list(&rows, "no kernels: `pagetide kernel add` fetches some")
+    out.list(
+        &rows,
+        &format!(
+            "no kernels: {} fetches one",
+            told("kernel add debian:bookworm")
+        ),
+    )
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
 use pagetide_lab::vocabulary;
+use pagetide_quantity::command::told;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::{CampaignRow, RecordRow, Row};
 use pagetide_scenario::{Definition, guide};
@@ -133,7 +134,13 @@ fn scenarios(long: bool, only: Option<&str>, out: Output) -> Result<()> {
 
 fn records(store: &Store, filter: &Filter, out: Output) -> Result<()> {
     let rows: Vec<RecordRow> = store.select(filter)?.into_iter().map(RecordRow).collect();
-    out.list(&rows, "no records: `pagetide run` makes some")?;
+    out.list(
+        &rows,
+        &format!(
+            "no records: {} makes some",
+            told("run campaigns/quick.toml")
+        ),
+    )?;
     let all = store.count(&Filter {
         limit: None,
         ..filter.clone()
@@ -171,5 +178,11 @@ fn campaigns(store: &Store, out: Output) -> Result<()> {
             name: campaign.name,
         });
     }
-    out.list(&rows, "no campaigns: `pagetide run` makes one")
+    out.list(
+        &rows,
+        &format!(
+            "no campaigns: {} makes one",
+            told("run campaigns/quick.toml")
+        ),
+    )
 }

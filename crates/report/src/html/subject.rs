@@ -56,7 +56,9 @@ pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), Subj
         Ok(comparison) => {
             let title = comparison.campaign.clone();
             let title = title.unwrap_or_else(|| "Campaign".to_owned());
-            Ok((comparison, about(title, again())))
+            // Whoever reads the page wants to make the results again, not the page.
+            let command = names.origin(store, &comparison, "report")?;
+            Ok((comparison, about(title, command)))
         }
         Err(source @ CompareError::NoCampaign { .. }) => {
             let name = name.unwrap_or_default();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pagetide_compare::observation::partner;
 use pagetide_compare::{Cell, Comparison, ObservationError, observation};
 use pagetide_probe::meaning::ReclaimTable;
+use pagetide_quantity::command::command;
 use pagetide_quantity::{ColumnData, Nanos};
 use pagetide_record::{FileError, RecordReader};
 use pagetide_store::{Row, Store, StoreError};
@@ -191,7 +192,8 @@ fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let text = vmregress::report(reader.record(), last);
     let graphs = graphs::graphs(&run_data(store, &reader, &first.record)?);
     Ok(Some(format!(
-        "{text}{graphs}\nThe same in detail, on a page: pagetide report {id} -o run.html\n"
+        "{text}{graphs}\nThe same in detail, on a page: {}\n",
+        command(&["report", &id.to_string(), "-o", "run.html"])
     )))
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_quantity::command::told;
 use pagetide_record::Pass;
 use pagetide_store::{Filter, Store, StoreError};
 use serde::Serialize;
@@ -99,12 +100,17 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<Place>, St
 }
 
 /// What is said where there is no place.
-pub const NOTHING: &str = "no record has known references and counted faults: `pagetide run smooth-sin-random` makes some";
+pub fn nothing() -> String {
+    format!(
+        "no record has known references and counted faults: {} makes some",
+        told("run smooth-sin-random")
+    )
+}
 
 /// Draws all places; bars are faults, the kernel's and below it OPT's, against the most of the workload.
 pub fn draw(places: &[Place], look: &Look) -> String {
     if places.is_empty() {
-        return format!("{NOTHING}\n");
+        return format!("{}\n", nothing());
     }
     let mut grid = Grid::new([
         Align::Left,

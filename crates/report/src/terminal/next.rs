@@ -2,21 +2,23 @@
 
 use std::fmt::Write as _;
 
-use pagetide_store::{CampaignNote, Store, shell};
+use pagetide_quantity::command::{command, shell, told};
+use pagetide_store::{CampaignNote, Store};
 
 /// Where the records of a campaign lie, and two things to try next that fit what came out. `typed` is the command line
 /// that ran it; `is_open` says whether more seeds might decide something.
 pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[String]) -> String {
     let id = note.id();
     let again = |options: &[&str]| shell(&with(typed, options));
+    let shown = format!("the records, for {}", told("show RECORD"));
     let steps = match note.variants.as_slice() {
         [first, .., last] => {
             let [a, b] = [first, last].map(|variant| format!("{id}:{variant}"));
-            let compare = ["pagetide", "compare", &a, &b, "--all", "--pictures"];
+            let compare = ["compare", &a, &b, "--all", "--pictures"];
             let page = format!("{id}.html");
             [
                 (
-                    shell(&compare),
+                    command(&compare),
                     "every metric, and the latencies as pictures",
                 ),
                 // Whoever asked for that already has seen as many as may be.
@@ -27,7 +29,7 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[String])
                     )
                 } else {
                     (
-                        shell(&["pagetide", "report", &id, "-o", &page]),
+                        command(&["report", &id, "-o", &page]),
                         "the same as a page, with its figures",
                     )
                 },
@@ -39,8 +41,8 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[String])
                 "the same with MGLRU off against on",
             ),
             (
-                shell(&["pagetide", "list", "records", "--campaign", &id]),
-                "the records, for `pagetide show`",
+                command(&["list", "records", "--campaign", &id]),
+                shown.as_str(),
             ),
         ],
     };

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use pagetide_compare::history::{CellHistory, Change, FEWEST, History, Stretch};
 use pagetide_compare::{CalibrationNote, Comparison, MOST_SEEDS, MetricMedian, MetricPower};
+use pagetide_quantity::command::told;
 use pagetide_quantity::{Nanos, Unit};
 use pagetide_record::Pass;
 use pagetide_store::{CampaignNote, Row as Indexed};
@@ -176,11 +177,12 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
         if cell.points < FEWEST {
             let _ = writeln!(
                 text,
-                "{}: {FEWEST} are needed to find a change; `pagetide compare` judges two",
+                "{}: {FEWEST} are needed to find a change; {} judges two",
                 match cell.points {
                     1 => "one kernel or run".to_owned(),
                     many => format!("{many} kernels or runs"),
-                }
+                },
+                told("compare A B")
             );
         } else if cell.changes.is_empty() {
             text.push_str("no change found\n");

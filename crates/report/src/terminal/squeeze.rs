@@ -3,6 +3,7 @@
 use pagetide_compare::followed::{Follows, VariedSqueezes};
 use pagetide_compare::pressure::{ComparedSqueezes, MeaningRow, Pressure, PressureDifference};
 use pagetide_compare::squeezed::{CUT, Knob, Resident, SqueezeResult, TriedSize};
+use pagetide_quantity::command::command;
 use pagetide_quantity::{Bytes, Unit};
 use pagetide_verdict::squeeze::{Answer, Fit, Point};
 use pagetide_verdict::waiting::Finding;
@@ -62,8 +63,8 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     }
     put!(
         out,
-        "Records: `pagetide list records --campaign {}`\n",
-        squeezed.campaign
+        "Records: `{}`\n",
+        command(&["list", "records", "--campaign", &squeezed.campaign])
     );
     out
 }

@@ -1,6 +1,7 @@
 //! The explanations of a cell under its table in a terminal: as much as a few lines hold.
 
 use pagetide_compare::Comparison;
+use pagetide_quantity::command::told;
 
 use super::{Detail, Statement, detailed, of_cell};
 use crate::draw::clean::wrap;
@@ -34,7 +35,8 @@ pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> S
             let all = under_table(&detailed(comparison, explained, least, look.ascii), look);
             let kept = all.lines().take(LINES - 1);
             let mut cut: String = kept.flat_map(|line| [line, "\n"]).collect();
-            lines(&mut cut, "`pagetide explain` says all", 4, Ink::Faint, look);
+            let all = format!("{} says all", told("explain"));
+            lines(&mut cut, &all, 4, Ink::Faint, look);
             cut
         });
         out.push_str(&text);

@@ -1,0 +1,281 @@
+//! Commands that the program tells its user to run: each says where it is to work, and runs as it stands.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::common::{Lab, program, text};
+
+/// What needs neither store nor cache, so that it may be named without them; and what a record or a document quotes.
+const BARE: [&str; 7] = [
+    "pagetide run --memory 64M -- ",
+    "pagetide list scenarios",
+    "pagetide ideal --policies",
+    "pagetide references",
+    "pagetide man ",
+    "pagetide doctor",
+    "pagetide serve",
+];
+
+/// A laboratory whose store has a name that a shell would split, given by options alone.
+struct Place {
+    lab: Lab,
+    cache: PathBuf,
+}
+
+impl Place {
+    fn new(lab: Lab, cache: PathBuf) -> Self {
+        let bin = lab.folder().join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        std::os::unix::fs::symlink(program(), bin.join("pagetide")).unwrap();
+        fs::create_dir_all(lab.folder().join("home")).unwrap();
+        Self { lab, cache }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.lab.folder().join("it's my store")
+    }
+
+    /// Makes a command work in the folder, without variables that say where the store is.
+    fn run(&self, mut command: Command) -> Output {
+        let folder = self.lab.folder();
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .env("PATH", format!("{}:{path}", folder.join("bin").display()))
+            .env("HOME", folder.join("home"))
+            .env("COLUMNS", "4000")
+            .env_remove("PAGETIDE_STORE")
+            .env_remove("PAGETIDE_CACHE")
+            .env_remove("XDG_DATA_HOME")
+            .env_remove("XDG_CACHE_HOME")
+            .current_dir(folder);
+        command.output().unwrap()
+    }
+
+    /// What the program says, asked with store, cache and ascii.
+    fn says(&self, words: &[&str]) -> String {
+        let mut command = Command::new(program());
+        command.arg("--store").arg(self.store());
+        command
+            .arg("--cache")
+            .arg(&self.cache)
+            .arg("--ascii")
+            .args(words);
+        let output = self.run(command);
+        format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+    }
+
+    /// Runs a command as a shell would. What would take long, or names no thing but a kind of thing, is asked for its help:
+    /// then its words and options are read at least.
+    fn check(&self, command: &str) {
+        let is_bare = BARE.iter().any(|bare| command.starts_with(bare));
+        for option in ["--store", "--cache", "--ascii"] {
+            assert!(
+                is_bare || command.contains(option),
+                "no {option}: {command}"
+            );
+        }
+        let is_long = ["run", "calibrate", "add", "import", "serve", "repeat"]
+            .iter()
+            .any(|word| command.split(' ').any(|other| other == *word));
+        let names_a_kind = command
+            .split(' ')
+            .any(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase()));
+        let mut shell = Command::new("sh");
+        let help = if is_long || names_a_kind {
+            " --help"
+        } else {
+            ""
+        };
+        shell.arg("-c").arg(format!("{command}{help}"));
+        let output = self.run(shell);
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(0 | 1 | 3)),
+            "{command}{help}: {code:?}\n{}",
+            text(&output.stderr)
+        );
+    }
+
+    /// Nothing was kept where nobody asked for it.
+    fn is_clean(&self) -> bool {
+        let home = fs::read_dir(self.lab.folder().join("home")).unwrap();
+        home.count() == 0
+    }
+}
+
+/// The commands in a text: between marks, or a line of their own, or in a page's box.
+fn commands(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (number, piece) in text.split('`').enumerate() {
+        if number % 2 == 1 && piece.starts_with("pagetide ") {
+            all.push(piece.to_owned());
+        }
+    }
+    for line in text.lines() {
+        let line = line.trim().trim_start_matches("$ ");
+        if line.starts_with("pagetide ") {
+            all.push(line.to_owned());
+        }
+        for box_ in line.split("<pre tabindex=\"0\">").skip(1) {
+            let inside = box_.split("</pre>").next().unwrap_or_default();
+            let inside = inside
+                .replace("&#39;", "'")
+                .replace("&quot;", "\"")
+                .replace("&amp;", "&");
+            if inside.starts_with("pagetide ") {
+                all.push(inside);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_command_that_is_told_says_where_and_how_and_runs_as_it_stands() {
+    let lab = Lab::new();
+    let cache = lab.folder().join("my cache");
+    let place = Place::new(lab, cache);
+    let mut told = Vec::new();
+    let mut ask = |words: &[&str]| {
+        let found = commands(&place.says(words));
+        assert!(!found.is_empty(), "{words:?}: {}", place.says(words));
+        told.extend(found);
+    };
+    // An empty store and an empty cache.
+    for words in [
+        &["compare"][..],
+        &["list", "records"],
+        &["list", "campaigns"],
+        &["kernel", "list"],
+        &["calibrate", "--show"],
+        &["atlas"],
+        &["show", "abcd"],
+        &["kernel", "show", "6.99"],
+    ] {
+        ask(words);
+    }
+    // A campaign of two variants.
+    place.lab.import_of_two_variants();
+    ask(&["import", "csv", "r.csv", "--name", "it is r"]);
+    ask(&["compare", "nowhere"]);
+    ask(&["compare", "nothing", "nowhere"]);
+    ask(&["history", "--metric", "nothing"]);
+    ask(&["compare", "it is r", "--as", "mail"]);
+    ask(&["compare", "it is r:old", "it is r:new", "--as", "markdown"]);
+    ask(&["report", "it is r", "-o", "-"]);
+    ask(&["report", "it is r:old", "it is r:new", "-o", "-"]);
+    // A record that is damaged.
+    let folder = place.store().join("records");
+    let mut left = vec![folder];
+    while let Some(next) = left.pop() {
+        if next.is_dir() {
+            left.extend(
+                fs::read_dir(&next)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        } else {
+            let bytes = fs::read(&next).unwrap();
+            fs::write(&next, &bytes[..bytes.len() / 2]).unwrap();
+            let name = next.file_stem().unwrap().to_string_lossy().into_owned();
+            ask(&["show", &name]);
+            break;
+        }
+    }
+    told.sort();
+    told.dedup();
+    assert!(told.len() >= 12, "{told:#?}");
+    for command in &told {
+        place.check(command);
+    }
+    assert!(place.is_clean());
+}
+
+#[test]
+fn what_a_run_says_to_do_next_says_where_and_how_and_runs_as_it_stands() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let cache = lab.cache().to_owned();
+    let place = Place::new(lab, cache);
+    let small = [
+        "--memory",
+        "16M",
+        "--seeds",
+        "1",
+        "--observe=none",
+        "-p",
+        "pages=500",
+    ];
+    let one: Vec<&str> = ["run", "linear", "--name", "one"]
+        .into_iter()
+        .chain(small)
+        .collect();
+    let two: Vec<&str> = ["run", "linear", "--name", "two", "--vs", "vm.swappiness=1"]
+        .into_iter()
+        .chain(small)
+        .collect();
+    let mut told = Vec::new();
+    for words in [&one, &two] {
+        let said = place.says(words);
+        let (_, next) = said
+            .split_once("\nNext:\n")
+            .unwrap_or_else(|| panic!("{said}"));
+        let found = commands(next);
+        assert!(found.len() >= 2, "{said}");
+        told.extend(found);
+    }
+    for command in &told {
+        place.check(command);
+    }
+    assert!(place.is_clean());
+}
+
+/// All sources below a folder.
+fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            all.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_source_writes_a_command_by_hand() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut all = Vec::new();
+    for entry in fs::read_dir(crates).unwrap() {
+        let src = entry.unwrap().path().join("src");
+        if src.is_dir() {
+            sources(&src, &mut all);
+        }
+    }
+    let mut found = Vec::new();
+    for path in all {
+        let source = fs::read_to_string(&path).unwrap();
+        // Tests say what they expect.
+        let own = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in own.lines() {
+            let line = line.trim_start();
+            let is_comment = line.starts_with("//");
+            for (at, _) in line.match_indices("`pagetide ").filter(|_| !is_comment) {
+                let command = &line[at + 1..];
+                // Documents and help are read anywhere.
+                let is_document = ["reference.rs", "guide.rs", "command/run.rs"]
+                    .iter()
+                    .any(|name| path.ends_with(name));
+                let is_pattern = command.contains('…');
+                let is_bare = BARE.iter().any(|bare| command.starts_with(bare));
+                if !is_document && !is_pattern && !is_bare {
+                    found.push(format!("{}: {line}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "build these with `command` or `told`: {found:#?}"
+    );
+}

@@ -1,0 +1,74 @@
+//! Commands that the program tells its user to run, built in one place: quoted for a shell, and with the options that say
+//! where the program works and how it writes, which the user gave once and would have to give again.
+
+use std::sync::OnceLock;
+
+/// Options of every command, set once.
+static CARRIED: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Sets the options that every command carries from now on, such as `--store DIR`. The program says so once, before it says
+/// anything else; later calls change nothing.
+pub fn carry(options: Vec<String>) {
+    let _ = CARRIED.set(options);
+}
+
+/// A command of this program with these words, for a shell.
+pub fn command<T: AsRef<str>>(words: &[T]) -> String {
+    built(CARRIED.get().map_or(&[], Vec::as_slice), words)
+}
+
+/// The same with words that are separated by spaces and need no quotes, in the marks of a command within a sentence.
+pub fn told(words: &str) -> String {
+    let words: Vec<&str> = words.split(' ').collect();
+    format!("`{}`", command(&words))
+}
+
+fn built<T: AsRef<str>>(carried: &[String], words: &[T]) -> String {
+    let mut all = vec!["pagetide"];
+    all.extend(carried.iter().map(String::as_str));
+    all.extend(words.iter().map(AsRef::as_ref));
+    shell(&all)
+}
+
+/// Words as one line for a shell: quoted where it would split or obey them.
+pub fn shell<T: AsRef<str>>(words: &[T]) -> String {
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let word = word.as_ref();
+            let is_plain = !word.is_empty()
+                && word
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c));
+            if is_plain {
+                word.to_owned()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        })
+        .collect();
+    quoted.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_split_or_obey_them() {
+        let words = ["pages=2 * memory", "vm.swappiness=10", "it's"];
+        assert_eq!(
+            shell(&words),
+            r"'pages=2 * memory' vm.swappiness=10 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn a_command_carries_what_was_given_before_its_own_words() {
+        let carried = ["--store", "/a b", "--ascii"].map(str::to_owned);
+        assert_eq!(
+            built(&carried, &["compare", "x:a", "x:b"]),
+            "pagetide --store '/a b' --ascii compare x:a x:b"
+        );
+    }
+}
