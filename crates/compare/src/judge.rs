@@ -17,6 +17,7 @@ use crate::comparison::{
 use crate::error::CompareError;
 use crate::guests;
 use crate::input::{Input, TrialRow};
+use crate::once::{self, Multiple};
 use crate::sizes::SMALL;
 use crate::turns;
 
@@ -276,16 +277,37 @@ fn label(unit: Unit) -> &'static str {
     }
 }
 
-/// Judges every metric of every cell against the baseline, as one family.
+/// How a judgement comes about.
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    /// It is one of the family: its place there.
+    Own(usize),
+    /// That on another row of the cell, of which this is a multiple.
+    Multiple(Multiple),
+    /// That on an earlier column, whose trials are the same.
+    Twin(usize),
+}
+
+/// Judges every metric of every cell against the baseline, as one family. What would be the same question again is
+/// answered once.
 fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareError> {
     let mut samples = Vec::new();
-    let mut owners = Vec::new();
+    let mut sources: HashMap<(usize, usize, usize), Source> = HashMap::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
         let margins = &input.cells[place].margins;
+        let twins: Vec<Option<usize>> = (0..comparison.columns.len())
+            .map(|column| cell.twin(column))
+            .collect();
         for (number, row) in cell.metrics.iter().enumerate() {
             if cell.is_scale(row) {
                 continue;
             }
+            let multiple = cell.multiple(number).filter(|multiple| {
+                let of = &cell.metrics[multiple.of].name;
+                margins
+                    .get(&row.name)
+                    .is_none_or(|margin| margins.get(of) == Some(margin))
+            });
             for column in 1..comparison.columns.len() {
                 let both = row.values[0]
                     .values
@@ -294,7 +316,20 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                 if both == 0 {
                     continue;
                 }
-                owners.push((place, number, column));
+                let data_of =
+                    |column: usize| data(cell, row, column, comparison.columns[column].paired);
+                let twin = twins[column].filter(|&twin| data_of(twin) == data_of(column));
+                let source = if let Some(twin) = twin {
+                    Source::Twin(twin)
+                } else if let Some(multiple) = multiple {
+                    Source::Multiple(multiple)
+                } else {
+                    Source::Own(samples.len())
+                };
+                sources.insert((place, number, column), source);
+                if !matches!(source, Source::Own(_)) {
+                    continue;
+                }
                 samples.push(MetricSample {
                     name: row.name.clone(),
                     unit: label(row.unit).to_owned(),
@@ -302,7 +337,7 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
                     primary: row.primary,
                     margin: margins.get(&row.name).copied().map(Margin::Relative),
                     scale: pagetide_verdict::sample::Scale::Auto,
-                    data: data(cell, row, column, comparison.columns[column].paired),
+                    data: data_of(column),
                 });
             }
         }
@@ -332,17 +367,39 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
         .clone(),
         None => Rule::fixed(ALPHA)?,
     };
-    let mut judged: HashMap<(usize, usize, usize), Judgement> =
-        owners.into_iter().zip(judge_by(&family, &rule)).collect();
+    let judged = judge_by(&family, &rule);
     let columns = comparison.columns.len();
     for (place, cell) in comparison.cells.iter_mut().enumerate() {
-        for (number, row) in cell.metrics.iter_mut().enumerate() {
-            row.judgements = (1..columns)
-                .map(|column| judged.remove(&(place, number, column)))
-                .collect();
+        let all: Vec<Vec<Option<Judgement>>> = (0..cell.metrics.len())
+            .map(|number| {
+                (1..columns)
+                    .map(|column| answer(&sources, &judged, cell, [place, number, column]))
+                    .collect()
+            })
+            .collect();
+        for (row, judgements) in cell.metrics.iter_mut().zip(all) {
+            row.judgements = judgements;
         }
     }
     Ok(())
+}
+
+/// The judgement on a row in a column, wherever it comes from.
+fn answer(
+    sources: &HashMap<(usize, usize, usize), Source>,
+    judged: &[Judgement],
+    cell: &Cell,
+    [place, number, column]: [usize; 3],
+) -> Option<Judgement> {
+    match *sources.get(&(place, number, column))? {
+        Source::Own(at) => judged.get(at).cloned(),
+        Source::Twin(twin) => answer(sources, judged, cell, [place, number, twin]),
+        Source::Multiple(multiple) => {
+            let of = answer(sources, judged, cell, [place, multiple.of, column])?;
+            let row = &cell.metrics[number];
+            Some(once::as_multiple(&of, row, label(row.unit), multiple))
+        }
+    }
 }
 
 /// Whether a column and the baseline are of one campaign.

@@ -23,6 +23,7 @@ mod matching;
 pub mod matrixed;
 mod medians;
 pub mod observation;
+mod once;
 mod pairs;
 mod power;
 pub mod pressure;

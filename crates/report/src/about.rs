@@ -28,6 +28,14 @@ pub(crate) fn others(comparison: &Comparison) -> std::ops::Range<usize> {
     BASELINE + 1..comparison.columns.len()
 }
 
+/// Places of the columns that a cell shows: a column with the same trials as an earlier one is told in a sentence instead.
+pub(crate) fn shown<'a>(
+    comparison: &Comparison,
+    cell: &'a Cell,
+) -> impl Iterator<Item = usize> + use<'a> {
+    others(comparison).filter(|&column| cell.twin(column).is_none())
+}
+
 /// The judgement on a column.
 pub(crate) fn judgement(row: &MetricRow, column: usize) -> Option<&Judgement> {
     row.judgements.get(column.checked_sub(1)?)?.as_ref()

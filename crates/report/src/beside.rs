@@ -1,7 +1,8 @@
 //! What stands beside the verdicts of a cell, in sentences: the same for every format.
 
-use pagetide_compare::Comparison;
 use pagetide_compare::beside::{ColumnNotes, Deaths, OPTION, OtherDifference, Standing};
+use pagetide_compare::{Comparison, MetricRow};
+use pagetide_verdict::Verdict;
 
 use crate::about::{self, BASELINE};
 use crate::draw::{Ink, Look, clean};
@@ -28,6 +29,7 @@ pub struct Sentence {
 pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
+        all.extend(twin(comparison, cell, column, look));
         let Some(beside) = comparison.beside(cell, column) else {
             continue;
         };
@@ -43,6 +45,36 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
         all.extend(idle(beside, &of, look));
     }
     all
+}
+
+/// That every trial of a column was the same as an earlier column's, where it was.
+fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Option<Sentence> {
+    let cell = comparison.cells.get(cell)?;
+    let same = cell.same_as(column)?;
+    let is_identical = |row: &MetricRow| {
+        let judgement = about::judgement(row, column);
+        judgement.is_none_or(|judgement| judgement.verdict == Verdict::Identical)
+    };
+    // Then each row says so.
+    if same == BASELINE && cell.metrics.iter().all(is_identical) {
+        return None;
+    }
+    let name = |column: usize| clean(about::name(comparison, column), NAME_CHARS, look.ascii);
+    let with = match cell.sides.get(column)?.trials.len() {
+        1 => "the only seed".to_owned(),
+        many => format!("each of {many} seeds"),
+    };
+    let table = cell.twin(column).map_or_else(String::new, |twin| {
+        format!("; its table is that of {}", name(twin))
+    });
+    Some(Sentence {
+        ink: Ink::Unsure,
+        text: format!(
+            "{} did the same as {}, every metric alike, with {with}{table}.",
+            name(column),
+            name(same)
+        ),
+    })
 }
 
 fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -> Vec<Sentence> {
@@ -203,7 +235,6 @@ mod tests {
 
     use pagetide_compare::beside::{InertSetting, Kind};
     use pagetide_compare::{Column, Overall};
-    use pagetide_verdict::Verdict;
 
     use super::*;
 

@@ -8,13 +8,13 @@
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
-use pagetide_verdict::judgement::EffectKind;
+use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::clean::wrap;
-use crate::draw::quantity::{Scale, grouped};
+use crate::draw::quantity::{Scale, estimate_within, grouped};
 use crate::draw::{Align, Cell, Grid, Look, clean, width};
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
@@ -36,6 +36,8 @@ const METRIC: [usize; 3] = [30, 22, 16];
 const HEAD_CHARS: usize = 14;
 /// Most invalid trials named.
 const INVALID: usize = 8;
+/// Digits after the point of a change, where no more are needed.
+const DIGITS: usize = 2;
 
 /// What exact times do not tell, in one line.
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
@@ -158,7 +160,7 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
     let mut rows: Vec<&MetricRow> = judged.collect();
     rows.sort_by_key(|row| !row.primary);
-    tables(out, comparison, &rows, "");
+    tables(out, comparison, group, &rows, "");
     for line in scale(comparison, group, &LOOK).iter().flat_map(|grid| {
         grid.draw(&LOOK, 0)
             .lines()
@@ -167,7 +169,7 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }) {
         put!(out, "{}\n", clean(&line, WIDTH, true));
     }
-    for note in notes(comparison, &rows, &LOOK) {
+    for note in notes(comparison, group, &rows, &LOOK) {
         paragraph(out, &note);
     }
 }
@@ -205,9 +207,9 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
         .collect();
     let shown = better.len();
     rows.extend(better);
-    tables(out, comparison, &rows, &seeds(group));
+    tables(out, comparison, group, &rows, &seeds(group));
     // What would decide them comes first.
-    for note in notes(comparison, &undecided, &LOOK).iter().take(1) {
+    for note in notes(comparison, group, &undecided, &LOOK).iter().take(1) {
         paragraph(out, note);
     }
     [changed.len() - shown, unsure.len()]
@@ -232,8 +234,14 @@ fn moved(row: &MetricRow) -> Option<(f64, bool)> {
 }
 
 /// The rows as a table, or as several where the variants are too many for one; `corner` stands over the names.
-fn tables(out: &mut String, comparison: &Comparison, rows: &[&MetricRow], corner: &str) {
-    let others: Vec<usize> = about::others(comparison).collect();
+fn tables(
+    out: &mut String,
+    comparison: &Comparison,
+    group: &Group,
+    rows: &[&MetricRow],
+    corner: &str,
+) {
+    let others: Vec<usize> = about::shown(comparison, group).collect();
     let mut from = 0;
     while from < others.len() {
         // One variant has its interval on the line; several have it on a line below.
@@ -342,16 +350,21 @@ const fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// A number of an effect in per cent, points of a share, or the metric's own unit.
-fn number(value: f64, kind: EffectKind, row: &MetricRow) -> String {
-    match kind {
-        EffectKind::Ratio => grouped((value - 1.0) * 100.0, 2),
-        EffectKind::Difference if row.unit == Unit::Share => grouped(value * 100.0, 2),
+/// An effect and the ends of its interval in per cent, points of a share, or the metric's own unit, as printed.
+fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
+    let shown = |value: f64| match effect.kind {
+        EffectKind::Ratio => (value - 1.0) * 100.0,
+        EffectKind::Difference if row.unit == Unit::Share => value * 100.0,
         EffectKind::Difference => {
             let scale = Scale::of_all(row.unit, about::medians(row).into_iter().flatten());
-            grouped(value / scale.divisor, 2)
+            value / scale.divisor
         }
-    }
+    };
+    let ends = effect.interval.map_or([effect.estimate; 2], |interval| {
+        [interval.low, interval.high]
+    });
+    estimate_within(shown(effect.estimate), ends.map(shown), DIGITS, true)
+        .map(|text| text.trim_start_matches('+').to_owned())
 }
 
 /// The change as `(-10.67%)`; points and differences have their own unit behind.
@@ -359,33 +372,30 @@ fn change(judgement: &Judgement, row: &MetricRow) -> String {
     let Some(effect) = &judgement.effect else {
         return String::new();
     };
-    let estimate = if judgement.verdict == Verdict::Identical {
-        effect.kind.null()
+    let number = if judgement.verdict == Verdict::Identical {
+        grouped(0.0, DIGITS)
     } else {
-        effect.estimate
+        let [number, ..] = numbers(effect, row);
+        number
     };
     let unit = match effect.kind {
         EffectKind::Ratio => "%",
         EffectKind::Difference if row.unit == Unit::Share => "pt",
         EffectKind::Difference => "",
     };
-    format!("({:>6}{unit})", number(estimate, effect.kind, row))
+    format!("({number:>6}{unit})")
 }
 
 fn interval(judgement: &Judgement, row: &MetricRow) -> String {
-    let Some((kind, interval)) = judgement
+    let Some(effect) = judgement
         .effect
         .as_ref()
-        .filter(|_| judgement.verdict != Verdict::Identical)
-        .and_then(|effect| Some((effect.kind, effect.interval?)))
+        .filter(|effect| judgement.verdict != Verdict::Identical && effect.interval.is_some())
     else {
         return String::new();
     };
-    format!(
-        "[{}, {}]",
-        number(interval.low, kind, row),
-        number(interval.high, kind, row)
-    )
+    let [_, low, high] = numbers(effect, row);
+    format!("[{low}, {high}]")
 }
 
 fn invalid(out: &mut String, comparison: &Comparison) {

@@ -88,8 +88,15 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
     rows.sort_by_key(|row| !row.primary);
     out.push_str("| metric |");
     let mut rule = String::from("|---|");
-    for (index, column) in comparison.columns.iter().enumerate() {
-        put!(out, " {} |", code(&column.name, NAME_CHARS));
+    let shown: Vec<usize> = std::iter::once(BASELINE)
+        .chain(about::shown(comparison, group))
+        .collect();
+    for &index in &shown {
+        put!(
+            out,
+            " {} |",
+            code(about::name(comparison, index), NAME_CHARS)
+        );
         rule.push_str("--:|");
         if index != BASELINE {
             put!(out, " change | {} | verdict |", level(&rows));
@@ -101,8 +108,8 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
         let medians = about::medians(row);
         let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
         put!(out, "| {} |", code(&row.name, NAME_CHARS));
-        for (index, median) in medians.into_iter().enumerate() {
-            match median {
+        for &index in &shown {
+            match medians.get(index).copied().flatten() {
                 Some(value) => put!(out, " {} |", scale.show(value, false)),
                 None => out.push_str(" – |"),
             }
@@ -128,7 +135,7 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
         out.push('\n');
     }
     out.push('\n');
-    for note in notes(comparison, &rows, &LOOK) {
+    for note in notes(comparison, group, &rows, &LOOK) {
         put!(out, "{}  \n", text(&note));
     }
 }

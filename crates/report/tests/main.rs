@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod data;
+mod effects;
 mod fuzz;
 mod import;
 mod judge;
@@ -12,4 +13,5 @@ mod pairing;
 mod paper;
 mod terminal;
 mod text;
+mod twins;
 mod why;

@@ -7,7 +7,7 @@ mod arena;
 use std::collections::BTreeSet;
 
 use arena::{Pressure, Run, run};
-use pagetide_quantity::{ColumnData, Series};
+use pagetide_quantity::{ColumnData, Series, multiples};
 use pagetide_record::{Invalid, Warning};
 
 fn ints<'a>(series: &'a Series, column: &str) -> &'a [i64] {
@@ -332,4 +332,20 @@ fn root_a_process_killed_for_lack_of_memory_invalidates_the_trial() {
             run.outcome.invalid
         );
     }
+}
+
+#[test]
+fn metrics_that_are_multiples_of_others_are_declared_beside_them_and_are_so_when_they_are_measured()
+{
+    for (multiple, of) in multiples() {
+        let declared = pagetide_scenario::list().iter().any(|scenario| {
+            let find = |name: &str| scenario.metrics.iter().find(|metric| metric.name == name);
+            let both = find(multiple).zip(find(of));
+            both.is_some_and(|(multiple, of)| multiple.direction == of.direction)
+        });
+        assert!(declared, "{multiple} of {of}");
+    }
+    let run = without_pressure(&["linear", "pages=500", "refs=2000"]);
+    let found = run.metric("access-time") / run.metric("access-mean");
+    assert!((found / 2000.0 - 1.0).abs() < 1e-6, "{found}");
 }

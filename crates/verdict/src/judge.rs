@@ -61,12 +61,12 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         })
         .collect();
     let adjusted = adjust_all(family, &evidence, rule);
-    let deciding = family
-        .metrics
-        .iter()
-        .zip(&evidence)
-        .filter(|(sample, evidence)| sample.primary && is_tested(evidence))
-        .count();
+    let tested = |primary: bool| {
+        let both = family.metrics.iter().zip(&evidence);
+        both.filter(|(sample, evidence)| sample.primary == primary && is_tested(evidence))
+            .count()
+    };
+    let (deciding, explaining) = (tested(true), tested(false));
     family
         .metrics
         .iter()
@@ -74,8 +74,8 @@ pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
         .zip(adjusted)
         .map(|((sample, evidence), p_adjusted)| match evidence {
             Ok(evidence) => {
-                let remaining = if sample.primary { deciding.max(1) } else { 1 };
-                decide(sample, evidence, p_adjusted, rule, remaining)
+                let peers = if sample.primary { deciding } else { explaining }.max(1);
+                decide(sample, evidence, p_adjusted, rule, peers)
             }
             Err(error) => invalid(sample, &error, rule),
         })
@@ -149,8 +149,9 @@ fn decide(
     mut evidence: Evidence,
     p_adjusted: f64,
     rule: &Rule,
-    remaining: usize,
+    peers: usize,
 ) -> Judgement {
+    let remaining = if sample.primary { peers } else { 1 };
     let bounds = bounds(sample, &evidence);
     let excludes_zero = evidence
         .interval
@@ -165,6 +166,7 @@ fn decide(
     let equivalent = evidence
         .interval
         .is_some_and(|interval| interval.is_attained() && bounds.enclose(interval));
+    let agreeing = agreeing(&evidence, p_adjusted, rule, peers).filter(|_| excludes_zero);
     let verdict = if evidence.all_identical() {
         Verdict::Identical
     } else if equivalent {
@@ -173,7 +175,8 @@ fn decide(
         claim(sample.direction, shift)
     } else {
         Verdict::Inconclusive {
-            n_needed: needed(&evidence, bounds, rule, remaining),
+            n_needed: needed(&evidence, bounds, rule, remaining)
+                .map(|n| n.max(agreeing.unwrap_or(0))),
         }
     };
     if verdict == Verdict::Equivalent && shift.is_some() {
@@ -183,6 +186,9 @@ fn decide(
     let least = fewest(&evidence, rule.threshold(remaining));
     if groups < least && matches!(verdict, Verdict::Inconclusive { .. }) {
         evidence.notes.push(Note::TooFew { least });
+    } else if let (Some(least), Verdict::Inconclusive { .. }) = (agreeing, &verdict) {
+        let n = evidence.n;
+        evidence.notes.push(Note::AllAgree { n, least });
     }
     let adjustment = match (sample.primary, is_one_look(rule)) {
         (true, true) => "Holm",
@@ -289,6 +295,26 @@ fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
     (1..=4_000)
         .find(|&n| evidence.smallest_p(n) <= threshold * (1.0 + 1e-12))
         .unwrap_or(4_000)
+}
+
+/// How many pairs that all point the same way would decide, where all of these do and only the adjustment for the `peers` that
+/// are judged with it keeps them from a claim. That the others stand as they do is assumed.
+fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> Option<u64> {
+    let slack = 1.0 + 1e-9;
+    let p = evidence.test.p;
+    let alone = rule.rescale(p, 1);
+    let is_clearest = evidence.n_b.is_none() && p <= evidence.smallest_p(evidence.n) * slack;
+    let limit = rule.alpha * slack;
+    if !is_clearest || evidence.no_difference || alone > limit || p_adjusted <= limit {
+        return None;
+    }
+    // What was cut to 1 may have been any number of times as much, at most as many as are judged together.
+    let factor = if p_adjusted < 1.0 {
+        p_adjusted / alone
+    } else {
+        peers as f64
+    };
+    (evidence.n + 1..=4_000).find(|&n| rule.rescale(evidence.smallest_p(n), 1) * factor <= limit)
 }
 
 /// Number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the estimate:

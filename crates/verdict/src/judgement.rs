@@ -139,6 +139,18 @@ pub enum Note {
         /// Fewest pairs, or trials of each variant, that can reach it.
         least: u64,
     },
+    /// All pairs point the same way, and only the adjustment for the other metrics keeps them from a claim.
+    AllAgree {
+        /// The pairs.
+        n: u64,
+        /// How many that point the same way would be enough, if the other metrics stand as they do.
+        least: u64,
+    },
+    /// Judged as another metric of the same trials, of which this one is a fixed multiple.
+    MultipleOf {
+        /// The name of that metric.
+        metric: String,
+    },
     /// The difference is significant, but too small to matter.
     SmallButReal,
     /// Some values are zero or negative, so B was compared with A as a difference.

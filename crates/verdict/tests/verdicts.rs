@@ -481,3 +481,52 @@ fn the_same_seed_gives_the_same_judgement_to_the_bit() {
     let sample = metric("x", "nanos", Direction::Lower, Data::paired(&a, &b));
     assert_eq!(one(sample.clone()), one(sample));
 }
+
+#[test]
+fn where_the_adjustment_alone_keeps_a_row_from_a_claim_it_says_how_many_agree_and_how_many_would_do()
+ {
+    let flat = ratios(&[1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.01]);
+    let clear = ratios(&SLOWER[..7]);
+    let family = |others: usize, data: &Data| {
+        let mut metrics = vec![MetricSample {
+            primary: false,
+            ..metric("access-p90", "nanos", Direction::Lower, data.clone())
+        }];
+        for other in 0..others {
+            metrics.push(MetricSample {
+                primary: false,
+                ..metric(
+                    &format!("other-{other}"),
+                    "nanos",
+                    Direction::Lower,
+                    flat.clone(),
+                )
+            });
+        }
+        judge(&Family::new(1, metrics)).unwrap().remove(0)
+    };
+    // Alone it is decided; among eight, 2/128 is no longer little enough, and 2/512 would be.
+    assert_eq!(family(0, &clear).verdict, Verdict::Regressed);
+    let open = family(7, &clear);
+    assert!(
+        open.notes.contains(&Note::AllAgree { n: 7, least: 9 }),
+        "{open:?}"
+    );
+    let Verdict::Inconclusive { n_needed: Some(n) } = open.verdict else {
+        panic!("{open:?}");
+    };
+    assert!(n >= 9);
+    // So it is: nine that agree are decided among the same others.
+    let nine: Vec<f64> = SLOWER.iter().copied().chain([1.047]).collect();
+    assert_eq!(family(7, &ratios(&nine)).verdict, Verdict::Regressed);
+    // One that points the other way is no agreement.
+    let mut mixed = SLOWER[..7].to_vec();
+    mixed[3] = 0.999;
+    let mixed = family(7, &ratios(&mixed));
+    assert!(
+        !mixed
+            .notes
+            .iter()
+            .any(|note| matches!(note, Note::AllAgree { .. }))
+    );
+}

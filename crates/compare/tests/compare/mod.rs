@@ -4,6 +4,7 @@ mod bench;
 mod history;
 mod medians;
 mod noise;
+mod once;
 mod origins;
 mod sides;
 mod standing;

@@ -149,6 +149,73 @@ pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
     }
 }
 
+/// Digits after the point beyond those asked for that an estimate or an end of its interval may take.
+const MORE_DIGITS: usize = 12;
+
+/// An estimate and the two ends of its interval with signs, where 0 is no effect: with `digits` after the point, and with as
+/// many more as are needed for the estimate to lie within the interval as printed and, where the interval lies on one side
+/// of no effect, for all three to say on which.
+pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool) -> [String; 3] {
+    let [low, high] = ends;
+    let printed = |value: f64, digits: usize| -> f64 {
+        let text = format!("{value:.digits$}");
+        text.parse().unwrap_or(value)
+    };
+    let is_one_sided = low > 0.0 || high < 0.0;
+    // A value so small that it is no number of any digits is printed as it is.
+    let is_told = |value: f64, digits: usize| {
+        !is_one_sided || value == 0.0 || !value.is_finite() || printed(value, digits) != 0.0
+    };
+    let most = digits + MORE_DIGITS;
+    let least = |value: f64| {
+        (digits..=most)
+            .find(|&digits| is_told(value, digits))
+            .unwrap_or(digits)
+    };
+    let [low_digits, high_digits] = ends.map(least);
+    // An end near no effect has more digits than the other, and the estimate has as many as either.
+    let mut shown = [
+        digits.max(low_digits).max(high_digits),
+        low_digits,
+        high_digits,
+    ];
+    for middle in shown[0]..=most {
+        let at = printed(estimate, middle);
+        // At the same digits rounding keeps the order.
+        let low_digits = if printed(low, low_digits) > at {
+            low_digits.max(middle)
+        } else {
+            low_digits
+        };
+        let high_digits = if printed(high, high_digits) < at {
+            high_digits.max(middle)
+        } else {
+            high_digits
+        };
+        if is_told(estimate, middle)
+            && printed(low, low_digits) <= at
+            && at <= printed(high, high_digits)
+        {
+            shown = [middle, low_digits, high_digits];
+            break;
+        }
+    }
+    let values = [estimate, low, high];
+    [0, 1, 2].map(|place| {
+        let value = values[place];
+        if value.is_finite() {
+            return signed(value, shown[place], ascii);
+        }
+        match (value > 0.0, ascii) {
+            (true, true) => "+inf",
+            (true, false) => "+∞",
+            (false, true) => "-inf",
+            (false, false) => "−∞",
+        }
+        .to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

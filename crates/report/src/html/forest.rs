@@ -67,7 +67,7 @@ pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     for (place, cell) in comparison.cells.iter().enumerate() {
         let any = cell.metrics.iter().any(|row| row.primary);
         for metric in cell.metrics.iter().filter(|row| row.primary || !any) {
-            for other in about::others(comparison) {
+            for other in about::shown(comparison, cell) {
                 if let Some(judgement) = about::judgement(metric, other) {
                     all.push(Row {
                         place,

@@ -1,6 +1,7 @@
 //! Verdicts as HTML: the sentence, the tables with intervals drawn, the invalid trials, the reclaim table.
 
 use pagetide_compare::{Cell, Comparison, MetricRow};
+use pagetide_verdict::judgement::Note;
 use pagetide_verdict::{Judgement, Verdict};
 
 use super::Input;
@@ -188,8 +189,8 @@ pub(crate) fn tables(
     if !params.is_empty() {
         put!(out, "<p class=\"params\">{}</p>\n", text(&params, LONG));
     }
-    let mut others = about::others(input.comparison).peekable();
-    if others.peek().is_none() {
+    let others = about::shown(input.comparison, cell);
+    if about::others(input.comparison).next().is_none() {
         values(cell, out);
     }
     for other in others {
@@ -204,7 +205,7 @@ pub(crate) fn tables(
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
     let several = about::others(input.comparison).count() > 1;
-    for other in about::others(input.comparison) {
+    for other in about::shown(input.comparison, cell) {
         if several {
             let name = text(about::name(input.comparison, other), NAME_CHARS);
             put!(out, " <span class=\"of\">{name}:");
@@ -395,9 +396,12 @@ fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: 
 /// What would decide the undecided, why the invalid is, and what else to know.
 fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     let mut all = Vec::new();
-    all.extend(effect::doubt(judgement));
+    let doubt = effect::doubt(judgement);
+    let is_agreed = effect::agreement(judgement).is_some();
+    all.extend(doubt);
     all.extend(effect::parting(row, other));
     match &judgement.verdict {
+        Verdict::Inconclusive { .. } if is_agreed => {}
         Verdict::Inconclusive { n_needed: Some(n) } if *n > MANY => {
             all.push(format!("more than {MANY} seeds would be needed to decide"));
         }
@@ -411,7 +415,9 @@ fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
         Verdict::Confounded { by } => all.push(format!("also differs: {by}")),
         _ => {}
     }
-    all.extend(judgement.notes.iter().map(notes::remark));
+    let notes = judgement.notes.iter();
+    let others = notes.filter(|note| !matches!(note, Note::AllAgree { .. }));
+    all.extend(others.map(notes::remark));
     all.iter().fold(String::new(), |mut out, line| {
         put!(out, "<small>{}</small>", text(line, 400));
         out

@@ -2,11 +2,11 @@
 
 use pagetide_compare::MetricRow;
 use pagetide_quantity::Unit;
-use pagetide_verdict::judgement::{Effect, EffectKind};
-use pagetide_verdict::{Interval, Judgement, Verdict};
+use pagetide_verdict::judgement::{Effect, EffectKind, Note};
+use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about;
-use crate::draw::quantity::{Scale, signed};
+use crate::draw::quantity::{Scale, estimate_within};
 use crate::draw::{Cell, Ink, Look};
 
 /// The ink of a verdict.
@@ -127,27 +127,19 @@ impl EffectScale {
 
     /// A number of the effect, without unit.
     pub fn number(&self, value: f64, ascii: bool) -> String {
-        if value.is_finite() {
-            signed((value - self.offset) * self.factor, self.digits, ascii)
-        } else if value > 0.0 {
-            if ascii { "+inf" } else { "+∞" }.to_owned()
-        } else {
-            if ascii { "-inf" } else { "−∞" }.to_owned()
-        }
+        let shown = (value - self.offset) * self.factor;
+        let [text, ..] = estimate_within(shown, [shown; 2], self.digits, ascii);
+        text
     }
 
-    /// The ends of an effect's interval. Where it lies on one side of no effect, an end near it keeps the digits (at most four
-    /// more) that say on which.
-    fn ends(&self, kind: EffectKind, interval: Interval, ascii: bool) -> [String; 2] {
-        let one_sided = interval.low > kind.null() || interval.high < kind.null();
-        let most = self.digits + if one_sided { 4 } else { 0 };
-        [interval.low, interval.high].map(|end| {
-            let is_told = |text: &String| !text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-            (self.digits..=most)
-                .map(|digits| Self { digits, ..*self }.number(end, ascii))
-                .find(is_told)
-                .unwrap_or_else(|| self.number(end, ascii))
-        })
+    /// The estimate and the ends of its interval, without unit, printed such that none contradicts another; without an
+    /// interval the ends are the estimate.
+    pub fn numbers(&self, effect: &Effect, ascii: bool) -> [String; 3] {
+        let shown = |value: f64| (value - self.offset) * self.factor;
+        let ends = effect.interval.map_or([effect.estimate; 2], |interval| {
+            [interval.low, interval.high]
+        });
+        estimate_within(shown(effect.estimate), ends.map(shown), self.digits, ascii)
     }
 
     /// The unit.
@@ -178,7 +170,7 @@ pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     }
     effect_of(judgement).map_or_else(String::new, |effect| {
         let scale = EffectScale::of(effect, unit);
-        let number = scale.number(effect.estimate, ascii);
+        let [number, ..] = scale.numbers(effect, ascii);
         match scale.unit(ascii) {
             "" => number,
             text => format!("{number} {text}"),
@@ -191,14 +183,19 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return String::new();
     }
-    let Some((effect, interval)) =
-        effect_of(judgement).and_then(|effect| Some((effect, effect.interval?)))
-    else {
+    let Some(effect) = effect_of(judgement).filter(|effect| effect.interval.is_some()) else {
         return String::new();
     };
-    let scale = EffectScale::of(effect, unit);
-    let [low, high] = scale.ends(effect.kind, interval, ascii);
+    let [_, low, high] = EffectScale::of(effect, unit).numbers(effect, ascii);
     format!("[{low}, {high}]")
+}
+
+/// How many seeds agree and how many would decide, where only what is judged beside it keeps a row from a claim.
+pub fn agreement(judgement: &Judgement) -> Option<String> {
+    judgement.notes.iter().find_map(|note| match note {
+        Note::AllAgree { n, least } => Some(format!("all {n} seeds agree; {least} would decide")),
+        _ => None,
+    })
 }
 
 /// Why a verdict is open although its whole interval lies on one side of no effect, in half a line.
@@ -206,6 +203,9 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
     };
+    if let Some(agreement) = agreement(judgement) {
+        return Some(agreement);
+    }
     let effect = effect_of(judgement)?;
     let interval = effect.interval?;
     let null = effect.kind.null();
@@ -342,6 +342,8 @@ pub fn reach(rows: &[&MetricRow]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pagetide_verdict::Interval;
+
     use super::*;
 
     #[test]
@@ -358,7 +360,7 @@ mod tests {
                 estimate: f64::midpoint(low, high),
                 interval: Some(interval),
             };
-            let [low, high] = EffectScale::of(&effect, unit).ends(kind, interval, true);
+            let [_, low, high] = EffectScale::of(&effect, unit).numbers(&effect, true);
             format!("{low} {high}")
         };
         let points = |ends| shown(EffectKind::Difference, Unit::Share, ends);

@@ -2,11 +2,12 @@
 
 use pagetide_compare::matrixed::{Choice, KindEffects, Matrixed};
 use pagetide_quantity::Unit;
+use pagetide_quantity::command::command;
 use pagetide_record::SwapSpec;
 use pagetide_verdict::factorial::{Effect, Interaction};
 use serde::Serialize;
 
-use crate::draw::quantity::{show, signed};
+use crate::draw::quantity::{estimate_within, show};
 use crate::draw::{Align, Ink, Look};
 use crate::terminal::list::{Row, list};
 use crate::terminal::verdicts::EXACT_CAVEAT;
@@ -70,8 +71,8 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
     );
     put!(
         out,
-        "Records: `pagetide list records --campaign {}`\n",
-        found.campaign
+        "Records: `{}`\n",
+        command(&["list", "records", "--campaign", &found.campaign])
     );
     out
 }
@@ -108,13 +109,14 @@ pub fn sentence(found: &Matrixed) -> String {
                 "Take {name}: on {} with the defaults it {why}.",
                 defaults.swap
             ),
-            (None, Some(share), Some([low, high])) => format!(
-                "Take {name}: {} % of the time of the defaults saved (95 %: {} to {} %, {} seeds that did not choose it).",
-                number(-share),
-                number(-high),
-                number(-low),
-                choice.against.by_seed.len()
-            ),
+            (None, Some(share), Some([low, high])) => {
+                let [saved, least, most] = percents(-share, [-high, -low], true)
+                    .map(|text| text.trim_start_matches('+').to_owned());
+                format!(
+                    "Take {name}: {saved} % of the time of the defaults saved (95 %: {least} to {most} %, {} seeds that did not choose it).",
+                    choice.against.by_seed.len()
+                )
+            }
             _ => format!("Take {name}."),
         };
     }
@@ -163,13 +165,9 @@ fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str)
     pairs.join(or)
 }
 
-/// A share in percent, without a sign where it is above zero.
-fn number(value: f64) -> String {
-    format!("{:.1}", value * 100.0)
-}
-
-fn percent(value: f64, ascii: bool) -> String {
-    format!("{} %", signed(value * 100.0, 1, ascii))
+/// A share and its interval in percent, as printed.
+fn percents(share: f64, interval: [f64; 2], ascii: bool) -> [String; 3] {
+    estimate_within(share * 100.0, interval.map(|end| end * 100.0), 1, ascii)
 }
 
 /// A choice in words.
@@ -298,14 +296,17 @@ fn pairs(found: &Matrixed, ascii: bool) -> Vec<PairRow> {
 }
 
 fn share(effect: &Effect, ascii: bool) -> String {
-    effect
-        .share
-        .map_or_else(String::new, |share| percent(share, ascii))
+    effect.share.map_or_else(String::new, |share| {
+        let [share, ..] = percents(share, effect.interval.unwrap_or([share; 2]), ascii);
+        format!("{share} %")
+    })
 }
 
 fn interval(effect: &Effect, ascii: bool) -> String {
-    effect.interval.map_or_else(String::new, |[low, high]| {
-        format!("{} to {}", percent(low, ascii), percent(high, ascii))
+    effect.interval.map_or_else(String::new, |interval| {
+        let share = effect.share.unwrap_or(interval[0]);
+        let [_, low, high] = percents(share, interval, ascii);
+        format!("{low} % to {high} %")
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_compare::{Comparison, MetricRow};
+use pagetide_compare::{Cell as Group, Comparison, MetricRow};
 use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::{EffectKind, Note};
 use pagetide_verdict::{Judgement, Margin, Verdict};
@@ -58,8 +58,13 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// The notes of a table, each a sentence or two.
-pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<String> {
+/// The notes of a cell's table of these rows, each a sentence or two.
+pub fn notes(
+    comparison: &Comparison,
+    group: &Group,
+    rows: &[&MetricRow],
+    look: &Look,
+) -> Vec<String> {
     let mut out = Vec::new();
     let mut undecided = Vec::new();
     let (mut margins, mut remarks) = (NamesByNote::default(), NamesByNote::default());
@@ -79,7 +84,7 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
             };
             remarks.add(format!("No value{of} ({why})"), &name);
         }
-        for index in about::others(comparison) {
+        for index in about::shown(comparison, group) {
             let Some(judgement) = about::judgement(row, index) else {
                 continue;
             };
@@ -90,6 +95,8 @@ pub fn notes(comparison: &Comparison, rows: &[&MetricRow], look: &Look) -> Vec<S
                 name.clone()
             };
             match &judgement.verdict {
+                Verdict::Inconclusive { n_needed: Some(_) }
+                    if effect::agreement(judgement).is_some() => {}
                 Verdict::Inconclusive { n_needed: Some(n) } => {
                     undecided.push(format!("{full} about {n} seeds"));
                 }
@@ -184,6 +191,15 @@ pub fn remark(note: &Note) -> String {
     match note {
         Note::TooFew { least } => {
             format!("With fewer than {least} seeds no difference can be sure")
+        }
+        Note::AllAgree { n, least } => {
+            format!("All {n} seeds agree; {least} would decide")
+        }
+        Note::MultipleOf { metric } => {
+            format!(
+                "A multiple of {}, and judged with it",
+                clean(metric, NAME_CHARS, true)
+            )
         }
         Note::SmallButReal => "Beyond chance, but too little to matter".to_owned(),
         Note::NotPositive => "With values of zero, so shown as differences".to_owned(),

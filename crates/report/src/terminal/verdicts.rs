@@ -174,7 +174,7 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
         put!(out, "  {}\n", look.ink(Ink::Faint, &text));
     }
     let (rows, left) = chosen(group, options.all);
-    let others: Vec<usize> = about::others(comparison).collect();
+    let others: Vec<usize> = about::shown(comparison, group).collect();
     out.push_str(&table(comparison, &rows, &others, look));
     if left > 0 {
         let text = if left == 1 {
@@ -189,7 +189,7 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     {
         out.push_str(&grid.draw(look, 2));
     }
-    for note in notes(comparison, &rows, look) {
+    for note in notes(comparison, group, &rows, look) {
         faint(&mut out, &note, 2, look);
     }
     out

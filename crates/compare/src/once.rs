@@ -1,0 +1,144 @@
+//! What is judged once although it stands in a table twice: a metric that is a multiple of another, and a variant of which
+//! every trial is identical to another's. To judge it again would ask the same question twice, and each question costs the
+//! others certainty.
+
+use pagetide_quantity::multiple_of;
+use pagetide_verdict::Judgement;
+use pagetide_verdict::judgement::{Note, Summary};
+
+use crate::comparison::{Cell, MetricRow, Side};
+
+/// How far quotients of two metrics may lie apart that are multiples of each other, as a share: values are rounded.
+const SAME_QUOTIENT: f64 = 1e-6;
+
+/// A row that is judged as another one of its cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Multiple {
+    /// Place of the row that is judged.
+    pub of: usize,
+    /// What its values are multiplied by to give those of this row.
+    pub factor: f64,
+}
+
+impl Cell {
+    /// The first column before this one whose every trial is the same: both have the same seeds, every metric has the same value with
+    /// each of them, and the same trials are invalid for the same reasons. `None` where there is none.
+    pub fn same_as(&self, column: usize) -> Option<usize> {
+        (0..column).find(|&earlier| self.is_same(earlier, column))
+    }
+
+    /// The same, but for the baseline, with which each column is compared anyway: the column whose table is this one's too.
+    pub fn twin(&self, column: usize) -> Option<usize> {
+        (1..column).find(|&earlier| self.is_same(earlier, column))
+    }
+
+    /// How many trials a column has, where all of them are the same as the baseline's.
+    pub(crate) fn equal_trials(&self, column: usize) -> Option<usize> {
+        (self.same_as(column) == Some(0)).then(|| self.sides[column].trials.len())
+    }
+
+    fn is_same(&self, a: usize, b: usize) -> bool {
+        let (Some(one), Some(other)) = (self.sides.get(a), self.sides.get(b)) else {
+            return false;
+        };
+        let is_equal = |row: &MetricRow| match (row.values.get(a), row.values.get(b)) {
+            (Some(a), Some(b)) => a.values == b.values,
+            _ => false,
+        };
+        // Digests tell settings apart, which differ: what was measured is compared.
+        let has_values = |row: &MetricRow| row.values.get(a).is_some_and(|v| !v.values.is_empty());
+        are_of_same_seeds(one, other)
+            && self.metrics.iter().any(has_values)
+            && self.metrics.iter().all(is_equal)
+    }
+
+    /// The row as which this one is judged, where it is a fixed multiple of it by its definition and by its values. Of two
+    /// of which one decides, that one is judged.
+    pub(crate) fn multiple(&self, number: usize) -> Option<Multiple> {
+        let row = self.metrics.get(number)?;
+        let others = self.metrics.iter().enumerate();
+        others
+            .filter(|(other, _)| *other != number)
+            .find_map(|(of, other)| {
+                let is_multiple = multiple_of(&row.name) == Some(other.name.as_str());
+                let has_multiple = multiple_of(&other.name) == Some(row.name.as_str());
+                let is_led = if is_multiple {
+                    other.primary || !row.primary
+                } else {
+                    has_multiple && other.primary && !row.primary
+                };
+                let factor = is_led.then(|| factor(other, row)).flatten()?;
+                Some(Multiple { of, factor })
+            })
+    }
+}
+
+fn are_of_same_seeds(a: &Side, b: &Side) -> bool {
+    let trials = |side: &Side| -> Vec<(u64, u32, u32)> {
+        let all = side.trials.iter();
+        all.map(|trial| (trial.seed, trial.unit, trial.repetition))
+            .collect()
+    };
+    let invalid = |side: &Side| -> Vec<(u64, String)> {
+        let all = side.invalid.iter();
+        all.map(|trial| (trial.seed, trial.why.clone())).collect()
+    };
+    !a.trials.is_empty() && trials(a) == trials(b) && invalid(a) == invalid(b)
+}
+
+/// What the values of `from` are multiplied by to give those of `to`; `None` where no one number does, or the two are better
+/// in different directions.
+fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
+    if from.direction != to.direction || from.values.len() != to.values.len() {
+        return None;
+    }
+    let mut quotient: Option<f64> = None;
+    for (from, to) in from.values.iter().zip(&to.values) {
+        if from.values.len() != to.values.len() {
+            return None;
+        }
+        for (&(place, from), &(other, to)) in from.values.iter().zip(&to.values) {
+            // Values of zero are compared as differences, which have no common size.
+            if place != other || from <= 0.0 || to <= 0.0 {
+                return None;
+            }
+            let own = to / from;
+            let first = *quotient.get_or_insert(own);
+            if (own / first - 1.0).abs() > SAME_QUOTIENT {
+                return None;
+            }
+        }
+    }
+    quotient
+}
+
+/// The judgement on a row that is `multiple` of the one that was judged.
+pub(crate) fn as_multiple(
+    judged: &Judgement,
+    row: &MetricRow,
+    unit: &str,
+    multiple: Multiple,
+) -> Judgement {
+    let scaled = |summary: Summary| Summary {
+        n: summary.n,
+        mean: summary.mean * multiple.factor,
+        deviation: summary
+            .deviation
+            .map(|deviation| deviation * multiple.factor),
+        median: summary.median * multiple.factor,
+        least: summary.least * multiple.factor,
+        most: summary.most * multiple.factor,
+    };
+    Judgement {
+        name: row.name.clone(),
+        unit: unit.to_owned(),
+        direction: row.direction,
+        primary: row.primary,
+        a: judged.a.map(scaled),
+        b: judged.b.map(scaled),
+        notes: vec![Note::MultipleOf {
+            metric: judged.name.clone(),
+        }],
+        ..judged.clone()
+    }
+}
