@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagetide_arena::{Arena, PreparedTrial};
-use pagetide_compare::beside::{Workload, cannot_act};
+use pagetide_compare::beside::{Workload, cannot_act, cannot_differ};
 use pagetide_record::{Pass, Subject};
 
 use crate::campaign::Campaign;
@@ -58,7 +58,10 @@ fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
         let workload = Workload::of(&baseline.scenario, &baseline.params, baseline.swap);
         for name in settings.iter().flat_map(|settings| settings.keys()) {
             if settings[0].get(name) != settings[1].get(name)
-                && let Some(why) = cannot_act(name, workload, &both)
+                && let Some(why) = cannot_act(name, workload, &both).or_else(|| {
+                    let values = settings.map(|settings| settings.get(name).map(String::as_str));
+                    cannot_differ(name, workload, values)
+                })
             {
                 all.insert((name.clone(), why.to_owned()));
             }
@@ -92,5 +95,24 @@ mod tests {
         let found: Vec<(String, String)> = of_cell(&[&a, &b, &c]).into_iter().collect();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "vm.vfs_cache_pressure");
+    }
+
+    #[test]
+    fn values_between_which_a_workload_sees_no_difference_are_named_before_it_runs() {
+        let subject = |value: &str| {
+            let mut subject = Subject {
+                scenario: "swapbench".into(),
+                ..Subject::default()
+            };
+            let params = &mut subject.params;
+            params.insert("page-size".into(), "default".into());
+            let settings = &mut subject.variant.settings;
+            settings.insert("thp/enabled".into(), value.into());
+            subject
+        };
+        let [never, madvise, always] = ["never", "madvise", "always"].map(subject);
+        let found: Vec<_> = of_cell(&[&never, &madvise]).into_iter().collect();
+        assert_eq!(found[0].0, "thp/enabled");
+        assert!(of_cell(&[&never, &always]).is_empty());
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use also::{Kind, OPTION, OtherDifference, Standing};
 pub use deaths::Deaths;
-pub use inert::{InertSetting, Workload, cannot_act};
+pub use inert::{InertSetting, Workload, cannot_act, cannot_differ};
 
 use crate::comparison::{Cell, Comparison, Overall, Side};
 use crate::error::CompareError;
@@ -99,7 +99,7 @@ pub(crate) fn look(
                     let found = also::also(&pair, input);
                     beside.also = found.also;
                     beside.unknown = found.unknown;
-                    beside.inert = inert::of_records(&pair);
+                    beside.inert = inert::of_records(&pair, cell.equal_trials(column));
                 }
                 // The index still judges; `store verify` says what became of the file.
                 _ => beside.unknown = vec!["all of it, for the file of a record cannot be read"],

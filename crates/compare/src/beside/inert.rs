@@ -26,6 +26,10 @@ pub struct Workload {
     /// Whether it takes huge pages where the kernel gives them: by its nature, or by its parameter page-size. Others advise
     /// against them for all their memory.
     pub huge_pages: bool,
+    /// Whether it advises neither for huge pages nor against them, all of its memory alike.
+    pub no_advice: bool,
+    /// Whether it advises for huge pages for all of its memory.
+    pub advice_for: bool,
     /// Whether it reads or maps files, so that inodes and dentries come into being.
     pub files: bool,
     /// Whether it writes to files.
@@ -51,6 +55,8 @@ impl Workload {
         let advised_against = is("page-size", "small") || !params.contains_key("page-size");
         Self {
             huge_pages: huge_pages || !advised_against,
+            no_advice: !huge_pages && is("page-size", "default"),
+            advice_for: !huge_pages && is("page-size", "huge"),
             files,
             writes,
             swap: swap != SwapSpec::None,
@@ -112,6 +118,26 @@ pub fn cannot_act(
     Some(why)
 }
 
+/// Why two values of a setting do the same for a workload; `None` where they may not, or where one is not known.
+pub fn cannot_differ(
+    setting: &str,
+    workload: Workload,
+    values: [Option<&str>; 2],
+) -> Option<&'static str> {
+    let [a, b] = values;
+    let both = [a?.trim(), b?.trim()];
+    let are = |same: [&str; 2]| both.iter().all(|value| same.contains(value));
+    match setting {
+        "thp/enabled" if workload.no_advice && are(["never", "madvise"]) => {
+            Some("the workload gives no advice, so that neither value lets it have huge pages")
+        }
+        "thp/enabled" if workload.advice_for && are(["always", "madvise"]) => {
+            Some("the workload advises for huge pages, so that both values let it have them")
+        }
+        _ => None,
+    }
+}
+
 /// Counters that a setting moves; where all of them stayed zero it did nothing.
 fn counters(setting: &str) -> &'static [&'static str] {
     match setting {
@@ -171,8 +197,9 @@ fn workload(subject: &Subject) -> Workload {
     Workload::of(&subject.scenario, &subject.params, subject.swap)
 }
 
-/// Settings that differ between the variants of two records and cannot have acted.
-pub(super) fn of_records(pair: &[Record; 2]) -> Vec<InertSetting> {
+/// Settings that differ between the variants of two records and cannot have acted. `equal` says how many trials of both sides
+/// are equal in every metric, where all are: then none of them acted, whatever else is known.
+pub(super) fn of_records(pair: &[Record; 2], equal: Option<usize>) -> Vec<InertSetting> {
     let settings = pair
         .each_ref()
         .map(|record| &record.subject.variant.settings);
@@ -190,12 +217,24 @@ pub(super) fn of_records(pair: &[Record; 2]) -> Vec<InertSetting> {
         }
         let does = workload(&pair[0].subject);
         let counters = counters(name);
-        let why = match cannot_act(name, does, &read) {
+        let found = pair
+            .each_ref()
+            .map(|record| record.results.settings.get(name).map(String::as_str));
+        let known = cannot_act(name, does, &read).or_else(|| cannot_differ(name, does, found));
+        let why = match known {
             Some(why) => why.to_owned(),
             None if !counters.is_empty() && stayed_zero(counters, pair) => {
                 format!("{} stayed zero on both sides", counters.join(", "))
             }
-            None => continue,
+            None => match equal {
+                Some(1) => {
+                    "every metric is the same on both sides, in the one seed there is".to_owned()
+                }
+                Some(seeds) => {
+                    format!("every metric is the same on both sides, in each of {seeds} seeds")
+                }
+                None => continue,
+            },
         };
         all.push(InertSetting {
             setting: name.clone(),
@@ -222,6 +261,41 @@ mod tests {
         cannot_act(setting, Workload::of(scenario, &params, swap), &|name| {
             (name == "zswap/enabled" || name == "lru_gen/enabled").then(|| "N".to_owned())
         })
+    }
+
+    #[test]
+    fn values_of_a_setting_that_do_the_same_for_a_workload_are_told_so() {
+        let differ = |page_size: &str, a: Option<&str>, b: Option<&str>| {
+            let params = [("page-size", page_size), ("pattern", "linear")];
+            let params = params.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let does = Workload::of("linear", &params.into(), SwapSpec::ZRAM);
+            cannot_differ("thp/enabled", does, [a, b]).is_none()
+        };
+        assert!(!differ("default", Some("never"), Some("madvise")));
+        assert!(differ("default", Some("never"), Some("always")));
+        assert!(!differ("huge", Some("madvise"), Some("always\n")));
+        assert!(differ("huge", Some("never"), Some("madvise")));
+        assert!(differ("default", None, Some("madvise")));
+        assert!(
+            differ("small", Some("never"), Some("madvise")),
+            "told otherwise"
+        );
+    }
+
+    #[test]
+    fn a_setting_under_which_every_trial_was_the_same_did_not_act() {
+        let record = |value: &str| {
+            let mut record = Record::default();
+            let settings = &mut record.subject.variant.settings;
+            settings.insert("thp/enabled".to_owned(), value.to_owned());
+            "program".clone_into(&mut record.subject.scenario);
+            record
+        };
+        let pair = [record("never"), record("always")];
+        assert_eq!(of_records(&pair, None), []);
+        let found = of_records(&pair, Some(8));
+        assert_eq!(found[0].setting, "thp/enabled");
+        assert!(found[0].why.ends_with("in each of 8 seeds"), "{found:?}");
     }
 
     #[test]
