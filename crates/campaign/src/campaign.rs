@@ -18,7 +18,9 @@ use pagetide_verdict::signed_rank::smallest_p;
 use crate::file::{Vocabulary, plain_name};
 use crate::plan::Cell;
 
-/// Seeds for each variant and cell where a campaign names no number and has at most six primary metrics.
+/// Seeds for each variant and cell where a campaign names no number and has at most six primary metrics. With so many, a metric
+/// beside the primary ones on which all seeds agree is decided as well, if at least one in six of those judged with it is as
+/// clear.
 pub const DEFAULT_SEEDS: u32 = 8;
 /// Fewest seeds with which a single primary metric can be decided.
 const FEWEST_SEEDS: u32 = 6;
@@ -294,6 +296,16 @@ impl FromStr for Observe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_number_of_seeds_decides_rows_on_which_all_agree() {
+        let clearest = smallest_p(u64::from(DEFAULT_SEEDS));
+        // Of six metrics judged beside the primary ones one is so clear.
+        let adjusted =
+            pagetide_verdict::adjust::benjamini_hochberg(&[clearest, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert!(adjusted[0] <= ALPHA, "{adjusted:?}");
+        assert_eq!(seeds_for(6), DEFAULT_SEEDS);
+    }
 
     #[test]
     fn looks_are_even_ascend_and_end_at_the_cap() {

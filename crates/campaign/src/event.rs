@@ -3,6 +3,7 @@
 use pagetide_quantity::Nanos;
 use pagetide_record::Pass;
 
+use crate::futility::Futile;
 use crate::plan::PlannedTrial;
 use pagetide_arena::Step;
 
@@ -49,6 +50,8 @@ pub enum Event<'a> {
         /// Seeds that will be.
         to: u32,
     },
+    /// The campaign ends early: all trials of its first seeds are invalid for one cause.
+    Futile(&'a Futile),
     /// The results were looked at, to see whether more trials are needed.
     Looked {
         /// Blocks that were looked at.
@@ -94,6 +97,7 @@ impl Event<'_> {
                     "after {blocks} seeds {decided} of {primaries} primary metrics are decided: {then}"
                 ))
             }
+            Self::Futile(futile) => Some(futile.sentence()),
             Self::Deepened { cells, from, to } => Some(format!(
                 "{cells} comparisons differ in a time that {from} observed seeds do not explain: observing {} to {to} as well",
                 from + 1

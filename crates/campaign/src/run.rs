@@ -14,12 +14,13 @@ use std::time::Instant;
 use pagetide_compare::CompareError;
 use pagetide_quantity::Nanos;
 use pagetide_record::{ArenaKind, Maker, Pass, Record, Subject};
-use pagetide_store::{CampaignNote, CellNote, Entry, Store, StoreError};
+use pagetide_store::{CampaignNote, CellNote, Entry, Row, Store, StoreError};
 
 use crate::campaign::{Campaign, Until};
 use crate::deepen::deepen;
 use crate::event::{Event, Tally, Watch};
 use crate::forecast::{Times, shortened};
+use crate::futility::{Futile, Futility};
 use crate::plan::{Cell, PlannedTrial};
 use crate::sampling::until_sure;
 use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Step, Trial};
@@ -30,6 +31,8 @@ pub struct Options<'a> {
     pub jobs: Option<usize>,
     /// Whether to run everything again, although there are records.
     pub fresh: bool,
+    /// Whether to run on although all trials of the first seeds are invalid for one cause.
+    pub keep_going: bool,
     /// The command line, for a shell; noted with the campaign.
     pub command: String,
     /// With what the records are made.
@@ -45,6 +48,8 @@ pub struct Outcome {
     pub tally: Tally,
     /// Whether it was stopped before its end.
     pub stopped: bool,
+    /// Why it was ended early where nobody asked for that.
+    pub futile: Option<Futile>,
 }
 
 /// Why a campaign cannot go on. What is stored stays.
@@ -130,6 +135,13 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let _lock = store.lock_campaign(&campaign.name)?;
     let mut run = Run::begin(campaign, arena, store, options, watch)?;
+    let sampling = &campaign.sampling;
+    let of_cell = campaign.variants.len() * sampling.repetitions.max(1) as usize;
+    run.futility = Futility::new(
+        run.cells.len() * of_cell,
+        sampling.until.cap(),
+        options.keep_going,
+    );
     let finished = match &campaign.sampling.until {
         Until::Blocks(blocks) | Until::Enough(blocks) => run.blocks(0..*blocks)?,
         Until::Sure { cap, looks } => until_sure(&mut run, *cap, looks)?,
@@ -139,6 +151,7 @@ pub fn run(
         tally: run.tally,
         note: run.note,
         stopped: !finished,
+        futile: run.futility.verdict().filter(|_| !finished),
     })
 }
 
@@ -308,7 +321,7 @@ fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     units.map(|entry| entry.unit + 1).max().unwrap_or(0)
 }
 
-/// Which of these trials have a record already, in their order. Records of trials that went wrong by accident do not
+/// The record that each of these trials has already, in their order; a valid one where there is one. Records of trials that went wrong by accident do not
 /// count; where results have noise, or everything is to be run afresh, only the campaign's own do. All trials with the
 /// same identity must be among them, for each needs a record of its own.
 fn found(
@@ -316,28 +329,23 @@ fn found(
     note: &CampaignNote,
     has_noise: bool,
     trials: &[KnownTrial],
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<Option<Row>>, StoreError> {
     let mut keys: Vec<String> = trials.iter().map(|trial| trial.key.clone()).collect();
     keys.sort_unstable();
     keys.dedup();
     let id = note.id();
     let own = has_noise || note.fresh;
-    let mut records: HashMap<String, usize> = HashMap::new();
+    let mut records: HashMap<String, Vec<Row>> = HashMap::new();
     for row in store.by_keys(&keys)? {
         if !row.accident && (!own || *row.campaign == *id) {
-            *records.entry(row.key).or_default() += 1;
+            records.entry(row.key.clone()).or_default().push(row);
         }
     }
-    Ok(trials
-        .iter()
-        .map(|trial| match records.get_mut(&trial.key) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                true
-            }
-            _ => false,
-        })
-        .collect())
+    for rows in records.values_mut() {
+        rows.sort_by_key(Row::is_valid);
+    }
+    let taken = |trial: &KnownTrial| records.get_mut(&trial.key).and_then(Vec::pop);
+    Ok(trials.iter().map(taken).collect())
 }
 
 /// The next trials, about [`AT_ONCE`]: all of a cell and block, which run next to each other, come together.
@@ -390,6 +398,8 @@ pub(crate) struct Run<'a> {
     needed: HashSet<Place>,
     /// Blocks that an earlier run of this campaign had.
     pub before: u32,
+    /// Whether it is of no use to go on.
+    futility: Futility,
 }
 
 impl<'a> Run<'a> {
@@ -428,6 +438,7 @@ impl<'a> Run<'a> {
             subjects,
             needed: HashSet::new(),
             before,
+            futility: Futility::of_search(),
         })
     }
 
@@ -451,18 +462,44 @@ impl<'a> Run<'a> {
             .filter_map(|(trial, found)| (!found).then_some(trial))
             .peekable();
         let mut is_first = true;
+        if todo.peek().is_some() && self.is_futile() {
+            return Ok(false);
+        }
         loop {
             let next = next_of(&mut todo)
                 .into_iter()
                 .map(|planned| ready(self.arena, planned, &mut self.tried))
                 .collect::<Result<Vec<_>, _>>()?;
             if !self.execute(&next, std::mem::take(&mut is_first))? {
+                self.is_futile();
                 return Ok(false);
             }
             if todo.peek().is_none() {
                 return Ok(true);
             }
         }
+    }
+
+    /// Whether the campaign ends here since it is of no use, which is said.
+    fn is_futile(&self) -> bool {
+        let futile = self.futility.verdict();
+        if let Some(futile) = &futile {
+            self.watch.event(&Event::Futile(futile));
+        }
+        futile.is_some()
+    }
+
+    /// Takes note of the record that a trial of the first seeds has.
+    fn saw(&mut self, planned: &PlannedTrial, row: &Row) -> Result<(), RunError> {
+        if planned.trial.pass == Pass::Timed && self.futility.asks(planned.block) {
+            let record = if row.is_valid() {
+                Record::default()
+            } else {
+                self.store.load(&row.id)?.into_record()
+            };
+            self.futility.saw(planned.block, &record);
+        }
+        Ok(())
     }
 
     /// Enters trials into the campaign's note, and learns which have records and how long the others take.
@@ -478,10 +515,13 @@ impl<'a> Run<'a> {
             }
             let found = found(self.store, &self.note, self.arena.has_noise(), &known)?;
             for (trial, found) in known.into_iter().zip(&found) {
+                if let Some(row) = found {
+                    self.saw(&trial.planned, row)?;
+                }
                 let cell = trial.subject.cell();
                 let asked = (&trial.subject, trial.planned.trial.takes);
                 self.times.learn(self.arena, self.store, asked, &cell)?;
-                if !found {
+                if found.is_none() {
                     let planned = &trial.planned;
                     let place = (planned.cell, planned.variant, planned.trial.pass);
                     // Trials of one place start from the same guest.
@@ -500,7 +540,7 @@ impl<'a> Run<'a> {
                     repetition: trial.planned.trial.repetition,
                 });
             }
-            all.extend(found);
+            all.extend(found.iter().map(Option::is_some));
         }
     }
 
@@ -547,6 +587,7 @@ impl<'a> Run<'a> {
                 tally: self.tally,
                 times: std::mem::take(&mut self.times),
                 waiting: std::mem::take(&mut self.waiting),
+                futility: self.futility.clone(),
                 failure: None,
             }),
             units: &units,
@@ -569,6 +610,7 @@ impl<'a> Run<'a> {
         self.tally = ledger.tally;
         self.times = ledger.times;
         self.waiting = ledger.waiting;
+        self.futility = ledger.futility;
         match ledger.failure {
             Some(failure) => Err(failure),
             None => Ok(!floor.ended.into_inner()),
@@ -615,6 +657,7 @@ struct Ledger {
     times: Times,
     /// How many trials of each cell have no record yet.
     waiting: BTreeMap<String, u64>,
+    futility: Futility,
     failure: Option<RunError>,
 }
 
@@ -698,6 +741,12 @@ impl Floor<'_> {
             ledger.times.boots.had(self.arena, &job.prepared);
             if let Some(waiting) = ledger.waiting.get_mut(&job.cell) {
                 *waiting -= 1;
+            }
+            if job.planned.trial.pass == Pass::Timed {
+                ledger.futility.saw(job.planned.block, record);
+                if ledger.futility.verdict().is_some() {
+                    self.ended.store(true, Ordering::Relaxed);
+                }
             }
             ledger.tally.ran += 1;
             ledger.tally.invalid += usize::from(!record.is_valid());

@@ -114,6 +114,7 @@ impl<'a, W: Watch> StateWriter<'a, W> {
                 }
                 tally(state, now);
             }
+            Event::Futile(futile) => say(state, futile.sentence()),
             Event::Deepened { cells, to, .. } => say(
                 state,
                 format!("{cells} comparisons are not explained yet: observing up to {to} seeds"),

@@ -86,6 +86,7 @@ impl<'a> Bench<'a> {
         let options = Options {
             jobs: Some(2),
             fresh: false,
+            keep_going: false,
             command: String::new(),
             maker: &maker,
         };

@@ -75,6 +75,7 @@ fn announced(campaign: &Campaign) -> usize {
     let options = Options {
         jobs: Some(1),
         fresh: false,
+        keep_going: false,
         command: "pagetide run".to_owned(),
         maker: &|_| Maker::default(),
     };

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pagetide_compare::bisected::BisectResult;
-use pagetide_compare::{Comparison, FailOn};
+use pagetide_compare::{Comparison, FailOn, Overall};
 use pagetide_report::format::{self, Style};
 use pagetide_report::paper;
 use pagetide_report::terminal::Options;
@@ -87,6 +87,14 @@ impl JudgedArgs {
             paper::check(scenarios).map_err(|why| Usage::error(why.to_string()))?;
         }
         Ok(())
+    }
+
+    /// How a command ends that has nothing to judge.
+    pub fn nothing(&self) -> End {
+        match Overall::Invalid.exit_code(self.fail_on()) {
+            0 => End::Done,
+            _ => End::Open,
+        }
     }
 
     /// Writes a comparison, with the search at whose end it stands, and says how the command ends.

@@ -83,6 +83,7 @@ impl<'a> Session<'a> {
         Options {
             jobs: self.lab.jobs(),
             fresh,
+            keep_going: false,
             command: shell(&typed()),
             maker: &maker,
         }

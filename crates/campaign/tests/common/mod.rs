@@ -268,6 +268,7 @@ impl Watch for Diary {
                 self.stored.fetch_add(1, Ordering::SeqCst);
                 format!("stored {number}")
             }
+            Event::Futile(futile) => futile.sentence(),
             Event::Deepened { from, to, .. } => format!("deepened from {from} to {to}"),
             Event::Looked {
                 blocks,
@@ -298,6 +299,7 @@ pub fn go(
     let options = Options {
         jobs: Some(jobs),
         fresh,
+        keep_going: false,
         command: "pagetide run test.toml".to_owned(),
         maker: &|_| Maker::default(),
     };

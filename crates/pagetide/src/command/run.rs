@@ -1,7 +1,7 @@
 //! `pagetide run`: a campaign file or scenarios, through the arena into the store, to a verdict.
 
 use anyhow::Result;
-use pagetide_campaign::{CONTROL, PATCHED, inert, run as run_campaign};
+use pagetide_campaign::{CONTROL, Options, PATCHED, inert, run as run_campaign};
 use pagetide_compare::{compare_note, medians, show_campaign};
 use pagetide_lab::vocabulary;
 use pagetide_report::terminal::{layout, next};
@@ -46,6 +46,9 @@ pub struct Args {
     /// Run everything again, including trials that have a record
     #[arg(long, help_heading = "Running")]
     fresh: bool,
+    /// Run all trials, even where those of the first seeds are all invalid for one reason
+    #[arg(long, help_heading = "Running")]
+    keep_going: bool,
     #[command(flatten)]
     campaign: CampaignArgs,
     #[command(flatten)]
@@ -83,12 +86,18 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     for text in inert(&campaign, arena.as_ref())? {
         session.progress.say(&text);
     }
-    let options = session.options(args.fresh);
+    let options = Options {
+        keep_going: args.keep_going,
+        ..session.options(args.fresh)
+    };
     let outcome = session.run(
         &campaign.name,
         |state| run_campaign(&campaign, arena.as_ref(), &mut store, &options, state),
         |outcome| outcome.stopped,
     )?;
+    if outcome.futile.is_some() {
+        return Ok(args.judged.nothing());
+    }
     if outcome.stopped {
         session.progress.say(&format!(
             "stopped: {} of {} trials have their records; the same command goes on from here",
