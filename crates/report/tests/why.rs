@@ -240,6 +240,12 @@ fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_on
         assert!(page.find("<h3 id=\"why\">").unwrap() < cells);
         let (null, bars) = waterfall(&page);
         let (last, steps) = bars[1..].split_last().unwrap();
+        // The longer of the two times is the longer bar: both begin at one place.
+        let first = &bars[0];
+        assert!((first.1 - last.1).abs() < 0.3, "{first:?} {last:?}");
+        let [time_a, time_b] = explanation.time;
+        assert_eq!(last.2 > first.2, time_b > time_a, "{first:?} {last:?}");
+        assert!((first.2 - null).abs() < 0.3 && first.2 - first.1 > 20.0);
         assert!(steps.len() >= explanation.findings.len() && steps.len() >= 2);
         let directions: Vec<&str> = steps.iter().map(|(class, ..)| class.as_str()).collect();
         assert!(
@@ -260,16 +266,8 @@ fn the_page_shows_the_reasons_below_the_verdicts_as_bars_that_begin_where_the_on
             );
             at = *end;
         }
-        // The other variant's time: all steps together, from no difference on.
-        let (begin, end) = if at > null {
-            (last.1, last.2)
-        } else {
-            (last.2, last.1)
-        };
-        assert!(
-            (begin - null).abs() < 0.3 && (end - at).abs() < 0.3,
-            "{last:?}"
-        );
+        // The other variant's time ends where all steps together do.
+        assert!((last.2 - at).abs() < 0.3, "{last:?}");
         // A step is as long as its effect: all have one scale.
         let scale = (at - null) / explanation.difference();
         for (finding, (_, left, right)) in explanation.findings.iter().zip(steps) {

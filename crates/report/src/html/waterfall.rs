@@ -1,4 +1,7 @@
 //! Where a difference in time comes from, as bars that begin where the one before ended: from A's time to B's.
+//!
+//! Both times begin at the left edge, so that the longer bar is the longer time. Where most of it is common to both, a mark says that
+//! a part of both bars is left out, or their difference could not be seen.
 
 use pagetide_compare::explain::{Answer, CellExplanation};
 use pagetide_quantity::Unit;
@@ -11,6 +14,11 @@ use crate::draw::quantity::{Scale, show};
 
 /// Width of the pictures.
 const WIDTH: f64 = 420.0;
+
+/// Width of what stands for the part that is left out of both times.
+const STUB: f64 = 44.0;
+/// Both times are drawn whole where the first is at most so many times what the steps span.
+const WHOLE: f64 = 2.0;
 
 /// A bar: from where to where, and its interval.
 struct Step {
@@ -40,14 +48,25 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
     let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), at| {
         (low.min(at), high.max(at))
     });
+    let is_whole = a <= WHOLE * (high - low);
+    // No time, which is where both bars begin.
+    let low = if is_whole { low.min(-a) } else { low };
     let span = (high - low).max(f64::MIN_POSITIVE);
-    let x = |at: f64| PAD + (at - low) / span * (WIDTH - 2.0 * PAD);
+    let left = if is_whole { PAD } else { PAD + STUB };
+    let x = |at: f64| left + (at - low) / span * (WIDTH - PAD - left);
+    let edge = if is_whole { x(-a) } else { PAD };
+    let edges = Edges { edge, is_whole };
     let name = |side: usize| text(about::name(input.comparison, side), 60);
     put!(
         out,
-        "<table class=\"waterfall\"><caption>Time, from {} to {}. A line is the interval of an effect over the observed seeds, at 95 %.</caption><tbody>\n",
+        "<table class=\"waterfall\"><caption>Time, from {} to {}.{} A line is the interval of an effect over the observed seeds, at 95 %.</caption><tbody>\n",
         name(BASELINE),
-        name(explained.column)
+        name(explained.column),
+        if is_whole {
+            ""
+        } else {
+            " Where two strokes cross both times, a part that is common to both is left out."
+        }
     );
     let mut row = |step: &Step, value: &str| {
         put!(
@@ -59,7 +78,7 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
                 ""
             },
             text(&step.name, 80),
-            picture(step, &x)
+            picture(step, edges, &x)
         );
     };
     let begin = Step {
@@ -94,9 +113,19 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
     out.push_str("</tbody></table>\n");
 }
 
+/// Where bars of whole times begin, and whether all of such a time is drawn.
+#[derive(Clone, Copy)]
+struct Edges {
+    edge: f64,
+    is_whole: bool,
+}
+
 /// A bar with its interval; `x` says where a difference from the baseline lies.
-fn picture(step: &Step, x: &dyn Fn(f64) -> f64) -> String {
-    let (from, to) = (x(step.from.min(step.to)), x(step.from.max(step.to)));
+fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
+    let (from, to) = match step.class {
+        "whole" => (edges.edge, x(step.to)),
+        _ => (x(step.from.min(step.to)), x(step.from.max(step.to))),
+    };
     let mut picture = format!(
         "<svg class=\"step {}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" aria-hidden=\"true\">\
          <path class=\"null\" d=\"M{1:.1} 0V{HEIGHT}\"/><rect class=\"effect\" x=\"{2:.1}\" y=\"4\" width=\"{3:.1}\" height=\"14\"/>",
@@ -111,6 +140,17 @@ fn picture(step: &Step, x: &dyn Fn(f64) -> f64) -> String {
         put!(
             picture,
             "<path class=\"whisker\" d=\"M{low:.1} 11H{high:.1}M{low:.1} 7V15M{high:.1} 7V15\"/>"
+        );
+    }
+    if step.class == "whole" && !edges.is_whole {
+        let at = edges.edge + STUB / 2.0;
+        put!(
+            picture,
+            "<path class=\"break\" d=\"M{:.1} 20L{:.1} 2M{:.1} 20L{:.1} 2\"/>",
+            at - 6.0,
+            at,
+            at,
+            at + 6.0
         );
     }
     picture.push_str("</svg>");
