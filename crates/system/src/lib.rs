@@ -1,4 +1,4 @@
-//! Access to the running kernel: files of `/proc`, memory mappings, clocks.
+//! Access to the running kernel: files of `/proc`, memory mappings, clocks, child processes.
 //!
 //! There is one reader for each file, one type for mapped memory and one function for each clock, so that guest, probes
 //! and controller read a file in the same way. Readers ignore lines that do not match the format. They never panic, and
@@ -6,6 +6,7 @@
 //!
 //! This crate depends on `quantity` only. Begin reading in [`Counters`] (files of names and numbers) and [`Mapping`].
 
+pub mod child;
 pub mod clock;
 pub mod counters;
 pub mod cpuinfo;
