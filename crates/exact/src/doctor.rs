@@ -13,6 +13,7 @@ use pagetide_quantity::command::{command, told};
 use pagetide_record::ArenaKind;
 
 use crate::emulator::Emulator;
+use crate::error::ExactError;
 use crate::memory;
 
 /// A guest that has not come up after this long does not come up.
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
-        emulator_piece(emulator.as_ref().map_err(ToString::to_string)),
+        emulator_piece(emulator.as_ref()),
         doctor::memory(),
         doctor::folder("cache", cache, "--cache DIR or PAGETIDE_CACHE"),
         doctor::folder("store", store, "--store DIR or PAGETIDE_STORE"),
@@ -43,30 +44,20 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     found.map(|found| found.of(ArenaKind::Exact)).into()
 }
 
-fn emulator_piece(found: Result<&Emulator, String>) -> Diagnosis {
+fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
     let name = "emulator";
     match found {
-        // Messages name their remedy themselves.
-        Err(why) => Diagnosis::new(name, State::Missing, why, "apt-get install qemu-system-x86"),
-        Ok(emulator) => match version(&emulator.version) {
-            Some(version) if version < (7, 2) => Diagnosis::new(
-                name,
-                State::Missing,
-                format!("{} is older than 7.2", emulator.version),
-                "install QEMU 7.2 or later, or name one with PAGETIDE_QEMU",
-            ),
-            _ => Diagnosis::works(name, format!("{} ({})", emulator.version, emulator.program)),
-        },
+        Err(why) => {
+            let remedy = match why {
+                ExactError::NoEmulator { .. } => "apt-get install qemu-system-x86",
+                _ => "install QEMU 7.2 or later, or name one with PAGETIDE_QEMU",
+            };
+            Diagnosis::new(name, State::Missing, why.to_string(), remedy)
+        }
+        Ok(emulator) => {
+            Diagnosis::works(name, format!("{} ({})", emulator.version, emulator.program))
+        }
     }
-}
-
-/// Major and minor version in a text such as `QEMU 7.2.22 (Debian …)`.
-fn version(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text
-        .split(|c: char| !c.is_ascii_digit() && c != '.')
-        .find(|word| word.contains('.'))?
-        .split('.');
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 fn kernels(cache: &Path) -> Diagnosis {
@@ -141,7 +132,7 @@ fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(
 
 /// Runs the firmware under this accelerator.
 fn runs_under(emulator: &Emulator, accelerator: &str) -> Result<(), String> {
-    let fault = |error: crate::ExactError| error.to_string();
+    let fault = |error: ExactError| error.to_string();
     let bios = memory::holding("pagetide-firmware", &firmware()).map_err(fault)?;
     let path = memory::path(bios.as_raw_fd());
     let own = ["-machine", "pc", "-m", "16", "-bios", &path];
@@ -164,7 +155,7 @@ fn ends_with(
     inherited: &[RawFd],
     code: i32,
 ) -> Result<(), String> {
-    let fault = |error: crate::ExactError| error.to_string();
+    let fault = |error: ExactError| error.to_string();
     let errors = memory::anonymous("pagetide-errors").map_err(fault)?;
     let common = [
         "-accel",
@@ -212,17 +203,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_the_emulator_writes_them() {
-        assert_eq!(version("QEMU 7.2.22 (Debian 1:7.2+dfsg-7)"), Some((7, 2)));
-        assert_eq!(version("QEMU 10.0.2"), Some((10, 0)));
-        assert_eq!(version("QEMU"), None);
-    }
-
-    #[test]
-    fn a_missing_emulator_is_named_with_the_command_that_mends_it() {
-        let Diagnosis { state, remedy, .. } = emulator_piece(Err("no".into()));
-        assert_eq!(state, State::Missing);
-        assert!(remedy.starts_with("apt-get install"));
+    fn an_emulator_that_runs_refuse_is_missing_and_named_with_what_mends_it() {
+        let piece = |why: &ExactError| emulator_piece(Err(why));
+        let program = "qemu".to_owned();
+        let none = piece(&ExactError::NoEmulator {
+            program: program.clone(),
+        });
+        assert_eq!(none.state, State::Missing);
+        assert!(none.remedy.starts_with("apt-get install"));
+        let version = "QEMU 2.0.0".to_owned();
+        let old = piece(&ExactError::EmulatorTooOld { program, version });
+        assert_eq!(old.state, State::Missing);
+        assert!(old.found.contains("QEMU 2.0.0") && old.remedy.contains("7.2"));
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
+use pagetide_system::child::{self, Failure, Limits};
 use serde_json::Value;
 
 use crate::clock::{self, Clock};
@@ -16,6 +17,25 @@ use crate::processor::Processor;
 
 /// The emulator's program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Major and minor number of the oldest version that counts instructions as trials need it.
+const OLDEST: (u32, u32) = (7, 2);
+
+/// Major and minor number in a text such as `QEMU 7.2.22 (Debian …)`.
+fn numbers(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .find(|word| word.contains('.'))?
+        .split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The first line of what a program printed that is not empty.
+fn first_line(printed: &[u8]) -> String {
+    let text = String::from_utf8_lossy(printed);
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty());
+    first.unwrap_or_default().to_owned()
+}
 
 /// The emulator on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,28 +47,41 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Asks the installed emulator for its version. `PAGETIDE_QEMU` names another program.
+    /// Asks the installed emulator for its version, and refuses one that is older than [`OLDEST`]. `PAGETIDE_QEMU` names another
+    /// program.
     pub fn find() -> Result<Self, ExactError> {
         let program = std::env::var("PAGETIDE_QEMU").unwrap_or_else(|_| PROGRAM.to_owned());
-        let output = Command::new(&program)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|_| ExactError::NoEmulator {
-                program: program.clone(),
-            })?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let version = text.lines().next().unwrap_or_default().trim().to_owned();
-        if !version.starts_with("QEMU emulator version") {
-            return Err(ExactError::EmulatorVersion {
-                program,
-                said: version,
-            });
+        Self::ask(program, &Limits::QUICK)
+    }
+
+    fn ask(program: String, limits: &Limits<'_>) -> Result<Self, ExactError> {
+        let output = match child::run(child::command(&program).arg("--version"), limits) {
+            Ok(output) => output,
+            Err(Failure::Start(cause)) if cause.kind() == io::ErrorKind::NotFound => {
+                return Err(ExactError::NoEmulator { program });
+            }
+            Err(failure) => {
+                let why = failure.to_string();
+                return Err(ExactError::EmulatorSilent { program, why });
+            }
+        };
+        let said = first_line(&output.stdout);
+        let Some(version) = said.strip_prefix("QEMU emulator version ") else {
+            if !said.is_empty() {
+                return Err(ExactError::EmulatorVersion { program, said });
+            }
+            let why = match first_line(&output.stderr).as_str() {
+                "" => format!("said nothing ({})", output.status),
+                errors => format!("said `{errors}` ({})", output.status),
+            };
+            return Err(ExactError::EmulatorSilent { program, why });
+        };
+        let version = format!("QEMU {version}");
+        match numbers(&version) {
+            Some(numbers) if numbers >= OLDEST => Ok(Self { program, version }),
+            Some(_) => Err(ExactError::EmulatorTooOld { program, version }),
+            None => Err(ExactError::EmulatorVersion { program, said }),
         }
-        Ok(Self {
-            program,
-            version: version.replace("QEMU emulator version ", "QEMU "),
-        })
     }
 
     /// Whether the emulator that sent this event goes by the clock it was given.
@@ -75,28 +108,18 @@ impl Emulator {
         let clock = Clock::new()?;
         let mut fds = inherited.to_vec();
         fds.push(clock.fd());
-        // SAFETY: takes no arguments and writes no memory.
-        let parent = unsafe { libc::getpid() };
-        let mut command = Command::new(&self.program);
+        let mut command = child::command(&self.program);
         command
             .args(arguments)
             .envs([clock.variable()])
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr);
-        // A signal typed at the terminal is ours to handle: the trial is ended by us, in order.
-        command.process_group(0);
         // SAFETY: between fork and exec only async-signal-safe calls are made, on descriptors that stay open until then,
         // and nothing is allocated.
         unsafe {
             command.pre_exec(move || {
-                // However this process ends, the emulator ends with it.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 // A trial is short: huge pages cost more to clear than they save.
                 libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
-                if libc::getppid() != parent {
-                    return Err(io::Error::from_raw_os_error(libc::ECANCELED));
-                }
                 for fd in &fds {
                     libc::fcntl(*fd, libc::F_SETFD, 0);
                 }
@@ -105,8 +128,8 @@ impl Emulator {
         }
         let processor = Processor::take();
         let spawned = match &processor {
-            Some(processor) => processor.on(|| command.spawn()),
-            None => command.spawn(),
+            Some(processor) => processor.on(|| child::start(&mut command)),
+            None => child::start(&mut command),
         };
         spawned
             .map(|child| Running {
@@ -128,7 +151,7 @@ impl Emulator {
 /// A running emulator; killed and reaped when dropped.
 #[derive(Debug)]
 pub struct Running {
-    child: Child,
+    child: child::Running,
     /// Left when the child is reaped: it is dropped after.
     _processor: Option<Processor>,
 }
@@ -141,13 +164,12 @@ impl Running {
 
     /// Whether it ended, and how.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        self.child.ended().ok().flatten()
     }
 
     /// Kills it and waits for its end.
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
     }
 
     /// Kills it, and lets its memory be taken down while the caller goes on.
@@ -159,12 +181,6 @@ impl Running {
     /// Waits for its end.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -214,6 +230,78 @@ impl Wiring {
         Self {
             arguments,
             inherited: vec![region, console, trial],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_the_emulator_writes_them() {
+        assert_eq!(numbers("QEMU 7.2.22 (Debian 1:7.2+dfsg-7)"), Some((7, 2)));
+        assert_eq!(numbers("QEMU 10.0.2"), Some((10, 0)));
+        assert_eq!(numbers("QEMU"), None);
+    }
+
+    /// What comes of asking a script for its version.
+    fn asked(script: &str) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("qemu");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut limits = Limits::QUICK;
+        if script.contains("sleep") {
+            limits.time = Duration::from_millis(200);
+        }
+        let asked = Emulator::ask(path.display().to_string(), &limits);
+        asked
+            .map(|emulator| emulator.version)
+            .map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn an_emulator_that_is_too_old_or_none_is_refused() {
+        let version = |version: &str| asked(&format!("echo 'QEMU emulator version {version}'"));
+        assert_eq!(version("7.2.22 (Debian)").unwrap(), "QEMU 7.2.22 (Debian)");
+        assert_eq!(version("10.0.2").unwrap(), "QEMU 10.0.2");
+        for old in ["2.0.0", "7.1.9", "0.15.1"] {
+            let why = version(old).unwrap_err();
+            assert!(
+                why.contains(&format!("QEMU {old}")) && why.contains("7.2 or later"),
+                "{why}"
+            );
+        }
+        for odd in ["git", "x.y"] {
+            let why = version(odd).unwrap_err();
+            assert!(why.contains("not a version"), "{why}");
+        }
+        let why = asked("echo 'GNU bash, version 5.2'").unwrap_err();
+        assert!(why.contains("`GNU bash, version 5.2`"), "{why}");
+    }
+
+    #[test]
+    fn an_emulator_that_floods_hangs_or_breaks_is_named_with_what_it_did() {
+        for (script, words) in [
+            ("exec cat /dev/zero", "printed more than 64 KiB"),
+            ("exec cat /dev/zero >&2", "printed more than 64 KiB"),
+            ("exec sleep 1000", "had not ended after 0.2 s"),
+            (
+                "echo 'cannot map segment' >&2; exit 127",
+                "`cannot map segment`",
+            ),
+            ("kill -9 $$", "signal: 9"),
+        ] {
+            let why = asked(script).unwrap_err();
+            assert!(
+                why.contains(words) && why.contains("/qemu") && !why.contains("``"),
+                "{script}: {why}"
+            );
         }
     }
 }

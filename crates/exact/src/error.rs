@@ -16,9 +16,29 @@ pub enum ExactError {
         /// The program that was looked for.
         program: String,
     },
-    /// The emulator is too old or too odd.
+    /// The emulator does not answer when it is asked for its version.
     #[error(
-        "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later"
+        "{program} --version {why}: try it by hand (does `ulimit -a` leave it too little?), or name another emulator with PAGETIDE_QEMU"
+    )]
+    EmulatorSilent {
+        /// The program.
+        program: String,
+        /// What became of it.
+        why: String,
+    },
+    /// The emulator is too old.
+    #[error(
+        "{program} is {version}, which is too old: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
+    )]
+    EmulatorTooOld {
+        /// The program.
+        program: String,
+        /// Its version.
+        version: String,
+    },
+    /// The emulator is none, or a build that does not say its version.
+    #[error(
+        "{program} says `{said}`, which is not a version this arena knows: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
     )]
     EmulatorVersion {
         /// The program.

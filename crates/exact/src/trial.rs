@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -25,6 +25,7 @@ use pagetide_record::record::Results;
 use pagetide_record::wire::{Kind, Phase, Place};
 use pagetide_record::{Machine, Pass, RecordWriter, Subject, Wall};
 use pagetide_scenario::Needs;
+use pagetide_system::child::{self, Limits};
 
 use serde_json::json;
 
@@ -564,17 +565,21 @@ pub fn filesystem(size: Bytes) -> Result<Vec<u8>, ExactError> {
         .set_len(size.0)
         .map_err(io("sizing", "a file system image"))?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), image.as_raw_fd());
-    let made = Command::new("mke2fs")
+    let mut command = child::command("mke2fs");
+    command
         .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-U", "70616765-7469-6465-2d65-786163740000"])
         .args(["-O", "^has_journal,^metadata_csum,^resize_inode"])
         .args(["-E", "hash_seed=70616765-7469-6465-2d65-786163740001,lazy_itable_init=1,nodiscard,root_owner=0:0"])
         .arg(&path)
         .env("E2FSPROGS_FAKE_TIME", "1767225600")
         .env("MKE2FS_CONFIG", "/dev/null")
-        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|why| fault(format!("mke2fs cannot be run ({why})")))?;
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    let limits = Limits {
+        time: Duration::from_mins(2),
+        ..Limits::QUICK
+    };
+    let made =
+        child::run(&mut command, &limits).map_err(|failure| fault(format!("mke2fs {failure}")))?;
     if !made.status.success() {
         return Err(fault(format!(
             "mke2fs said `{}`",
