@@ -1,8 +1,10 @@
 //! Debian packages, fetched through the machine's apt.
 //!
-//! `sources.rs` reads the machine's mirrors from its apt, `state.rs` runs apt with a private state, `select.rs` chooses
-//! among the packages of an archive. [`Archive`] is a trait, so the choice can be tested without a network.
+//! `sources.rs` asks it for the mirrors the machine already uses, `state.rs` runs apt in a folder of its own, `sandbox.rs`
+//! knows as which user it fetches, `select.rs` chooses among what an archive offers. The archive is a trait so that choosing
+//! is tested without any network.
 
+mod sandbox;
 mod select;
 mod sources;
 mod state;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::command::{command, told};
+use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::need::MissingOptions;
@@ -269,9 +270,17 @@ fn parts_beside(names: &[String]) -> String {
     }
 }
 
-/// The remedy for an error of writing to the cache.
-fn remedy(source: &io::Error) -> &'static str {
+/// The remedy for an error of reading or writing the cache.
+pub fn remedy(source: &io::Error) -> &'static str {
+    if [Errno::MFILE, Errno::NFILE].contains(&Errno::from_io_error(source).unwrap_or(Errno::IO)) {
+        return "raise the limit of open files (`ulimit -n`)";
+    }
     match source.kind() {
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit of file sizes (`ulimit -f`), or set PAGETIDE_CACHE to a folder on another file system"
+        }
+        io::ErrorKind::OutOfMemory => "free memory, or raise its limit (`ulimit -v`)",
+        io::ErrorKind::WouldBlock => "raise the limit of processes (`ulimit -u`)",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space, remove kernels no longer needed, or set PAGETIDE_CACHE to a folder on another disk"
         }

@@ -46,6 +46,7 @@ mod resolve;
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]
 mod sample;
+mod scratch;
 mod source_package;
 mod stage;
 mod step;
@@ -56,7 +57,7 @@ mod version;
 pub use cache::{Cache, cache_root};
 pub use config::{Config, Setting};
 pub use digest::Digest;
-pub use error::KernelError;
+pub use error::{KernelError, remedy};
 pub use image::{BuildId, Image};
 pub use kernel::{Kernel, Origin};
 pub use kernel_ref::{FORMS, KernelRef, Suite, forms};
@@ -67,6 +68,7 @@ pub use modules::Module;
 pub use need::{MissingOption, MissingOptions, Need};
 pub use packages::PackageSet;
 pub use resolve::Freshness;
+pub use scratch::Scratch;
 pub use source_package::SourcePackage;
 pub use step::{Step, Watch};
 pub use stop::Stop;

@@ -17,6 +17,7 @@ use crate::kernel_ref::Suite;
 use crate::lock::Lock;
 use crate::remote::{is_stale, update};
 use crate::resolve::Freshness;
+use crate::scratch::Scratch;
 use crate::step::{Step, Watch};
 use pagetide_quantity::nearest;
 
@@ -101,12 +102,9 @@ impl Cache {
             }
             return contents(&folder);
         }
-        let fresh = all.join("new");
-        let _ = fs::remove_dir_all(&fresh);
-        let (debs, tars) = (fresh.join("debs"), fresh.join("tars"));
-        for folder in [&debs.join("partial"), &tars] {
-            fs::create_dir_all(folder).map_err(KernelError::cache("making", folder))?;
-        }
+        let fresh = Scratch::new(self)?;
+        let (debs, tars) = (fresh.inner("debs")?, fresh.inner("tars")?);
+        fresh.inner("debs/partial")?;
         let mut apt = self.apt(set.suite.as_ref().map(Suite::as_str), watch)?;
         if is_stale(&apt, freshness) {
             update(&mut apt, watch)?;
@@ -115,17 +113,13 @@ impl Cache {
             package: format!("{} and what they depend on", set.names.join(", ")),
             bytes: None,
         });
-        let done = fetch(&apt, &set.names, &debs).and_then(|()| {
-            for file in sorted(&debs, "deb")? {
-                self.stop().check()?;
-                take_out(&file, &tars, MOST_DATA)?;
-            }
-            let _ = fs::remove_dir_all(&folder);
-            fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))
-        });
-        // Removed in any case, also after an error.
-        let _ = fs::remove_dir_all(&fresh);
-        done?;
+        fetch(&apt, &set.names, &debs)?;
+        for file in sorted(&debs, "deb")? {
+            self.stop().check()?;
+            take_out(&file, &tars, MOST_DATA)?;
+        }
+        let _ = fs::remove_dir_all(&folder);
+        fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))?;
         contents(&folder)
     }
 }

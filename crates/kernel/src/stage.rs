@@ -1,12 +1,10 @@
-//! A kernel being added to the cache. Files are written to a locked temporary folder and digested at the same time;
-//! then the folder is renamed to the kernel's digest. If the process dies, the folder is no longer locked, and the next
-//! start removes it.
+//! A kernel being added to the cache. Files are written to a temporary folder and digested at the same time; then the
+//! folder is renamed to the kernel's digest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
@@ -20,6 +18,7 @@ use crate::kernel::{Kernel, Origin};
 use crate::lock::Lock;
 use crate::modules::Modules;
 use crate::pin::Pins;
+use crate::scratch::Scratch;
 use crate::stop::Stop;
 
 /// Names of the files in a kernel's folder.
@@ -37,9 +36,8 @@ pub mod names {
 /// A temporary folder of the cache that is being filled.
 #[derive(Debug)]
 pub struct Stage {
-    folder: PathBuf,
+    scratch: Scratch,
     kernels: PathBuf,
-    _lock: Lock,
     sums: BTreeMap<String, String>,
     /// The source of the files, for messages.
     origin: PathBuf,
@@ -49,35 +47,11 @@ pub struct Stage {
 impl Stage {
     /// Creates an empty temporary folder inside `cache`. Messages name `origin` as the source of the files.
     pub fn new(cache: &Cache, origin: &Path) -> Result<Self, KernelError> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let root = cache.root();
-        let tmp = root.join("tmp");
-        let gate_path = root.join("lock");
-        // Held until the new folder is locked, so that no cleanup takes it for abandoned.
-        let gate = Lock::wait(&gate_path).map_err(KernelError::cache("locking", &gate_path))?;
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_nanos();
-        let name = format!(
-            "{}-{}-{now}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let folder = tmp.join(name);
-        fs::create_dir_all(&folder).map_err(KernelError::cache("making", &folder))?;
-        let lock = Lock::try_existing(&folder).map_err(KernelError::cache("locking", &folder))?;
-        drop(gate);
-        let lock = lock.ok_or_else(|| {
-            KernelError::cache("locking", &folder)(io::Error::other(
-                "another process holds a folder just made",
-            ))
-        })?;
         let sums = BTreeMap::new();
         Ok(Self {
-            folder,
+            scratch: Scratch::new(cache)?,
             kernels: root.join("kernels"),
-            _lock: lock,
             sums,
             origin: origin.to_owned(),
             stop: cache.stop().clone(),
@@ -90,19 +64,12 @@ impl Stage {
             return;
         };
         Pins::of(root).clean();
-        let Ok(entries) = fs::read_dir(root.join("tmp")) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            if let Ok(Some(_abandoned)) = Lock::try_existing(&entry.path()) {
-                let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
-            }
-        }
+        Scratch::clean(root);
     }
 
     /// The path of the folder. Scratch files in it must be removed before [`Self::finish`].
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.scratch.folder()
     }
 
     /// Sets the file that messages name from now on.
@@ -117,7 +84,7 @@ impl Stage {
 
     /// Stores the contents of `from` as the file `name`; `what` describes it in messages.
     pub fn put(&mut self, name: &str, from: &mut dyn Read, what: &str) -> Result<(), KernelError> {
-        let path = self.folder.join(name);
+        let path = self.folder().join(name);
         let write_error = |e| KernelError::cache("writing", &path)(e);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(write_error)?;
@@ -153,7 +120,7 @@ impl Stage {
     /// If the cache already has this kernel and it is undamaged, that one is returned and the new folder is removed.
     pub fn finish(mut self, origin: Origin) -> Result<Kernel, KernelError> {
         let image =
-            Image::open(&self.folder.join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;
+            Image::open(&self.folder().join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;
         if !self.has(names::CONFIG) {
             let config = image
                 .built_in_config()
@@ -166,14 +133,14 @@ impl Stage {
                 "the built-in configuration",
             )?;
         }
-        let config_path = self.folder.join(names::CONFIG);
+        let config_path = self.folder().join(names::CONFIG);
         let config = fs::read(&config_path).map_err(KernelError::cache("reading", &config_path))?;
         if Config::parse(&String::from_utf8_lossy(&config)).is_empty() {
             return Err(KernelError::NoConfig {
                 path: self.origin.clone(),
             });
         }
-        let modules = Modules::scan(&self.folder.join(names::MODULES))?;
+        let modules = Modules::scan(&self.folder().join(names::MODULES))?;
         if let Some(release) = modules
             .release()
             .filter(|release| release != image.release())
@@ -209,20 +176,20 @@ impl Stage {
     /// Flushes all files to disk before the folder is renamed, so that a power failure cannot leave an incomplete
     /// kernel.
     fn sync(&self) -> Result<(), KernelError> {
-        let synced = File::open(&self.folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
-        synced.map_err(KernelError::cache("writing", &self.folder))
+        let synced = File::open(self.folder()).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
+        synced.map_err(KernelError::cache("writing", self.folder()))
     }
 
     /// Renames the folder to `target`. If another process has added the same kernel, that one stays.
     fn place(self, target: &Path) -> Result<(), KernelError> {
         fs::create_dir_all(&self.kernels).map_err(KernelError::cache("making", &self.kernels))?;
-        match fs::rename(&self.folder, target) {
+        match fs::rename(self.folder(), target) {
             Ok(()) => Ok(()),
             Err(_) if whole(target).is_ok() => Ok(()),
             Err(_) if target.exists() => {
                 // The existing kernel is incomplete, which a rename never causes: replace it.
                 fs::remove_dir_all(target).map_err(KernelError::cache("removing", target))?;
-                fs::rename(&self.folder, target).map_err(KernelError::cache("making", target))
+                fs::rename(self.folder(), target).map_err(KernelError::cache("making", target))
             }
             Err(e) => Err(KernelError::cache("making", target)(e)),
         }
@@ -250,11 +217,4 @@ fn whole(folder: &Path) -> Result<Kernel, KernelError> {
     let kernel = Kernel::open(folder)?;
     kernel.verify()?;
     Ok(kernel)
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        // After the rename the folder no longer exists, and this does nothing.
-        let _ = fs::remove_dir_all(&self.folder);
-    }
 }

@@ -1,19 +1,28 @@
 //! apt with a private state: its lists, caches and downloads are separate from the machine's, and nothing is installed.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::JoinHandle;
+use std::process::{Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use pagetide_system::child::{self, Failure, Limits};
+
 use crate::apt::Archive;
+use crate::apt::sandbox::Sandbox;
 use crate::deb::Control;
 use crate::error::KernelError;
 use crate::lock::Lock;
 use crate::stop::Stop;
 
-/// How apt's programs are started.
+/// Longest run time of a program that fetches: a source at 10 KB/s.
+const FETCHING: Duration = Duration::from_hours(6);
+/// Longest run time of a program that reads files of this machine.
+const ASKING: Duration = Duration::from_mins(5);
+/// Most bytes that a program prints: all packages of a suite with their descriptions are 60 MB.
+const MOST_PRINTED: usize = 128 << 20;
+
+/// Where apt's programs are found.
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
     /// The folder of the programs; empty means the usual search path.
@@ -44,7 +53,7 @@ impl Programs {
         } else {
             self.folder.join(program)
         };
-        let mut command = Command::new(path);
+        let mut command = child::command(path);
         command
             .args(arguments)
             .current_dir(at)
@@ -53,52 +62,27 @@ impl Programs {
         if let Some(config) = config {
             command.env("APT_CONFIG", config);
         }
-        let fault = |cause| KernelError::NoApt {
-            package: "Debian's kernels".to_owned(),
-            program: program.to_owned(),
-            cause,
+        let limits = Limits {
+            time: if program == "apt-get" {
+                FETCHING
+            } else {
+                ASKING
+            },
+            output: MOST_PRINTED,
+            stop: &|| self.stop.is_set(),
         };
-        let child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(fault)?;
-        self.finished(child)?.map_err(fault)
-    }
-
-    /// Waits for a program and returns its output. The program is killed if the stop flag is set.
-    fn finished(&self, mut child: Child) -> Result<io::Result<Output>, KernelError> {
-        fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                if let Some(mut pipe) = pipe {
-                    let _ = pipe.read_to_end(&mut bytes);
-                }
-                bytes
-            })
-        }
-        let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-        let mut pause = Duration::from_millis(1);
-        let status = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) => {}
-                Err(cause) => return Ok(Err(cause)),
-            }
-            if let Err(stopped) = self.stop.check() {
-                // Its child processes end when they find their pipes closed; they are not waited for.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(stopped);
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(50));
-        };
-        Ok(Ok(Output {
-            status,
-            stdout: stdout.join().unwrap_or_default(),
-            stderr: stderr.join().unwrap_or_default(),
-        }))
+        child::run(&mut command, &limits).map_err(|failure| match failure {
+            Failure::Stopped => KernelError::Stopped,
+            Failure::Start(cause) => KernelError::NoApt {
+                package: "Debian's kernels".to_owned(),
+                program: program.to_owned(),
+                cause,
+            },
+            failure => KernelError::Apt {
+                attempt: format!("finish `{program} {}`", arguments.join(" ")),
+                said: failure.to_string(),
+            },
+        })
     }
 }
 
@@ -110,16 +94,22 @@ pub struct Apt {
     /// The requested lines of sources; `sources.list` has those that could be fetched.
     asked: String,
     programs: Programs,
+    sandbox: Sandbox,
     lock: Lock,
 }
 
 /// The file whose lock marks a state as in use.
 const HELD: &str = "held";
-/// The file with the requested sources.
+/// The folder of lists that are being fetched.
+const PARTIAL_LISTS: &str = "lists/partial";
+/// The file with the sources asked for.
 const ASKED: &str = "asked.list";
 
-/// The machine's settings for fetching (proxies, time-outs, validity checks) are adopted, except these: they would
-/// fetch more than package lists, or belong to other commands.
+/// What settings begin with that say as which user apt fetches.
+const SANDBOX: &str = "APT::Sandbox";
+
+/// Settings of the machine that apply to fetching (proxies, time-outs, validity checks) are taken over; these are not:
+/// they would fetch more than lists of packages, or belong to other commands.
 const NOT_TAKEN: [&str; 3] = [
     "Acquire::IndexTargets",
     "Acquire::Languages",
@@ -147,17 +137,18 @@ impl Apt {
             );
             return Err(KernelError::cache("making", folder)(cause));
         }
-        for inner in ["lists/partial", "cache/archives/partial"] {
+        for inner in [PARTIAL_LISTS, "cache/archives/partial"] {
             let path = folder.join(inner);
             fs::create_dir_all(&path).map_err(KernelError::cache("making", &path))?;
         }
         let lock_path = folder.join(HELD);
         let lock = Lock::wait(&lock_path).map_err(KernelError::cache("locking", &lock_path))?;
-        let apt = Self {
+        let mut apt = Self {
             folder: folder.to_owned(),
             place: place.to_owned(),
             asked: sources.to_owned(),
             programs,
+            sandbox: Sandbox::default(),
             lock,
         };
         if fs::read_to_string(apt.path(ASKED)).ok().as_deref() != Some(sources) {
@@ -167,7 +158,9 @@ impl Apt {
             apt.write(ASKED, sources)?;
         }
         apt.write("status", "")?;
-        apt.write("apt.conf", &apt.config(&apt.machine_settings()?))?;
+        let machine = apt.machine_settings()?;
+        apt.write("apt.conf", &apt.config(&machine))?;
+        apt.sandbox = Sandbox::of(&machine);
         Ok(apt)
     }
 
@@ -190,19 +183,19 @@ impl Apt {
         }
     }
 
-    /// The machine's settings for fetching, as lines of an apt.conf.
+    /// The machine's own settings for fetching and for the user that fetches, as lines of an apt.conf.
     fn machine_settings(&self) -> Result<String, KernelError> {
         let output = self.programs.run(
             "apt-config",
             None,
-            &["dump", "Acquire"],
+            &["dump", "Acquire", SANDBOX],
             &self.folder,
             Stdio::null(),
         )?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let taken = text.lines().filter(|line| {
             let key = line.split_whitespace().next().unwrap_or_default();
-            key.starts_with("Acquire::")
+            (key.starts_with("Acquire::") || key.starts_with(SANDBOX))
                 && !key.ends_with("::")
                 && !line.ends_with("\"\";")
                 && !NOT_TAKEN.iter().any(|not| key.starts_with(not))
@@ -233,7 +226,6 @@ impl Apt {
              Dir::Log \"{folder}\";\n\
              APT::Architecture \"amd64\";\n\
              APT::Architectures {{ \"amd64\"; }};\n\
-             APT::Sandbox::User \"root\";\n\
              APT::Update::Error-Mode \"any\";\n\
              Acquire::AllowInsecureRepositories \"0\";\n\
              Acquire::AllowWeakRepositories \"0\";\n\
@@ -361,6 +353,14 @@ impl Drop for Apt {
         for name in ["cache/pkgcache.bin", "cache/srcpkgcache.bin"] {
             let _ = fs::remove_file(self.path(name));
         }
+        // Where it was stopped, half a list lies there.
+        for entry in fs::read_dir(self.path(PARTIAL_LISTS))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -368,6 +368,8 @@ impl Drop for Apt {
 fn its_words(errors: &str, status: &str) -> String {
     let marked: Vec<&str> = errors
         .lines()
+        // Where apt's own user may not go, apt fetches as root and says so. That is no reason for anything.
+        .filter(|line| !line.contains("performed unsandboxed"))
         .filter_map(|line| {
             line.strip_prefix("E: ")
                 .or_else(|| line.strip_prefix("W: "))
@@ -462,12 +464,15 @@ impl Archive for Apt {
 
     fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError> {
         let id = format!("{}={}", package.package, package.version);
-        self.run(
-            &format!("fetch {id}"),
-            "apt-get",
-            &["-q", "download", "--", &id],
-            into,
-        )?;
+        {
+            let _lent = self.sandbox.lend(into);
+            self.run(
+                &format!("fetch {id}"),
+                "apt-get",
+                &["-q", "download", "--", &id],
+                into,
+            )?;
+        }
         let entries = fs::read_dir(into).map_err(KernelError::cache("reading", into))?;
         let file = entries
             .flatten()
@@ -597,6 +602,81 @@ mod tests {
             .lines()
             .rfind(|line| line.starts_with("Acquire::AllowInsecure"));
         assert_eq!(last, Some("Acquire::AllowInsecureRepositories \"0\";"));
+    }
+
+    #[test]
+    fn downloaders_run_as_the_user_that_the_machine_names() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (dump, line) in [
+            (DUMP, None),
+            (
+                "echo 'APT::Sandbox::User \"fetch\";'",
+                Some("APT::Sandbox::User \"fetch\";"),
+            ),
+        ] {
+            let programs = programs(bin.path(), &[("apt-config", dump)]);
+            Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+            let config = fs::read_to_string(state.path().join("apt.conf")).unwrap();
+            let mut lines = config.lines();
+            assert_eq!(lines.find(|line| line.contains("Sandbox::User")), line);
+        }
+    }
+
+    #[test]
+    fn apt_gives_its_folders_to_its_own_user_where_this_process_is_root() {
+        use std::os::unix::fs::MetadataExt;
+        let users = fs::read_to_string("/etc/passwd").unwrap();
+        let own = users.lines().find_map(|line| line.strip_prefix("_apt:x:"));
+        let Some(number) = own.filter(|_| rustix::process::geteuid().is_root()) else {
+            return pagetide_testing::skip(
+                pagetide_testing::Need::Root,
+                "it needs root and the user _apt",
+            );
+        };
+        let state = tempfile::tempdir().unwrap();
+        let sources = "deb file:/no-such-archive sid main\n";
+        let mut apt = Apt::open(state.path(), "sid", sources, Programs::default()).unwrap();
+        // There is nothing to fetch: what counts is whom apt meant to send.
+        apt.update().unwrap_err();
+        let owner = fs::metadata(state.path().join(PARTIAL_LISTS))
+            .unwrap()
+            .uid();
+        assert_eq!(Some(&*owner.to_string()), number.split(':').next());
+    }
+
+    #[test]
+    fn an_apt_that_floods_is_ended_and_named() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let get = "exec cat /dev/zero";
+        let programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", get)]);
+        let mut apt = Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        let text = apt.update().unwrap_err().to_string();
+        assert!(
+            text.contains("apt-get -q update") && text.contains("printed more than"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn half_a_list_goes_when_apt_is_stopped() {
+        let (bin, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let get = "echo half > $(dirname $APT_CONFIG)/lists/partial/list; exec sleep 1000";
+        let mut programs = programs(bin.path(), &[("apt-config", DUMP), ("apt-get", get)]);
+        let half = state.path().join(PARTIAL_LISTS).join("list");
+        let flag = Arc::new(AtomicBool::new(false));
+        programs.stop = Stop::by(Arc::clone(&flag));
+        let mut apt = Apt::open(state.path(), "sid", "deb x\n", programs).unwrap();
+        let seen = half.clone();
+        let watcher = std::thread::spawn(move || {
+            while !seen.is_file() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            flag.store(true, Ordering::Relaxed);
+        });
+        assert!(matches!(apt.update(), Err(KernelError::Stopped)));
+        watcher.join().unwrap();
+        drop(apt);
+        assert!(!half.exists());
     }
 
     #[test]
