@@ -341,3 +341,29 @@ impl KernelError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_about_a_cache_fits_what_the_system_said() {
+        for (errno, word) in [
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::NFILE, "ulimit -n"),
+            (Errno::FBIG, "ulimit -f"),
+            (Errno::NOMEM, "ulimit -v"),
+            (Errno::AGAIN, "ulimit -u"),
+            (Errno::NOSPC, "free some space"),
+            (Errno::DQUOT, "free some space"),
+            (Errno::ROFS, "writable"),
+            (Errno::NOTDIR, "a file stands"),
+            (Errno::IO, "a folder that works"),
+        ] {
+            let said = remedy(&errno.into());
+            assert!(said.contains(word), "{errno}: {said}");
+            let is_space = matches!(errno, Errno::NOSPC | Errno::DQUOT);
+            assert_eq!(said.contains("space"), is_space, "{errno}: {said}");
+        }
+    }
+}

@@ -66,7 +66,13 @@ pub(crate) fn foretell(
     if !is_built(campaign) {
         return Ok(kernels);
     }
-    let foretold = workshop(cache, options).foretell(&orders(campaign))?;
+    let workshop = workshop(cache, options);
+    let foretold = workshop.foretell(&orders(campaign))?;
+    if foretold.iter().any(Foretold::is_to_build)
+        && let Err(why) = workshop.needs()
+    {
+        say(&why.to_string());
+    }
     for (mut variant, foretold) in std::mem::take(&mut campaign.variants)
         .into_iter()
         .zip(foretold)

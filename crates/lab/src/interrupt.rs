@@ -44,6 +44,8 @@ impl Interrupt {
                         io::stderr(),
                         "pagetide: stopped: what is stored stays, and the same command goes on from here"
                     );
+                    // The kernel ends our children with us, but not theirs.
+                    pagetide_system::child::kill_all();
                     low_level::exit(code().map_or(code_of(SIGTERM), i32::from));
                 }
             })?;

@@ -20,5 +20,6 @@ pub use building::Builds;
 pub use error::LabError;
 pub use interrupt::{Interrupt, code as interrupt_code};
 pub use lab::{Lab, Say};
+pub use pagetide_system::limits::file_size_is_an_error;
 pub use question::{KnownReferences, QuestionError, ReferencesQuestion};
 pub use vocabulary::{facts, vocabulary};

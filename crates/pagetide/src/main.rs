@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use pagetide_quantity::command::carry;
 
 fn main() -> ExitCode {
+    pagetide_lab::file_size_is_an_error();
     clap_complete::CompleteEnv::with_factory(cli::definition).complete();
     exit::of(|| {
         let cli = cli::parse()?;

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod bisect;
+mod build_kills;
 mod causes;
+mod children;
 mod commands;
 #[allow(dead_code, reason = "tests without a guest use the rest")]
 mod common;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pagetide_kernel::{Cache, Freshness, KernelError, Lock};
+use pagetide_kernel::{Cache, Freshness, KernelError, Lock, Scratch};
 
 use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
@@ -42,7 +42,6 @@ pub fn open(
     // One at a time: two that unpack the same would each take a minute and a gigabyte.
     let gate = sources.join("lock");
     let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
-    clean(&sources);
     if freshness == Freshness::Pinned
         && let Some(found) = pinned()
     {
@@ -99,13 +98,10 @@ pub fn config(
     fs::create_dir_all(&sources).map_err(SourceError::cache("making", &sources))?;
     let gate = sources.join("lock");
     let _gate = Lock::wait(&gate).map_err(SourceError::cache("locking", &gate))?;
-    clean(&sources);
-    let fresh = sources.join("new");
-    fs::create_dir_all(&fresh).map_err(SourceError::cache("making", &fresh))?;
+    let fresh = Scratch::new(cache)?;
     let mut watch_kernel = |step: &pagetide_kernel::Step| watch(&BuildStep::Kernel(step.clone()));
-    let fetched = cache.fetch_config(suite, series, &fresh, freshness, &mut watch_kernel);
-    clean(&sources);
-    match fetched {
+    let package = fresh.inner("package")?;
+    match cache.fetch_config(suite, series, &package, freshness, &mut watch_kernel) {
         Ok((version, text)) => {
             let text = format!("# linux-config-{series} {version}\n{text}");
             write(&config_file(cache, suite, series), text.as_bytes())?;
@@ -131,22 +127,13 @@ fn fetch(
     series: &str,
     watch: &mut pagetide_kernel::Watch,
 ) -> Result<PathBuf, SourceError> {
-    let fresh = sources.join("new");
-    let (package, unpacked) = (fresh.join("package"), fresh.join("unpacked"));
-    for folder in [&package, &unpacked] {
-        fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))?;
-    }
+    let fresh = Scratch::new(cache)?;
+    let (package, unpacked) = (fresh.inner("package")?, fresh.inner("unpacked")?);
     let fetched = cache.fetch_source(suite, series, &package, watch)?;
     let top = cache.unpack_source(&fetched.file, &unpacked, watch)?;
     let folder = sources.join(format!("linux-source-{series}_{}", fetched.version));
     fs::create_dir_all(&folder).map_err(SourceError::cache("making", &folder))?;
     let tree = folder.join("tree");
     fs::rename(&top, &tree).map_err(SourceError::cache("making", &tree))?;
-    clean(sources);
     Ok(folder)
-}
-
-/// Removes what an interrupted fetch left behind. The caller holds the gate.
-fn clean(sources: &Path) {
-    let _ = fs::remove_dir_all(sources.join("new"));
 }

@@ -26,7 +26,7 @@ pub enum SourceError {
         cause: io::Error,
     },
     /// The cache could not be used.
-    #[error("{attempt} {} stopped ({cause}): free some space, or set PAGETIDE_CACHE to a folder that works", path.display())]
+    #[error("{attempt} {} stopped ({cause}): {}", path.display(), pagetide_kernel::remedy(cause))]
     Cache {
         /// What was being done.
         attempt: &'static str,

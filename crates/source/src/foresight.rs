@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::SourceError;
 use crate::recipe::Recipe;
+use crate::step::Watch;
 use crate::tree::write;
 use crate::variants::{Order, OrderError, is_judged_alone};
 use crate::workshop::Workshop;
@@ -48,6 +49,13 @@ pub enum Foreseen {
         /// About how long building takes once it is here.
         about: Duration,
     },
+}
+
+impl Foretold {
+    /// Whether something must be built.
+    pub fn is_to_build(&self) -> bool {
+        matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, Foreseen::Built(_)))
+    }
 }
 
 impl Foreseen {
@@ -161,12 +169,25 @@ pub(crate) fn of_folder(
 
 impl Workshop {
     /// Says what building the kernels of variants would come to. Nothing is built and nothing is fetched. Fails where
-    /// [`Workshop::deliver`] would fail before it builds.
+    /// [`Workshop::deliver`] would fail before it fetches or builds, except for want of programs.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
     )]
     pub fn foretell(&self, orders: &[Order]) -> Result<Vec<Foretold>, OrderError> {
+        self.foretell_telling(orders, &mut |_| {})
+    }
+
+    /// The same; `watch` is told where another process is waited for.
+    #[allow(
+        clippy::result_large_err,
+        reason = "it is made once, and ends the command"
+    )]
+    pub(crate) fn foretell_telling(
+        &self,
+        orders: &[Order],
+        watch: &mut Watch,
+    ) -> Result<Vec<Foretold>, OrderError> {
         let mut there = BTreeSet::new();
         let mut baseline: Option<String> = None;
         let must = is_judged_alone(orders);
@@ -179,7 +200,7 @@ impl Workshop {
             let foreseen = order
                 .kernel
                 .parse()
-                .and_then(|recipe| self.foresee(&recipe, &mut there));
+                .and_then(|recipe| self.foresee(&recipe, &mut there, watch));
             all.push(match foreseen {
                 Ok(foresight) => {
                     let name = match &foresight.state {

@@ -3,13 +3,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+use std::time::Duration;
 
 use pagetide_kernel::{Digest, Stop};
+use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 use crate::step::{BuildStep, Watch};
 use crate::tree::{Files, Tree};
+
+/// Longest run time of git: a checkout of the kernel over a slow network file system.
+const PATIENCE: Duration = Duration::from_hours(1);
+/// Most bytes that git prints: the names of six million commits.
+const MOST_PRINTED: usize = 256 << 20;
 
 /// A revision of a git tree.
 #[derive(Debug, Clone)]
@@ -56,6 +63,7 @@ impl Revision {
                 &["-C", &text(folder)],
                 &["diff", "--quiet", "HEAD", "--"],
                 None,
+                &Stop::default(),
             )?;
             if status.status.code() == Some(1) {
                 watch(&BuildStep::Note(format!(
@@ -120,6 +128,7 @@ impl Revision {
             &["read-tree", "--reset", "-u", &self.commit],
             &format!("write {}", self.name),
             Some(&index),
+            stop,
         )?;
         if stop.is_set() {
             return Err(SourceError::Stopped);
@@ -147,7 +156,7 @@ fn git(
     arguments: &[&str],
     attempt: &str,
 ) -> Result<String, SourceError> {
-    git_with(folder, place, arguments, attempt, None)
+    git_with(folder, place, arguments, attempt, None, &Stop::default())
 }
 
 fn git_with(
@@ -156,8 +165,9 @@ fn git_with(
     arguments: &[&str],
     attempt: &str,
     index: Option<&Path>,
+    stop: &Stop,
 ) -> Result<String, SourceError> {
-    let output = run(folder, place, arguments, index)?;
+    let output = run(folder, place, arguments, index, stop)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
@@ -180,8 +190,9 @@ fn run(
     place: &[&str],
     arguments: &[&str],
     index: Option<&Path>,
+    stop: &Stop,
 ) -> Result<Output, SourceError> {
-    let mut command = Command::new("git");
+    let mut command = child::command("git");
     for name in [
         "GIT_DIR",
         "GIT_WORK_TREE",
@@ -206,10 +217,18 @@ fn run(
     if let Some(index) = index {
         command.env("GIT_INDEX_FILE", index);
     }
-    command.output().map_err(|cause| SourceError::Git {
-        attempt: "be started".to_owned(),
-        said: cause.to_string(),
-        path: folder.to_owned(),
+    let limits = Limits {
+        time: PATIENCE,
+        output: MOST_PRINTED,
+        stop: &|| stop.is_set(),
+    };
+    child::run(&mut command, &limits).map_err(|failure| match failure {
+        Failure::Stopped => SourceError::Stopped,
+        failure => SourceError::Git {
+            attempt: "do its work".to_owned(),
+            said: format!("it {failure}"),
+            path: folder.to_owned(),
+        },
     })
 }
 

@@ -10,6 +10,7 @@
 //! patches are read).
 
 mod apply;
+mod clean;
 mod config;
 mod debian;
 mod diff;

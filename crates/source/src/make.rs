@@ -1,15 +1,15 @@
 //! Running make: cut off from the network, ended with all its children when it should stop or when we die.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pagetide_kernel::{Lock, Stop};
-use rustix::process::{Pid, Signal};
+use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 
@@ -17,6 +17,14 @@ use crate::error::SourceError;
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long make has to end in order: it removes what is half made.
 const ORDERLY: Duration = Duration::from_millis(900);
+/// Longest run time of make.
+const LONGEST: Duration = Duration::from_hours(24);
+/// Most bytes that make prints: a build of all modules with warnings prints a few megabytes.
+const MOST_PRINTED: usize = 256 << 20;
+/// Longest line of it in bytes; the rest of a longer one is the next line.
+const LONGEST_LINE: u64 = 64 << 10;
+/// Lines that are read before the first of them is looked at.
+const LINES_AHEAD: usize = 1024;
 
 /// How a build is kept from the network and from outliving us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,14 +65,9 @@ fn works(wrapper: &[&str]) -> bool {
     let Some((program, arguments)) = wrapper.split_first() else {
         return false;
     };
-    Command::new(program)
-        .args(arguments)
-        .arg("true")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    let mut command = child::command(program);
+    command.args(arguments).arg("true");
+    child::run(&mut command, &Limits::QUICK).is_ok_and(|output| output.status.success())
 }
 
 /// How make is run.
@@ -100,9 +103,9 @@ impl Make<'_> {
         variables: &[(&str, String)],
         line: &mut dyn FnMut(&str),
     ) -> Result<bool, SourceError> {
-        let fault = |error| SourceError::cache("starting make in", self.out)(error);
+        let fault = |error| SourceError::cache("running make in", self.out)(error);
         let (reader, writer) = io::pipe().map_err(fault)?;
-        let child = self.spawn(targets, variables, writer).map_err(fault)?;
+        let mut running = self.spawn(targets, variables, writer).map_err(fault)?;
         let mut log = BufWriter::new(
             File::options()
                 .create(true)
@@ -110,12 +113,12 @@ impl Make<'_> {
                 .open(&self.log)
                 .map_err(SourceError::cache("writing", &self.log))?,
         );
-        let mut running = Running { child };
-        let (told, lines) = mpsc::channel::<String>();
+        let (told, lines) = mpsc::sync_channel::<String>(LINES_AHEAD);
         std::thread::spawn(move || {
             let mut reader = BufReader::new(reader);
             let mut bytes = Vec::new();
-            while reader
+            while (&mut reader)
+                .take(LONGEST_LINE)
                 .read_until(b'\n', &mut bytes)
                 .is_ok_and(|count| count > 0)
             {
@@ -126,29 +129,37 @@ impl Make<'_> {
                 bytes.clear();
             }
         });
+        let (began, mut printed) = (Instant::now(), 0);
         let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
             match lines.recv_timeout(GLANCE) {
                 Ok(text) => {
+                    printed += text.len();
                     writeln!(log, "{text}").map_err(SourceError::cache("writing", &self.log))?;
                     line(&text);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    let status = running.child.wait().map_err(fault)?;
+                    let status = running.wait().map_err(fault)?;
                     return self.outcome(status);
                 }
             }
             if self.stop.is_set() {
-                running.end();
+                running.end(ORDERLY);
                 return Err(SourceError::Stopped);
+            }
+            if printed > MOST_PRINTED {
+                return Err(fault(Failure::TooMuch(MOST_PRINTED).into()));
+            }
+            if began.elapsed() > LONGEST {
+                return Err(fault(Failure::TooLong(LONGEST).into()));
             }
             // A child that was left behind may hold the pipe: it is not waited for.
             match ended {
                 Some((status, at)) if at.elapsed() > ORDERLY => return self.outcome(status),
                 Some(_) => {}
                 None => {
-                    let status = running.child.try_wait().map_err(fault)?;
+                    let status = running.ended().map_err(fault)?;
                     ended = status.map(|status| (status, Instant::now()));
                 }
             }
@@ -169,9 +180,9 @@ impl Make<'_> {
         targets: &[&str],
         variables: &[(&str, String)],
         output: io::PipeWriter,
-    ) -> io::Result<Child> {
+    ) -> io::Result<child::Running> {
         let mut words = self.isolation.wrapper.iter().copied().chain(["make"]);
-        let mut command = Command::new(words.next().unwrap_or("make"));
+        let mut command = child::command(words.next().unwrap_or("make"));
         command
             .args(words)
             .arg("-C")
@@ -195,22 +206,7 @@ impl Make<'_> {
             .stdin(Stdio::from(self.lock.share()?))
             .stdout(output.try_clone()?)
             .stderr(output);
-        // A signal typed at the terminal is ours to handle: the build is ended by us, in order.
-        command.process_group(0);
-        let parent = rustix::process::getpid();
-        // SAFETY: between fork and exec only two system calls are made, and nothing is allocated.
-        unsafe {
-            command.pre_exec(move || {
-                // However this process ends, the build ends with it.
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                if rustix::process::getppid() == Some(parent) {
-                    Ok(())
-                } else {
-                    Err(io::Error::from_raw_os_error(libc::ECANCELED))
-                }
-            });
-        }
-        command.spawn()
+        child::start(&mut command)
     }
 }
 
@@ -221,36 +217,3 @@ const IDENTITY: [(&str, &str); 4] = [
     ("KBUILD_BUILD_HOST", "pagetide"),
     ("KBUILD_BUILD_VERSION", "1"),
 ];
-
-/// A running make; ended with its children when dropped.
-struct Running {
-    child: Child,
-}
-
-impl Running {
-    fn signal(&self, signal: Signal) {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            let _ = rustix::process::kill_process_group(group, signal);
-        }
-    }
-
-    /// Ends it: in order, so that make removes what is half made, else by force.
-    fn end(&mut self) {
-        self.signal(Signal::TERM);
-        let began = Instant::now();
-        while began.elapsed() < ORDERLY && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(GLANCE);
-        }
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.end();
-        }
-    }
-}

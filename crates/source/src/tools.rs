@@ -1,10 +1,9 @@
 //! What building a kernel needs of this machine.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use pagetide_kernel::Digest;
+use pagetide_system::child::{self, Limits};
 
 use crate::error::SourceError;
 
@@ -55,8 +54,8 @@ pub fn remedy(missing: &[MissingProgram]) -> String {
     format!("apt-get install {}", packages.join(" "))
 }
 
-/// An error that names all that is missing at once.
-pub(crate) fn check() -> Result<(), SourceError> {
+/// An error that names all that is missing at once, with the one command that installs it.
+pub fn check() -> Result<(), SourceError> {
     let missing = missing();
     if missing.is_empty() {
         return Ok(());
@@ -76,20 +75,9 @@ fn find(path: &Path, program: &str) -> Option<PathBuf> {
 }
 
 fn has_header(gcc: &Path, header: &str) -> bool {
-    let child = Command::new(gcc)
-        .args(["-fsyntax-only", "-xc", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut child) = child else {
-        return false;
-    };
-    if let Some(mut input) = child.stdin.take() {
-        // A compiler that has ended already says so by its status.
-        let _ = writeln!(input, "#include <{header}>");
-    }
-    child.wait().is_ok_and(|status| status.success())
+    let mut command = child::command(gcc);
+    command.args(["-fsyntax-only", "-include", header, "-xc", "/dev/null"]);
+    child::run(&mut command, &Limits::QUICK).is_ok_and(|output| output.status.success())
 }
 
 /// The compiler in use.
@@ -108,8 +96,8 @@ impl Compiler {
         let cached = find(path.as_ref(), "ccache").is_some();
         let command = if cached { "ccache gcc" } else { "gcc" };
         let said = |program: &str| {
-            let output = Command::new(program).arg("--version").output();
-            output.map_or_else(
+            let mut command = child::command(program);
+            child::run(command.arg("--version"), &Limits::QUICK).map_or_else(
                 |_| String::new(),
                 |output| {
                     let text = String::from_utf8_lossy(&output.stdout);

@@ -3,6 +3,7 @@
 use pagetide_kernel::Digest;
 
 use crate::error::SourceError;
+use crate::foresight::Foretold;
 use crate::recipe::Recipe;
 use crate::step::{BuildStep, Watch};
 use crate::workshop::{BuiltKernel, Workshop};
@@ -57,6 +58,15 @@ impl Workshop {
         say: &dyn Fn(&str),
     ) -> Result<Vec<Delivery>, OrderError> {
         let mut watch = |step: &BuildStep| say(&step.to_string());
+        // All that can be refused without the source is refused before anything is fetched.
+        let foretold = self.foretell_telling(orders, &mut watch)?;
+        let to_build = foretold.iter().position(Foretold::is_to_build);
+        if let Some(order) = to_build.and_then(|place| orders.get(place)) {
+            self.needs().map_err(|source| OrderError {
+                name: order.name.clone(),
+                source,
+            })?;
+        }
         self.check_all(orders, &mut watch)?;
         let mut baseline: Option<Digest> = None;
         let mut all = Vec::new();

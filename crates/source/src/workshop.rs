@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
 use serde::{Deserialize, Serialize};
 
+use crate::clean;
 use crate::config::{self, Options};
 use crate::debian;
 use crate::error::SourceError;
@@ -50,8 +51,8 @@ pub struct Workshop {
 const PACE: Duration = Duration::from_secs(5);
 
 /// A source, ready to be patched and built.
-struct OpenSource {
-    tree: Tree,
+pub(crate) struct OpenSource {
+    pub tree: Tree,
     /// What it is in full: `debian:6.12 6.12.117-1~deb12u1`, or a tree's name and commit.
     id: String,
 }
@@ -76,6 +77,11 @@ impl Workshop {
             isolation: None,
             needs: tools::check,
         }
+    }
+
+    /// Fails where a program that a build needs is not there, and names all of them.
+    pub fn needs(&self) -> Result<(), SourceError> {
+        (self.needs)()
     }
 
     /// Bytes that sources and builds take of the cache.
@@ -115,7 +121,7 @@ impl Workshop {
         if let Some(built) = self.remembered(&key, &job.what, watch) {
             return Ok(built);
         }
-        (self.needs)()?;
+        self.needs()?;
         let built = self.make(&job, watch)?;
         self.remember(&key, &built)?;
         Ok(built)
@@ -155,10 +161,12 @@ impl Workshop {
     }
 
     /// What building a recipe would come to; `there` holds build folders that will be there by then, and takes this one.
+    /// `watch` is told where another process is waited for.
     pub(crate) fn foresee(
         &self,
         recipe: &Recipe,
         there: &mut BTreeSet<PathBuf>,
+        watch: &mut Watch,
     ) -> Result<Foresight, SourceError> {
         let mut quiet = |_: &BuildStep| {};
         let ours = recipe.config.is_none();
@@ -199,7 +207,7 @@ impl Workshop {
             };
             return Ok(at(words, state));
         }
-        let tree = Tree::take(&folder, &id, self.cache.stop(), &mut quiet)?;
+        let tree = Tree::take(&folder, &id, self.cache.stop(), watch)?;
         let job = job(recipe, asked, OpenSource { tree, id })?;
         let key = self.key(&job.opened.id, &job.files, &job.asked.all);
         let built = self.remembered(&key, &job.what, &mut quiet);
@@ -214,6 +222,9 @@ impl Workshop {
         let stop = self.cache.stop();
         match source {
             SourceRef::Debian { suite, series, .. } => {
+                if debian::here(&self.cache, suite, series).is_none() {
+                    self.needs()?;
+                }
                 let (folder, version) =
                     debian::open(&self.cache, suite, series, self.freshness, watch)?;
                 let id = format!("{source} {version}");
@@ -296,7 +307,10 @@ impl Workshop {
         write(&folder.join("used"), b"")?;
         room::changed(&folder);
         room::make(&self.cache, self.limit, &[&folder, tree.folder()]);
+        // Of a process that was killed while it tried a clean folder.
+        let _ = fs::remove_dir_all(folder.join(clean::KEPT));
         mend(&folder)?;
+        let is_kept = out.join(".config").is_file();
         tree.bring_to(&job.files)?;
         let isolation = self.isolation.get_or_insert_with(|| {
             let isolation = Isolation::find();
@@ -334,6 +348,12 @@ impl Workshop {
         write(&marker, b"")?;
         let objects =
             configure(&make, &folder, job).and_then(|()| compile(&make, &folder, job, watch));
+        let objects = match objects {
+            Err(why) if is_kept && clean::may_help(&why) => {
+                clean::build(&make, &folder, job, why, watch)
+            }
+            other => other,
+        };
         if !matches!(objects, Err(SourceError::Stopped)) {
             fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))?;
         }
@@ -402,10 +422,10 @@ fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceE
 }
 
 /// All that one build is made of.
-struct Job {
+pub(crate) struct Job {
     /// In words: source, and the subject of its patches.
-    what: String,
-    opened: OpenSource,
+    pub what: String,
+    pub opened: OpenSource,
     series: Series,
     /// Files that differ from the source.
     files: Files,
@@ -456,7 +476,7 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
 }
 
 /// Makes the configuration, unless it is there from the same options and the same Kconfig files.
-fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
+pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     let asked = config::text(&job.asked.all);
     let kconfigs: Vec<_> = job
         .files
@@ -467,7 +487,7 @@ fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
         })
         .collect();
     let stamp = Digest::of(format!("{asked}{kconfigs:?}").as_bytes()).to_string();
-    let stamp_file = folder.join("configured");
+    let stamp_file = folder.join(CONFIGURED);
     let result = make.out.join(".config");
     if result.is_file() && fs::read_to_string(&stamp_file).is_ok_and(|known| known == stamp) {
         return Ok(());
@@ -507,8 +527,16 @@ fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     write(&stamp_file, stamp.as_bytes())
 }
 
+/// The file of a build folder that says from which options it was configured: it is there once that is done.
+pub(crate) const CONFIGURED: &str = "configured";
+
 /// Compiles and links; returns how many objects were compiled.
-fn compile(make: &Make, folder: &Path, job: &Job, watch: &mut Watch) -> Result<usize, SourceError> {
+pub(crate) fn compile(
+    make: &Make,
+    folder: &Path,
+    job: &Job,
+    watch: &mut Watch,
+) -> Result<usize, SourceError> {
     let known = folder.join("objects");
     let all: Option<usize> = fs::read_to_string(&known)
         .ok()
@@ -575,12 +603,19 @@ fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
 
 /// Puts right what a build that was killed left half made. make takes a file for whole that is younger than what it is made
 /// from; but Kbuild writes how a file was made (`.FILE.cmd`) only after the file is whole, so one that is younger than its own
-/// `.cmd` is half made.
+/// `.cmd` is half made. What was there when the configuration was done is whole. A folder in which configuring itself was cut
+/// short is emptied: there are files that several programs make together, and one of two tells nothing of the other.
 fn mend(folder: &Path) -> Result<(), SourceError> {
     let marker = folder.join("building");
-    let Ok(began) = fs::metadata(&marker).and_then(|data| data.modified()) else {
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
+    let Ok(began) = modified(&marker) else {
         return Ok(());
     };
+    let Ok(configured) = modified(&folder.join(CONFIGURED)) else {
+        clean::empty(&folder.join("out"))?;
+        return fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker));
+    };
+    let began = began.max(configured);
     let mut young: BTreeMap<PathBuf, SystemTime> = BTreeMap::new();
     let mut folders = vec![folder.join("out")];
     while let Some(folder) = folders.pop() {
@@ -621,7 +656,6 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
             }
         }
     }
-    let _ = fs::remove_file(folder.join("configured"));
     fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))
 }
 

@@ -13,12 +13,14 @@ use crate::variants::Order;
 #[path = "../../kernel/tests/sample/mod.rs"]
 mod sample;
 
-/// Options with a word for a value are taken, `CONFIG_ABSENT` is not. A line of source that begins with `//` is a comment,
+/// One program makes two files of a parser, and looks for the first of them only. Options with a word for a value are taken, `CONFIG_ABSENT` is not. A line of source that begins with `//` is a comment,
 /// `fault` does not compile, `slow` takes a minute.
 const MAKEFILE: &str = r#"
 RELEASE := 6.12.0-pagetide
 allnoconfig:
-	@mkdir -p $(O)
+	@mkdir -p $(O)/scripts
+	@test -e $(O)/scripts/parser.tab.h || { : > $(O)/scripts/parser.tab.h; : > $(O)/scripts/parser.tab.c; }
+	@test -e $(O)/scripts/parser.tab.c || { echo "cc1: fatal error: parser.tab.c: No such file"; exit 1; }
 	@grep -v ABSENT $(KCONFIG_ALLCONFIG) > $(O)/.config
 olddefconfig:
 	@echo "CONFIG_DEFAULTED=y" >> $(O)/.config
@@ -30,6 +32,7 @@ $(O)/arch/x86/boot/bzImage: $(OBJECTS) $(O)/.config
 	@mkdir -p $(O)/arch/x86/boot $(O)/include/config
 	@echo $(RELEASE) > $(O)/include/config/kernel.release
 	@cat boot.bin $(OBJECTS) > $@
+mm/%.o: $(O)/mm/%.o ;
 $(O)/mm/%.o: mm/%.c
 	@mkdir -p $(O)/mm
 	@echo "  CC      mm/$*.o"
@@ -381,6 +384,166 @@ fn what_a_killed_build_left_half_made_is_made_again() {
     let again = bench.build(&base).unwrap();
     assert_eq!(again.kernel.digest, whole.kernel.digest);
     assert_eq!(fs::read_to_string(&object).unwrap(), "one\ntwo\nthree\n");
+}
+
+/// Leaves one of the two files that one program makes together, as if they were made long ago.
+fn poison(folder: &Path) {
+    fs::remove_file(folder.join("out/scripts/parser.tab.c")).unwrap();
+    for file in ["parser.tab.h", ".parser.tab.h.cmd"] {
+        let path = folder.join("out/scripts").join(file);
+        let file = fs::File::create(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    let bench = folder.ancestors().nth(2).unwrap();
+    fs::remove_dir_all(bench.join("built")).unwrap();
+}
+
+#[test]
+fn a_folder_in_which_configuring_was_cut_short_is_made_again() {
+    let mut bench = Bench::new();
+    let base = bench.recipe(&[]);
+    let whole = bench.build(&base).unwrap();
+    let folder = bench.only_build();
+    poison(&folder);
+    fs::remove_file(folder.join("configured")).unwrap();
+    fs::write(folder.join("building"), "").unwrap();
+    let again = bench.build(&base).unwrap();
+    assert_eq!(again.kernel.digest, whole.kernel.digest);
+    assert!(
+        !bench
+            .said
+            .iter()
+            .any(|line| line.contains("kept build folder")),
+        "{:?}",
+        bench.said
+    );
+    assert!(!folder.join("building").exists());
+}
+
+#[test]
+fn a_build_that_fails_in_a_kept_folder_is_tried_in_a_clean_one_before_the_user_is_told() {
+    let mut bench = Bench::new();
+    let base = bench.recipe(&[]);
+    let whole = bench.build(&base).unwrap();
+    let folder = bench.only_build();
+    poison(&folder);
+    fs::remove_file(folder.join("configured")).unwrap();
+    let again = bench.build(&base).unwrap();
+    assert_eq!(again.kernel.digest, whole.kernel.digest);
+    let tries = |bench: &Bench| {
+        let told = bench.said.iter();
+        told.filter(|line| line.contains("kept build folder"))
+            .count()
+    };
+    assert_eq!(tries(&bench), 1, "{:?}", bench.said);
+
+    // A file that make believes to be up to date, and that is not.
+    fs::create_dir(folder.join("out/mm/.vmscan.o.cmd.new")).unwrap();
+    let cmd = folder.join("out/mm/.vmscan.o.cmd");
+    fs::remove_file(&cmd).unwrap();
+    fs::rename(folder.join("out/mm/.vmscan.o.cmd.new"), &cmd).unwrap();
+    let more = bench.recipe(&[&diff("vmscan", "more")]);
+    bench.build(&more).unwrap();
+    assert_eq!(tries(&bench), 1, "{:?}", bench.said);
+    assert!(cmd.is_file() && !folder.join("kept").exists());
+}
+
+#[test]
+fn an_error_of_a_patch_is_told_after_one_object_in_a_clean_folder_and_the_kept_folder_stays() {
+    let mut bench = Bench::new();
+    let base = bench.recipe(&[]);
+    bench.build(&base).unwrap();
+    let folder = bench.only_build();
+    let stamp = |file: &str| {
+        fs::metadata(folder.join("out/mm").join(file))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
+    let kept = stamp("swap.o");
+    let faulty = bench.recipe(&[&diff("vmscan", "fault")]);
+    let error = bench.build(&faulty).unwrap_err().to_string();
+    assert!(
+        error.contains("mm/vmscan.c:2:1: error: a fault") && error.contains("@@ -1,1 +1,2 @@"),
+        "{error}"
+    );
+    assert!(
+        bench
+            .said
+            .iter()
+            .any(|line| line.starts_with("mm/vmscan.o failed")),
+        "{:?}",
+        bench.said
+    );
+    assert_eq!(stamp("swap.o"), kept);
+    assert!(!folder.join("kept").exists());
+    let right = bench.recipe(&[&diff("vmscan", "right")]);
+    bench.build(&right).unwrap();
+    assert_eq!(bench.objects(), Some(1), "{:?}", bench.said);
+}
+
+#[test]
+fn what_a_plan_refuses_is_refused_before_anything_is_fetched_and_all_that_is_missing_is_named() {
+    let bench = Bench::new();
+    let order = |name: &str, kernel: String| Order {
+        name: name.to_owned(),
+        kernel,
+        is_kernel_alone: true,
+    };
+    let source = "source:debian:6.12";
+    let patch = |name: &str, text: &str| {
+        let path = bench.root.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let cut = patch(
+        "cut.patch",
+        "--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1,3 +1,4 @@\n one\n",
+    );
+    let good = patch("good.patch", &diff("vmscan", "more"));
+    // Fetching is what a flag that is set would end.
+    bench.stop.store(true, Ordering::Relaxed);
+    let refused = |patched: &str, needs: fn() -> Result<(), SourceError>| {
+        let mut workshop = bench.workshop();
+        workshop.needs = needs;
+        let orders = [
+            order("base", source.to_owned()),
+            order("patched", patched.to_owned()),
+        ];
+        let plan = workshop
+            .foretell(&orders)
+            .map_err(|why| why.source.to_string());
+        let run = workshop.deliver(&orders, &|| false, &|_| {}).unwrap_err();
+        (plan.err(), run.source)
+    };
+    for text in [
+        format!("{source},patch:{cut}"),
+        format!("{source},patch:/no/such.patch"),
+        format!("{source},config:/no/such.config,patch:{good}"),
+    ] {
+        let (plan, run) = refused(&text, || Ok(()));
+        assert!(
+            !matches!(run, SourceError::Stopped),
+            "{text} was fetched for"
+        );
+        assert_eq!(plan, Some(run.to_string()));
+    }
+    let lacking = || {
+        Err(SourceError::NoTools {
+            missing: "flex, bison".to_owned(),
+            remedy: "apt-get install flex bison".to_owned(),
+        })
+    };
+    let (plan, run) = refused(&format!("{source},patch:{good}"), lacking);
+    assert_eq!(plan, None);
+    assert!(matches!(run, SourceError::NoTools { .. }), "{run}");
+    // What is in order goes on to fetch.
+    let (_, run) = refused(&format!("{source},patch:{good}"), || Ok(()));
+    let is_stopped = matches!(
+        run,
+        SourceError::Stopped | SourceError::Kernel(pagetide_kernel::KernelError::Stopped)
+    );
+    assert!(is_stopped, "{run}");
 }
 
 #[test]

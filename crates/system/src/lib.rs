@@ -12,6 +12,7 @@ pub mod counters;
 pub mod cpuinfo;
 pub mod free;
 pub mod idle;
+pub mod limits;
 mod mapping;
 pub mod maps;
 pub mod meminfo;

@@ -4,7 +4,7 @@
 //! (`apt-get download`) must be that user's before; of one that is not, apt fetches as root instead.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
 /// The user where the machine names none. Source: apt.conf(5), `APT::Sandbox::User`.
@@ -51,7 +51,7 @@ impl Drop for Lent<'_> {
             return;
         };
         let own = |path: &Path| {
-            let _ = std::os::unix::fs::lchown(path, Some(0), Some(0));
+            let _ = lchown(path, Some(0), Some(0));
         };
         own(folder);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -78,6 +78,8 @@ fn number(config: &str, users: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     const USERS: &str = "root:x:0:0:root:/root:/bin/sh\n_apt:x:42:65534::/nonexistent:/bin/false\n\

@@ -48,6 +48,7 @@ impl Programs {
         at: &Path,
         stdin: Stdio,
     ) -> Result<Output, KernelError> {
+        self.stop.check()?;
         let path = if self.folder.as_os_str().is_empty() {
             program.into()
         } else {

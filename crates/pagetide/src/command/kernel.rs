@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
-use pagetide_kernel::{Freshness, KernelListing, KernelRef, forms};
+use pagetide_kernel::{Freshness, KernelError, KernelListing, KernelRef, Stop, forms};
+use pagetide_lab::Interrupt;
 use pagetide_quantity::command::told;
 use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
@@ -62,12 +63,14 @@ pub fn run(args: Args, places: &StoreArgs, out: Output) -> Result<End> {
                     .collect::<Result<Vec<KernelRef>, _>>()?
             };
             let freshness = Freshness::new(refresh);
-            let cache = places.kernels()?;
+            let stop = Stop::by(Interrupt::listen()?.flag());
+            let cache = places.kernels()?.stopping_by(stop);
             let mut added = Vec::new();
             let mut missing = Vec::new();
             for reference in references {
                 match cache.resolve(&reference, freshness, &mut |step| say(&step.to_string())) {
                     Ok(kernel) => added.push(KernelRow(cache.listing(&kernel)?)),
+                    Err(why @ KernelError::Stopped) => return Err(why.into()),
                     Err(why) => missing.push((reference, why)),
                 }
             }

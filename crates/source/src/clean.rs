@@ -1,0 +1,97 @@
+//! A second try in a clean folder. What lies in a folder that is kept from build to build may be half made in a way that nobody
+//! foresaw, and then every later build in it fails.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::error::SourceError;
+use crate::make::Make;
+use crate::step::{BuildStep, Watch};
+use crate::workshop::{CONFIGURED, Job, compile, configure};
+
+/// Where the files of a kept folder are while one object is tried in a clean one.
+pub const KEPT: &str = "kept";
+
+/// Whether a build that failed so may succeed in a clean folder.
+pub fn may_help(why: &SourceError) -> bool {
+    match why {
+        SourceError::Configure { said, .. } | SourceError::Make { said, .. } => {
+            !said.contains("No space left")
+        }
+        SourceError::Compile { .. } => true,
+        _ => false,
+    }
+}
+
+/// Makes a folder empty.
+pub fn empty(folder: &Path) -> Result<(), SourceError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(SourceError::cache("emptying", folder)(error));
+        }
+        _ => {}
+    }
+    fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))
+}
+
+/// Builds from nothing what `failed` in a kept folder; returns how many objects were compiled. If a single object failed, it is
+/// compiled alone first. If it fails again, the source is at fault, and the kept folder stays as it is.
+pub fn build(
+    make: &Make,
+    folder: &Path,
+    job: &Job,
+    failed: SourceError,
+    watch: &mut Watch,
+) -> Result<usize, SourceError> {
+    let object = fs::read_to_string(&make.log)
+        .ok()
+        .and_then(|log| failed_object(&log, make.source, make.out));
+    watch(&BuildStep::Note(match &object {
+        Some(object) => format!("{object} failed in a kept build folder: trying it in a clean one"),
+        None => "building failed in a kept build folder: trying again from nothing".to_owned(),
+    }));
+    let stamp = folder.join(CONFIGURED);
+    if let Some(object) = object {
+        let kept = folder.join(KEPT);
+        empty(&kept)?;
+        let moved = |from: &Path, to: &Path| {
+            let _ = fs::remove_dir_all(to);
+            fs::rename(from, to).map_err(SourceError::cache("moving", from))
+        };
+        moved(make.out, &kept)?;
+        let _ = fs::remove_file(&stamp);
+        empty(make.out)?;
+        let tried =
+            configure(make, folder, job).and_then(|()| make.run(&[&object], &[], &mut |_| {}));
+        if !matches!(tried, Ok(true)) {
+            moved(&kept, make.out)?;
+            return Err(match tried {
+                Err(SourceError::Stopped) => SourceError::Stopped,
+                _ => failed,
+            });
+        }
+        let _ = fs::remove_dir_all(&kept);
+    } else {
+        let _ = fs::remove_file(&stamp);
+        empty(make.out)?;
+        configure(make, folder, job)?;
+    }
+    compile(make, folder, job, watch)
+}
+
+/// The object below the top of the source that make could not make, by its log: `make[3]: *** [FILE:LINE: mm/vmscan.o] Error 1`.
+/// `None` where it is another kind of file or not of a plain folder: make does not make those by name.
+fn failed_object(log: &str, source: &Path, out: &Path) -> Option<String> {
+    const OWN_RULES: [&str; 4] = ["scripts/", "tools/", "arch/", "usr/"];
+    let failed = log
+        .lines()
+        .filter(|line| line.starts_with("make"))
+        .find_map(|line| line.split_once("*** [")?.1.split_once("] Error"))?;
+    let target = failed.0.rsplit(": ").next()?;
+    let inside = target.strip_prefix(&*out.to_string_lossy());
+    let target = inside.map_or(target, |inside| inside.trim_start_matches('/'));
+    let stem = target.strip_suffix(".o")?;
+    let is_plain = !OWN_RULES.iter().any(|start| target.starts_with(start));
+    (is_plain && source.join(format!("{stem}.c")).is_file()).then(|| target.to_owned())
+}
