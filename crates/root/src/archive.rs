@@ -12,6 +12,7 @@ use pagetide_quantity::Bytes;
 
 use crate::error::{RootError, io};
 use crate::image::MOST;
+use crate::members;
 use crate::oci::Layer;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
@@ -60,42 +61,35 @@ impl Tree {
         spool: &Path,
         mut layer: Option<Layer>,
     ) -> Result<(), RootError> {
-        let mut archive = tar::Archive::new(reader);
-        let entries = archive.entries().map_err(io("reading", name))?;
         // A name that comes again replaces the file and not what was written for it.
         let mut written = 0_u64;
-        for (number, entry) in entries.enumerate() {
-            let mut entry = entry.map_err(io("reading", name))?;
-            let inside = inside(&entry.path_bytes())?;
-            let kind = entry.header().entry_type();
+        members::each(reader, name, &mut |member| {
+            let inside = inside(&member.name)?;
             if let Some(layer) = &mut layer
-                && layer.admit(self, &inside, kind.is_dir())?
+                && layer.admit(self, &inside, member.kind.is_dir())?
             {
-                continue;
+                return Ok(());
             }
-            if kind.is_dir() {
+            if member.kind.is_dir() {
                 self.folder(&inside)?;
-            } else if kind.is_symlink() {
-                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-                self.link(&inside, &text(&target)?)?;
-            } else if kind.is_hard_link() {
-                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-                self.twin(&inside, &text(&target)?)?;
-            } else if kind.is_file() || kind.is_contiguous() {
-                let mode = entry.header().mode().unwrap_or(0o644);
-                let kept = spool.join(number.to_string());
-                self.room_for(entry.size())?;
-                written = written.saturating_add(entry.size());
+            } else if member.kind.is_symlink() {
+                self.link(&inside, &member.target)?;
+            } else if member.kind.is_hard_link() {
+                self.twin(&inside, &member.target)?;
+            } else if member.is_file() {
+                let kept = spool.join(member.number.to_string());
+                self.room_for(member.size)?;
+                written = written.saturating_add(member.size);
                 if written > 2 * MOST.0 {
                     let size = Bytes(written);
                     return Err(RootError::TooLarge { size, most: MOST });
                 }
-                spool_file(&mut entry, &kept, name)?;
-                self.file(&inside, &kept, mode & 0o111 != 0)?;
+                spool_file(member.content, &kept, name)?;
+                self.file(&inside, &kept, member.executable)?;
             }
             // Devices are made anew, pipes by the program itself; headers of other kinds say nothing of files.
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Refuses more than can be handed to a guest, before it is written anywhere.
@@ -113,7 +107,7 @@ impl Tree {
             path: target.to_owned(),
             why: "a hard link leads to it, and there is no such file before it in the archive",
         };
-        let real = self.follow(&inside(target.as_bytes())?).ok_or_else(bad)?;
+        let real = self.follow(&inside(target)?).ok_or_else(bad)?;
         match self.get(&real).cloned() {
             Some(entry @ Entry::File { .. }) => {
                 self.place(path, entry)?;
@@ -144,13 +138,14 @@ pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
 
 /// Writes the bytes of a file to a file of ours, which must not be there yet.
 pub(crate) fn spool_file(
-    entry: &mut impl Read,
+    content: &mut dyn Read,
     to: &PathBuf,
     name: &Path,
 ) -> Result<(), RootError> {
     let mut file = File::create_new(to).map_err(io("making", to))?;
     // A file with holes says less of its size than it has.
-    let copied = io::copy(&mut entry.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
+    let copied =
+        io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
     if copied > MOST.0 {
         let size = Bytes(copied);
         return Err(RootError::TooLarge { size, most: MOST });
@@ -159,18 +154,10 @@ pub(crate) fn spool_file(
 }
 
 /// A name in an archive as a path inside: names are below the root, whatever they begin with.
-fn inside(name: &[u8]) -> Result<RootPath, RootError> {
-    let name = text(name)?;
+fn inside(name: &str) -> Result<RootPath, RootError> {
     match name.trim_start_matches(['/', '.']) {
         // `./` stands for the root itself; a name such as `.profile` keeps its dot.
         "" if !name.contains("..") => RootPath::new("/", ""),
-        _ => RootPath::new(&name, ""),
+        _ => RootPath::new(name, ""),
     }
-}
-
-fn text(name: &[u8]) -> Result<String, RootError> {
-    String::from_utf8(name.to_vec()).map_err(|_| RootError::BadPath {
-        path: String::from_utf8_lossy(name).into_owned(),
-        why: "it is not UTF-8",
-    })
 }

@@ -144,6 +144,25 @@ pub enum RootError {
         /// The most.
         most: Bytes,
     },
+    /// An archive is larger than any root may be.
+    #[error(
+        "cannot unpack {}: it has {what}, more than a root may have; leave out what the program does not read",
+        .path.display()
+    )]
+    Unbounded {
+        /// The file.
+        path: PathBuf,
+        /// What there is too much of, with the limit.
+        what: String,
+    },
+    /// A root has too many names.
+    #[error(
+        "the program's file system has more than {most}, the most that a guest can be given: leave out what it does not read"
+    )]
+    TooManyNames {
+        /// The limit, in words.
+        most: String,
+    },
     /// The image could not be made.
     #[error("making the program's file system: {why}; apt-get install e2fsprogs")]
     Image {

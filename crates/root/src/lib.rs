@@ -14,6 +14,7 @@ mod host;
 mod image;
 mod inodes;
 mod libraries;
+mod members;
 mod oci;
 mod path;
 mod program;

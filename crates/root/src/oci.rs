@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::archive::{opened, spool_file};
 use crate::error::{RootError, io};
 use crate::image::MOST;
+use crate::members;
 use crate::path::RootPath;
 use crate::tree::{Tree, digest_of};
 
@@ -20,6 +21,8 @@ use crate::tree::{Tree, digest_of};
 const SCHEME: &str = "oci:";
 /// Most bytes of a list, a manifest or a configuration.
 const MOST_TEXT: u64 = 4 << 20;
+/// Most layers: four times what container engines take.
+const MOST_LAYERS: usize = 512;
 /// The architecture of guests as images name it.
 const ARCHITECTURE: &str = "amd64";
 
@@ -38,6 +41,8 @@ struct Saved<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
     added: BTreeSet<RootPath>,
+    /// What was cleared: all that is there now is of this layer, so that nothing is gone through twice.
+    cleared: BTreeSet<RootPath>,
 }
 
 impl Tree {
@@ -72,9 +77,11 @@ impl Layer {
         let folder = tree.follow(&parent).unwrap_or(parent);
         let real = folder.join(path.name())?;
         if path.name() == ".wh..wh..opq" {
-            tree.remove(&folder, &|path| {
-                *path == folder || self.added.contains(path)
-            });
+            if self.cleared.insert(folder.clone()) {
+                tree.remove(&folder, &|path| {
+                    *path == folder || self.added.contains(path)
+                });
+            }
             return Ok(true);
         }
         if let Some(name) = path.name().strip_prefix(".wh.") {
@@ -85,7 +92,9 @@ impl Layer {
                     why: "it removes what lies elsewhere",
                 });
             }
-            tree.remove(&gone, &|path| self.added.contains(path));
+            if self.cleared.insert(gone.clone()) {
+                tree.remove(&gone, &|path| self.added.contains(path));
+            }
             return Ok(true);
         }
         if !tree.is_kind(&real, is_folder) {
@@ -94,7 +103,10 @@ impl Layer {
         let mut at = Some(real);
         while let Some(path) = at {
             at = path.parent();
-            self.added.insert(path);
+            // Those above it are there as well.
+            if !self.added.insert(path) {
+                break;
+            }
         }
         Ok(false)
     }
@@ -103,37 +115,36 @@ impl Layer {
 impl<'a> Saved<'a> {
     /// Puts the members of an image into numbered files.
     fn read(path: &'a Path, spool: &Path) -> Result<Self, RootError> {
-        let mut archive = tar::Archive::new(opened(path)?);
-        let (mut members, mut links) = (BTreeMap::new(), Vec::new());
+        let (mut files, mut links) = (BTreeMap::new(), Vec::new());
         let mut size = 0_u64;
-        for (number, entry) in archive.entries().map_err(io("reading", path))?.enumerate() {
-            let mut entry = entry.map_err(io("reading", path))?;
-            let name = plain(&String::from_utf8_lossy(&entry.path_bytes()));
-            let kind = entry.header().entry_type();
-            if kind.is_file() {
-                size = size.saturating_add(entry.size());
+        members::each(opened(path)?, path, &mut |member| {
+            let name = plain(&member.name);
+            if member.is_file() {
+                size = size.saturating_add(member.size);
                 if size > MOST.0 {
                     let size = Bytes(size);
                     return Err(RootError::TooLarge { size, most: MOST });
                 }
-                let kept = spool.join(number.to_string());
-                spool_file(&mut entry, &kept, path)?;
-                members.insert(name, kept);
-            } else if kind.is_symlink() || kind.is_hard_link() {
+                let kept = spool.join(member.number.to_string());
+                spool_file(member.content, &kept, path)?;
+                files.insert(name, kept);
+            } else if member.is_link() {
                 // Older archives name a layer twice by a link beside it.
-                let target = entry.link_name_bytes().unwrap_or_default();
-                let target = String::from_utf8_lossy(&target).into_owned();
-                links.push((name, target));
+                links.push((name, member.target));
             }
-        }
+            Ok(())
+        })?;
         for (name, target) in links {
             let target = target.trim_start_matches("../");
-            let same = members.get(&plain(target)).cloned();
-            if let Some(same) = same.filter(|_| !members.contains_key(&name)) {
-                members.insert(name, same);
+            let same = files.get(&plain(target)).cloned();
+            if let Some(same) = same.filter(|_| !files.contains_key(&name)) {
+                files.insert(name, same);
             }
         }
-        Ok(Self { path, members })
+        Ok(Self {
+            path,
+            members: files,
+        })
     }
 
     fn fault(&self, why: impl Into<String>) -> RootError {
@@ -235,8 +246,30 @@ impl<'a> Saved<'a> {
             manifest = self.json(&self.blob(&one)?)?;
         }
         self.check_architecture(&self.json(&self.blob(&manifest["config"])?)?)?;
-        let layers = manifest["layers"].as_array().into_iter().flatten();
-        layers.map(|layer| self.blob(layer)).collect()
+        // A layer that is listed again is proven once.
+        let mut proven = BTreeMap::new();
+        let mut names = Vec::new();
+        for layer in self.listed(&manifest["layers"])? {
+            let digest = layer["digest"].as_str().unwrap_or_default();
+            let name = match proven.get(digest) {
+                Some(name) => String::clone(name),
+                None => self.blob(layer)?,
+            };
+            proven.insert(digest, name.clone());
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// A list of layers, which are not too many.
+    fn listed<'v>(&self, list: &'v Value) -> Result<&'v [Value], RootError> {
+        let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+        match list.len() {
+            count if count > MOST_LAYERS => Err(self.fault(format!(
+                "it has {count} layers, and {MOST_LAYERS} are the most"
+            ))),
+            _ => Ok(list),
+        }
     }
 
     fn of_docker(&self) -> Result<Vec<String>, RootError> {
@@ -244,8 +277,9 @@ impl<'a> Saved<'a> {
         if let Some(name) = manifest["Config"].as_str() {
             self.check_architecture(&self.json(name)?)?;
         }
-        let layers = manifest["Layers"].as_array().into_iter().flatten();
+        let layers = self.listed(&manifest["Layers"])?;
         Ok(layers
+            .iter()
             .filter_map(|name| name.as_str().map(str::to_owned))
             .collect())
     }

@@ -6,6 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RootError;
 
+/// Most bytes of a path, or of what a link leads to. It is half of what Linux takes (`PATH_MAX`): while an image is made, each path lies
+/// below a folder of this machine.
+pub(crate) const MOST_PATH: usize = 2048;
+/// Most folders of a path.
+pub(crate) const MOST_DEPTH: usize = 128;
+
+/// Whether a path has more bytes or folders than one inside may have.
+pub(crate) fn is_too_long(path: &[u8]) -> bool {
+    let slashes = path.iter().filter(|byte| **byte == b'/').count();
+    path.len() > MOST_PATH || slashes > MOST_DEPTH
+}
+
 /// A path inside a root: it begins with `/` and has no `.`, `..` or empty parts, so that it cannot lead out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RootPath(String);
@@ -14,9 +26,13 @@ impl RootPath {
     /// The path `text`; a relative one lies below `base`.
     pub fn new(text: &str, base: &str) -> Result<Self, RootError> {
         let bad = |why| RootError::BadPath {
-            path: text.to_owned(),
+            path: shortened(text),
             why,
         };
+        // Before anything is done that takes as long as the path.
+        if is_too_long(text.as_bytes()) {
+            return Err(bad(TOO_LONG));
+        }
         if text.is_empty() {
             return Err(bad("it is empty"));
         }
@@ -44,7 +60,17 @@ impl RootPath {
         if path.is_empty() {
             path.push('/');
         }
+        if is_too_long(path.as_bytes()) {
+            return Err(bad(TOO_LONG));
+        }
         Ok(Self(path))
+    }
+
+    /// Everything below this folder, as the bounds of a range in the order of paths: from the first, to before the second.
+    pub(crate) fn below(&self) -> [Self; 2] {
+        let folder = self.0.trim_end_matches('/');
+        // The character after the slash.
+        ["/", "0"].map(|end| Self(format!("{folder}{end}")))
     }
 
     /// The path as text.
@@ -72,6 +98,19 @@ impl RootPath {
     pub fn is_below(&self, folder: &str) -> bool {
         let rest = self.0.strip_prefix(folder);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Why a path is refused that is too long.
+const TOO_LONG: &str = "it has more than 2048 bytes or 128 folders";
+/// Most characters of a path in a message.
+const SHOWN: usize = 80;
+
+/// The beginning of a long path, for a message.
+pub(crate) fn shortened(path: &str) -> String {
+    match path.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The program of a command in a root that brings its own: looked for inside, and nothing added.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::WORK;
@@ -64,12 +64,15 @@ impl Tree {
         };
         left.extend(needs(program, elf));
         let mut seen = BTreeSet::new();
+        let mut by_name = BTreeMap::new();
+        for (path, _) in self.entries() {
+            by_name.entry(path.name()).or_insert(path);
+        }
         while let Some((by, name)) = left.pop() {
             if !seen.insert(name.clone()) {
                 continue;
             }
-            let mut found = self.entries().map(|(path, _)| path);
-            let Some(library) = found.find(|path| path.name() == name) else {
+            let Some(library) = by_name.get(name.as_str()).copied() else {
                 return Err(RootError::NoLibraryInRoot {
                     library: name,
                     by: by.to_string(),

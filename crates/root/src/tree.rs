@@ -10,8 +10,12 @@ use pagetide_quantity::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::error::{RootError, io};
-use crate::path::RootPath;
+use crate::path::{RootPath, is_too_long, shortened};
 
+/// Most names in a root.
+pub(crate) const MOST_NAMES: usize = 250_000;
+/// Most bytes of all names in a root, each with the folders above it.
+pub(crate) const MOST_NAME_BYTES: Bytes = Bytes::from_mib(64);
 /// How many links may lead to one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
 const MOST_LINKS: usize = 40;
 
@@ -53,7 +57,12 @@ pub enum Entry {
 /// Folders, files and links by their path inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
+    /// What stands above an entry is a folder, so that no path has a link in it.
     entries: BTreeMap<RootPath, Entry>,
+    /// Size of all files.
+    size: u64,
+    /// Bytes of all names and of what links lead to.
+    name_bytes: u64,
 }
 
 /// Lower-case hexadecimal.
@@ -93,11 +102,33 @@ impl Tree {
 
     /// Size of all files.
     pub fn size(&self) -> Bytes {
-        let sizes = self.entries.values().map(|entry| match entry {
-            Entry::File { size, .. } => size.0,
-            _ => 0,
-        });
-        Bytes(sizes.sum())
+        Bytes(self.size)
+    }
+
+    /// Puts an entry at a path, in the place of what is there.
+    fn insert(&mut self, path: RootPath, entry: Entry) -> Result<(), RootError> {
+        self.take_out(&path);
+        let (names, bytes) = weight(&path, &entry);
+        let most = if self.entries.len() >= MOST_NAMES {
+            format!("{MOST_NAMES} names")
+        } else if self.name_bytes + names > MOST_NAME_BYTES.0 {
+            format!("{MOST_NAME_BYTES} of names")
+        } else {
+            self.name_bytes += names;
+            self.size += bytes;
+            self.entries.insert(path, entry);
+            return Ok(());
+        };
+        Err(RootError::TooManyNames { most })
+    }
+
+    /// Takes out what stands at a path itself.
+    fn take_out(&mut self, path: &RootPath) {
+        if let Some(entry) = self.entries.remove(path) {
+            let (names, bytes) = weight(path, &entry);
+            self.name_bytes -= names;
+            self.size -= bytes;
+        }
     }
 
     /// Adds a folder and those above it. Returns where it really lies: links on the way are followed, inside.
@@ -112,6 +143,12 @@ impl Tree {
 
     /// Adds a link.
     pub fn link(&mut self, path: &RootPath, target: &str) -> Result<RootPath, RootError> {
+        if is_too_long(target.as_bytes()) {
+            return Err(RootError::BadPath {
+                path: shortened(target),
+                why: "a link leads there, and it has more than 2048 bytes or 128 folders",
+            });
+        }
         let target = target.to_owned();
         self.place(path, Entry::Link { target })
     }
@@ -148,15 +185,22 @@ impl Tree {
     /// Removes a link; anything else stays.
     pub(crate) fn unlink(&mut self, path: &RootPath) {
         if matches!(self.entries.get(path), Some(Entry::Link { .. })) {
-            self.entries.remove(path);
+            self.take_out(path);
         }
     }
 
     /// Removes what stands at a path and below it, no link followed, except what is kept.
     pub(crate) fn remove(&mut self, path: &RootPath, is_kept: &dyn Fn(&RootPath) -> bool) {
-        let folder = path.as_str().trim_end_matches('/');
-        self.entries
-            .retain(|there, _| !there.is_below(folder) || is_kept(there));
+        let [first, end] = path.below();
+        let there = self.entries.range(first..end).map(|(path, _)| path);
+        let gone: Vec<RootPath> = there
+            .chain([path])
+            .filter(|path| !is_kept(path))
+            .cloned()
+            .collect();
+        for path in gone {
+            self.take_out(&path);
+        }
     }
 
     /// Whether nothing stands at a path itself, or what is a folder as this is or is none as this.
@@ -168,6 +212,13 @@ impl Tree {
     /// Where a path leads, all links on the way followed, as the kernel does that has this tree as its root. Nothing where a
     /// link leads in circles. What it leads to need not be there.
     pub fn follow(&self, path: &RootPath) -> Option<RootPath> {
+        // No path of an entry has a link in it.
+        if matches!(
+            self.entries.get(path),
+            Some(Entry::Folder { .. } | Entry::File { .. })
+        ) {
+            return Some(path.clone());
+        }
         let mut left: Vec<String> = parts(path.as_str());
         let mut at = RootPath::new("/", "").ok()?;
         let mut links = 0;
@@ -215,9 +266,7 @@ impl Tree {
             Some(there) if is_folder(there) != is_folder(&entry) => return Err(conflict()),
             // A folder that is there stays as it is, unless everybody may now write to it.
             Some(_) if entry == (Entry::Folder { shared: false }) => {}
-            _ => {
-                self.entries.insert(path.clone(), entry);
-            }
+            _ => self.insert(path.clone(), entry)?,
         }
         Ok(path)
     }
@@ -231,10 +280,9 @@ impl Tree {
                 break;
             }
             match self.entries.get(&folder) {
-                None => {
-                    self.entries.insert(folder, Entry::Folder { shared: false });
-                }
-                Some(Entry::Folder { .. }) => {}
+                None => self.insert(folder, Entry::Folder { shared: false })?,
+                // And so are those above it.
+                Some(Entry::Folder { .. }) => break,
                 Some(_) => {
                     return Err(RootError::Conflict {
                         path: folder.to_string(),
@@ -266,6 +314,16 @@ impl Tree {
             };
         }
         text
+    }
+}
+
+/// Bytes of an entry's names, and of its content.
+fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
+    let names = path.as_str().len() as u64;
+    match entry {
+        Entry::Folder { .. } => (names, 0),
+        Entry::File { size, .. } => (names, size.0),
+        Entry::Link { target } => (names + target.len() as u64, 0),
     }
 }
 

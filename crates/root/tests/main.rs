@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod images;
+mod limits;
 mod roots;
